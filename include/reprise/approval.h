@@ -1,0 +1,31 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "reprise/event.h"
+#include "reprise/ids.h"
+
+namespace reprise {
+
+enum class ApprovalScope {
+  kOnce,
+  kChat,  // further equal calls in this chat need no approval; an edit restores the grants of its time
+};
+
+// What a person answers to approval_required.
+struct ApprovalAnswer {
+  bool approved = false;
+  std::optional<std::string> arguments;         // JSON object text that replaces the call's arguments fully
+  std::optional<std::string> feedback;          // for the model to read
+  ApprovalScope scope = ApprovalScope::kOnce;
+  std::optional<std::string> arguments_digest;  // if given, must be the digest that was shown
+};
+
+struct PendingApproval {
+  ChatId chat_id;
+  InteractionId interaction_id;
+  event::ApprovalRequired request;
+};
+
+}  // namespace reprise

@@ -1,0 +1,176 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/approval.h"
+#include "reprise/event_log.h"
+#include "reprise/ids.h"
+#include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
+#include "reprise/model_client.h"
+#include "reprise/result.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// What becomes of a run when its last client has gone.
+enum class OnDisconnect { kCancel, kContinue };
+
+enum class ApprovalMode {
+  kAsk,         // tools that require approval ask
+  kReadOnly,    // every tool that is not read-only asks
+  kApproveAll,  // nothing asks
+  kDenyAll,     // what would ask is refused
+};
+
+struct EngineOptions {
+  int max_rounds = 25;
+  std::chrono::milliseconds disconnect_grace{2000};
+  std::chrono::milliseconds tool_timeout{60'000};
+  std::chrono::milliseconds save_timeout{5000};
+  ApprovalMode approval_mode = ApprovalMode::kAsk;
+  std::size_t max_active_runs = 10'000;
+};
+
+struct StartRequest {
+  std::string user_message;
+  std::string model;  // empty: the default
+  OnDisconnect on_disconnect = OnDisconnect::kCancel;
+};
+
+// One client's hold on an interaction's events. As long as the object lives, the run counts as listened to; when the last
+// one of a running interaction goes, its OnDisconnect policy applies. Movable only.
+class EventSubscription {
+ public:
+  EventSubscription(ChatId chat, InteractionId interaction, std::shared_ptr<EventLog> log, std::shared_ptr<void> hold)
+      : chat_id(std::move(chat)), interaction_id(interaction), log(std::move(log)), hold_(std::move(hold)) {}
+  EventSubscription(EventSubscription&&) = default;
+  EventSubscription& operator=(EventSubscription&&) = default;
+
+  ChatId chat_id;
+  InteractionId interaction_id;
+  std::shared_ptr<EventLog> log;  // live, or filled from the stored interaction and closed
+
+ private:
+  std::shared_ptr<void> hold_;
+};
+
+struct AttachedEvents {
+  EventSubscription subscription;
+  std::uint64_t offset;  // where to begin reading
+  InteractionStatus status;
+  std::uint64_t first_seq, last_seq;  // to be replayed before the stream is live; first > last: nothing
+  std::vector<PendingApproval> pending_approvals;
+};
+
+struct CancelOutcome {
+  bool was_running;
+  InteractionStatus status;  // of the finished interaction if !was_running
+};
+
+// An interaction and whether it is on the head's branch.
+struct HistoryEntry {
+  Interaction interaction;
+  bool superseded = false;
+};
+struct History {
+  ChatSummary summary;
+  std::vector<HistoryEntry> entries;  // oldest first; a running one last, without its final state
+  std::vector<DamagedInteraction> damaged;
+};
+struct ChatListEntry {
+  ChatSummary summary;
+  std::optional<InteractionStatus> status;  // of the running interaction, or of the head; nullopt: empty chat
+};
+// What an edit would do; the side effects are calls of tools that are not read-only, in the superseded interactions.
+struct EditPreview {
+  std::vector<InteractionId> superseded;
+  struct SideEffect {
+    InteractionId interaction_id;
+    std::string call_id, tool_name, tool_input;
+  };
+  std::vector<SideEffect> side_effects;
+};
+
+// Runs interactions: one at a time per chat, each on a thread of its own, any number of chats at once. Thread-safe.
+//
+// Failures beside those of the parts it is made of: kConflict (reason "busy", details {"interaction_id"}) if the chat has
+// a run already, kUnavailable (reason "stopping" or "overloaded").
+class Engine {
+ public:
+  struct Parts {  // all must outlive the engine
+    InteractionStore& store;
+    // Where a finished interaction goes when `store` cannot take it, in this order; brought home at the next start.
+    std::vector<InteractionStore*> fallback_stores;
+    const ModelDirectory& models;
+    const ToolRegistry& tools;
+  };
+  Engine(Parts parts, EngineOptions options);
+  ~Engine();  // Stop
+  Engine(const Engine&) = delete;  // runs refer to it
+  Engine& operator=(const Engine&) = delete;
+
+  // --- runs -------------------------------------------------------------------------------------------------------
+  // Starts an interaction at the chat's head; an unknown chat is created.
+  Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
+  // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
+  Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
+  // Edit with the interaction's own message.
+  Result<EventSubscription> Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request);
+  Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
+
+  // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
+  Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
+
+  // Events after `after_seq`, recorded then live. kInvalidArgument (reason "cursor_ahead") if there is no such event yet.
+  Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
+
+  // --- approvals --------------------------------------------------------------------------------------------------
+  // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason
+  // "already_processed"): answered before, or its run has ended; kConflict (reason "digest_mismatch").
+  struct InteractionRef {
+    ChatId chat_id;
+    InteractionId interaction_id;
+  };
+  Result<PendingApproval> AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
+                                         std::optional<InteractionRef> within = std::nullopt);
+  // Oldest first.
+  std::vector<PendingApproval> PendingApprovals() const;
+
+  // --- reading and arranging --------------------------------------------------------------------------------------
+  // A running interaction is returned with the events so far.
+  Result<Interaction> GetInteraction(const ChatId& chat, InteractionId interaction);
+  Result<History> GetHistory(const ChatId& chat, bool all_branches);
+  Result<std::vector<ChatListEntry>> ListChats();
+  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
+  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
+  // Cancels a run of the chat first and waits for its checkpoint.
+  Result<void> DeleteChat(const ChatId& chat);
+  // kConflict (reason "busy") while a run is active.
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
+
+  const ModelDirectory& models() const;
+  const ToolRegistry& tools() const;
+  const EngineOptions& options() const;
+
+  struct Counters {
+    std::size_t active_runs, waiting_approvals;
+    std::uint64_t started, completed, failed, cancelled;
+  };
+  Counters counters() const;
+
+  // Refuses new runs, cancels the running ones (reason "server_stopping") and waits until each has its checkpoint.
+  void Stop();
+
+ private:
+  class Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reprise

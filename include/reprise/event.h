@@ -1,0 +1,150 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "reprise/timestamp.h"
+
+namespace reprise {
+
+enum class InteractionStatus { kRunning, kWaitingApproval, kWaitingInput, kCompleted, kFailed, kCancelled };
+
+// "RUNNING", "WAITING_APPROVAL", ...; part of the wire and of the file format.
+std::string_view ToString(InteractionStatus status);
+std::optional<InteractionStatus> ParseInteractionStatus(std::string_view name);
+// True for COMPLETED, FAILED and CANCELLED.
+bool IsFinished(InteractionStatus status);
+
+struct TokenUsage {
+  std::int64_t input_tokens = 0;
+  std::int64_t output_tokens = 0;
+  bool operator==(const TokenUsage&) const = default;
+};
+
+// The payloads of events, one struct per type. Field names are the wire's. Each struct says its wire type (`kType`, the
+// member "type") and its SSE event name (`kName`); both are part of the wire and of the file format.
+namespace event {
+
+struct InteractionStarted {
+  static constexpr std::string_view kType = "INTERACTION_STARTED", kName = "interaction_started";
+  std::string interaction_id, chat_id;
+  std::optional<std::string> parent_id, edited_from;
+  std::string model;
+  bool operator==(const InteractionStarted&) const = default;
+};
+struct ThinkingDelta {
+  static constexpr std::string_view kType = "THINKING_DELTA", kName = "thinking_delta";
+  std::string content;
+  bool operator==(const ThinkingDelta&) const = default;
+};
+struct TextDelta {
+  static constexpr std::string_view kType = "TEXT_DELTA", kName = "text_delta";
+  std::string content;
+  bool operator==(const TextDelta&) const = default;
+};
+struct Thinking {
+  static constexpr std::string_view kType = "THINKING", kName = "thinking";
+  std::string content;
+  bool operator==(const Thinking&) const = default;
+};
+// Text beside tool calls, or the text of an answer that was cut short.
+struct MessageText {
+  static constexpr std::string_view kType = "MESSAGE", kName = "message";
+  std::string content;
+  bool operator==(const MessageText&) const = default;
+};
+struct Answer {
+  static constexpr std::string_view kType = "ANSWER", kName = "answer";
+  std::string content;
+  bool operator==(const Answer&) const = default;
+};
+struct ToolCallStarted {
+  static constexpr std::string_view kType = "TOOL_CALL", kName = "tool_call";
+  std::string id, tool_name, tool_input;
+  bool operator==(const ToolCallStarted&) const = default;
+};
+struct ToolOutputDelta {
+  static constexpr std::string_view kType = "TOOL_OUTPUT_DELTA", kName = "tool_output_delta";
+  std::string id, tool_name, content;
+  bool operator==(const ToolOutputDelta&) const = default;
+};
+struct ToolResult {
+  static constexpr std::string_view kType = "TOOL_RESULT", kName = "tool_result";
+  std::string id, tool_name, tool_output;
+  bool is_error = false;
+  bool operator==(const ToolResult&) const = default;
+};
+struct ApprovalRequired {
+  static constexpr std::string_view kType = "APPROVAL_REQUIRED", kName = "approval_required";
+  std::string approval_id, call_id, tool_name, tool_input;
+  std::string arguments_digest;  // "sha256:" + hex of tool_input's bytes
+  std::string reason;            // why it asks
+  std::string risk;              // "low" | "medium" | "high"
+  std::vector<std::string> allowed_decisions;
+  Timestamp created_at{};
+  std::optional<Timestamp> expires_at;
+  bool operator==(const ApprovalRequired&) const = default;
+};
+struct Approved {
+  static constexpr std::string_view kType = "APPROVED", kName = "approved";
+  std::string approval_id, call_id, arguments_digest, scope;
+  std::optional<std::string> tool_input;  // set if the answer replaced the arguments
+  bool operator==(const Approved&) const = default;
+};
+struct Rejected {
+  static constexpr std::string_view kType = "REJECTED", kName = "rejected";
+  std::string approval_id, call_id;
+  std::optional<std::string> feedback;
+  bool operator==(const Rejected&) const = default;
+};
+struct Usage {
+  static constexpr std::string_view kType = "USAGE", kName = "usage";
+  TokenUsage tokens;
+  bool operator==(const Usage&) const = default;
+};
+struct Cancelled {
+  static constexpr std::string_view kType = "CANCELLED", kName = "cancelled";
+  std::string reason;  // "requested" | "client_disconnected" | "server_stopping" | "chat_deleted"
+  bool operator==(const Cancelled&) const = default;
+};
+struct Failed {
+  static constexpr std::string_view kType = "ERROR", kName = "error";
+  std::string code, message;
+  bool retryable = false;
+  bool operator==(const Failed&) const = default;
+};
+struct InteractionComplete {
+  static constexpr std::string_view kType = "INTERACTION_COMPLETE", kName = "interaction_complete";
+  std::string interaction_id;
+  InteractionStatus status = InteractionStatus::kCompleted;
+  bool operator==(const InteractionComplete&) const = default;
+};
+
+}  // namespace event
+
+using EventPayload =
+    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
+                 event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
+                 event::ApprovalRequired, event::Approved, event::Rejected, event::Usage, event::Cancelled,
+                 event::Failed, event::InteractionComplete>;
+
+// One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
+// kept in the file.
+struct AgentEvent {
+  std::uint64_t seq = 0;
+  std::uint32_t round_index = 0;
+  Timestamp at{};
+  EventPayload payload;
+  bool operator==(const AgentEvent&) const = default;
+};
+
+// True for the deltas, whose text the durable event after them repeats.
+bool IsDelta(const EventPayload& payload);
+// True for interaction_started and interaction_complete, which a file does not store because they follow from the rest.
+bool IsFrame(const EventPayload& payload);
+
+}  // namespace reprise

@@ -1,0 +1,93 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/event.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Told when a log has something new. Called without any lock of the log held, by whichever thread published.
+class EventLogListener {
+ public:
+  virtual ~EventLogListener() = default;
+  // Must not block. `listeners` is how many listen to this log: one of few may write to its socket right here, which saves
+  // a thread switch per event; one of many should hand the work over, so that the publisher is not slowed.
+  virtual void OnPublished(std::size_t listeners) noexcept = 0;
+};
+
+// The events of one interaction, numbered from 1, framed as SSE bytes (HTML Living Standard, section 9.2), kept once and
+// read by any number of subscribers, each at its own offset: no queue and no copy per subscriber. Thread-safe.
+//
+// Append gathers, Publish shows: events that arrive together reach every subscriber in one write.
+class EventLog {
+ public:
+  EventLog();
+  ~EventLog();
+  EventLog(const EventLog&) = delete;  // subscribers hold offsets into this very object
+  EventLog& operator=(const EventLog&) = delete;
+
+  // Numbers and frames one event, not yet visible. Returns it with seq and time filled in.
+  AgentEvent Append(std::uint32_t round_index, EventPayload payload);
+  // Frames an event that already has its number and time (from a file). REQUIRES: its seq is above all before it.
+  void AppendRecorded(const AgentEvent& event);
+  // The two deltas of a streaming model, framed without building an event: the path that every token takes.
+  void AppendTextDelta(std::uint32_t round_index, std::string_view text);
+  void AppendThinkingDelta(std::uint32_t round_index, std::string_view text);
+
+  // Makes all that was appended visible and tells the listeners.
+  void Publish();
+  // Publishes; nothing follows.
+  void Close();
+
+  struct View {
+    std::string_view bytes;  // valid as long as the log lives; whole frames only at `offset` boundaries given by the log
+    bool end = false;        // closed, and `bytes` reach the end
+  };
+  // The visible bytes from `offset` on, as many as lie together in memory. Empty: nothing there (yet).
+  View Read(std::uint64_t offset) const;
+
+  // Where the first event with a number above `seq` begins. kInvalidArgument (reason "cursor_ahead") if `seq` is beyond the
+  // last visible event.
+  Result<std::uint64_t> OffsetAfter(std::uint64_t seq) const;
+  // The offset just behind the last visible event, and that event's number (0: none).
+  struct Position {
+    std::uint64_t offset = 0;
+    std::uint64_t last_seq = 0;
+    bool closed = false;
+  };
+  Position end() const;
+
+  // Listeners are called for every Publish after this. A listener added to a closed log is never called.
+  void Subscribe(std::shared_ptr<EventLogListener> listener);
+  void Unsubscribe(const EventLogListener* listener);
+
+ private:
+  struct Segment;
+  struct Mark {
+    std::uint64_t seq, begin;  // an event's number and the offset of its first byte
+  };
+  using Listeners = std::vector<std::shared_ptr<EventLogListener>>;
+
+  // All with mutex_ held.
+  std::string& Reserve(std::size_t bytes);
+  std::uint64_t NextMark();
+  void AppendDelta(std::string_view type, std::string_view name, std::uint32_t round_index, std::string_view text);
+
+  mutable std::mutex mutex_;
+  std::vector<std::unique_ptr<Segment>> segments_;       // guarded by mutex_; a segment never moves its bytes
+  std::vector<Mark> marks_;                              // guarded by mutex_
+  std::uint64_t size_ = 0, visible_ = 0;                 // guarded by mutex_
+  std::uint64_t last_seq_ = 0, last_visible_seq_ = 0;    // guarded by mutex_
+  bool closed_ = false;                                  // guarded by mutex_
+  std::shared_ptr<const Listeners> listeners_;           // guarded by mutex_; replaced, never changed
+};
+
+}  // namespace reprise

@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/result.h"
+
+namespace reprise {
+
+// A file being written. Not thread-safe. Destroying it closes it without promising anything.
+class WritableFile {
+ public:
+  virtual ~WritableFile() = default;
+  virtual Result<void> Append(std::string_view data) = 0;
+  // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the same
+  // descriptor may succeed without having written anything.
+  virtual Result<void> Sync() = 0;
+  virtual Result<void> Close() = 0;
+};
+
+struct DirectoryEntry {
+  std::string name;
+  bool is_directory = false;
+};
+
+// The disk as the store sees it: the seam at which tests make it fail. Thread-safe. Failures: kNotFound, kConflict (there
+// already), kStorageFull (ENOSPC, EDQUOT), kIo; the path and errno are in `detail`.
+class FileSystem {
+ public:
+  virtual ~FileSystem() = default;
+
+  // kTooLarge beyond `max_bytes`.
+  virtual Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) = 0;
+  // Creates a file that must not exist, mode 0600 whatever the umask.
+  virtual Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) = 0;
+  // Replaces `to` if it exists.
+  virtual Result<void> Rename(const std::string& from, const std::string& to) = 0;
+  // Makes the names in a directory durable.
+  virtual Result<void> SyncDirectory(const std::string& path) = 0;
+  // Mode 0700 whatever the umask. Parent must exist. False: it was there already.
+  virtual Result<bool> CreateDirectory(const std::string& path) = 0;
+  virtual Result<void> RemoveFile(const std::string& path) = 0;
+  // Without "." and "..", in no order.
+  virtual Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/event.h"
+#include "reprise/ids.h"
+#include "reprise/message.h"
+#include "reprise/timestamp.h"
+
+namespace reprise {
+
+// Why an interaction FAILED, as its client sees it.
+struct InteractionError {
+  std::string code, message;
+  bool retryable = false;
+  bool operator==(const InteractionError&) const = default;
+};
+
+// One user message and everything the agent did about it.
+struct Interaction {
+  InteractionId id;
+  ChatId chat_id;
+  std::optional<InteractionId> parent_id;    // nullopt: the first of its branch
+  std::optional<InteractionId> edited_from;  // set by edit and regenerate
+  InteractionStatus status = InteractionStatus::kRunning;
+  std::string user_message;
+  std::vector<AgentEvent> events;  // as stored: no deltas, no frames, rising seq
+  std::optional<AgentState> final_agent_state;  // nullopt while it runs
+  std::string model;
+  TokenUsage usage;
+  std::optional<InteractionError> error;
+  Timestamp created_at{};
+  std::optional<Timestamp> completed_at;
+  bool operator==(const Interaction&) const = default;
+};
+
+// A chat without its interactions.
+struct ChatSummary {
+  ChatId id;
+  std::string title;
+  Timestamp created_at{};
+  Timestamp updated_at{};
+  std::optional<InteractionId> head;  // the interaction the chat currently ends at; nullopt: empty
+  bool operator==(const ChatSummary&) const = default;
+};
+
+// An interaction that is stored but cannot be read; its neighbours can.
+struct DamagedInteraction {
+  InteractionId id;
+  Error error;  // kCorruption
+};
+
+// A chat with all its interactions, on every branch, by rising number.
+struct Chat {
+  ChatSummary summary;
+  std::vector<Interaction> interactions;
+  std::vector<DamagedInteraction> damaged;
+};
+
+}  // namespace reprise

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "reprise/ids.h"
+#include "reprise/interaction.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// An InteractionStore keeps every interaction of every chat (specification section 4.5). All methods may be called from
+// several threads; calls that concern one chat take effect one after the other.
+//
+// Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
+// integrity_version, integrity_plain or integrity_missing; the neighbours stay readable), kIo, kStorageFull.
+class InteractionStore {
+ public:
+  virtual ~InteractionStore() = default;
+
+  // Creates an empty chat. kConflict (reason "chat_exists") if there is one of that name.
+  virtual Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) = 0;
+
+  // The number for the next interaction of `chat`; creates the chat if it is unknown. Each call gives another number,
+  // above all that are stored. Costs no disk flush: the chat and its first checkpoint become durable together.
+  virtual Result<InteractionId> ReserveInteraction(const ChatId& chat) = 0;
+
+  // Saves a finished interaction and moves the chat's head to it. When this returns ok, both survive a power loss.
+  // Saving the same interaction twice with equal content is ok; kConflict (reason "interaction_exists") if another one
+  // is stored under its id, kNotFound if its parent is not in the chat.
+  // REQUIRES: interaction.id came from ReserveInteraction, IsFinished(interaction.status).
+  virtual Result<void> SaveInteraction(const Interaction& interaction) = 0;
+
+  virtual Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) = 0;
+
+  // Everything in one chat, damaged interactions named beside the readable ones.
+  virtual Result<Chat> LoadChat(const ChatId& chat) = 0;
+  virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
+
+  // The state before `id`: its parent's final state, or nullopt if it is the first of its branch.
+  virtual Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) = 0;
+
+  // All readable chats, most recently updated first. An unreadable one is logged and left out.
+  virtual Result<std::vector<ChatSummary>> ListChats() = 0;
+
+  virtual Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) = 0;
+  // Switches the branch. kNotFound if `head` is not stored in this chat. Durable when it returns ok.
+  virtual Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) = 0;
+  // Moves the chat to the trash, where nothing lists it and a person can still find it.
+  virtual Result<void> DeleteChat(const ChatId& chat) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace reprise {
+
+// Values are written to disk by name (see src/domain/message_codec.cc); the order here is free.
+enum class Role { kSystem, kUser, kAssistant, kTool };
+
+// A call that a model asked for. `arguments` is the JSON text as the model wrote it.
+struct ToolCall {
+  std::string id;
+  std::string name;
+  std::string arguments;
+  bool operator==(const ToolCall&) const = default;
+};
+
+// One message in the OpenAI chat shape.
+struct Message {
+  Role role = Role::kUser;
+  std::optional<std::string> content;  // nullopt is JSON null: an assistant message that only calls tools
+  std::vector<ToolCall> tool_calls;    // assistant only
+  std::string tool_call_id;            // tool only
+  std::string name;                    // tool only, may be empty
+  // JSON object text with every member not named above, kept verbatim (thinking blocks with their signatures must come
+  // back to the provider unchanged). Empty if there is none.
+  std::string extras;
+  bool operator==(const Message&) const = default;
+};
+
+// A standing permission: calls of `tool_name` with exactly these arguments need no further approval in this chat.
+struct Grant {
+  std::string tool_name;
+  std::string arguments_digest;  // "sha256:" + 64 hex digits
+  bool operator==(const Grant&) const = default;
+};
+
+// Everything that an edit restores.
+struct AgentState {
+  std::vector<Message> messages;
+  std::vector<Grant> grants;
+  bool operator==(const AgentState&) const = default;
+};
+
+}  // namespace reprise

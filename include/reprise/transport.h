@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reprise/result.h"
+
+namespace reprise {
+
+struct HttpRequest {
+  std::string method = "GET";
+  std::string url;  // http or https, nothing else
+  std::vector<std::pair<std::string, std::string>> headers;
+  std::string body;
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds idle_timeout{120'000};              // longest silence, before and after the head
+  std::optional<std::chrono::milliseconds> total_timeout;       // none: as long as it keeps talking
+  int max_redirects = 0;
+  // Refuse to connect to loopback, link-local, private, multicast and reserved addresses, after each name look-up and
+  // redirect (SSRF). kForbidden (reason "address_not_allowed").
+  bool public_addresses_only = false;
+};
+
+using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in lower case
+
+// Receives a response while it arrives. Called on the transport's thread, which serves every other transfer too: must not
+// block. Never two calls at once, none after Perform has returned.
+class HttpResponseHandler {
+ public:
+  virtual ~HttpResponseHandler() = default;
+  // Once per final response (redirects that are followed are not shown).
+  virtual void OnHead(int status, const HttpHeaders& headers) = 0;
+  // False: enough, end the transfer (Perform then returns ok).
+  virtual bool OnData(std::string_view bytes) = 0;
+  // All that one read from the network brought has been handed over.
+  virtual void OnBatchEnd() {}
+};
+
+// Sends HTTP requests. Thread-safe; connections are kept and used again.
+class Transport {
+ public:
+  virtual ~Transport() = default;
+  // Blocks until the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails:
+  // kDeadlineExceeded (reason "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason
+  // "connection_failed", "connection_lost", "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
+  virtual Result<void> Perform(const HttpRequest& request, HttpResponseHandler& handler, std::stop_token stop) = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "reprise/engine.h"
+#include "reprise/event.h"
+#include "reprise/interaction.h"
+#include "reprise/message.h"
+
+// The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
+// describe them and the tests hold the two together. Reading checks types and required members: kCorruption (reason
+// "integrity_version" for a schema number we do not know, else "integrity_format").
+namespace reprise {
+
+Json ToJson(const Message& message);
+Result<Message> MessageFromJson(const Json& json);
+
+Json ToJson(const AgentState& state);
+Result<AgentState> AgentStateFromJson(const Json& json);
+
+Json ToJson(const AgentEvent& event);
+Result<AgentEvent> AgentEventFromJson(const Json& json);
+// The SSE event name and the wire type of a payload: "tool_call", "TOOL_CALL".
+std::string_view EventName(const EventPayload& payload);
+std::string_view EventType(const EventPayload& payload);
+
+Json ToJson(const Interaction& interaction);
+Result<Interaction> InteractionFromJson(const Json& json);
+
+Json ToJson(const ChatSummary& summary);
+Json ToJson(const PendingApproval& approval);
+
+// "sha256:" and the hex digest of the bytes.
+std::string ArgumentsDigest(std::string_view arguments);
+
+// A chat's title: the first 50 characters of its first user message, on one line.
+std::string TitleFromMessage(std::string_view user_message);
+
+}  // namespace reprise

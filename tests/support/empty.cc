@@ -1,0 +1,1 @@
+// Keeps the library linkable when it has no other source.
