@@ -6,6 +6,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/approval.h"
@@ -48,8 +49,9 @@ struct StartRequest {
 // one of a running interaction goes, its OnDisconnect policy applies. Movable only.
 class EventSubscription {
  public:
-  EventSubscription(ChatId chat, InteractionId interaction, std::shared_ptr<EventLog> log, std::shared_ptr<void> hold)
-      : chat_id(std::move(chat)), interaction_id(interaction), log(std::move(log)), hold_(std::move(hold)) {}
+  EventSubscription(ChatId chat, InteractionId interaction, std::shared_ptr<EventLog> events,
+                    std::shared_ptr<void> hold)
+      : chat_id(std::move(chat)), interaction_id(interaction), log(std::move(events)), hold_(std::move(hold)) {}
   EventSubscription(EventSubscription&&) = default;
   EventSubscription& operator=(EventSubscription&&) = default;
 

@@ -22,17 +22,17 @@ struct InteractionError {
 struct Interaction {
   InteractionId id;
   ChatId chat_id;
-  std::optional<InteractionId> parent_id;    // nullopt: the first of its branch
-  std::optional<InteractionId> edited_from;  // set by edit and regenerate
+  std::optional<InteractionId> parent_id{};    // nullopt: the first of its branch
+  std::optional<InteractionId> edited_from{};  // set by edit and regenerate
   InteractionStatus status = InteractionStatus::kRunning;
-  std::string user_message;
-  std::vector<AgentEvent> events;  // as stored: no deltas, no frames, rising seq
-  std::optional<AgentState> final_agent_state;  // nullopt while it runs
-  std::string model;
-  TokenUsage usage;
-  std::optional<InteractionError> error;
+  std::string user_message{};
+  std::vector<AgentEvent> events{};  // as stored: no deltas, no frames, rising seq
+  std::optional<AgentState> final_agent_state{};  // nullopt while it runs
+  std::string model{};
+  TokenUsage usage{};
+  std::optional<InteractionError> error{};
   Timestamp created_at{};
-  std::optional<Timestamp> completed_at;
+  std::optional<Timestamp> completed_at{};
   bool operator==(const Interaction&) const = default;
 };
 

@@ -8,7 +8,9 @@
 
 namespace reprise {
 
-using Json = nlohmann::json;
+// Members keep the order they were given, so that files and events read as documented. (A library that wants a plain
+// nlohmann::json, such as valijson's adapter, gets one by conversion.)
+using Json = nlohmann::ordered_json;
 
 // Limits of JSON that comes from outside (DESIGN section 9).
 inline constexpr int kMaxJsonDepth = 64;

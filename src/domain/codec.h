@@ -4,7 +4,7 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "reprise/engine.h"
+#include "reprise/approval.h"
 #include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"

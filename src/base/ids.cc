@@ -1,0 +1,57 @@
+#include "reprise/ids.h"
+
+#include <algorithm>
+#include <cassert>
+#include <charconv>
+#include <cstdio>
+
+#include "base/random.h"
+
+namespace reprise {
+namespace {
+
+bool IsAlphanumeric(char c) {
+  return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z');
+}
+
+constexpr std::string_view kInteractionPrefix = "int_";
+
+}  // namespace
+
+Result<ChatId> ChatId::Parse(std::string_view text) {
+  const auto allowed = [](char c) { return IsAlphanumeric(c) || c == '_' || c == '-'; };
+  if (text.empty() || text.size() > 64 || !IsAlphanumeric(text[0]) || !std::all_of(text.begin(), text.end(), allowed)) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_chat_id",
+                      .message = "a chat id is 1 to 64 letters, digits, '_' or '-', the first a letter or digit"});
+  }
+  return ChatId(std::string(text));
+}
+
+ChatId ChatId::Random() { return ChatId("chat_" + RandomHex(12)); }
+
+Result<InteractionId> InteractionId::Parse(std::string_view text) {
+  std::uint32_t number = 0;
+  if (text.starts_with(kInteractionPrefix)) {
+    const std::string_view digits = text.substr(kInteractionPrefix.size());
+    const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
+    const bool whole = error == std::errc{} && end == digits.data() + digits.size();
+    if (whole && number >= 1 && number <= kMaxNumber && FromNumber(number).str() == text) return InteractionId(number);
+  }
+  return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                    .reason = "invalid_interaction_id",
+                    .message = "an interaction id looks like int_001"});
+}
+
+InteractionId InteractionId::FromNumber(std::uint32_t number) {
+  assert(number >= 1 && number <= kMaxNumber);
+  return InteractionId(number);
+}
+
+std::string InteractionId::str() const {
+  char text[24];
+  const int length = std::snprintf(text, sizeof text, "int_%03u", number_);
+  return std::string(text, static_cast<std::size_t>(length));
+}
+
+}  // namespace reprise

@@ -1,0 +1,28 @@
+#include "base/random.h"
+
+#include <sys/random.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <vector>
+
+namespace reprise {
+
+std::string RandomHex(std::size_t bytes) {
+  std::vector<unsigned char> raw(bytes);
+  for (std::size_t have = 0; have < bytes;) {
+    const ssize_t n = ::getrandom(raw.data() + have, bytes - have, 0);
+    if (n < 0 && errno != EINTR) std::abort();  // ids that can be guessed are worse than no server
+    if (n > 0) have += static_cast<std::size_t>(n);
+  }
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string text;
+  text.reserve(2 * bytes);
+  for (const unsigned char c : raw) {
+    text += kHex[c >> 4];
+    text += kHex[c & 15];
+  }
+  return text;
+}
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+#include "reprise/event.h"
+
+#include <array>
+#include <type_traits>
+#include <utility>
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::pair<InteractionStatus, std::string_view>, 6> kStatusNames{{
+    {InteractionStatus::kRunning, "RUNNING"},
+    {InteractionStatus::kWaitingApproval, "WAITING_APPROVAL"},
+    {InteractionStatus::kWaitingInput, "WAITING_INPUT"},
+    {InteractionStatus::kCompleted, "COMPLETED"},
+    {InteractionStatus::kFailed, "FAILED"},
+    {InteractionStatus::kCancelled, "CANCELLED"},
+}};
+
+}  // namespace
+
+std::string_view ToString(InteractionStatus status) {
+  for (const auto& [value, name] : kStatusNames) {
+    if (value == status) return name;
+  }
+  return "RUNNING";
+}
+
+std::optional<InteractionStatus> ParseInteractionStatus(std::string_view name) {
+  for (const auto& [value, text] : kStatusNames) {
+    if (text == name) return value;
+  }
+  return std::nullopt;
+}
+
+bool IsFinished(InteractionStatus status) {
+  switch (status) {
+    case InteractionStatus::kRunning:
+    case InteractionStatus::kWaitingApproval:
+    case InteractionStatus::kWaitingInput: return false;
+    case InteractionStatus::kCompleted:
+    case InteractionStatus::kFailed:
+    case InteractionStatus::kCancelled: return true;
+  }
+  return false;
+}
+
+bool IsDelta(const EventPayload& payload) {
+  return std::holds_alternative<event::TextDelta>(payload) || std::holds_alternative<event::ThinkingDelta>(payload) ||
+         std::holds_alternative<event::ToolOutputDelta>(payload);
+}
+
+bool IsFrame(const EventPayload& payload) {
+  return std::holds_alternative<event::InteractionStarted>(payload) ||
+         std::holds_alternative<event::InteractionComplete>(payload);
+}
+
+}  // namespace reprise

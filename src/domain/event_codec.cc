@@ -1,0 +1,165 @@
+#include "domain/event_codec.h"
+
+#include <nlohmann/json.hpp>
+
+#include "domain/codec.h"
+#include "domain/json_reader.h"
+
+namespace reprise {
+namespace {
+
+Json OrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
+
+// The members of each payload, in wire order. -------------------------------------------------------------------------
+
+void Write(Json& out, const event::InteractionStarted& e) {
+  out["interaction_id"] = e.interaction_id;
+  out["chat_id"] = e.chat_id;
+  out["parent_id"] = OrNull(e.parent_id);
+  out["edited_from"] = OrNull(e.edited_from);
+  out["model"] = e.model;
+}
+void Write(Json& out, const event::ThinkingDelta& e) { out["content"] = e.content; }
+void Write(Json& out, const event::TextDelta& e) { out["content"] = e.content; }
+void Write(Json& out, const event::Thinking& e) { out["content"] = e.content; }
+void Write(Json& out, const event::MessageText& e) { out["content"] = e.content; }
+void Write(Json& out, const event::Answer& e) { out["content"] = e.content; }
+void Write(Json& out, const event::ToolCallStarted& e) {
+  out["id"] = e.id;
+  out["tool_name"] = e.tool_name;
+  out["tool_input"] = e.tool_input;
+}
+void Write(Json& out, const event::ToolOutputDelta& e) {
+  out["id"] = e.id;
+  out["tool_name"] = e.tool_name;
+  out["content"] = e.content;
+}
+void Write(Json& out, const event::ToolResult& e) {
+  out["id"] = e.id;
+  out["tool_name"] = e.tool_name;
+  out["tool_output"] = e.tool_output;
+  out["is_error"] = e.is_error;
+}
+void Write(Json& out, const event::ApprovalRequired& e) {
+  out["approval_id"] = e.approval_id;
+  out["call_id"] = e.call_id;
+  out["tool_name"] = e.tool_name;
+  out["tool_input"] = e.tool_input;
+  out["arguments_digest"] = e.arguments_digest;
+  out["reason"] = e.reason;
+  out["risk"] = e.risk;
+  out["allowed_decisions"] = e.allowed_decisions;
+  out["created_at"] = FormatTimestamp(e.created_at);
+  out["expires_at"] = e.expires_at ? Json(FormatTimestamp(*e.expires_at)) : Json(nullptr);
+}
+void Write(Json& out, const event::Approved& e) {
+  out["approval_id"] = e.approval_id;
+  out["call_id"] = e.call_id;
+  out["arguments_digest"] = e.arguments_digest;
+  out["scope"] = e.scope;
+  if (e.tool_input) out["tool_input"] = *e.tool_input;
+}
+void Write(Json& out, const event::Rejected& e) {
+  out["approval_id"] = e.approval_id;
+  out["call_id"] = e.call_id;
+  if (e.feedback) out["feedback"] = *e.feedback;
+}
+void Write(Json& out, const event::Usage& e) {
+  out["input_tokens"] = e.tokens.input_tokens;
+  out["output_tokens"] = e.tokens.output_tokens;
+}
+void Write(Json& out, const event::Cancelled& e) { out["reason"] = e.reason; }
+void Write(Json& out, const event::Failed& e) {
+  out["code"] = e.code;
+  out["message"] = e.message;
+  out["retryable"] = e.retryable;
+}
+void Write(Json& out, const event::InteractionComplete& e) {
+  out["interaction_id"] = e.interaction_id;
+  out["status"] = ToString(e.status);
+}
+
+// Reading the durable ones back; frames and deltas are not stored. -----------------------------------------------------
+
+std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
+  if (type == event::Thinking::kType) return event::Thinking{in.String("content")};
+  if (type == event::MessageText::kType) return event::MessageText{in.String("content")};
+  if (type == event::Answer::kType) return event::Answer{in.String("content")};
+  if (type == event::ToolCallStarted::kType) {
+    return event::ToolCallStarted{in.String("id"), in.String("tool_name"), in.String("tool_input")};
+  }
+  if (type == event::ToolResult::kType) {
+    return event::ToolResult{in.String("id"), in.String("tool_name"), in.String("tool_output"),
+                             in.Bool("is_error", false)};
+  }
+  if (type == event::ApprovalRequired::kType) {
+    event::ApprovalRequired e{.approval_id = in.String("approval_id"),
+                              .call_id = in.String("call_id"),
+                              .tool_name = in.String("tool_name"),
+                              .tool_input = in.String("tool_input"),
+                              .arguments_digest = in.String("arguments_digest"),
+                              .reason = in.String("reason"),
+                              .risk = in.String("risk"),
+                              .allowed_decisions = {},
+                              .created_at = in.Time("created_at"),
+                              .expires_at = in.OptionalTime("expires_at")};
+    if (const Json* decisions = in.Array("allowed_decisions")) {
+      for (const Json& decision : *decisions) {
+        if (!decision.is_string()) return in.Reject("allowed_decisions"), std::nullopt;
+        e.allowed_decisions.push_back(decision.get<std::string>());
+      }
+    }
+    return e;
+  }
+  if (type == event::Approved::kType) {
+    return event::Approved{in.String("approval_id"), in.String("call_id"), in.String("arguments_digest"),
+                           in.String("scope"), in.OptionalString("tool_input")};
+  }
+  if (type == event::Rejected::kType) {
+    return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback")};
+  }
+  if (type == event::Usage::kType) {
+    return event::Usage{{in.Integer("input_tokens"), in.Integer("output_tokens")}};
+  }
+  if (type == event::Cancelled::kType) return event::Cancelled{in.String("reason")};
+  if (type == event::Failed::kType) {
+    return event::Failed{in.String("code"), in.String("message"), in.Bool("retryable", false)};
+  }
+  in.Reject("type");
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::string_view EventName(const EventPayload& payload) {
+  return std::visit([](const auto& e) { return std::remove_cvref_t<decltype(e)>::kName; }, payload);
+}
+
+std::string_view EventType(const EventPayload& payload) {
+  return std::visit([](const auto& e) { return std::remove_cvref_t<decltype(e)>::kType; }, payload);
+}
+
+Json ToJson(const AgentEvent& event) {
+  Json json = {{"type", EventType(event.payload)},
+               {"seq", event.seq},
+               {"round_index", event.round_index},
+               {"at", FormatTimestamp(event.at)}};
+  std::visit([&json](const auto& payload) { Write(json, payload); }, event.payload);
+  return json;
+}
+
+std::string EventData(const AgentEvent& event) { return DumpJson(ToJson(event)); }
+
+Result<AgentEvent> AgentEventFromJson(const Json& json) {
+  JsonReader reader(json, "event");
+  const std::string type = reader.String("type");
+  AgentEvent event;
+  event.seq = static_cast<std::uint64_t>(reader.Integer("seq"));
+  event.round_index = static_cast<std::uint32_t>(reader.Integer("round_index"));
+  event.at = reader.Time("at");
+  if (auto payload = ReadPayload(reader, type)) event.payload = *std::move(payload);
+  if (reader.error()) return Fail(*reader.error());
+  return event;
+}
+
+}  // namespace reprise

@@ -1,0 +1,126 @@
+#include <nlohmann/json.hpp>
+
+#include "domain/codec.h"
+#include "domain/json_reader.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kSchema = 1;
+
+Json OrNull(const std::optional<InteractionId>& id) { return id ? Json(id->str()) : Json(nullptr); }
+
+std::optional<InteractionId> OptionalId(JsonReader& reader, const char* key) {
+  const auto text = reader.OptionalString(key);
+  if (!text) return std::nullopt;
+  auto id = InteractionId::Parse(*text);
+  if (!id) return reader.Reject(key), std::nullopt;
+  return *id;
+}
+
+TokenUsage UsageFromJson(JsonReader& reader) {
+  const Json* usage = reader.Find("usage");
+  if (usage == nullptr) return {};
+  JsonReader inner(*usage, "usage");
+  TokenUsage tokens{inner.Integer("input_tokens"), inner.Integer("output_tokens")};
+  if (inner.error()) reader.Reject("usage");
+  return tokens;
+}
+
+std::optional<InteractionError> ErrorFromJson(JsonReader& reader) {
+  const Json* error = reader.Find("error");
+  if (error == nullptr || error->is_null()) return std::nullopt;
+  JsonReader inner(*error, "error");
+  InteractionError read{inner.String("code"), inner.String("message"), inner.Bool("retryable", false)};
+  if (inner.error()) reader.Reject("error");
+  return read;
+}
+
+}  // namespace
+
+Json ToJson(const Interaction& interaction) {
+  Json events = Json::array();
+  for (const AgentEvent& event : interaction.events) events.push_back(ToJson(event));
+  Json json = {{"schema", kSchema},
+               {"id", interaction.id.str()},
+               {"chat_id", interaction.chat_id.str()},
+               {"parent_id", OrNull(interaction.parent_id)},
+               {"edited_from", OrNull(interaction.edited_from)},
+               {"status", ToString(interaction.status)},
+               {"user_message", interaction.user_message},
+               {"agent_events", std::move(events)}};
+  json["final_agent_state"] = interaction.final_agent_state ? ToJson(*interaction.final_agent_state) : Json(nullptr);
+  json["model"] = interaction.model;
+  json["usage"] = {{"input_tokens", interaction.usage.input_tokens}, {"output_tokens", interaction.usage.output_tokens}};
+  json["error"] = nullptr;
+  if (interaction.error) {
+    json["error"] = {{"code", interaction.error->code},
+                     {"message", interaction.error->message},
+                     {"retryable", interaction.error->retryable}};
+  }
+  json["created_at"] = FormatTimestamp(interaction.created_at);
+  json["completed_at"] = interaction.completed_at ? Json(FormatTimestamp(*interaction.completed_at)) : Json(nullptr);
+  return json;
+}
+
+Result<Interaction> InteractionFromJson(const Json& json) {
+  JsonReader reader(json, "interaction");
+  if (reader.Integer("schema") != kSchema && !reader.error()) {
+    return Fail(Error{.code = ErrorCode::kCorruption,
+                      .reason = "integrity_version",
+                      .message = "the stored interaction has a format version that this program does not know"});
+  }
+  const auto id = InteractionId::Parse(reader.String("id"));
+  if (!id) reader.Reject("id");
+  const auto chat = ChatId::Parse(reader.String("chat_id"));
+  if (!chat) reader.Reject("chat_id");
+  const auto status = ParseInteractionStatus(reader.String("status"));
+  if (!status) reader.Reject("status");
+  if (reader.error()) return Fail(*reader.error());
+
+  Interaction interaction{.id = *id, .chat_id = *chat};
+  interaction.status = *status;
+  interaction.parent_id = OptionalId(reader, "parent_id");
+  interaction.edited_from = OptionalId(reader, "edited_from");
+  interaction.user_message = reader.String("user_message");
+  if (const Json* events = reader.Array("agent_events")) {
+    interaction.events.reserve(events->size());
+    for (const Json& event : *events) interaction.events.push_back(reader.Take(AgentEventFromJson(event), AgentEvent{}));
+  }
+  if (const Json* state = reader.Find("final_agent_state"); state != nullptr && !state->is_null()) {
+    interaction.final_agent_state = reader.Take(AgentStateFromJson(*state), AgentState{});
+  }
+  interaction.model = reader.OptionalString("model").value_or("");
+  interaction.usage = UsageFromJson(reader);
+  interaction.error = ErrorFromJson(reader);
+  interaction.created_at = reader.Time("created_at");
+  interaction.completed_at = reader.OptionalTime("completed_at");
+  if (reader.error()) return Fail(*reader.error());
+  return interaction;
+}
+
+Json ToJson(const ChatSummary& summary) {
+  return {{"id", summary.id.str()},
+          {"title", summary.title},
+          {"created_at", FormatTimestamp(summary.created_at)},
+          {"updated_at", FormatTimestamp(summary.updated_at)},
+          {"head", OrNull(summary.head)}};
+}
+
+Json ToJson(const PendingApproval& approval) {
+  const event::ApprovalRequired& request = approval.request;
+  return {{"chat_id", approval.chat_id.str()},
+          {"interaction_id", approval.interaction_id.str()},
+          {"approval_id", request.approval_id},
+          {"call_id", request.call_id},
+          {"tool_name", request.tool_name},
+          {"tool_input", request.tool_input},
+          {"arguments_digest", request.arguments_digest},
+          {"reason", request.reason},
+          {"risk", request.risk},
+          {"allowed_decisions", request.allowed_decisions},
+          {"created_at", FormatTimestamp(request.created_at)},
+          {"expires_at", request.expires_at ? Json(FormatTimestamp(*request.expires_at)) : Json(nullptr)}};
+}
+
+}  // namespace reprise

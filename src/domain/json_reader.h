@@ -1,0 +1,87 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/json.h"
+#include "reprise/timestamp.h"
+
+namespace reprise {
+
+// Reads typed members of a stored JSON object. The first thing that is wrong is remembered and everything after it reads
+// as a default, so that a codec stays a plain list of members; ask error() at the end.
+class JsonReader {
+ public:
+  JsonReader(const Json& json, std::string_view what) : json_(json), what_(what) {
+    if (!json.is_object()) Reject("is not an object");
+  }
+
+  std::string String(const char* key) {
+    const Json* value = Find(key);
+    if (value == nullptr || !value->is_string()) return Reject(key), std::string();
+    return value->get<std::string>();
+  }
+  // Absent and null are both nullopt.
+  std::optional<std::string> OptionalString(const char* key) {
+    const Json* value = Find(key);
+    if (value == nullptr || value->is_null()) return std::nullopt;
+    return String(key);
+  }
+  std::int64_t Integer(const char* key) {
+    const Json* value = Find(key);
+    if (value == nullptr || !value->is_number_integer()) return Reject(key), 0;
+    return value->get<std::int64_t>();
+  }
+  bool Bool(const char* key, bool fallback) {
+    const Json* value = Find(key);
+    if (value == nullptr) return fallback;
+    if (!value->is_boolean()) return Reject(key), fallback;
+    return value->get<bool>();
+  }
+  Timestamp Time(const char* key) {
+    auto time = ParseTimestamp(String(key));
+    if (!time) return Reject(key), Timestamp{};
+    return *time;
+  }
+  std::optional<Timestamp> OptionalTime(const char* key) {
+    if (!OptionalString(key)) return std::nullopt;
+    return Time(key);
+  }
+  // Null if the member is absent or not of the wanted kind.
+  const Json* Array(const char* key) {
+    const Json* value = Find(key);
+    if (value == nullptr || !value->is_array()) return Reject(key), nullptr;
+    return value;
+  }
+  const Json* Find(const char* key) const {
+    if (!json_.is_object()) return nullptr;
+    const auto found = json_.find(key);
+    return found == json_.end() ? nullptr : &*found;
+  }
+
+  void Reject(std::string_view why) {
+    if (!error_) {
+      error_ = Error{.code = ErrorCode::kCorruption,
+                     .reason = "integrity_format",
+                     .message = "the stored " + what_ + " is not in the expected form",
+                     .detail = what_ + ": " + std::string(why)};
+    }
+  }
+  // Takes over the failure of a nested codec.
+  template <typename T>
+  T Take(Result<T> result, T fallback) {
+    if (result) return *std::move(result);
+    if (!error_) error_ = result.error();
+    return fallback;
+  }
+  const std::optional<Error>& error() const { return error_; }
+
+ private:
+  const Json& json_;
+  std::string what_;
+  std::optional<Error> error_;
+};
+
+}  // namespace reprise

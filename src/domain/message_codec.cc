@@ -1,0 +1,153 @@
+#include <openssl/evp.h>
+
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/utf8.h"
+#include "domain/codec.h"
+#include "domain/json_reader.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{{
+    {Role::kSystem, "system"}, {Role::kUser, "user"}, {Role::kAssistant, "assistant"}, {Role::kTool, "tool"}}};
+
+std::string_view RoleName(Role role) {
+  for (const auto& [value, name] : kRoleNames) {
+    if (value == role) return name;
+  }
+  return "user";
+}
+
+Json ToJson(const ToolCall& call) {
+  return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+}
+
+Result<ToolCall> ToolCallFromJson(const Json& json) {
+  JsonReader reader(json, "tool call");
+  ToolCall call{.id = reader.String("id"), .name = {}, .arguments = {}};
+  if (const Json* function = reader.Find("function")) {
+    JsonReader inner(*function, "tool call");
+    call.name = inner.String("name");
+    call.arguments = inner.String("arguments");
+    if (inner.error()) return Fail(*inner.error());
+  } else {
+    reader.Reject("function");
+  }
+  if (reader.error()) return Fail(*reader.error());
+  return call;
+}
+
+bool IsOwnMember(std::string_view key) {
+  return key == "role" || key == "content" || key == "tool_calls" || key == "tool_call_id" || key == "name";
+}
+
+}  // namespace
+
+Json ToJson(const Message& message) {
+  Json json = {{"role", RoleName(message.role)}};
+  json["content"] = message.content ? Json(*message.content) : Json(nullptr);
+  if (!message.tool_calls.empty()) {
+    Json& calls = json["tool_calls"] = Json::array();
+    for (const ToolCall& call : message.tool_calls) calls.push_back(ToJson(call));
+  }
+  if (message.role == Role::kTool) json["tool_call_id"] = message.tool_call_id;
+  if (!message.name.empty()) json["name"] = message.name;
+  if (!message.extras.empty()) {
+    if (auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth); extras && extras->is_object()) {
+      for (auto& [key, value] : extras->items()) json[key] = std::move(value);
+    }
+  }
+  return json;
+}
+
+Result<Message> MessageFromJson(const Json& json) {
+  JsonReader reader(json, "message");
+  Message message;
+  const std::string role = reader.String("role");
+  bool known = false;
+  for (const auto& [value, name] : kRoleNames) {
+    if (name == role) message.role = value, known = true;
+  }
+  if (!known) reader.Reject("role");
+  Json extras = Json::object();
+  if (const Json* content = reader.Find("content"); content != nullptr && !content->is_null()) {
+    // Content in parts (an import) is an extra: it goes back to the provider as it is.
+    if (content->is_string()) {
+      message.content = content->get<std::string>();
+    } else {
+      extras["content"] = *content;
+    }
+  }
+  if (reader.Find("tool_calls") != nullptr) {
+    if (const Json* calls = reader.Array("tool_calls")) {
+      for (const Json& call : *calls) message.tool_calls.push_back(reader.Take(ToolCallFromJson(call), ToolCall{}));
+    }
+  }
+  if (message.role == Role::kTool) message.tool_call_id = reader.String("tool_call_id");
+  message.name = reader.OptionalString("name").value_or("");
+  if (reader.error()) return Fail(*reader.error());
+  for (const auto& [key, value] : json.items()) {
+    if (!IsOwnMember(key)) extras[key] = value;
+  }
+  if (!extras.empty()) message.extras = DumpJson(extras);
+  return message;
+}
+
+Json ToJson(const AgentState& state) {
+  Json messages = Json::array();
+  for (const Message& message : state.messages) messages.push_back(ToJson(message));
+  Json grants = Json::array();
+  for (const Grant& grant : state.grants) {
+    grants.push_back({{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
+  }
+  return {{"messages", std::move(messages)}, {"grants", std::move(grants)}};
+}
+
+Result<AgentState> AgentStateFromJson(const Json& json) {
+  JsonReader reader(json, "agent state");
+  AgentState state;
+  if (const Json* messages = reader.Array("messages")) {
+    state.messages.reserve(messages->size());
+    for (const Json& message : *messages) state.messages.push_back(reader.Take(MessageFromJson(message), Message{}));
+  }
+  if (reader.Find("grants") != nullptr) {  // the specification's own folders have none
+    if (const Json* grants = reader.Array("grants")) {
+      for (const Json& grant : *grants) {
+        JsonReader inner(grant, "grant");
+        state.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest")});
+        if (inner.error()) return Fail(*inner.error());
+      }
+    }
+  }
+  if (reader.error()) return Fail(*reader.error());
+  return state;
+}
+
+std::string ArgumentsDigest(std::string_view arguments) {
+  std::array<unsigned char, 32> hash{};
+  EVP_Digest(arguments.data(), arguments.size(), hash.data(), nullptr, EVP_sha256(), nullptr);
+  static constexpr char kHex[] = "0123456789abcdef";
+  std::string digest = "sha256:";
+  for (const unsigned char c : hash) {
+    digest += kHex[c >> 4];
+    digest += kHex[c & 15];
+  }
+  return digest;
+}
+
+std::string TitleFromMessage(std::string_view user_message) {
+  std::string line;
+  for (const char c : user_message) {
+    const bool control = static_cast<unsigned char>(c) < 0x20 || c == 0x7f;
+    if (!control) {
+      line += c;
+    } else if (!line.empty() && line.back() != ' ') {
+      line += ' ';
+    }
+  }
+  return std::string(Utf8Prefix(line, 50));
+}
+
+}  // namespace reprise
