@@ -39,10 +39,11 @@ struct Interaction {
 // A chat without its interactions.
 struct ChatSummary {
   ChatId id;
-  std::string title;
+  std::string title{};
   Timestamp created_at{};
   Timestamp updated_at{};
-  std::optional<InteractionId> head;  // the interaction the chat currently ends at; nullopt: empty
+  std::optional<InteractionId> head{};  // the interaction the chat currently ends at; nullopt: empty
+  std::optional<InteractionStatus> head_status{};  // that interaction's status, if the store knows it without reading it
   bool operator==(const ChatSummary&) const = default;
 };
 

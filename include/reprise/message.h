@@ -20,13 +20,13 @@ struct ToolCall {
 // One message in the OpenAI chat shape.
 struct Message {
   Role role = Role::kUser;
-  std::optional<std::string> content;  // nullopt is JSON null: an assistant message that only calls tools
-  std::vector<ToolCall> tool_calls;    // assistant only
-  std::string tool_call_id;            // tool only
-  std::string name;                    // tool only, may be empty
+  std::optional<std::string> content{};  // nullopt is JSON null: an assistant message that only calls tools
+  std::vector<ToolCall> tool_calls{};    // assistant only
+  std::string tool_call_id{};            // tool only
+  std::string name{};                    // tool only, may be empty
   // JSON object text with every member not named above, kept verbatim (thinking blocks with their signatures must come
   // back to the provider unchanged). Empty if there is none.
-  std::string extras;
+  std::string extras{};
   bool operator==(const Message&) const = default;
 };
 

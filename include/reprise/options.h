@@ -1,0 +1,55 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "reprise/engine.h"
+
+namespace reprise {
+
+// Where models live. `api_key` is a secret: never log or print an Options as a whole.
+struct ProviderOptions {
+  std::string name;      // the part of a model's name before the slash
+  std::string type;      // "openai" | "anthropic"
+  std::string base_url;  // without a trailing slash; empty: the type's own
+  std::string api_key;   // empty: none
+};
+
+struct ModelFacts {
+  std::int64_t context_window = 0;  // tokens; 0: unknown
+};
+
+struct ToolPolicy {
+  std::vector<std::string> require_approval;  // ask although they would not by default
+  std::vector<std::string> allow{"*"};        // names; '*' stands for any characters
+  std::vector<std::string> deny;              // beats allow
+  std::chrono::milliseconds timeout{60'000};
+};
+
+// Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
+// schemas/config.schema.json describes the file; src/cli/options.h puts them together.
+struct Options {
+  std::string host = "127.0.0.1";
+  int port = 8000;  // 0: any free one
+  std::string data_dir = "chats";
+  std::string workspace = ".";
+  std::string config_file;  // the one that was read; empty: none
+  std::string model = "offline";
+  bool plain = false;              // chats are stored unencrypted
+  std::string key_file;            // empty: the default place
+  std::string token_file;          // empty: no token is asked for
+  std::string log_level = "info";  // "debug" | "info" | "warning" | "error"
+
+  std::vector<ProviderOptions> providers;
+  std::map<std::string, ModelFacts> models;  // by full name
+  ToolPolicy tools;
+  ApprovalMode approval_mode = ApprovalMode::kAsk;
+  int max_rounds = 25;
+  std::chrono::milliseconds provider_idle_timeout{120'000};
+  std::chrono::milliseconds disconnect_grace{2000};
+};
+
+}  // namespace reprise

@@ -1,0 +1,221 @@
+#include "agent/agent_loop.h"
+
+#include <algorithm>
+#include <exception>
+#include <utility>
+
+#include "agent/history.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
+constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
+
+ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_error = true}; }
+
+std::string_view RiskName(Risk risk) {
+  switch (risk) {
+    case Risk::kLow: return "low";
+    case Risk::kMedium: return "medium";
+    case Risk::kHigh: return "high";
+  }
+  return "high";
+}
+
+std::string UnknownTool(const std::string& name, const ToolRegistry& registry) {
+  std::string text = "There is no tool named \"" + name + "\". Available:";
+  for (const ToolSpec& spec : registry.specs()) text += " " + spec.name;
+  return text;
+}
+
+}  // namespace
+
+// Passes the model's deltas on and keeps what was said, so that nothing is lost when the response breaks off.
+class AgentLoop::StreamRelay : public ModelStream {
+ public:
+  StreamRelay(AgentObserver& observer, std::uint32_t round) : observer_(observer), round_(round) {}
+  void OnThinking(std::string_view delta) override {
+    thinking_ += delta;
+    observer_.AddThinkingDelta(round_, delta);
+  }
+  void OnText(std::string_view delta) override {
+    text_ += delta;
+    observer_.AddTextDelta(round_, delta);
+  }
+  void OnBatchEnd() override { observer_.FlushDeltas(); }
+  const std::string& thinking() const { return thinking_; }
+  const std::string& text() const { return text_; }
+
+ private:
+  AgentObserver& observer_;
+  const std::uint32_t round_;
+  std::string thinking_, text_;
+};
+
+AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop)
+    : parts_(parts),
+      limits_(limits),
+      model_name_(std::move(model_name)),
+      stop_(std::move(stop)),
+      state_(std::move(state)) {}
+
+AgentOutcome AgentLoop::Run() {
+  for (; round_ < static_cast<std::uint32_t>(limits_.max_rounds); ++round_) {
+    if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
+    auto response = AskModel();
+    if (!response && response.error().code == ErrorCode::kCancelled) return Finish(InteractionStatus::kCancelled);
+    if (!response) return Finish(InteractionStatus::kFailed, response.error());
+    RecordResponse(*response);
+    RunCalls(response->tool_calls);
+    usage_.input_tokens += response->usage.input_tokens;
+    usage_.output_tokens += response->usage.output_tokens;
+    if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
+    if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
+  }
+  if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
+  --round_;  // the last word belongs to the last round there was
+  return Finish(InteractionStatus::kFailed,
+                Error{.code = ErrorCode::kInternal,
+                      .reason = "max_rounds",
+                      .message = "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"});
+}
+
+Result<ModelResponse> AgentLoop::AskModel() {
+  StreamRelay relay(parts_.observer, round_);
+  auto response = parts_.model.Generate({model_name_, state_.messages, parts_.tools.specs()}, relay, stop_);
+  if (!response) RecordPartial(relay);
+  return response;
+}
+
+// What a client saw of a broken response stays: as events and in the history.
+void AgentLoop::RecordPartial(const StreamRelay& relay) {
+  parts_.observer.FlushDeltas();
+  if (!relay.thinking().empty()) parts_.observer.Emit(round_, event::Thinking{relay.thinking()});
+  if (relay.text().empty()) return;
+  parts_.observer.Emit(round_, event::MessageText{relay.text()});
+  Message message{.role = Role::kAssistant, .content = relay.text()};
+  state_.messages.push_back(std::move(message));
+}
+
+void AgentLoop::RecordResponse(const ModelResponse& response) {
+  if (!response.thinking.empty()) parts_.observer.Emit(round_, event::Thinking{response.thinking});
+  const bool is_answer = response.tool_calls.empty();
+  Message message{.role = Role::kAssistant, .content = response.text, .tool_calls = response.tool_calls};
+  message.extras = response.extras;
+  if (!is_answer && response.text.empty()) message.content = std::nullopt;
+  state_.messages.push_back(std::move(message));
+  if (is_answer) {
+    parts_.observer.Emit(round_, event::Answer{response.text});
+  } else if (!response.text.empty()) {
+    parts_.observer.Emit(round_, event::MessageText{response.text});
+  }
+}
+
+void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
+  for (const ToolCall& call : calls) {
+    // After a cancellation the remaining calls still get their result, without running.
+    ToolOutcome outcome = stop_.stop_requested() ? Failure(std::string(kCancelledResult)) : RunCall(call);
+    parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, outcome.output, outcome.is_error});
+    Message message{.role = Role::kTool, .content = std::move(outcome.output), .tool_calls = {}, .tool_call_id = call.id};
+    message.name = call.name;
+    state_.messages.push_back(std::move(message));
+  }
+}
+
+ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
+  const auto show_call = [&] { parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments}); };
+  Tool* tool = parts_.tools.Find(call.name);
+  if (tool == nullptr) {
+    show_call();
+    return Failure(UnknownTool(call.name, parts_.tools));
+  }
+  if (auto valid = parts_.tools.Validate(*tool, call.arguments); !valid) {
+    show_call();
+    return Failure("The arguments were not accepted: " + valid.error().message);
+  }
+  if (MustAsk(*tool, ArgumentsDigest(call.arguments))) {
+    if (limits_.approval_mode == ApprovalMode::kDenyAll) return Failure("This server refuses calls that need approval.");
+    return RunWithApproval(*tool, call);
+  }
+  return Execute(*tool, call, call.arguments);
+}
+
+bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
+  const auto grants_it = [&](const Grant& grant) {
+    return grant.tool_name == tool.traits().spec.name && grant.arguments_digest == digest;
+  };
+  if (std::any_of(state_.grants.begin(), state_.grants.end(), grants_it)) return false;
+  switch (limits_.approval_mode) {
+    case ApprovalMode::kAsk:
+    case ApprovalMode::kDenyAll: return parts_.tools.RequiresApproval(tool);
+    case ApprovalMode::kReadOnly: return !tool.traits().read_only;
+    case ApprovalMode::kApproveAll: return false;
+  }
+  return true;
+}
+
+ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
+  const ToolTraits& traits = tool.traits();
+  event::ApprovalRequired request;
+  request.call_id = call.id;
+  request.tool_name = call.name;
+  request.tool_input = call.arguments;
+  request.arguments_digest = ArgumentsDigest(call.arguments);
+  request.reason = traits.approval_reason;
+  request.risk = RiskName(traits.risk);
+  request.allowed_decisions = {"approve", "approve_for_chat", "edit", "reject"};
+  auto decision = parts_.approvals.Ask(round_, std::move(request), stop_);
+  if (!decision) return Failure(std::string(kCancelledResult));
+  ApprovalAnswer& answer = decision->answer;
+
+  if (!answer.approved) {
+    parts_.observer.Emit(round_, event::Rejected{decision->approval_id, call.id, answer.feedback});
+    std::string text = "The user rejected this call. It was not run.";
+    if (answer.feedback) text += " Their words: " + *answer.feedback;
+    return Failure(std::move(text));
+  }
+  const std::string arguments = answer.arguments.value_or(call.arguments);
+  const std::string digest = ArgumentsDigest(arguments);
+  const bool for_chat = answer.scope == ApprovalScope::kChat;
+  if (for_chat) state_.grants.push_back({call.name, digest});
+  parts_.observer.Emit(round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once",
+                                               answer.arguments});
+  // An answer and a cancellation may meet: what is not wanted any more does not run.
+  if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
+  ToolOutcome outcome = Execute(tool, call, arguments);
+  if (answer.arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
+  if (answer.feedback) outcome.output += "\n(The user adds: " + *answer.feedback + ")";
+  return outcome;
+}
+
+ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments) {
+  parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
+  std::size_t shown = 0;
+  ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}};
+  context.on_output = [&](std::string_view bytes) {
+    if (shown >= kMaxLiveOutput) return;
+    shown += bytes.size();
+    parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, ToValidUtf8(bytes)});
+  };
+  ToolOutcome outcome;
+  try {
+    outcome = tool.Run(arguments, context);
+  } catch (const std::exception& error) {
+    // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
+    LogError("a tool threw", {{"tool", call.name}, {"what", error.what()}});
+    outcome = Failure("The tool failed for an internal reason.");
+  }
+  if (stop_.stop_requested() && outcome.output.empty()) return Failure(std::string(kCancelledResult));
+  return outcome;
+}
+
+AgentOutcome AgentLoop::Finish(InteractionStatus status, std::optional<Error> error) {
+  CompleteToolCalls(state_.messages, kCancelledResult);
+  return {.status = status, .state = std::move(state_), .usage = usage_, .error = std::move(error)};
+}
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "reprise/approval.h"
+#include "reprise/engine.h"
+#include "reprise/event.h"
+#include "reprise/interaction.h"
+#include "reprise/message.h"
+#include "reprise/model_client.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// Where the loop tells what happens. The first two groups are called by the loop's thread and by the model client's and
+// tools' threads, never two at once for one run's model stream.
+class AgentObserver {
+ public:
+  virtual ~AgentObserver() = default;
+  // The event is numbered, kept and shown before this returns.
+  virtual void Emit(std::uint32_t round_index, EventPayload payload) = 0;
+  // Deltas gather until FlushDeltas shows them.
+  virtual void AddTextDelta(std::uint32_t round_index, std::string_view text) = 0;
+  virtual void AddThinkingDelta(std::uint32_t round_index, std::string_view text) = 0;
+  virtual void FlushDeltas() = 0;
+};
+
+// Where the loop asks a person.
+class ApprovalGate {
+ public:
+  virtual ~ApprovalGate() = default;
+  // Makes the request answerable, shows it as approval_required (the gate fills in approval_id, created_at, expires_at),
+  // and blocks until somebody answers or `stop` is requested (kCancelled).
+  struct Decision {
+    std::string approval_id;
+    ApprovalAnswer answer;
+  };
+  virtual Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) = 0;
+};
+
+struct AgentLimits {
+  int max_rounds = 25;
+  std::chrono::milliseconds tool_timeout{60'000};
+  ApprovalMode approval_mode = ApprovalMode::kAsk;
+};
+
+struct AgentOutcome {
+  InteractionStatus status = InteractionStatus::kFailed;  // finished
+  AgentState state;                                       // well-formed for a provider, whatever happened
+  TokenUsage usage;
+  std::optional<Error> error;  // why it FAILED
+};
+
+// The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run, used by
+// one thread.
+class AgentLoop {
+ public:
+  struct Parts {  // all must outlive the loop
+    ModelClient& model;
+    const ToolRegistry& tools;
+    AgentObserver& observer;
+    ApprovalGate& approvals;
+  };
+  // `state` ends with the user's message. `model_name` is the provider's own name for the model.
+  AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
+
+  // Emits everything but the frames and the last word (error, cancelled), which are the caller's.
+  AgentOutcome Run();
+
+ private:
+  class StreamRelay;
+
+  Result<ModelResponse> AskModel();
+  void RecordResponse(const ModelResponse& response);
+  void RecordPartial(const StreamRelay& relay);
+  void RunCalls(const std::vector<ToolCall>& calls);
+  ToolOutcome RunCall(const ToolCall& call);
+  ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
+  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments);
+  bool MustAsk(const Tool& tool, const std::string& digest) const;
+  AgentOutcome Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);
+
+  Parts parts_;
+  const AgentLimits limits_;
+  const std::string model_name_;
+  const std::stop_token stop_;
+  AgentState state_;
+  TokenUsage usage_;
+  std::uint32_t round_ = 0;
+};
+
+}  // namespace reprise

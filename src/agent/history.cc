@@ -1,0 +1,34 @@
+#include "agent/history.h"
+
+#include <algorithm>
+#include <set>
+#include <string>
+
+namespace reprise {
+
+std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view placeholder) {
+  std::size_t added = 0;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    if (messages[i].tool_calls.empty()) continue;
+    std::size_t end = i + 1;
+    std::set<std::string, std::less<>> answered;
+    for (; end < messages.size() && messages[end].role == Role::kTool; ++end) answered.insert(messages[end].tool_call_id);
+    std::vector<Message> missing;
+    for (const ToolCall& call : messages[i].tool_calls) {
+      if (answered.contains(call.id)) continue;
+      missing.push_back(Message{.role = Role::kTool,
+                                .content = std::string(placeholder),
+                                .tool_calls = {},
+                                .tool_call_id = call.id,
+                                .name = call.name,
+                                .extras = {}});
+    }
+    added += missing.size();
+    const auto at = messages.begin() + static_cast<std::ptrdiff_t>(end);
+    messages.insert(at, std::make_move_iterator(missing.begin()), std::make_move_iterator(missing.end()));
+    i = end + missing.size() - 1;
+  }
+  return added;
+}
+
+}  // namespace reprise

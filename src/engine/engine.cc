@@ -1,0 +1,462 @@
+#include "reprise/engine.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <system_error>
+#include <unordered_map>
+#include <utility>
+
+#include "base/logging.h"
+#include "domain/codec.h"
+#include "engine/approval_book.h"
+#include "engine/branches.h"
+#include "engine/checkpoint_saver.h"
+#include "engine/elastic_pool.h"
+#include "engine/recorded_events.h"
+#include "engine/run.h"
+#include "engine/timer.h"
+
+namespace reprise {
+namespace {
+
+Error Busy(const std::shared_ptr<Run>& run) {
+  Error error{.code = ErrorCode::kConflict,
+              .reason = "busy",
+              .message = "an interaction is running in this chat",
+              .detail = {},
+              .retryable = true};
+  if (run) error.details_json = R"({"interaction_id":")" + run->id().str() + R"("})";
+  return error;
+}
+
+Error Stopping() {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "stopping",
+               .message = "the server is stopping",
+               .detail = {},
+               .retryable = true};
+}
+
+bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
+
+// Where a new interaction hangs in the chat's tree.
+struct Place {
+  std::optional<InteractionId> parent, edited_from;
+  AgentState state;  // what it starts from
+};
+
+}  // namespace
+
+class Engine::Impl {
+ public:
+  Impl(Parts parts, EngineOptions options)
+      : parts_(std::move(parts)),
+        options_(options),
+        saver_(parts_.store, parts_.fallback_stores, pool_, options_.save_timeout) {}
+
+  using FindPlace = std::function<Result<Place>(StartRequest&)>;
+  Result<EventSubscription> Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place);
+
+  Result<Place> PlaceAtHead(const ChatId& chat);
+  Result<Place> PlaceBeside(const Interaction& edited);
+
+  // The run of a chat, or null.
+  std::shared_ptr<Run> ActiveRun(const ChatId& chat) const;
+  std::shared_ptr<Run> ActiveRun(const ChatId& chat, InteractionId id) const;
+  std::vector<std::shared_ptr<Run>> ActiveRuns() const;
+  // Blocks until `chat` has no run. `when_idle` is then called with the chat still kept from starting one.
+  template <typename Function>
+  auto WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle());
+  // Why an approval of `within` is not in the book: it was processed before the server was started again, or never was.
+  Error WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const;
+  void Stop();
+
+  const Parts parts_;
+  const EngineOptions options_;
+  ApprovalBook approvals_;  // synchronises itself
+  Timer timer_;             // synchronises itself
+
+  mutable std::mutex mutex_;
+  std::condition_variable idle_;
+  // The chats that are busy; a null run is one that is about to start, or a chat that is being rearranged.
+  std::unordered_map<ChatId, std::shared_ptr<Run>> active_;  // guarded by mutex_
+  bool stopping_ = false;                                    // guarded by mutex_
+  std::size_t unfinished_ = 0;                               // guarded by mutex_; runs whose thread is not done
+  Counters counters_{};                                      // guarded by mutex_; the totals only
+
+  ElasticPool pool_;  // the runs' threads: after what they use
+  CheckpointSaver saver_;
+
+ private:
+  Result<void> Occupy(const ChatId& chat);
+  void Release(const ChatId& chat);
+  void Execute(const std::shared_ptr<Run>& run);
+  void Save(Run& run);
+  void Count(InteractionStatus status);
+};
+
+// --- starting and ending a run ------------------------------------------------------------------------------------------
+
+// Takes the chat for one run or one change.
+Result<void> Engine::Impl::Occupy(const ChatId& chat) {
+  std::unique_lock lock(mutex_);
+  // One that is just about to start has its id in a moment, and the answer should name it.
+  idle_.wait(lock, [&] {
+    const auto found = active_.find(chat);
+    return stopping_ || found == active_.end() || found->second != nullptr;
+  });
+  if (stopping_) return Fail(Stopping());
+  if (const auto found = active_.find(chat); found != active_.end()) return Fail(Busy(found->second));
+  if (active_.size() >= options_.max_active_runs) {
+    return Fail(Error{.code = ErrorCode::kUnavailable,
+                      .reason = "overloaded",
+                      .message = "too many interactions are running",
+                      .detail = {},
+                      .retryable = true});
+  }
+  active_.emplace(chat, nullptr);
+  return {};
+}
+
+void Engine::Impl::Release(const ChatId& chat) {
+  {
+    const std::lock_guard lock(mutex_);
+    active_.erase(chat);
+  }
+  idle_.notify_all();
+}
+
+Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
+  if (auto occupied = Occupy(chat); !occupied) return Fail(occupied.error());
+  const auto fail = [&](Error error) {
+    Release(chat);
+    return Fail(std::move(error));
+  };
+  auto place = find_place(request);
+  if (!place) return fail(place.error());
+  const auto model = parts_.models.Resolve(request.model);
+  if (!model) return fail(model.error());
+  const auto id = parts_.store.ReserveInteraction(chat);
+  if (!id) return fail(id.error());
+
+  Interaction interaction{.id = *id, .chat_id = chat};
+  interaction.parent_id = place->parent;
+  interaction.edited_from = place->edited_from;
+  interaction.user_message = std::move(request.user_message);
+  interaction.model = model->full_name;
+  interaction.created_at = Now();
+  auto run = std::make_shared<Run>(
+      Run::Plan{std::move(interaction), std::move(place->state), model->client, model->model, request.on_disconnect},
+      Run::Services{parts_.tools, approvals_, timer_, options_});
+  EventSubscription subscription(chat, *id, run->log(), run->AddListener());
+  {
+    const std::lock_guard lock(mutex_);
+    active_[chat] = run;
+    ++unfinished_;
+    ++counters_.started;
+    if (stopping_) run->RequestStop("server_stopping");
+  }
+  idle_.notify_all();
+  try {
+    pool_.Submit([this, run] { Execute(run); });
+  } catch (const std::system_error& error) {
+    {
+      const std::lock_guard lock(mutex_);
+      --unfinished_;
+    }
+    return fail(Error{.code = ErrorCode::kUnavailable,
+                      .reason = "overloaded",
+                      .message = "the system has no thread left for this interaction",
+                      .detail = error.what(),
+                      .retryable = true});
+  }
+  return subscription;
+}
+
+void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
+  run->RunAgent();
+  Save(*run);
+  // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
+  Release(run->chat_id());
+  run->Complete();
+  {
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+  }
+  idle_.notify_all();
+}
+
+void Engine::Impl::Save(Run& run) {
+  auto finished = std::make_shared<Interaction>(run.TakeFinished());
+  auto saved = saver_.Save(finished);
+  if (!saved) {
+    LogError("a checkpoint could not be saved", {{"chat", run.chat_id().str()},
+                                                 {"interaction", run.id().str()},
+                                                 {"code", saved.error().reason},
+                                                 {"detail", saved.error().detail}});
+    // The first attempt may still hold the object.
+    finished = std::make_shared<Interaction>(*finished);
+    run.FailToSave(*finished, saved.error());
+    if (auto rescued = saver_.SaveToFallback(finished); !rescued) {
+      LogError("no fallback could take the checkpoint", {{"chat", run.chat_id().str()},
+                                                         {"interaction", run.id().str()},
+                                                         {"detail", rescued.error().detail}});
+    }
+  }
+  Count(finished->status);
+}
+
+void Engine::Impl::Count(InteractionStatus status) {
+  const std::lock_guard lock(mutex_);
+  if (status == InteractionStatus::kCompleted) ++counters_.completed;
+  if (status == InteractionStatus::kFailed) ++counters_.failed;
+  if (status == InteractionStatus::kCancelled) ++counters_.cancelled;
+}
+
+Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
+  const auto summary = parts_.store.LoadSummary(chat);
+  if (!summary && IsNotFound(summary.error())) return Place{};
+  if (!summary) return Fail(summary.error());
+  if (!summary->head) return Place{};
+  auto head = parts_.store.LoadInteraction(chat, *summary->head);
+  if (!head) return Fail(head.error());
+  return Place{.parent = summary->head,
+               .edited_from = {},
+               .state = std::move(head->final_agent_state).value_or(AgentState{})};
+}
+
+Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {
+  auto state = parts_.store.LoadPreviousState(edited.chat_id, edited.id);
+  if (!state) return Fail(state.error());
+  return Place{.parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
+}
+
+std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = active_.find(chat);
+  return found == active_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat, InteractionId id) const {
+  auto run = ActiveRun(chat);
+  return run && run->id() == id ? run : nullptr;
+}
+
+std::vector<std::shared_ptr<Run>> Engine::Impl::ActiveRuns() const {
+  std::vector<std::shared_ptr<Run>> runs;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [chat, run] : active_) {
+    if (run) runs.push_back(run);
+  }
+  return runs;
+}
+
+template <typename Function>
+auto Engine::Impl::WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle()) {
+  for (;;) {
+    auto occupied = Occupy(chat);
+    if (occupied) break;
+    if (!wait || occupied.error().reason != "busy") return Fail(occupied.error());
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] { return stopping_ || !active_.contains(chat); });
+  }
+  auto result = when_idle();
+  Release(chat);
+  return result;
+}
+
+Error Engine::Impl::WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const {
+  const auto stored = parts_.store.LoadInteraction(within.chat_id, within.interaction_id);
+  const auto asked_it = [&](const AgentEvent& each) {
+    const auto* request = std::get_if<event::ApprovalRequired>(&each.payload);
+    return request != nullptr && request->approval_id == approval_id;
+  };
+  if (stored && std::any_of(stored->events.begin(), stored->events.end(), asked_it)) return AlreadyProcessed();
+  return MakeError(ErrorCode::kNotFound, "there is no such approval");
+}
+
+void Engine::Impl::Stop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  idle_.notify_all();
+  for (const auto& run : ActiveRuns()) run->RequestStop("server_stopping");
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return unfinished_ == 0; });
+}
+
+// --- the public face ----------------------------------------------------------------------------------------------------
+
+Engine::Engine(Parts parts, EngineOptions options) : impl_(std::make_unique<Impl>(std::move(parts), options)) {}
+Engine::~Engine() { Stop(); }
+
+Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
+  return impl_->Launch(chat, std::move(request), [&](StartRequest&) { return impl_->PlaceAtHead(chat); });
+}
+
+Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interaction, StartRequest request) {
+  return impl_->Launch(chat, std::move(request), [&](StartRequest& edit) -> Result<Place> {
+    const auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+    if (!edited) return Fail(edited.error());
+    if (edit.model.empty()) edit.model = edited->model;
+    return impl_->PlaceBeside(*edited);
+  });
+}
+
+Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request) {
+  return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
+    auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+    if (!edited) return Fail(edited.error());
+    if (again.model.empty()) again.model = edited->model;
+    again.user_message = edited->user_message;
+    return impl_->PlaceBeside(*edited);
+  });
+}
+
+Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {
+  const auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (!edited) return Fail(edited.error());
+  const auto all = impl_->parts_.store.LoadChat(chat);
+  if (!all) return Fail(all.error());
+  return PreviewOf(all->interactions, all->summary.head, *edited, impl_->parts_.tools);
+}
+
+Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interaction) {
+  if (const auto run = impl_->ActiveRun(chat, interaction)) {
+    run->RequestStop("requested");
+    return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
+  }
+  const auto stored = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (!stored) return Fail(stored.error());
+  return CancelOutcome{.was_running = false, .status = stored->status};
+}
+
+Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
+  const auto run = impl_->ActiveRun(chat, interaction);
+  std::shared_ptr<EventLog> log;
+  std::shared_ptr<void> hold;
+  InteractionStatus status;
+  if (run) {
+    log = run->log();
+    hold = run->AddListener();
+    status = run->status();
+  } else {
+    const auto stored = impl_->parts_.store.LoadInteraction(chat, interaction);
+    if (!stored) return Fail(stored.error());
+    log = RecordedLog(*stored);
+    status = stored->status;
+  }
+  const auto last = log->end();
+  const auto offset = log->OffsetAfter(after_seq);
+  if (!offset) return Fail(offset.error());
+  std::vector<PendingApproval> pending = impl_->approvals_.Waiting();
+  std::erase_if(pending, [&](const PendingApproval& each) {
+    return each.chat_id != chat || each.interaction_id != interaction;
+  });
+  return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), std::move(hold)),
+                        .offset = *offset,
+                        .status = status,
+                        .first_seq = after_seq + 1,
+                        .last_seq = last.last_seq,
+                        .pending_approvals = std::move(pending)};
+}
+
+Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
+                                               std::optional<InteractionRef> within) {
+  const auto pending = impl_->approvals_.Find(approval_id, within);
+  if (!pending && within && IsNotFound(pending.error())) return Fail(impl_->WhyNotWaiting(approval_id, *within));
+  if (!pending) return Fail(pending.error());
+  if (answer.arguments_digest && *answer.arguments_digest != pending->request.arguments_digest) {
+    return Fail(Error{.code = ErrorCode::kConflict,
+                      .reason = "digest_mismatch",
+                      .message = "arguments_digest is not the digest of the arguments that wait for approval"});
+  }
+  if (answer.approved && answer.arguments) {
+    const Tool* tool = impl_->parts_.tools.Find(pending->request.tool_name);
+    if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
+    if (auto valid = impl_->parts_.tools.Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
+  }
+  return impl_->approvals_.Answer(approval_id, std::move(answer), within);
+}
+
+std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
+
+Result<Interaction> Engine::GetInteraction(const ChatId& chat, InteractionId interaction) {
+  if (const auto run = impl_->ActiveRun(chat, interaction)) return run->Snapshot();
+  return impl_->parts_.store.LoadInteraction(chat, interaction);
+}
+
+Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
+  // The run first: one that ends in between is then found in the store as well, and shown once.
+  const auto run = impl_->ActiveRun(chat);
+  auto stored = impl_->parts_.store.LoadChat(chat);
+  if (!stored && !(run && IsNotFound(stored.error()))) return Fail(stored.error());
+  Chat all = stored ? *std::move(stored) : Chat{ChatSummary{.id = chat}, {}, {}};
+  std::optional<InteractionId> leaf = all.summary.head;
+  const auto has_it = [&](const Interaction& each) { return run && each.id == run->id(); };
+  if (run && std::none_of(all.interactions.begin(), all.interactions.end(), has_it)) {
+    leaf = run->id();
+    all.interactions.push_back(run->Snapshot());
+    if (all.summary.title.empty()) all.summary.title = TitleFromMessage(all.interactions.back().user_message);
+  }
+  const auto branch = BranchOf(all.interactions, leaf);
+  History history{.summary = std::move(all.summary), .entries = {}, .damaged = std::move(all.damaged)};
+  for (Interaction& interaction : all.interactions) {
+    const bool superseded = !branch.contains(interaction.id);
+    if (all_branches || !superseded) history.entries.push_back({std::move(interaction), superseded});
+  }
+  return history;
+}
+
+Result<std::vector<ChatListEntry>> Engine::ListChats() {
+  auto summaries = impl_->parts_.store.ListChats();
+  if (!summaries) return Fail(summaries.error());
+  std::vector<ChatListEntry> entries;
+  entries.reserve(summaries->size());
+  for (ChatSummary& summary : *summaries) {
+    const auto run = impl_->ActiveRun(summary.id);
+    std::optional<InteractionStatus> status = summary.head_status;
+    if (run) {
+      status = run->status();
+      if (summary.title.empty()) summary.title = TitleFromMessage(run->Snapshot().user_message);
+    }
+    entries.push_back({std::move(summary), status});
+  }
+  return entries;
+}
+
+Result<ChatSummary> Engine::CreateChat(const ChatId& chat, const std::string& title) {
+  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->parts_.store.CreateChat(chat, title); });
+}
+
+Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& title) {
+  return impl_->parts_.store.RenameChat(chat, title);
+}
+
+Result<void> Engine::DeleteChat(const ChatId& chat) {
+  if (const auto run = impl_->ActiveRun(chat)) run->RequestStop("chat_deleted");
+  return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->parts_.store.DeleteChat(chat); });
+}
+
+Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction) {
+  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->parts_.store.MoveHead(chat, interaction); });
+}
+
+const ModelDirectory& Engine::models() const { return impl_->parts_.models; }
+const ToolRegistry& Engine::tools() const { return impl_->parts_.tools; }
+const EngineOptions& Engine::options() const { return impl_->options_; }
+
+Engine::Counters Engine::counters() const {
+  const std::size_t waiting = impl_->approvals_.waiting_count();
+  const std::lock_guard lock(impl_->mutex_);
+  Counters counters = impl_->counters_;
+  counters.active_runs = impl_->active_.size();
+  counters.waiting_approvals = waiting;
+  return counters;
+}
+
+void Engine::Stop() { impl_->Stop(); }
+
+}  // namespace reprise

@@ -1,0 +1,195 @@
+#include "engine/run.h"
+
+#include <utility>
+
+#include "base/logging.h"
+
+namespace reprise {
+namespace {
+
+std::optional<std::string> Text(const std::optional<InteractionId>& id) {
+  if (!id) return std::nullopt;
+  return id->str();
+}
+
+InteractionError ToInteractionError(const Error& error) {
+  return {.code = error.reason, .message = error.message, .retryable = error.retryable};
+}
+
+}  // namespace
+
+Run::Run(Plan plan, Services services)
+    : chat_id_(plan.interaction.chat_id),
+      id_(plan.interaction.id),
+      parent_id_(plan.interaction.parent_id),
+      on_disconnect_(plan.on_disconnect),
+      services_(services),
+      log_(std::make_shared<EventLog>()),
+      initial_state_(std::move(plan.state)),
+      client_(plan.client),
+      client_model_(std::move(plan.client_model)),
+      interaction_(std::move(plan.interaction)) {
+  Emit(0, event::InteractionStarted{.interaction_id = id_.str(),
+                                    .chat_id = chat_id_.str(),
+                                    .parent_id = Text(parent_id_),
+                                    .edited_from = Text(interaction_.edited_from),
+                                    .model = interaction_.model});
+}
+
+void Run::RunAgent() {
+  AgentState state = std::move(initial_state_);
+  state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
+  const AgentLimits limits{.max_rounds = services_.options.max_rounds,
+                           .tool_timeout = services_.options.tool_timeout,
+                           .approval_mode = services_.options.approval_mode};
+  AgentLoop agent({*client_, services_.tools, *this, *this}, limits, client_model_, std::move(state), stop_.get_token());
+  AgentOutcome outcome = agent.Run();
+
+  std::uint32_t round;
+  std::string stop_reason;
+  {
+    const std::lock_guard lock(mutex_);
+    round = last_round_;
+    stop_reason = stop_reason_;
+  }
+  if (outcome.status == InteractionStatus::kCancelled) {
+    Emit(round, event::Cancelled{stop_reason});
+  } else if (outcome.error) {
+    LogWarning("interaction failed", {{"chat", chat_id_.str()},
+                                      {"interaction", id_.str()},
+                                      {"code", outcome.error->reason},
+                                      {"detail", outcome.error->detail}});
+    Emit(round, event::Failed{outcome.error->reason, outcome.error->message, outcome.error->retryable});
+  }
+  const std::lock_guard lock(mutex_);
+  interaction_.status = outcome.status;
+  interaction_.final_agent_state = std::move(outcome.state);
+  interaction_.usage = outcome.usage;
+  if (outcome.error) interaction_.error = ToInteractionError(*outcome.error);
+  interaction_.completed_at = Now();
+}
+
+Interaction Run::TakeFinished() {
+  const std::lock_guard lock(mutex_);
+  // The state may be large and nobody else looks at it before it is saved: moved, not copied.
+  std::optional<AgentState> state = std::exchange(interaction_.final_agent_state, std::nullopt);
+  Interaction finished = interaction_;
+  finished.final_agent_state = std::move(state);
+  return finished;
+}
+
+void Run::FailToSave(Interaction& finished, const Error& error) {
+  std::uint32_t round;
+  {
+    const std::lock_guard lock(mutex_);
+    interaction_.status = finished.status = InteractionStatus::kFailed;
+    interaction_.error = finished.error = ToInteractionError(error);
+    round = last_round_;
+  }
+  Emit(round, event::Failed{error.reason, error.message, error.retryable});
+  const std::lock_guard lock(mutex_);
+  finished.events = interaction_.events;
+}
+
+void Run::Complete() {
+  std::uint32_t round;
+  InteractionStatus status;
+  {
+    const std::lock_guard lock(mutex_);
+    round = last_round_;
+    status = interaction_.status;
+  }
+  log_->Append(round, event::InteractionComplete{id_.str(), status});
+  log_->Close();
+}
+
+void Run::RequestStop(std::string_view reason) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stop_reason_.empty()) stop_reason_ = reason;
+  }
+  stop_.request_stop();
+}
+
+Interaction Run::Snapshot() const {
+  const std::lock_guard lock(mutex_);
+  Interaction snapshot = interaction_;
+  // Finished, but not saved yet: still running for everybody else.
+  if (IsFinished(snapshot.status)) {
+    snapshot.status = InteractionStatus::kRunning;
+    snapshot.final_agent_state.reset();
+    snapshot.completed_at.reset();
+  }
+  return snapshot;
+}
+
+InteractionStatus Run::status() const {
+  const std::lock_guard lock(mutex_);
+  return IsFinished(interaction_.status) ? InteractionStatus::kRunning : interaction_.status;
+}
+
+void Run::SetStatus(InteractionStatus status) {
+  const std::lock_guard lock(mutex_);
+  interaction_.status = status;
+}
+
+void Run::Emit(std::uint32_t round_index, EventPayload payload) {
+  {
+    const std::lock_guard lock(mutex_);  // the record and the log keep the same order
+    last_round_ = round_index;
+    AgentEvent event = log_->Append(round_index, std::move(payload));
+    if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
+  }
+  log_->Publish();
+}
+
+void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) { log_->AppendTextDelta(round_index, text); }
+void Run::AddThinkingDelta(std::uint32_t round_index, std::string_view text) {
+  log_->AppendThinkingDelta(round_index, text);
+}
+void Run::FlushDeltas() { log_->Publish(); }
+
+Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,
+                                        std::stop_token stop) {
+  request.created_at = Now();
+  PendingApproval pending{chat_id_, id_, std::move(request)};
+  // Answerable before it is shown: who sees it may answer at once.
+  services_.approvals.Open(pending);
+  SetStatus(InteractionStatus::kWaitingApproval);
+  const std::string approval_id = pending.request.approval_id;
+  Emit(round_index, std::move(pending.request));
+  auto answer = services_.approvals.Wait(approval_id, std::move(stop));
+  SetStatus(InteractionStatus::kRunning);
+  if (!answer) return Fail(answer.error());
+  return Decision{approval_id, *std::move(answer)};
+}
+
+std::shared_ptr<void> Run::AddListener() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++listeners_;
+  }
+  return std::shared_ptr<void>(nullptr, [self = shared_from_this()](void*) { self->ListenerGone(); });
+}
+
+void Run::ListenerGone() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (--listeners_ > 0 || on_disconnect_ == OnDisconnect::kContinue || IsFinished(interaction_.status)) return;
+  }
+  services_.timer.After(services_.options.disconnect_grace, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->CancelIfAbandoned();
+  });
+}
+
+// A pending approval stays pending: somebody may still answer it from elsewhere, and who does wants the run to go on, so no
+// second look is taken after the answer.
+void Run::CancelIfAbandoned() {
+  {
+    const std::lock_guard lock(mutex_);
+    if (listeners_ > 0 || interaction_.status != InteractionStatus::kRunning) return;
+  }
+  RequestStop("client_disconnected");
+}
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+
+#include "agent/agent_loop.h"
+#include "engine/approval_book.h"
+#include "engine/timer.h"
+#include "reprise/engine.h"
+#include "reprise/event_log.h"
+#include "reprise/interaction.h"
+
+namespace reprise {
+
+// An interaction while it executes: the record that grows, the log its listeners read, and the switch that stops it. The
+// thread that calls RunAgent owns the agent; everything else may be called from any thread.
+class Run final : public AgentObserver, public ApprovalGate, public std::enable_shared_from_this<Run> {
+ public:
+  struct Plan {
+    Interaction interaction;    // RUNNING, without events
+    AgentState state;           // what it starts from, without the user's message
+    ModelClient* client;
+    std::string client_model;   // the client's own name for the model
+    OnDisconnect on_disconnect;
+  };
+  struct Services {  // all must outlive the run
+    const ToolRegistry& tools;
+    ApprovalBook& approvals;
+    Timer& timer;
+    const EngineOptions& options;
+  };
+  // Emits interaction_started.
+  Run(Plan plan, Services services);
+
+  const ChatId& chat_id() const { return chat_id_; }
+  InteractionId id() const { return id_; }
+  const std::optional<InteractionId>& parent_id() const { return parent_id_; }
+  const std::shared_ptr<EventLog>& log() const { return log_; }
+
+  // --- the run's own thread, in this order ------------------------------------------------------------------------
+  // Runs the agent to its end and emits its last word (error, cancelled). What is left is to save and to complete.
+  void RunAgent();
+  // The finished interaction, to be saved. REQUIRES: RunAgent has returned; called once.
+  Interaction TakeFinished();
+  // `finished` could not be saved where it belongs: an error event, and FAILED.
+  void FailToSave(Interaction& finished, const Error& error);
+  // Emits interaction_complete and closes the log.
+  void Complete();
+
+  // --- any thread -------------------------------------------------------------------------------------------------
+  // The first reason given is the one that is told.
+  void RequestStop(std::string_view reason);
+  Interaction Snapshot() const;
+  InteractionStatus status() const;
+  // As long as the returned object lives somebody listens; the OnDisconnect policy applies when the last one goes.
+  std::shared_ptr<void> AddListener();
+
+  // AgentObserver
+  void Emit(std::uint32_t round_index, EventPayload payload) override;
+  void AddTextDelta(std::uint32_t round_index, std::string_view text) override;
+  void AddThinkingDelta(std::uint32_t round_index, std::string_view text) override;
+  void FlushDeltas() override;
+  // ApprovalGate
+  Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
+
+ private:
+  void ListenerGone();
+  void CancelIfAbandoned();
+  void SetStatus(InteractionStatus status);
+
+  const ChatId chat_id_;
+  const InteractionId id_;
+  const std::optional<InteractionId> parent_id_;
+  const OnDisconnect on_disconnect_;
+  const Services services_;
+  const std::shared_ptr<EventLog> log_;  // synchronises itself
+  std::stop_source stop_;                // synchronises itself
+
+  // Used by the run's thread only.
+  AgentState initial_state_;
+  ModelClient* const client_;
+  const std::string client_model_;
+
+  mutable std::mutex mutex_;
+  Interaction interaction_;           // guarded by mutex_
+  std::string stop_reason_;           // guarded by mutex_
+  std::uint32_t last_round_ = 0;      // guarded by mutex_
+  int listeners_ = 0;                 // guarded by mutex_
+};
+
+}  // namespace reprise

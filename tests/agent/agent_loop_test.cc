@@ -1,0 +1,213 @@
+#include "agent/agent_loop.h"
+
+#include <mutex>
+
+#include "domain/codec.h"
+#include "support/fake_tools.h"
+#include "support/scripted_model.h"
+#include "support/test.h"
+
+using namespace reprise;
+
+namespace {
+
+class Recorder : public AgentObserver, public ApprovalGate {
+ public:
+  void Emit(std::uint32_t, EventPayload payload) override {
+    names.emplace_back(EventName(payload));
+    events.push_back(std::move(payload));
+  }
+  void AddTextDelta(std::uint32_t, std::string_view text) override { deltas += text; }
+  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
+  void FlushDeltas() override {}
+  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired request, std::stop_token) override {
+    request.approval_id = "approval_x";
+    Emit(0, request);
+    if (on_ask) on_ask();
+    if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
+    return Decision{"approval_x", *answer};
+  }
+  template <typename T>
+  const T& Last() const {
+    for (auto it = events.rbegin(); it != events.rend(); ++it) {
+      if (const T* found = std::get_if<T>(&*it)) return *found;
+    }
+    throw std::runtime_error("no such event");
+  }
+
+  std::vector<std::string> names;
+  std::vector<EventPayload> events;
+  std::string deltas;
+  std::optional<ApprovalAnswer> answer;
+  std::function<void()> on_ask;
+};
+
+struct Fixture {
+  Fixture() {
+    tools.Add("echo", false, [](std::string_view arguments, const ToolContext&) {
+      return ToolOutcome{"echoed " + std::string(arguments), false};
+    });
+    tools.Add("danger", true, [this](std::string_view arguments, const ToolContext&) {
+      ran.emplace_back(arguments);
+      return ToolOutcome{"boom", false};
+    });
+  }
+  AgentOutcome Run(AgentLimits limits = {}) {
+    state.messages.push_back(Message{.role = Role::kUser, .content = "go"});
+    return AgentLoop({model, tools, recorder, recorder}, limits, "m", state, stop.get_token()).Run();
+  }
+  ScriptedModel model;
+  FakeTools tools;
+  Recorder recorder;
+  std::stop_source stop;
+  AgentState state;
+  std::vector<std::string> ran;
+};
+
+using Names = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("AgentLoop: an answer without a call ends the run", "[agent]") {
+  Fixture f;
+  f.model.ThenAnswer("hello");
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.names == Names{"answer"});
+  CHECK(f.recorder.deltas == "hello");
+  REQUIRE(outcome.state.messages.size() == 2);
+  CHECK(outcome.state.messages[1].content == "hello");
+}
+
+TEST_CASE("AgentLoop: calls run in order and their results go back to the model", "[agent]") {
+  Fixture f;
+  f.model.ThenCall({{"1", "echo", R"({"a":1})"}, {"2", "echo", R"({"a":2})"}}, "on it");
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.recorder.names == Names{"message", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
+  const auto request = f.model.requests().at(1);
+  REQUIRE(request.size() == 4);
+  CHECK(request[1].content == "on it");
+  CHECK(request[2].tool_call_id == "1");
+  CHECK(request[3].content == R"(echoed {"a":2})");
+}
+
+TEST_CASE("AgentLoop: unknown tools and bad arguments are results that the model can mend", "[agent]") {
+  Fixture f;
+  f.model.ThenCall({{"1", "nope", "{}"}, {"2", "echo", "[]"}});
+  f.model.ThenAnswer("sorry");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  const auto request = f.model.requests().at(1);
+  CHECK(request[2].content->find("no tool named \"nope\"") != std::string::npos);
+  CHECK(request[3].content->find("not an object") != std::string::npos);
+  CHECK(f.recorder.Last<event::ToolResult>().is_error);
+}
+
+TEST_CASE("AgentLoop: an approved call runs exactly what was shown", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"1", "danger", R"({ "x" : 1 })"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.recorder.names == Names{"approval_required", "approved", "tool_call", "tool_result", "answer"});
+  CHECK(f.ran == Names{R"({ "x" : 1 })"});
+  CHECK(f.recorder.Last<event::ApprovalRequired>().arguments_digest == ArgumentsDigest(R"({ "x" : 1 })"));
+}
+
+TEST_CASE("AgentLoop: a rejection and its words reach the model, and nothing runs", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = false, .arguments = {}, .feedback = "too risky"};
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("understood");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  CHECK(f.ran.empty());
+  CHECK(f.recorder.names == Names{"approval_required", "rejected", "tool_result", "answer"});
+  CHECK(f.model.requests().at(1)[2].content->find("too risky") != std::string::npos);
+}
+
+TEST_CASE("AgentLoop: replaced arguments are what runs, and the model is told", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true, .arguments = R"({"x":2})", .feedback = {}};
+  f.model.ThenCall({{"1", "danger", R"({"x":1})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.ran == Names{R"({"x":2})"});
+  CHECK(f.recorder.Last<event::Approved>().arguments_digest == ArgumentsDigest(R"({"x":2})"));
+  CHECK(f.recorder.Last<event::ToolCallStarted>().tool_input == R"({"x":2})");
+  CHECK(f.model.requests().at(1)[2].content->find(R"({"x":2})") != std::string::npos);
+}
+
+TEST_CASE("AgentLoop: a grant for the chat covers equal arguments and no others", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true, .arguments = {}, .feedback = {}, .scope = ApprovalScope::kChat};
+  f.model.ThenCall({{"1", "danger", R"({"x":1})"}, {"2", "danger", R"({"x":1})"}, {"3", "danger", R"({"x":2})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "approval_required") == 2);
+  CHECK(f.ran.size() == 3);
+  CHECK(outcome.state.grants.size() == 2);
+}
+
+TEST_CASE("AgentLoop: approval modes", "[agent]") {
+  const auto [mode, asks, runs] = GENERATE(table<ApprovalMode, int, std::size_t>({{ApprovalMode::kAsk, 1, 1},
+                                                                                  {ApprovalMode::kReadOnly, 1, 1},
+                                                                                  {ApprovalMode::kApproveAll, 0, 1},
+                                                                                  {ApprovalMode::kDenyAll, 0, 0}}));
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"1", "danger", "{}"}, {"2", "echo", "{}"}});
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.approval_mode = mode;
+  f.Run(limits);
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "approval_required") == asks);
+  CHECK(f.ran.size() == runs);
+}
+
+TEST_CASE("AgentLoop: a cancellation that meets an approval wins, and every call has its result", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.recorder.on_ask = [&] { f.stop.request_stop(); };
+  f.model.ThenCall({{"1", "danger", "{}"}, {"2", "echo", "{}"}});
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCancelled);
+  CHECK(f.ran.empty());
+  REQUIRE(outcome.state.messages.size() == 4);
+  CHECK(outcome.state.messages[2].tool_call_id == "1");
+  CHECK(outcome.state.messages[3].tool_call_id == "2");
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "tool_result") == 2);
+}
+
+TEST_CASE("AgentLoop: what was said before a failure stays in events and history", "[agent]") {
+  Fixture f;
+  f.model.Then([](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
+    stream.OnText("half an ans");
+    return Fail(ErrorCode::kProvider, "cut off");
+  });
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(f.recorder.names == Names{"message"});
+  CHECK(outcome.state.messages.back().content == "half an ans");
+  REQUIRE(outcome.error);
+  CHECK(outcome.error->message == "cut off");
+}
+
+TEST_CASE("AgentLoop: max_rounds ends the run with a well-formed history", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "echo", "{}"}});
+  AgentLimits limits;
+  limits.max_rounds = 3;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "max_rounds");
+  CHECK(outcome.state.messages.size() == 7);
+}
+
+TEST_CASE("AgentLoop: a tool that throws becomes an error result", "[agent]") {
+  Fixture f;
+  f.tools.Add("broken", false, [](std::string_view, const ToolContext&) -> ToolOutcome { throw std::runtime_error("x"); });
+  f.model.ThenCall({{"1", "broken", "{}"}});
+  f.model.ThenAnswer("oh");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.Last<event::ToolResult>().is_error);
+}

@@ -1,0 +1,110 @@
+#include "domain/codec.h"
+
+#include <nlohmann/json.hpp>
+
+#include "domain/event_codec.h"
+#include "support/test.h"
+
+using namespace reprise;
+
+namespace {
+
+const Timestamp kTime = *ParseTimestamp("2025-01-15T10:00:00.123Z");
+
+Interaction FullInteraction() {
+  Interaction interaction{.id = InteractionId::FromNumber(3), .chat_id = *ChatId::Parse("chat")};
+  interaction.parent_id = InteractionId::FromNumber(1);
+  interaction.edited_from = InteractionId::FromNumber(2);
+  interaction.status = InteractionStatus::kFailed;
+  interaction.user_message = "h\xC3\xA4llo \"x\"\n";
+  std::uint64_t seq = 2;
+  const auto add = [&](EventPayload payload) { interaction.events.push_back({seq++, 1, kTime, std::move(payload)}); };
+  add(event::Thinking{"hm"});
+  add(event::MessageText{"let me"});
+  add(event::ApprovalRequired{"approval_1", "call_1", "run_shell", R"({"command":"ls"})", "sha256:00", "runs", "high",
+                              {"approve", "reject"}, kTime, kTime});
+  add(event::Approved{"approval_1", "call_1", "sha256:00", "chat", R"({"command":"ls -l"})"});
+  add(event::ToolCallStarted{"call_1", "run_shell", R"({"command":"ls -l"})"});
+  add(event::ToolResult{"call_1", "run_shell", "out", true});
+  add(event::Rejected{"approval_2", "call_2", "no"});
+  add(event::Usage{{3, 4}});
+  add(event::Answer{"done"});
+  add(event::Cancelled{"requested"});
+  add(event::Failed{"provider_error", "bad", true});
+  AgentState state;
+  state.messages = {
+      {.role = Role::kUser, .content = "hi"},
+      {.role = Role::kAssistant, .content = std::nullopt, .tool_calls = {{"call_1", "run_shell", "{}"}}, .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
+      {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell"}};
+  state.grants = {{"run_shell", "sha256:00"}};
+  interaction.final_agent_state = state;
+  interaction.model = "openai/x";
+  interaction.usage = {3, 4};
+  interaction.error = InteractionError{"provider_error", "bad", true};
+  interaction.created_at = interaction.completed_at.emplace(kTime);
+  return interaction;
+}
+
+}  // namespace
+
+TEST_CASE("Interaction: every member survives a round trip", "[domain]") {
+  const Interaction interaction = FullInteraction();
+  const auto parsed = ParseJson(DumpJson(ToJson(interaction)), 128);
+  REQUIRE(parsed);
+  const auto read = InteractionFromJson(*parsed);
+  REQUIRE(read);
+  CHECK(*read == interaction);
+}
+
+TEST_CASE("Interaction: a missing or mistyped member is named as corruption", "[domain]") {
+  const Json good = ToJson(FullInteraction());
+  for (const char* key : {"id", "chat_id", "status", "user_message", "agent_events", "created_at", "schema"}) {
+    Json bad = good;
+    bad.erase(key);
+    const auto missing = InteractionFromJson(bad);
+    REQUIRE_FALSE(missing);
+    CHECK(missing.error().code == ErrorCode::kCorruption);
+    bad[key] = Json::array({1});
+    if (std::string_view(key) != "agent_events") CHECK_FALSE(InteractionFromJson(bad));
+  }
+  Json newer = good;
+  newer["schema"] = 2;
+  CHECK(InteractionFromJson(newer).error().reason == "integrity_version");
+  CHECK_FALSE(InteractionFromJson(Json::array()));
+  Json event = good;
+  event["agent_events"][0]["type"] = "UNHEARD_OF";
+  CHECK_FALSE(InteractionFromJson(event));
+}
+
+TEST_CASE("Interaction: the specification's own example can be read", "[domain]") {
+  const auto json = ParseJson(R"({"schema":1,"id":"int_001","chat_id":"c","status":"COMPLETED","user_message":"Hello",
+    "agent_events":[],"final_agent_state":{"messages":[]},"created_at":"2025-01-15T10:00:00Z",
+    "completed_at":"2025-01-15T10:00:05Z"})");
+  REQUIRE(json);
+  CHECK(InteractionFromJson(*json));
+}
+
+TEST_CASE("Message: provider extras and content in parts come back as they were", "[domain]") {
+  const std::string text = R"({"role":"assistant","content":[{"type":"text","text":"a"}],"thinking_blocks":[{"signature":"x=="}]})";
+  const auto message = MessageFromJson(*ParseJson(text));
+  REQUIRE(message);
+  CHECK(ToJson(*message) == *ParseJson(text));
+}
+
+TEST_CASE("Event data: type, seq and round_index come first, on one line", "[domain]") {
+  const AgentEvent event{7, 0, kTime, event::ToolCallStarted{"call_123", "search", "{\"query\":\n\"weather\"}"}};
+  CHECK(EventData(event) ==
+        R"({"type":"TOOL_CALL","seq":7,"round_index":0,"at":"2025-01-15T10:00:00.123Z","id":"call_123","tool_name":"search","tool_input":"{\"query\":\n\"weather\"}"})");
+  CHECK(EventName(event.payload) == "tool_call");
+}
+
+TEST_CASE("TitleFromMessage: 50 whole characters on one line", "[domain]") {
+  std::string text;
+  for (int i = 0; i < 60; ++i) text += "\xC3\xA4";
+  CHECK(TitleFromMessage(text).size() == 100);
+  CHECK(TitleFromMessage("\n a\r\n\tb") == " a b");
+}
+
+TEST_CASE("ArgumentsDigest: SHA-256 (FIPS 180-4, \"abc\")", "[domain]") {
+  CHECK(ArgumentsDigest("abc") == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
+}

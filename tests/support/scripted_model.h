@@ -1,0 +1,98 @@
+#pragma once
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <mutex>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "reprise/model_client.h"
+
+namespace reprise {
+
+// A model client that plays one function per request and keeps what it was asked.
+class ScriptedModel : public ModelClient {
+ public:
+  using Round = std::function<Result<ModelResponse>(const std::vector<Message>&, ModelStream&, std::stop_token)>;
+
+  void Then(Round round) { rounds_.push_back(std::move(round)); }
+  void ThenAnswer(std::string text) {
+    Then([text](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
+      stream.OnText(text);
+      stream.OnBatchEnd();
+      ModelResponse response;
+      response.text = text;
+      return response;
+    });
+  }
+  void ThenCall(std::vector<ToolCall> calls, std::string text = {}) {
+    Then([calls, text](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+      ModelResponse response;
+      response.text = text;
+      response.tool_calls = calls;
+      return response;
+    });
+  }
+  // Says `text` and is silent until it is stopped.
+  void ThenHang(std::string text) {
+    Then([this, text](const auto&, ModelStream& stream, std::stop_token stop) -> Result<ModelResponse> {
+      stream.OnText(text);
+      stream.OnBatchEnd();
+      std::unique_lock lock(mutex_);
+      hanging_ = true;
+      changed_.notify_all();
+      changed_.wait(lock, stop, [] { return false; });
+      hanging_ = false;
+      return Fail(ErrorCode::kCancelled, "stopped");
+    });
+  }
+  void AwaitHanging() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return hanging_; });
+  }
+
+  Result<ModelResponse> Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) override {
+    Round round;
+    {
+      const std::lock_guard lock(mutex_);
+      requests_.push_back(request.messages);
+      if (rounds_.empty()) return Fail(ErrorCode::kProvider, "the script is at its end");
+      round = std::move(rounds_.front());
+      rounds_.pop_front();
+    }
+    return round(request.messages, stream, stop);
+  }
+  std::vector<std::vector<Message>> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+
+ private:
+  mutable std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<Round> rounds_;
+  std::vector<std::vector<Message>> requests_;
+  bool hanging_ = false;
+};
+
+// A directory with just this model, under the name "scripted".
+class ScriptedDirectory : public ModelDirectory {
+ public:
+  explicit ScriptedDirectory(ModelClient& client) : client_(client) {}
+  Result<Resolved> Resolve(std::string_view name) const override {
+    if (!name.empty() && name != name_) {
+      return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = "unknown_model", .message = "unknown model"});
+    }
+    return Resolved{&client_, name_, name_};
+  }
+  const std::string& default_model() const override { return name_; }
+  std::vector<Entry> List() const override { return {{name_, "scripted"}}; }
+
+ private:
+  ModelClient& client_;
+  const std::string name_ = "scripted";
+};
+
+}  // namespace reprise
