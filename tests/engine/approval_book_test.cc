@@ -1,0 +1,83 @@
+#include "engine/approval_book.h"
+
+#include <atomic>
+#include <thread>
+
+#include "support/test.h"
+
+using namespace reprise;
+
+namespace {
+
+PendingApproval Request(std::uint32_t interaction = 1) {
+  return {*ChatId::Parse("c"), InteractionId::FromNumber(interaction), {}};
+}
+
+}  // namespace
+
+TEST_CASE("ApprovalBook: of many simultaneous answers exactly one wins", "[engine]") {
+  ApprovalBook book;
+  for (int round = 0; round < 200; ++round) {
+    PendingApproval pending = Request();
+    book.Open(pending);
+    std::atomic<int> won = 0, late = 0;
+    {
+      std::vector<std::jthread> threads;
+      for (int i = 0; i < 4; ++i) {
+        threads.emplace_back([&, i] {
+          auto result = book.Answer(pending.request.approval_id, {.approved = i % 2 == 0}, std::nullopt);
+          if (result) ++won;
+          if (!result && result.error().reason == "already_processed") ++late;
+        });
+      }
+    }
+    CHECK(won == 1);
+    CHECK(late == 3);
+    CHECK(book.Wait(pending.request.approval_id, {}));
+  }
+  CHECK(book.waiting_count() == 0);
+}
+
+TEST_CASE("ApprovalBook: an answer and a cancellation race to one outcome", "[engine]") {
+  ApprovalBook book;
+  for (int round = 0; round < 500; ++round) {
+    PendingApproval pending = Request();
+    book.Open(pending);
+    std::stop_source stop;
+    Result<ApprovalAnswer> outcome = Fail(ErrorCode::kInternal, "");
+    Result<PendingApproval> answered = Fail(ErrorCode::kInternal, "");
+    {
+      std::jthread waiter([&] { outcome = book.Wait(pending.request.approval_id, stop.get_token()); });
+      std::jthread canceller([&] { stop.request_stop(); });
+      std::jthread answerer([&] {
+        answered = book.Answer(pending.request.approval_id, {.approved = true}, std::nullopt);
+      });
+    }
+    CHECK(outcome.has_value() == answered.has_value());
+  }
+}
+
+TEST_CASE("ApprovalBook: an id is found only within its own interaction", "[engine]") {
+  ApprovalBook book;
+  PendingApproval pending = Request(1);
+  book.Open(pending);
+  const Engine::InteractionRef other{*ChatId::Parse("c"), InteractionId::FromNumber(2)};
+  const Engine::InteractionRef own{*ChatId::Parse("c"), InteractionId::FromNumber(1)};
+  CHECK(book.Answer(pending.request.approval_id, {}, other).error().code == ErrorCode::kNotFound);
+  CHECK(book.Answer("approval_0", {}, own).error().code == ErrorCode::kNotFound);
+  CHECK(book.Answer(pending.request.approval_id, {}, own));
+}
+
+TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable ids", "[engine]") {
+  ApprovalBook book;
+  std::vector<std::string> ids;
+  for (std::uint32_t i = 1; i <= 20; ++i) {
+    PendingApproval pending = Request(i);
+    book.Open(pending);
+    ids.push_back(pending.request.approval_id);
+    CHECK(pending.request.approval_id.size() == std::string("approval_").size() + 32);
+  }
+  const auto waiting = book.Waiting();
+  REQUIRE(waiting.size() == ids.size());
+  for (std::size_t i = 0; i < ids.size(); ++i) CHECK(waiting[i].request.approval_id == ids[i]);
+}

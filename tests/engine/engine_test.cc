@@ -1,0 +1,342 @@
+#include "reprise/engine.h"
+
+#include <condition_variable>
+#include <mutex>
+
+#include "store/memory_interaction_store.h"
+#include "support/await_log.h"
+#include "support/fake_tools.h"
+#include "support/scripted_model.h"
+#include "support/test.h"
+
+using namespace reprise;
+using namespace std::chrono_literals;
+
+namespace {
+
+const ChatId kChat = *ChatId::Parse("c");
+InteractionId Id(std::uint32_t number) { return InteractionId::FromNumber(number); }
+
+// A store whose saves can be made to fail or to hang until they are let go.
+class TroubledStore : public InteractionStore {
+ public:
+  Result<void> SaveInteraction(const Interaction& interaction) override {
+    std::unique_lock lock(mutex_);
+    if (fail) return Fail(ErrorCode::kStorageFull, "the disk is full");
+    changed_.wait(lock, [this] { return !hang; });
+    return store_.SaveInteraction(interaction);
+  }
+  void LetGo() {
+    const std::lock_guard lock(mutex_);
+    hang = false;
+    changed_.notify_all();
+  }
+  bool fail = false, hang = false;
+
+  Result<ChatSummary> CreateChat(const ChatId& c, const std::string& title) override { return store_.CreateChat(c, title); }
+  Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
+  Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override { return store_.LoadInteraction(c, i); }
+  Result<Chat> LoadChat(const ChatId& c) override { return store_.LoadChat(c); }
+  Result<ChatSummary> LoadSummary(const ChatId& c) override { return store_.LoadSummary(c); }
+  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& c, InteractionId i) override {
+    return store_.LoadPreviousState(c, i);
+  }
+  Result<std::vector<ChatSummary>> ListChats() override { return store_.ListChats(); }
+  Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override { return store_.RenameChat(c, title); }
+  Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return store_.MoveHead(c, i); }
+  Result<void> DeleteChat(const ChatId& c) override { return store_.DeleteChat(c); }
+
+ private:
+  MemoryInteractionStore store_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+};
+
+struct Fixture {
+  Fixture() {
+    tools.Add("danger", true, [](std::string_view, const ToolContext&) { return ToolOutcome{"boom", false}; });
+    options.disconnect_grace = 1ms;
+  }
+  Engine& engine() {
+    if (!engine_) engine_.emplace(Engine::Parts{store, {&fallback}, directory, tools}, options);
+    return *engine_;
+  }
+  Result<EventSubscription> Start(const std::string& text, OnDisconnect policy = OnDisconnect::kCancel) {
+    return engine().Start(kChat, {.user_message = text, .model = {}, .on_disconnect = policy});
+  }
+  // Starts, waits for the end, returns the stream's text.
+  std::string Turn(const std::string& text) { return AwaitEnd(Start(text)->log); }
+
+  TroubledStore store;
+  MemoryInteractionStore fallback;
+  ScriptedModel model;
+  ScriptedDirectory directory{model};
+  FakeTools tools;
+  EngineOptions options;
+
+ private:
+  std::optional<Engine> engine_;
+};
+
+std::vector<std::string> Contents(const std::vector<Message>& messages) {
+  std::vector<std::string> contents;
+  for (const Message& message : messages) contents.push_back(message.content.value_or("(null)"));
+  return contents;
+}
+using Texts = std::vector<std::string>;
+
+}  // namespace
+
+TEST_CASE("Engine: a turn streams its events, is stored, and the next one continues from its state", "[engine]") {
+  Fixture f;
+  f.model.ThenAnswer("first");
+  f.model.ThenAnswer("second");
+  const std::string stream = f.Turn("hi");
+  CHECK(stream.find("event: interaction_started\n") == std::string("id: 1\n").size());
+  CHECK(stream.find("\"status\":\"COMPLETED\"") != std::string::npos);
+  f.Turn("again");
+  CHECK(Contents(f.model.requests().at(1)) == Texts{"hi", "first", "again"});
+  const auto stored = f.store.LoadInteraction(kChat, Id(2));
+  REQUIRE(stored);
+  CHECK(stored->parent_id == Id(1));
+  CHECK(stored->status == InteractionStatus::kCompleted);
+}
+
+TEST_CASE("Engine: who sees interaction_complete finds the checkpoint stored and the chat free", "[engine]") {
+  Fixture f;
+  for (int i = 0; i < 50; ++i) f.model.ThenAnswer("a");
+  for (std::uint32_t i = 1; i <= 50; ++i) {
+    const auto started = f.Start("x");
+    REQUIRE(started);
+    AwaitEvent(started->log, "interaction_complete");
+    CHECK(f.store.LoadInteraction(kChat, Id(i)));
+  }
+}
+
+TEST_CASE("Engine: one run per chat; the refusal names it", "[engine]") {
+  Fixture f;
+  f.model.ThenHang("...");
+  const auto started = f.Start("x");
+  f.model.AwaitHanging();
+  const auto second = f.Start("y");
+  REQUIRE_FALSE(second);
+  CHECK(second.error().reason == "busy");
+  CHECK(second.error().details_json == R"({"interaction_id":"int_001"})");
+  CHECK(f.engine().Edit(kChat, Id(1), {.user_message = "z"}).error().reason == "busy");
+  CHECK(f.engine().MoveHead(kChat, Id(1)).error().reason == "busy");
+  CHECK(f.engine().Start(*ChatId::Parse("other"), {.user_message = "z", .model = "nope"}).error().reason ==
+        "unknown_model");
+}
+
+TEST_CASE("Engine: cancelling a silent model stores what was said", "[engine]") {
+  Fixture f;
+  f.model.ThenHang("half");
+  const auto started = f.Start("x");
+  f.model.AwaitHanging();
+  CHECK(f.engine().GetInteraction(kChat, Id(1))->status == InteractionStatus::kRunning);
+  CHECK(f.engine().Cancel(kChat, Id(1))->was_running);
+  const std::string stream = AwaitEnd(started->log);
+  CHECK(stream.find("\"reason\":\"requested\"") != std::string::npos);
+  const auto stored = f.store.LoadInteraction(kChat, Id(1));
+  REQUIRE(stored);
+  CHECK(stored->status == InteractionStatus::kCancelled);
+  CHECK(Contents(stored->final_agent_state->messages) == Texts{"x", "half"});
+  const auto again = f.engine().Cancel(kChat, Id(1));
+  REQUIRE(again);
+  CHECK_FALSE(again->was_running);
+  CHECK(again->status == InteractionStatus::kCancelled);
+  CHECK(f.engine().Cancel(kChat, Id(9)).error().code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("Engine: an approval is listed, answered once, and a late answer is told so", "[engine]") {
+  Fixture f;
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  const auto started = f.Start("x");
+  AwaitEvent(started->log, "approval_required");
+  const auto waiting = f.engine().PendingApprovals();
+  REQUIRE(waiting.size() == 1);
+  CHECK(f.engine().GetInteraction(kChat, Id(1))->status == InteractionStatus::kWaitingApproval);
+  const std::string id = waiting[0].request.approval_id;
+  const Engine::InteractionRef ref{kChat, Id(1)};
+  CHECK(f.engine().AnswerApproval(id, {.approved = true, .arguments = {}, .feedback = {}, .scope = {}, .arguments_digest = "sha256:0"}, ref)
+            .error().reason == "digest_mismatch");
+  CHECK(f.engine().AnswerApproval(id, {.approved = true, .arguments = "[]"}, ref).error().code ==
+        ErrorCode::kInvalidArgument);
+  CHECK(f.engine().AnswerApproval(id, {.approved = true}, ref));
+  AwaitEnd(started->log);
+  CHECK(f.engine().AnswerApproval(id, {.approved = true}, ref).error().reason == "already_processed");
+  CHECK(f.engine().AnswerApproval("approval_unknown", {.approved = true}, ref).error().code == ErrorCode::kNotFound);
+  CHECK(f.engine().PendingApprovals().empty());
+}
+
+TEST_CASE("Engine: cancelling voids a pending approval", "[engine]") {
+  Fixture f;
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  const auto started = f.Start("x");
+  AwaitEvent(started->log, "approval_required");
+  const std::string id = f.engine().PendingApprovals().at(0).request.approval_id;
+  f.engine().Cancel(kChat, Id(1));
+  AwaitEnd(started->log);
+  CHECK(f.engine().AnswerApproval(id, {.approved = true}).error().reason == "already_processed");
+  CHECK(f.store.LoadInteraction(kChat, Id(1))->status == InteractionStatus::kCancelled);
+}
+
+TEST_CASE("Engine: an edit runs from the state before and supersedes what followed", "[engine]") {
+  Fixture f;
+  for (const char* text : {"a1", "a2", "a3", "b2", "c1"}) f.model.ThenAnswer(text);
+  f.Turn("q1");
+  f.Turn("q2");
+  f.Turn("q3");
+  const auto old = f.store.LoadInteraction(kChat, Id(2));
+  const auto preview = f.engine().PreviewEdit(kChat, Id(2));
+  REQUIRE(preview);
+  CHECK(preview->superseded == std::vector<InteractionId>{Id(2), Id(3)});
+  AwaitEnd(f.engine().Edit(kChat, Id(2), {.user_message = "q2'"})->log);
+  CHECK(Contents(f.model.requests().at(3)) == Texts{"q1", "a1", "q2'"});
+  const auto edited = f.store.LoadInteraction(kChat, Id(4));
+  REQUIRE(edited);
+  CHECK(edited->edited_from == Id(2));
+  CHECK(edited->parent_id == Id(1));
+  CHECK(*f.store.LoadInteraction(kChat, Id(2)) == *old);
+
+  const auto history = f.engine().GetHistory(kChat, false);
+  REQUIRE(history);
+  REQUIRE(history->entries.size() == 2);
+  CHECK(history->entries[1].interaction.id == Id(4));
+  const auto all = f.engine().GetHistory(kChat, true);
+  REQUIRE(all->entries.size() == 4);
+  CHECK(all->entries[1].superseded);
+  CHECK_FALSE(all->entries[3].superseded);
+
+  SECTION("the first message can be edited as well") {
+    AwaitEnd(f.engine().Edit(kChat, Id(1), {.user_message = "q1'"})->log);
+    CHECK(Contents(f.model.requests().at(4)) == Texts{"q1'"});
+  }
+  SECTION("the head can be moved back, and the chat goes on there") {
+    CHECK(f.engine().MoveHead(kChat, Id(3)));
+    f.Turn("q4");
+    CHECK(Contents(f.model.requests().at(4)) == Texts{"q1", "a1", "q2", "a2", "q3", "a3", "q4"});
+  }
+  SECTION("regenerate asks the same again") {
+    AwaitEnd(f.engine().Regenerate(kChat, Id(4), {})->log);
+    CHECK(Contents(f.model.requests().at(4)) == Texts{"q1", "a1", "q2'"});
+  }
+  SECTION("an unknown one is not found, and the chat is not left busy") {
+    CHECK(f.engine().Edit(kChat, Id(77), {.user_message = "x"}).error().code == ErrorCode::kNotFound);
+    CHECK(f.engine().GetHistory(*ChatId::Parse("none"), false).error().code == ErrorCode::kNotFound);
+    f.Turn("q5");
+  }
+}
+
+TEST_CASE("Engine: when the last client goes the run is cancelled, unless it should go on", "[engine]") {
+  Fixture f;
+  const auto policy = GENERATE(OnDisconnect::kCancel, OnDisconnect::kContinue);
+  f.model.ThenHang("...");
+  auto started = f.Start("x", policy);
+  f.model.AwaitHanging();
+  const std::shared_ptr<EventLog> log = started->log;
+  if (policy == OnDisconnect::kCancel) {
+    started = Fail(ErrorCode::kInternal, "");  // drops the subscription
+    CHECK(AwaitEnd(log).find("client_disconnected") != std::string::npos);
+  } else {
+    started = Fail(ErrorCode::kInternal, "");
+    f.engine().Cancel(kChat, Id(1));
+    CHECK(AwaitEnd(log).find("\"reason\":\"requested\"") != std::string::npos);
+  }
+}
+
+TEST_CASE("Engine: a second listener keeps the run alive", "[engine]") {
+  Fixture f;
+  f.model.ThenHang("...");
+  auto started = f.Start("x");
+  f.model.AwaitHanging();
+  auto attached = f.engine().Attach(kChat, Id(1), 0);
+  REQUIRE(attached);
+  const std::shared_ptr<EventLog> log = started->log;
+  started = Fail(ErrorCode::kInternal, "");
+  CHECK(f.engine().GetInteraction(kChat, Id(1))->status == InteractionStatus::kRunning);
+  attached = Fail(ErrorCode::kInternal, "");
+  CHECK(AwaitEnd(log).find("client_disconnected") != std::string::npos);
+}
+
+TEST_CASE("Engine: a pending approval outlives its client and the run goes on once it is answered", "[engine]") {
+  Fixture f;
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  auto started = f.Start("x");
+  const std::shared_ptr<EventLog> log = started->log;
+  AwaitEvent(log, "approval_required");
+  started = Fail(ErrorCode::kInternal, "");
+  CHECK(f.engine().AnswerApproval(f.engine().PendingApprovals().at(0).request.approval_id, {.approved = true}));
+  CHECK(AwaitEnd(log).find("\"status\":\"COMPLETED\"") != std::string::npos);
+}
+
+TEST_CASE("Engine: events are the same live and from the store, at every cursor", "[engine]") {
+  Fixture f;
+  f.model.ThenAnswer("hello");
+  const std::string live = f.Turn("x");  // 1 started, 2 text_delta, 3 answer, 4 complete
+  for (std::uint64_t seq = 0; seq <= 4; ++seq) {
+    const auto attached = f.engine().Attach(kChat, Id(1), seq);
+    REQUIRE(attached);
+    CHECK(attached->last_seq == 4);
+    const std::string rest = ReadLog(*attached->subscription.log).substr(attached->offset);
+    CHECK(live.ends_with(seq < 1 ? rest.substr(rest.find("id: 3")) : rest));
+  }
+  CHECK(f.engine().Attach(kChat, Id(1), 5).error().reason == "cursor_ahead");
+}
+
+TEST_CASE("Engine: a checkpoint that cannot be stored fails the run, is told, and goes to the fallback", "[engine]") {
+  Fixture f;
+  f.store.fail = true;
+  f.model.ThenAnswer("precious");
+  const std::string stream = f.Turn("x");
+  CHECK(stream.find("\"code\":\"storage_full\"") != std::string::npos);
+  CHECK(stream.find("\"status\":\"FAILED\"") != std::string::npos);
+  const auto rescued = f.fallback.LoadInteraction(kChat, Id(1));
+  REQUIRE(rescued);
+  CHECK(rescued->status == InteractionStatus::kFailed);
+  CHECK(Contents(rescued->final_agent_state->messages) == Texts{"x", "precious"});
+  CHECK(rescued->events.back().payload.index() == EventPayload(event::Failed{}).index());
+}
+
+TEST_CASE("Engine: a disk that hangs holds nobody up for longer than the limit", "[engine]") {
+  Fixture f;
+  f.options.save_timeout = 20ms;
+  f.store.hang = true;
+  f.model.ThenAnswer("precious");
+  CHECK(f.Turn("x").find("\"code\":\"save_timeout\"") != std::string::npos);
+  CHECK(f.fallback.LoadInteraction(kChat, Id(1)));
+  f.store.LetGo();
+}
+
+TEST_CASE("Engine: Stop gives every run its last event and its checkpoint, and refuses new ones", "[engine]") {
+  Fixture f;
+  std::vector<std::shared_ptr<EventLog>> logs;
+  std::vector<EventSubscription> subscriptions;
+  for (int i = 0; i < 8; ++i) {
+    f.model.ThenHang("...");
+    auto started = f.engine().Start(*ChatId::Parse("c" + std::to_string(i)), {.user_message = "x"});
+    REQUIRE(started);
+    logs.push_back(started->log);
+    subscriptions.push_back(*std::move(started));
+  }
+  f.engine().Stop();
+  for (std::size_t i = 0; i < logs.size(); ++i) {
+    CHECK(logs[i]->end().closed);
+    CHECK(ReadLog(*logs[i]).find("server_stopping") != std::string::npos);
+    CHECK(f.store.LoadInteraction(*ChatId::Parse("c" + std::to_string(i)), Id(1)));
+  }
+  CHECK(f.Start("y").error().reason == "stopping");
+}
+
+TEST_CASE("Engine: deleting a chat ends its run first", "[engine]") {
+  Fixture f;
+  f.model.ThenHang("...");
+  const auto started = f.Start("x");
+  f.model.AwaitHanging();
+  CHECK(f.engine().DeleteChat(kChat));
+  CHECK(AwaitEnd(started->log).find("chat_deleted") != std::string::npos);
+  CHECK(f.engine().GetHistory(kChat, true).error().code == ErrorCode::kNotFound);
+  CHECK(f.engine().DeleteChat(kChat).error().code == ErrorCode::kNotFound);
+}
