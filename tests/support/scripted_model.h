@@ -17,7 +17,10 @@ class ScriptedModel : public ModelClient {
  public:
   using Round = std::function<Result<ModelResponse>(const std::vector<Message>&, ModelStream&, std::stop_token)>;
 
-  void Then(Round round) { rounds_.push_back(std::move(round)); }
+  void Then(Round round) {
+    const std::lock_guard lock(mutex_);
+    rounds_.push_back(std::move(round));
+  }
   void ThenAnswer(std::string text) {
     Then([text](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
       stream.OnText(text);
