@@ -1,0 +1,90 @@
+#include "cli/chat_reader.h"
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/posix_file_system.h"
+#include "cli/console.h"
+#include "domain/codec.h"
+#include "store/file_interaction_store.h"
+
+namespace reprise {
+namespace {
+
+FileSystem& Disk() {
+  static PosixFileSystem disk;  // stateless; stores refer to it
+  return disk;
+}
+
+Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {
+  if (options.plain) return std::shared_ptr<const KeySet>();
+  const std::string path = options.key_file.empty() ? DefaultKeyFile() : options.key_file;
+  auto keys = KeySet::Load(path, Disk());
+  if (keys) return std::make_shared<const KeySet>(*std::move(keys));
+  if (keys.error().code != ErrorCode::kNotFound) return Fail(keys.error());
+  return Fail(ErrorCode::kForbidden,
+              "there is no key file " + path + " to open the chats with (--key-file, or --plain)");
+}
+
+}  // namespace
+
+Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Fail(options.error());
+  auto keys = KeysFor(*options);
+  if (!keys) return Fail(keys.error());
+  auto store = FileInteractionStore::Open({.root = options->data_dir,
+                                           .keys = *keys,
+                                           .file_system = Disk(),
+                                           .access = FileInteractionStore::Access::kReadOnly});
+  if (!store && store.error().code == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound, "there is no data folder " + options->data_dir);
+  }
+  if (!store) return Fail(store.error());
+  return ChatReader(*std::move(store));
+}
+
+Result<RecordReference> ParseReference(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto chat = ChatId::Parse(text.substr(0, slash));
+  if (!chat) return Fail(chat.error());
+  if (slash == std::string_view::npos) return RecordReference{*chat, std::nullopt};
+  const auto interaction = InteractionId::Parse(text.substr(slash + 1));
+  if (!interaction) return Fail(interaction.error());
+  return RecordReference{*chat, *interaction};
+}
+
+std::set<InteractionId> HeadBranch(const Chat& chat) {
+  std::map<InteractionId, std::optional<InteractionId>> parents;
+  for (const Interaction& interaction : chat.interactions) parents[interaction.id] = interaction.parent_id;
+  std::set<InteractionId> branch;
+  for (auto id = chat.summary.head; id && branch.insert(*id).second;) {
+    const auto parent = parents.find(*id);
+    id = parent == parents.end() ? std::nullopt : parent->second;  // a damaged one ends what is known of the branch
+  }
+  return branch;
+}
+
+Json ChatToJson(const Chat& chat, bool all_branches) {
+  const auto branch = HeadBranch(chat);
+  Json json = ToJson(chat.summary);
+  Json& interactions = json["interactions"] = Json::array();
+  for (const Interaction& interaction : chat.interactions) {
+    const bool superseded = !branch.contains(interaction.id);
+    if (superseded && !all_branches) continue;
+    interactions.push_back(ToJson(interaction));
+    if (all_branches) interactions.back()["superseded"] = superseded;
+  }
+  for (const DamagedInteraction& damaged : chat.damaged) {
+    json["damaged"].push_back({{"interaction_id", damaged.id.str()},
+                               {"error", {{"code", damaged.error.reason}, {"message", damaged.error.message}}}});
+  }
+  return json;
+}
+
+void ComplainOfDamage(const Chat& chat) {
+  for (const DamagedInteraction& damaged : chat.damaged) Complain(damaged.error);
+}
+
+}  // namespace reprise

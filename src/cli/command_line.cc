@@ -1,0 +1,149 @@
+#include "cli/command_line.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <initializer_list>
+#include <memory>
+
+#include "cli/embedded.h"
+#include "cli/exit_status.h"
+#include "cli/settings.h"
+#include "cli/terminal_text.h"
+
+namespace reprise {
+namespace {
+
+class Grammar {
+ public:
+  Grammar() {
+    app_.require_subcommand(0, 1);
+    app_.set_version_flag("--version", "reprise " + std::string(Version()));
+    app_.footer(
+        "Every flag of a setting is also an environment variable (--data-dir: REPRISE_DATA_DIR) and a key of the\n"
+        "configuration file. Exit status: 0 ok, 1 failure, 2 wrong usage.");
+
+    CLI::App* serve = Add("serve", "Run the server until SIGINT or SIGTERM");
+    AddAllSettings(*serve);
+
+    CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
+    ls->add_option("CHAT", out_.argument, "a chat's id");
+    AddReading(*ls);
+    AddAll(*ls);
+
+    CLI::App* cat = Add("cat", "Print a record's plaintext JSON");
+    cat->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
+    AddReading(*cat);
+
+    CLI::App* show = Add("show", "Print a chat or an interaction for reading");
+    show->add_option("WHAT", out_.argument, "CHAT, or CHAT/INTERACTION")->required();
+    AddReading(*show);
+    AddAll(*show);
+
+    CLI::App* keys = Add("keys", "The keys that chats are sealed with");
+    keys->require_subcommand(1);
+    for (const auto& [name, help] : {std::pair("init", "Create the key file if there is none"),
+                                     std::pair("list", "List the keys' ids; never their secret part")}) {
+      CLI::App* command = keys->add_subcommand(name, help);
+      AddSettings(*command, {"key-file"});
+      AddConfig(*command);
+      AddJson(*command);
+    }
+
+    CLI::App* doctor = Add("doctor", "Check that everything the server needs is in order");
+    AddAllSettings(*doctor);
+    AddJson(*doctor);
+
+    CLI::App* help = Add("help", "Print this help, or a command's");
+    help->add_option("COMMAND", help_about_);
+  }
+
+  std::variant<CommandLine, EarlyExit> Parse(int argc, const char* const* argv) {
+    try {
+      app_.parse(argc, argv);
+    } catch (const CLI::CallForHelp&) {
+      return EarlyExit{kExitOk, HelpOf(Deepest(&app_))};
+    } catch (const CLI::CallForVersion&) {
+      return EarlyExit{kExitOk, "reprise " + std::string(Version()) + "\n"};
+    } catch (const CLI::ParseError& error) {
+      return Usage(error.what());
+    }
+    const CLI::App* chosen = Deepest(&app_);
+    if (chosen == &app_) return Usage("a command is needed");
+    if (chosen->get_name() == "help") return Help();
+    out_.command = (chosen->get_parent() == &app_ ? "" : chosen->get_parent()->get_name() + " ") + chosen->get_name();
+    return out_;
+  }
+
+ private:
+  CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
+
+  void AddSetting(CLI::App& command, const Setting& setting) {
+    const std::string name(setting.name);
+    if (setting.placeholder.empty()) {
+      command.add_flag_callback(
+          "--" + name, [this, name] { out_.flags[name] = "true"; }, std::string(setting.help));
+      return;
+    }
+    const auto store = [this, name](const std::string& text) { out_.flags[name] = text; };
+    command.add_option_function<std::string>("--" + name, store, std::string(setting.help))
+        ->type_name(std::string(setting.placeholder));
+  }
+  void AddSettings(CLI::App& command, std::initializer_list<std::string_view> names) {
+    for (const std::string_view name : names) AddSetting(command, *FindSetting(name));
+  }
+  void AddAllSettings(CLI::App& command) {
+    for (const Setting& setting : Settings()) AddSetting(command, setting);
+    AddConfig(command);
+  }
+  void AddConfig(CLI::App& command) {
+    command
+        .add_option_function<std::string>(
+            "--config", [this](const std::string& text) { out_.flags["config"] = text; },
+            "configuration file (default reprise.json, if there is one)")
+        ->type_name("FILE");
+  }
+  void AddJson(CLI::App& command) { command.add_flag("--json", out_.json, "print JSON"); }
+  void AddAll(CLI::App& command) { command.add_flag("--all", out_.all_branches, "superseded interactions too"); }
+  void AddReading(CLI::App& command) {
+    AddSettings(command, {"data-dir", "plain", "key-file"});
+    AddConfig(command);
+    AddJson(command);
+  }
+
+  static CLI::App* Deepest(CLI::App* app) {
+    const auto below = app->get_subcommands();  // those that the line named
+    return below.empty() ? app : Deepest(below.front());
+  }
+  static std::string HelpOf(CLI::App* app) {
+    const std::string before = app->get_parent() == nullptr ? ""
+                               : app->get_parent()->get_parent() == nullptr
+                                   ? "reprise"
+                                   : "reprise " + app->get_parent()->get_name();
+    return app->help(before);
+  }
+  EarlyExit Help() {
+    // A grammar that has parsed "help" prints the help of that command; a fresh one prints its own.
+    if (help_about_.empty()) {
+      Grammar fresh;
+      return {kExitOk, HelpOf(&fresh.app_)};
+    }
+    const auto found = app_.get_subcommands([this](const CLI::App* app) { return app->get_name() == help_about_; });
+    return found.empty() ? Usage("there is no command " + help_about_) : EarlyExit{kExitOk, HelpOf(found.front())};
+  }
+  static EarlyExit Usage(std::string_view problem) {
+    return {kExitUsage, "reprise: " + VisibleLine(problem) + " (reprise --help says more)\n"};
+  }
+
+  CLI::App app_{"A local LLM agent server: streaming, approvals, edits, and every interaction a sealed file.",
+                "reprise"};
+  CommandLine out_;
+  std::string help_about_;
+};
+
+}  // namespace
+
+std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* const* argv) {
+  return Grammar().Parse(argc, argv);
+}
+
+}  // namespace reprise

@@ -1,0 +1,273 @@
+#include "cli/config_file.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/settings.h"
+
+namespace reprise {
+namespace {
+
+struct TooDeep {};
+
+Result<void> Reject(std::string_view key, std::string_view why) {
+  return Fail(ErrorCode::kInvalidArgument, "key \"" + std::string(key) + "\" " + std::string(why));
+}
+
+Result<void> UnknownKey(std::string_view key) {
+  return Fail(ErrorCode::kInvalidArgument, "unknown key \"" + std::string(key) + "\"");
+}
+
+std::string Join(std::string_view parent, std::string_view key) {
+  return parent.empty() ? std::string(key) : std::string(parent) + "." + std::string(key);
+}
+
+Result<Json> ParseWithComments(std::string_view text) {
+  if (!IsUtf8(text)) return Fail(ErrorCode::kInvalidArgument, "is not valid UTF-8");
+  const auto check_depth = [](int depth, Json::parse_event_t, Json&) {
+    if (depth > kMaxJsonDepth) throw TooDeep{};
+    return true;
+  };
+  try {
+    return Json::parse(text.begin(), text.end(), check_depth, /*allow_exceptions=*/true, /*ignore_comments=*/true);
+  } catch (const TooDeep&) {
+    return Fail(ErrorCode::kInvalidArgument, "is nested too deeply");
+  } catch (const Json::parse_error& error) {
+    const auto offset = static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
+    const auto line = 1 + std::count(text.begin(), text.begin() + offset, '\n');
+    return Fail(ErrorCode::kInvalidArgument, "is not valid JSON (line " + std::to_string(line) + ")");
+  } catch (const Json::exception&) {
+    return Fail(ErrorCode::kInvalidArgument, "is not valid JSON (a number is out of range)");
+  }
+}
+
+bool IsNameCharacter(char c) {
+  return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '_';
+}
+
+// What one string with references has become.
+struct Substituted {
+  std::string text;
+  std::string missing;  // the first variable that is not set
+};
+
+Result<Substituted> Substitute(const std::string& key, std::string_view text, const Environment& environment) {
+  Substituted out;
+  for (std::size_t at = 0; at < text.size();) {
+    if (text.substr(at, 3) == "$${") {
+      out.text += "${";
+      at += 3;
+      continue;
+    }
+    if (text.substr(at, 2) != "${") {
+      out.text += text[at++];
+      continue;
+    }
+    const std::size_t end = text.find('}', at);
+    if (end == std::string_view::npos) return tl::unexpected(Reject(key, "has a ${ without its }").error());
+    const std::string name(text.substr(at + 2, end - at - 2));
+    if (name.empty() || !std::all_of(name.begin(), name.end(), IsNameCharacter)) {
+      return tl::unexpected(Reject(key, "has a ${...} that is not the name of an environment variable").error());
+    }
+    const auto value = environment(name);
+    if (value) out.text += *value;
+    if (!value && out.missing.empty()) out.missing = name;
+    at = end + 1;
+  }
+  return out;
+}
+
+class ConfigReader {
+ public:
+  ConfigReader(Options& options, const Environment& environment) : options_(options), environment_(environment) {}
+
+  Result<void> ReadRoot(const Json& root) {
+    if (!root.is_object()) return Fail(ErrorCode::kInvalidArgument, "must be a JSON object");
+    for (const auto& [key, value] : root.items()) {
+      if (auto read = ReadMember(key, value); !read) return read;
+    }
+    return {};
+  }
+
+ private:
+  using Reader = Result<void> (ConfigReader::*)(const std::string& key, const Json& value);
+
+  Result<void> ReadMember(const std::string& key, const Json& value) {
+    if (key == "$schema") return {};  // for editors
+    if (key == "providers") return ReadObject(key, value, &ConfigReader::ReadProviders);
+    if (key == "mcpServers") return ReadObject(key, value, &ConfigReader::ReadMcpServers);
+    if (key == "models") return ReadObject(key, value, &ConfigReader::ReadModels);
+    if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
+    for (const Setting& setting : Settings()) {
+      if (ConfigKey(setting) == key) return ReadSetting(key, value, setting);
+    }
+    return UnknownKey(key);
+  }
+
+  Result<void> ReadObject(const std::string& key, const Json& value, Reader read) {
+    if (!value.is_object()) return Reject(key, "must be an object");
+    return (this->*read)(key, value);
+  }
+
+  Result<std::string> ReadText(const std::string& key, const Json& value) {
+    if (!value.is_string()) return tl::unexpected(Reject(key, "must be a string").error());
+    auto substituted = Substitute(key, value.get_ref<const std::string&>(), environment_);
+    if (!substituted) return Fail(substituted.error());
+    if (!substituted->missing.empty()) {
+      return tl::unexpected(
+          Reject(key, "uses the environment variable " + substituted->missing + ", which is not set").error());
+    }
+    return std::move(substituted->text);
+  }
+
+  // Empty, if the key's variable is not set.
+  Result<std::string> ReadApiKey(const std::string& key, const Json& value) {
+    if (!value.is_string()) return tl::unexpected(Reject(key, "must be a string").error());
+    auto substituted = Substitute(key, value.get_ref<const std::string&>(), environment_);
+    if (!substituted) return Fail(substituted.error());
+    return substituted->missing.empty() ? std::move(substituted->text) : std::string();
+  }
+
+  Result<void> ReadSetting(const std::string& key, const Json& value, const Setting& setting) {
+    auto text = SettingText(key, value, setting.kind);
+    if (!text) return Fail(text.error());
+    if (auto applied = setting.apply(options_, *text); !applied) return Reject(key, applied.error().message);
+    return {};
+  }
+
+  Result<std::string> SettingText(const std::string& key, const Json& value, SettingKind kind) {
+    switch (kind) {
+      case SettingKind::kText:
+        return ReadText(key, value);
+      case SettingKind::kInteger:
+        if (!value.is_number_integer()) return tl::unexpected(Reject(key, "must be an integer").error());
+        return value.dump();
+      case SettingKind::kNumber:
+        if (!value.is_number()) return tl::unexpected(Reject(key, "must be a number").error());
+        return value.dump();
+      case SettingKind::kBool:
+        if (!value.is_boolean()) return tl::unexpected(Reject(key, "must be true or false").error());
+        return value.dump();
+    }
+    return std::string();
+  }
+
+  // Providers that are named here replace the built-in ones: nothing is offered that the file does not say.
+  Result<void> ReadProviders(const std::string& key, const Json& value) {
+    options_.providers.clear();
+    for (const auto& [name, members] : value.items()) {
+      const std::string place = Join(key, name);
+      if (!IsProviderName(name))
+        return Reject(place, "is not a name for a provider (letters, digits, '_', '-', '.'; not offline)");
+      if (!members.is_object()) return Reject(place, "must be an object");
+      auto provider = ReadProvider(place, members);
+      if (!provider) return Fail(provider.error());
+      provider->name = name;
+      options_.providers.push_back(*std::move(provider));
+    }
+    return {};
+  }
+
+  static bool IsProviderName(const std::string& name) {
+    const auto allowed = [](char c) { return IsNameCharacter(c) || c == '-' || c == '.'; };
+    return !name.empty() && name.size() <= 64 && IsNameCharacter(name[0]) && name[0] != '_' && name != "offline" &&
+           std::all_of(name.begin(), name.end(), allowed);
+  }
+
+  Result<ProviderOptions> ReadProvider(const std::string& place, const Json& members) {
+    ProviderOptions provider;
+    for (const auto& [key, value] : members.items()) {
+      std::string* target = key == "type"       ? &provider.type
+                            : key == "base_url" ? &provider.base_url
+                            : key == "api_key"  ? &provider.api_key
+                                                : nullptr;
+      if (target == nullptr) return tl::unexpected(UnknownKey(Join(place, key)).error());
+      auto text = key == "api_key" ? ReadApiKey(Join(place, key), value) : ReadText(Join(place, key), value);
+      if (!text) return Fail(text.error());
+      *target = *std::move(text);
+    }
+    if (provider.type != "openai" && provider.type != "anthropic") {
+      return tl::unexpected(Reject(Join(place, "type"), "must be openai or anthropic").error());
+    }
+    const bool has_scheme = provider.base_url.starts_with("http://") || provider.base_url.starts_with("https://");
+    if (members.contains("base_url") && !has_scheme) {
+      return tl::unexpected(Reject(Join(place, "base_url"), "must begin with http:// or https://").error());
+    }
+    return provider;
+  }
+
+  Result<void> ReadMcpServers(const std::string& key, const Json& value) {
+    if (!value.empty()) return Reject(key, "is not supported yet and must be empty");
+    return {};
+  }
+
+  Result<void> ReadModels(const std::string& key, const Json& value) {
+    for (const auto& [name, members] : value.items()) {
+      const std::string place = Join(key, name);
+      const std::size_t slash = name.find('/');
+      if (slash == 0 || slash == std::string::npos || slash + 1 == name.size()) {
+        return Reject(place, "must be named PROVIDER/NAME");
+      }
+      if (!members.is_object()) return Reject(place, "must be an object");
+      ModelFacts facts;
+      for (const auto& [fact, number] : members.items()) {
+        if (fact != "context_window") return UnknownKey(Join(place, fact));
+        if (!number.is_number_unsigned() || number.get<std::uint64_t>() == 0 ||
+            number.get<std::uint64_t>() > 1'000'000'000'000) {
+          return Reject(Join(place, fact), "must be an integer above 0");
+        }
+        facts.context_window = number.get<std::int64_t>();
+      }
+      options_.models[name] = facts;
+    }
+    return {};
+  }
+
+  Result<void> ReadTools(const std::string& key, const Json& value) {
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::vector<std::string>* names = member == "require_approval" ? &options_.tools.require_approval
+                                        : member == "allow"          ? &options_.tools.allow
+                                        : member == "deny"           ? &options_.tools.deny
+                                                                     : nullptr;
+      Result<void> read;
+      if (names != nullptr) {
+        read = ReadNames(place, content, *names);
+      } else if (member == "timeout_s") {
+        read = ReadSetting(place, content, *FindSetting("tool-timeout-s"));
+      } else {
+        read = UnknownKey(place);
+      }
+      if (!read) return read;
+    }
+    return {};
+  }
+
+  Result<void> ReadNames(const std::string& key, const Json& value, std::vector<std::string>& names) {
+    if (!value.is_array()) return Reject(key, "must be an array of strings");
+    names.clear();
+    for (const Json& item : value) {
+      if (!item.is_string()) return Reject(key, "must be an array of strings");
+      auto name = ReadText(key, item);
+      if (!name) return Fail(name.error());
+      if (name->empty()) return Reject(key, "must not hold an empty name");
+      names.push_back(*std::move(name));
+    }
+    return {};
+  }
+
+  Options& options_;
+  const Environment& environment_;
+};
+
+}  // namespace
+
+Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment) {
+  const auto root = ParseWithComments(text);
+  if (!root) return Fail(root.error());
+  return ConfigReader(options, environment).ReadRoot(*root);
+}
+
+}  // namespace reprise

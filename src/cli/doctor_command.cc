@@ -1,0 +1,59 @@
+#include "cli/doctor_command.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "cli/console.h"
+#include "cli/health_checks.h"
+#include "cli/terminal_text.h"
+
+namespace reprise {
+namespace {
+
+std::string_view Name(Verdict verdict) {
+  switch (verdict) {
+    case Verdict::kOk:
+      return "ok";
+    case Verdict::kWarning:
+      return "warn";
+    case Verdict::kFailure:
+      return "fail";
+  }
+  return "fail";
+}
+
+void PrintFindings(const std::vector<Finding>& findings, bool ok, bool json) {
+  if (json) {
+    Json list = Json::array();
+    for (const Finding& finding : findings) {
+      list.push_back({{"check", finding.check}, {"verdict", Name(finding.verdict)}, {"message", finding.words}});
+    }
+    Print(DumpJson(Json{{"ok", ok}, {"checks", std::move(list)}}) + "\n");
+    return;
+  }
+  for (const Finding& finding : findings) {
+    std::string line(Name(finding.verdict));
+    line.resize(6, ' ');
+    Print(line + finding.check + ": " + VisibleLine(finding.words) + "\n");
+  }
+}
+
+}  // namespace
+
+int RunDoctor(const CommandLine& line, const Environment& environment) {
+  std::vector<Finding> findings;
+  if (const auto options = LoadOptions(line.flags, environment)) {
+    const std::string source =
+        options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
+    findings = CheckHealth(*options);
+    findings.insert(findings.begin(), {"configuration", Verdict::kOk, source});
+  } else {
+    findings.push_back({"configuration", Verdict::kFailure, options.error().message});
+  }
+  bool ok = true;
+  for (const Finding& finding : findings) ok = ok && finding.verdict != Verdict::kFailure;
+  PrintFindings(findings, ok, line.json);
+  return ok ? kExitOk : kExitFailure;
+}
+
+}  // namespace reprise

@@ -1,0 +1,11 @@
+#pragma once
+
+#include <string_view>
+
+namespace reprise {
+
+// What the build puts into the binary (embed.cmake).
+std::string_view Version();
+std::string_view OpenApiDocument();  // schemas/openapi.json
+
+}  // namespace reprise

@@ -1,0 +1,49 @@
+#include "cli/main_command.h"
+
+#include <array>
+#include <cstdio>
+#include <utility>
+
+#include "cli/cat_command.h"
+#include "cli/command_line.h"
+#include "cli/console.h"
+#include "cli/doctor_command.h"
+#include "cli/keys_command.h"
+#include "cli/ls_command.h"
+#include "cli/serve_command.h"
+#include "cli/show_command.h"
+
+namespace reprise {
+namespace {
+
+using Command = int (*)(const CommandLine&, const Environment&);
+
+constexpr std::array<std::pair<std::string_view, Command>, 7> kCommands{{{"serve", RunServe},
+                                                                         {"ls", RunLs},
+                                                                         {"cat", RunCat},
+                                                                         {"show", RunShow},
+                                                                         {"keys init", RunKeysInit},
+                                                                         {"keys list", RunKeysList},
+                                                                         {"doctor", RunDoctor}}};
+
+int Dispatch(const CommandLine& line) {
+  for (const auto& [name, run] : kCommands) {
+    if (name == line.command) return run(line, ProcessEnvironment());
+  }
+  return Complain(MakeError(ErrorCode::kInternal, "the command " + line.command + " is not wired in"));
+}
+
+}  // namespace
+
+int RunMain(int argc, const char* const* argv) {
+  const auto parsed = ParseCommandLine(argc, argv);
+  if (const auto* exit = std::get_if<EarlyExit>(&parsed)) {
+    std::fputs(exit->text.c_str(), exit->status == kExitOk ? stdout : stderr);
+    return FlushOutput() ? exit->status : kExitFailure;
+  }
+  const int status = Dispatch(std::get<CommandLine>(parsed));
+  if (!FlushOutput()) return Complain(MakeError(ErrorCode::kIo, "the output could not be written"));
+  return status;
+}
+
+}  // namespace reprise

@@ -1,0 +1,28 @@
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "cli/environment.h"
+#include "reprise/options.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// What the command line said: a setting's name (see settings.h; also "config") and its text.
+using Flags = std::map<std::string, std::string>;
+
+// Puts the options together: flags beat REPRISE_* variables beat the configuration file beat the defaults. The file is
+// the one that --config or REPRISE_CONFIG names, else reprise.json in the working directory if there is one.
+//
+// Where no file names providers, openai and anthropic exist and take OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY
+// and ANTHROPIC_BASE_URL. The model is the one that was named, else openai/gpt-4o-mini if the provider openai has a
+// key, else the first of `models` whose provider has one, else offline.
+//
+// Failures are one line for the person at the terminal that names the flag, variable or key; never a secret's value.
+Result<Options> LoadOptions(const Flags& flags, const Environment& environment);
+
+// True for 127.0.0.0/8, ::1 and localhost: reachable from this machine only.
+bool IsLoopback(const std::string& host);
+
+}  // namespace reprise

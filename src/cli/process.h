@@ -1,0 +1,22 @@
+#pragma once
+
+namespace reprise {
+
+// Prepares this process for holding keys and serving many connections: files that it creates are its user's only, no
+// core dump and no debugger of the same user sees its memory, descriptors up to the hard limit, SIGPIPE ignored, few
+// heap arenas. Call before any thread starts.
+void PrepareProcess();
+
+// SIGINT and SIGTERM as values: blocked from construction on, in every thread that starts later. Construct before any
+// thread starts.
+class StopSignals {
+ public:
+  StopSignals();
+  StopSignals(const StopSignals&) = delete;  // the mask is the process's
+  StopSignals& operator=(const StopSignals&) = delete;
+
+  // Blocks until one arrives. From then on a second one ends the process at once, with status 128 + its number.
+  int Wait();
+};
+
+}  // namespace reprise

@@ -1,0 +1,103 @@
+#include "cli/server_parts.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "base/logging.h"
+#include "cli/model_catalog.h"
+#include "store/file_interaction_store.h"
+#include "store/unsaved.h"
+#include "tools/tool_set.h"
+
+namespace reprise {
+namespace {
+
+std::string KeyFileOf(const Options& options) { return options.key_file.empty() ? DefaultKeyFile() : options.key_file; }
+
+// Absolute and without symbolic links, as far as it exists.
+std::filesystem::path Resolved(const std::string& path) {
+  std::error_code failed;
+  auto resolved = std::filesystem::weakly_canonical(path, failed);
+  return failed ? std::filesystem::path(path) : resolved;
+}
+
+// A copy of the data folder must not carry its key along.
+Result<void> CheckKeyIsElsewhere(const Options& options) {
+  const auto beside = Resolved(KeyFileOf(options)).lexically_relative(Resolved(options.data_dir));
+  if (beside.empty() || *beside.begin() == "..") return {};
+  return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
+}
+
+// What the tools may never touch, although it may lie in the workspace.
+std::vector<std::string> ProtectedPaths(const Options& options) {
+  std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
+  // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
+  paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
+  if (!options.token_file.empty()) paths.push_back(options.token_file);
+  for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
+  for (std::string& path : paths) path = Resolved(path).string();
+  return paths;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options) {
+  std::unique_ptr<ServerParts> parts(new ServerParts);
+  if (auto opened = parts->OpenStores(options); !opened) return Fail(opened.error());
+  auto models = ModelCatalog::Create(parts->transport_, options);
+  if (!models) return Fail(models.error());
+  parts->models_ = *std::move(models);
+  if (auto opened = parts->OpenTools(options); !opened) return Fail(opened.error());
+
+  Engine::Parts engine_parts{
+      .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
+  for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
+  parts->engine_ =
+      std::make_unique<Engine>(std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
+                                                                      .disconnect_grace = options.disconnect_grace,
+                                                                      .tool_timeout = options.tools.timeout,
+                                                                      .approval_mode = options.approval_mode});
+  return parts;
+}
+
+Result<void> ServerParts::OpenStores(const Options& options) {
+  if (!options.plain) {
+    if (auto checked = CheckKeyIsElsewhere(options); !checked) return checked;
+    auto keys = KeySet::LoadOrCreate(KeyFileOf(options), disk_);
+    if (!keys) return Fail(keys.error());
+    keys_ = std::make_shared<const KeySet>(*std::move(keys));
+  }
+  auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
+  if (!store) return Fail(store.error());
+  store_ = *std::move(store);
+
+  for (const std::string& folder : UnsavedFolders(options.data_dir)) {
+    const auto brought = BringHome(folder, keys_, disk_, *store_);
+    // A folder that cannot be read is no reason not to serve: nothing in it is lost by trying again at the next start.
+    if (!brought) {
+      LogWarning("unsaved interactions could not be brought home", {{"error", brought.error().message}});
+    } else if (brought->moved + brought->left > 0) {
+      LogInfo("unsaved interactions brought home",
+              {{"moved", std::to_string(brought->moved)}, {"left", std::to_string(brought->left)}});
+    }
+    fallback_stores_.push_back(OpenUnsavedStore(folder, keys_, disk_));
+  }
+  return {};
+}
+
+Result<void> ServerParts::OpenTools(const Options& options) {
+  std::error_code failed;
+  if (!std::filesystem::is_directory(options.workspace, failed)) {
+    return Fail(ErrorCode::kInvalidArgument, "the workspace " + options.workspace + " is not a folder");
+  }
+  ToolOptions tools{.workspace_directory = Resolved(options.workspace).string(), .transport = transport_};
+  tools.allow = options.tools.allow;
+  tools.deny = options.tools.deny;
+  tools.require_approval = options.tools.require_approval;
+  tools.protected_paths = ProtectedPaths(options);
+  tools_ = MakeBuiltinTools(std::move(tools));
+  return {};
+}
+
+}  // namespace reprise

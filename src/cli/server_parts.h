@@ -1,0 +1,41 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/posix_file_system.h"
+#include "crypto/key_set.h"
+#include "net/curl_transport.h"
+#include "reprise/engine.h"
+#include "reprise/interaction_store.h"
+#include "reprise/model_client.h"
+#include "reprise/options.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// Everything concrete that an engine is made of, in the order in which the parts need each other.
+class ServerParts {
+ public:
+  // Opens the store (creating key file and data folder at the first start) and brings home what an earlier run could
+  // not save there. Failures are for the person at the terminal.
+  static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options);
+
+  Engine& engine() { return *engine_; }
+
+ private:
+  ServerParts() = default;
+  Result<void> OpenStores(const Options& options);
+  Result<void> OpenTools(const Options& options);
+
+  PosixFileSystem disk_;
+  std::shared_ptr<const KeySet> keys_;  // null: plain
+  std::unique_ptr<InteractionStore> store_;
+  std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
+  CurlTransport transport_;
+  std::unique_ptr<ModelDirectory> models_;
+  std::unique_ptr<ToolRegistry> tools_;
+  std::unique_ptr<Engine> engine_;  // last: it uses all of the above
+};
+
+}  // namespace reprise

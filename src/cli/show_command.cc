@@ -1,0 +1,48 @@
+#include "cli/show_command.h"
+
+#include <nlohmann/json.hpp>
+
+#include "cli/chat_reader.h"
+#include "cli/console.h"
+#include "cli/transcript.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+int ShowInteraction(InteractionStore& store, const RecordReference& what, bool json) {
+  const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
+  if (!interaction) return Complain(interaction.error());
+  Print(json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
+  return kExitOk;
+}
+
+int ShowChat(InteractionStore& store, const RecordReference& what, const CommandLine& line) {
+  const auto chat = store.LoadChat(what.chat);
+  if (!chat) return Complain(chat.error());
+  if (line.json) {
+    Print(DumpJson(ChatToJson(*chat, line.all_branches)) + "\n");
+  } else {
+    const auto branch = HeadBranch(*chat);
+    Print(FormatHeading(chat->summary));
+    for (const Interaction& interaction : chat->interactions) {
+      const bool superseded = !branch.contains(interaction.id);
+      if (!superseded || line.all_branches) Print("\n" + FormatInteraction(interaction, superseded));
+    }
+  }
+  ComplainOfDamage(*chat);
+  return chat->damaged.empty() ? kExitOk : kExitFailure;
+}
+
+}  // namespace
+
+int RunShow(const CommandLine& line, const Environment& environment) {
+  const auto what = ParseReference(line.argument);
+  if (!what) return Complain(what.error());
+  auto reader = ChatReader::Open(line, environment);
+  if (!reader) return Complain(reader.error());
+  return what->interaction ? ShowInteraction(reader->store(), *what, line.json)
+                           : ShowChat(reader->store(), *what, line);
+}
+
+}  // namespace reprise

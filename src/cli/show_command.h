@@ -1,0 +1,10 @@
+#pragma once
+
+#include "cli/command_line.h"
+
+namespace reprise {
+
+// `reprise show CHAT[/INTERACTION]`: for reading. Returns the exit status.
+int RunShow(const CommandLine& line, const Environment& environment);
+
+}  // namespace reprise

@@ -1,0 +1,72 @@
+#include "cli/transcript.h"
+
+#include <string_view>
+#include <variant>
+
+#include "cli/terminal_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kLabelWidth = 10;
+
+std::string Entry(std::string_view label, std::string_view text) {
+  std::string line = "  " + std::string(label);
+  line.resize(2 + kLabelWidth, ' ');
+  return line + Indented(text, std::string(2 + kLabelWidth, ' ')) + "\n";
+}
+
+struct EventWriter {
+  std::string operator()(const event::Thinking& e) const { return Entry("thinking", e.content); }
+  std::string operator()(const event::MessageText& e) const { return Entry("agent", e.content); }
+  std::string operator()(const event::Answer& e) const { return Entry("agent", e.content); }
+  std::string operator()(const event::ToolCallStarted& e) const {
+    return Entry("tool", e.tool_name + " " + e.tool_input);
+  }
+  std::string operator()(const event::ToolResult& e) const {
+    return Entry(e.is_error ? "failed" : "result", e.tool_output);
+  }
+  std::string operator()(const event::ApprovalRequired& e) const {
+    return Entry("asked", e.tool_name + " " + e.tool_input + "\n(" + e.reason + ", risk " + e.risk + ")");
+  }
+  std::string operator()(const event::Approved& e) const {
+    const std::string scope = e.scope == "chat" ? "for this chat" : "once";
+    return Entry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
+  }
+  std::string operator()(const event::Rejected& e) const { return Entry("rejected", e.feedback.value_or("")); }
+  std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
+  std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
+  // Counted in the heading, or never stored.
+  std::string operator()(const event::Usage&) const { return {}; }
+  std::string operator()(const event::InteractionStarted&) const { return {}; }
+  std::string operator()(const event::ThinkingDelta&) const { return {}; }
+  std::string operator()(const event::TextDelta&) const { return {}; }
+  std::string operator()(const event::ToolOutputDelta&) const { return {}; }
+  std::string operator()(const event::InteractionComplete&) const { return {}; }
+};
+
+}  // namespace
+
+std::string FormatForReading(Timestamp time) {
+  std::string text = FormatTimestamp(time).substr(0, 19);
+  if (text.size() > 10) text[10] = ' ';
+  return text;
+}
+
+std::string FormatHeading(const ChatSummary& summary) {
+  return summary.id.str() + "  " + VisibleLine(summary.title) + "\n";
+}
+
+std::string FormatInteraction(const Interaction& interaction, bool superseded) {
+  std::string out = interaction.id.str() + "  " + std::string(ToString(interaction.status)) + "  " +
+                    FormatForReading(interaction.created_at) + "  " + VisibleLine(interaction.model) + "  " +
+                    std::to_string(interaction.usage.input_tokens) + " tokens in, " +
+                    std::to_string(interaction.usage.output_tokens) + " out";
+  if (interaction.edited_from) out += "  edit of " + interaction.edited_from->str();
+  if (superseded) out += "  superseded";
+  out += "\n" + Entry("you", interaction.user_message);
+  for (const AgentEvent& agent_event : interaction.events) out += std::visit(EventWriter{}, agent_event.payload);
+  return out;
+}
+
+}  // namespace reprise

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/json.h"
+#include "crypto/key_set.h"
+#include "reprise/result.h"
+
+// Sealed records: JWE in the flattened JSON serialization (RFC 7516), alg A256KW, enc A256GCM, and nothing else. Any
+// JOSE tool that has the key can open them.
+namespace reprise {
+
+// Seals under the set's current key, with a fresh content key and IV. `protected_members` (an object without alg and
+// enc) go into the protected header, which is readable and authenticated.
+Result<std::string> SealJwe(const Json& protected_members, std::string_view plaintext, const KeySet& keys);
+
+struct OpenedJwe {
+  std::string protected_header;  // JSON object text, authenticated
+  std::string plaintext;
+  std::string kid;
+};
+// kCorruption (reason "integrity_auth") unless `text` is exactly such a JWE and was sealed by one of the keys. Strict:
+// each member once, no other members, canonical base64url, exact sizes, no "crit", no "zip".
+Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys);
+
+// The protected header as it stands there: anyone could have written it. kCorruption if `text` is no JWE of ours.
+Result<Json> ReadJweHeader(std::string_view text);
+
+// True if `text` has the members of a flattened JWE, whatever they hold.
+bool LooksLikeJwe(std::string_view text);
+
+// "sha256:" + hex over protected '.' iv '.' ciphertext '.' tag. Names the content and its binding, and stays the same
+// when the content key is wrapped anew. kCorruption if `text` is no JWE.
+Result<std::string> RecordDigest(std::string_view text);
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+#include "crypto/secret_key.h"
+
+#include <openssl/crypto.h>
+#include <openssl/rand.h>
+
+#include <algorithm>
+#include <cstdlib>
+
+namespace reprise {
+
+void WipeBytes(void* data, std::size_t size) { OPENSSL_cleanse(data, size); }
+
+SecretKey SecretKey::Random() {
+  SecretKey key;
+  if (RAND_priv_bytes(key.bytes_.data(), kBytes) != 1)
+    std::abort();  // a key that can be guessed is worse than no server
+  return key;
+}
+
+std::optional<SecretKey> SecretKey::FromBytes(std::string_view bytes) {
+  if (bytes.size() != kBytes) return std::nullopt;
+  SecretKey key;
+  std::copy(bytes.begin(), bytes.end(), key.bytes_.begin());
+  return key;
+}
+
+SecretKey::SecretKey(SecretKey&& other) noexcept : bytes_(other.bytes_) { WipeBytes(other.bytes_.data(), kBytes); }
+
+SecretKey& SecretKey::operator=(SecretKey&& other) noexcept {
+  if (this != &other) {
+    bytes_ = other.bytes_;
+    WipeBytes(other.bytes_.data(), kBytes);
+  }
+  return *this;
+}
+
+SecretKey::~SecretKey() { WipeBytes(bytes_.data(), kBytes); }
+
+SecretKey SecretKey::Clone() const {
+  SecretKey copy;
+  copy.bytes_ = bytes_;
+  return copy;
+}
+
+}  // namespace reprise

@@ -1,0 +1,68 @@
+#include "http/approval_handlers.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "http/requests.h"
+
+namespace reprise {
+namespace {
+
+Result<Reply> Answer(Engine& engine, ApprovalBody body, std::optional<Engine::InteractionRef> within) {
+  const bool approved = body.answer.approved;
+  auto answered = engine.AnswerApproval(body.approval_id, std::move(body.answer), std::move(within));
+  if (!answered) return Fail(std::move(answered.error()));
+  const Json json = {{"status", "processed"}, {"approval_id", body.approval_id}, {"approved", approved}};
+  return Reply{.body = DumpJson(json)};
+}
+
+Result<Outcome> AnswerWithin(Engine& engine, const Request& request) {
+  auto chat = ChatInPath(request);
+  if (!chat) return Fail(std::move(chat.error()));
+  const auto interaction = InteractionInPath(request);
+  if (!interaction) return Fail(interaction.error());
+  auto body = ParseApprovalBody(request.body, std::nullopt);
+  if (!body) return Fail(std::move(body.error()));
+
+  // Attached before the answer is given, so that nothing of what follows it is missed.
+  std::optional<StreamReply> stream;
+  if (request.Accepts("text/event-stream")) {
+    auto attached = engine.Attach(*chat, *interaction, 0);
+    if (!attached) return Fail(std::move(attached.error()));
+    const std::uint64_t now = attached->subscription.log->end().offset;
+    stream = StreamReply{.subscription = std::move(attached->subscription), .offset = now};
+  }
+  auto reply = Answer(engine, std::move(*body), Engine::InteractionRef{*chat, *interaction});
+  if (!reply) return Fail(std::move(reply.error()));
+  if (stream) return std::move(*stream);
+  return std::move(*reply);
+}
+
+Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
+  auto body = ParseApprovalBody(request.body, request.captures.at(0));
+  if (!body) return Fail(std::move(body.error()));
+  auto reply = Answer(engine, std::move(*body), std::nullopt);
+  if (!reply) return Fail(std::move(reply.error()));
+  return std::move(*reply);
+}
+
+Result<Outcome> List(Engine& engine, const Request& /*request*/) {
+  Json approvals = Json::array();
+  for (const PendingApproval& approval : engine.PendingApprovals()) approvals.push_back(ToJson(approval));
+  return Reply{.body = DumpJson({{"approvals", std::move(approvals)}})};
+}
+
+}  // namespace
+
+void AddApprovalRoutes(Router& router, const HandlerContext& context) {
+  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
+    return [&engine, handler](const Request& request) { return handler(engine, request); };
+  };
+  router.Add("POST", "/chats/*/interactions/*/approve", with(AnswerWithin), Lane::kControl);
+  router.Add("GET", "/approvals", with(List), Lane::kControl);
+  router.Add("POST", "/approvals/*", with(AnswerAnywhere), Lane::kControl);
+}
+
+}  // namespace reprise

@@ -1,0 +1,429 @@
+#include "http/connection.h"
+
+#include <sys/socket.h>
+#include <time.h>
+
+#include <array>
+#include <cerrno>
+#include <exception>
+#include <utility>
+
+#include "base/logging.h"
+#include "http/error_response.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kReadSize = 64 * 1024;
+// What a client may send ahead while it listens to a stream.
+constexpr std::size_t kMaxSentAhead = 64 * 1024;
+// How much, and how long, a client whose body is not wanted may go on sending so that it still sees the answer.
+constexpr std::size_t kMaxLingerBytes = 4 * 1024 * 1024;
+constexpr std::chrono::milliseconds kLingerTime{2'000};
+
+std::string HttpDate() {
+  const time_t now = ::time(nullptr);
+  tm utc{};
+  ::gmtime_r(&now, &utc);
+  std::array<char, 64> text;
+  return {text.data(), ::strftime(text.data(), text.size(), "%a, %d %b %Y %H:%M:%S GMT", &utc)};
+}
+
+std::string StatusLine(int status) {
+  return "HTTP/1.1 " + std::to_string(status) + " " + std::string(StatusText(status)) + "\r\nDate: " + HttpDate() +
+         "\r\n";
+}
+
+void AppendHeader(std::string& head, std::string_view name, std::string_view value) {
+  head.append(name).append(": ").append(value).append("\r\n");
+}
+
+std::string_view MediaType(std::string_view content_type) {
+  return TrimBlanks(content_type.substr(0, content_type.find(';')));
+}
+
+void CountResponse(HttpMetrics& metrics, int status) {
+  auto& counter = status < 400 ? metrics.responses_2xx : status < 500 ? metrics.responses_4xx : metrics.responses_5xx;
+  counter.fetch_add(1, std::memory_order_relaxed);
+}
+
+// A handler that throws is a fault of ours; its client learns no more than that.
+Outcome Call(const std::function<Result<Outcome>()>& handler) {
+  try {
+    auto outcome = handler();
+    if (outcome) return std::move(*outcome);
+    return ErrorReply(outcome.error());
+  } catch (const std::exception& e) {
+    return ErrorReply(MakeError(ErrorCode::kInternal, "internal error", e.what()));
+  }
+}
+
+}  // namespace
+
+Connection::Connection(Shared& shared, int fd, Peer peer) : shared_(shared), socket_(shared.loop, fd), peer_(peer) {
+  shared_.metrics.connections_total.fetch_add(1, std::memory_order_relaxed);
+  shared_.metrics.connections.fetch_add(1, std::memory_order_relaxed);
+}
+
+Connection::~Connection() { shared_.metrics.connections.fetch_sub(1, std::memory_order_relaxed); }
+
+void Connection::Begin() {
+  deadline_ = Clock::now() + shared_.options.header_timeout;
+  WantRead();
+}
+
+void Connection::Refuse() { SendAndEnd(ProtocolErrorReply(503, "overloaded", "too many connections")); }
+
+void Connection::BeginStop() {
+  if (state_ == State::kLingering || (state_ == State::kHead && in_.empty())) return Close();
+  end_after_ = true;
+}
+
+void Connection::EndIfReading() {
+  if (state_ == State::kHead || state_ == State::kBody) Close();
+}
+
+void Connection::Close() {
+  if (state_ == State::kClosed) return;
+  state_ = State::kClosed;
+  DropSubscription();  // before the descriptor is closed: a publisher may be writing to it
+  socket_.Close();
+  shared_.closed(this);
+}
+
+void Connection::OnTick(Clock::time_point now) {
+  if (stream_) stream_->OnTick(now);
+  if (!deadline_ || now < *deadline_) return;
+  const bool mid_request = state_ == State::kBody || (state_ == State::kHead && !idle_);
+  if (!mid_request) return Close();
+  SendAndEnd(ProtocolErrorReply(408, "request_timeout", "the request did not arrive in time"));
+}
+
+// --- reading --------------------------------------------------------------------------------------------------------
+
+void Connection::WantRead() {
+  if (reading_ || state_ == State::kClosed) return;
+  reading_ = true;
+  socket_.WhenReadable([self = shared_from_this()] {
+    self->reading_ = false;
+    self->OnReadable();
+  });
+}
+
+void Connection::OnReadable() {
+  // While a request is answered, what follows it stays in the kernel; a later WantRead finds it there.
+  if (state_ == State::kClosed || state_ == State::kHandling || state_ == State::kWriting) return;
+  static thread_local std::array<char, kReadSize> buffer;  // one for all connections, which hold only what they keep
+  const ssize_t size = ::recv(socket_.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (size > 0) return OnBytes({buffer.data(), static_cast<std::size_t>(size)});
+  if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return WantRead();
+  OnEndOfInput();
+}
+
+void Connection::OnBytes(std::string_view bytes) {
+  if (state_ == State::kLingering) {
+    lingered_ += bytes.size();
+    return lingered_ > kMaxLingerBytes ? Close() : WantRead();
+  }
+  in_.append(bytes);
+  if (state_ == State::kHead) return ContinueHead();
+  if (state_ == State::kBody) return ContinueBody();
+  if (in_.size() > kMaxSentAhead) return OnClientGone();
+  WantRead();
+}
+
+// The end of what the client sends, or an error. A client that listens to a stream and closes its sending half counts
+// as gone: nothing tells it from one that has ended.
+void Connection::OnEndOfInput() {
+  if (state_ == State::kStreaming || state_ == State::kWaiting) return OnClientGone();
+  Close();
+}
+
+void Connection::ContinueHead() {
+  while (scanned_ == 0 && in_.starts_with("\r\n")) in_.erase(0, 2);  // empty lines before a request (RFC 9112, 2.2)
+  if (idle_ && !in_.empty()) {
+    idle_ = false;
+    deadline_ = Clock::now() + shared_.options.header_timeout;
+  }
+  HeadScan scan = ScanHead(in_, scanned_, shared_.options.limits);
+  scanned_ = in_.size();
+  if (scan.refusal) return SendAndEnd(std::move(*scan.refusal));
+  if (!scan.end) return WantRead();
+  OnHead(*scan.end);
+}
+
+void Connection::OnHead(std::size_t size) {
+  shared_.metrics.requests_total.fetch_add(1, std::memory_order_relaxed);
+  parser_ = std::make_unique<RequestParser>(shared_.options.limits);
+  auto malformed = parser_->TakeHead(std::string_view(in_).substr(0, size));
+  in_.erase(0, size);
+  scanned_ = 0;
+  const RequestHead& head = parser_->head();
+  head_only_ = head.method == "HEAD";
+  version_ = head.version;
+  if (malformed) return SendAndEnd(std::move(*malformed));
+  end_after_ = end_after_ || !parser_->keep_alive();
+  if (auto refusal = CheckRequest(head)) {
+    // A body that was not read must never be taken for the next request.
+    return parser_->has_body() ? SendAndEnd(std::move(*refusal)) : Send(std::move(*refusal));
+  }
+  if (!parser_->has_body()) return Dispatch();
+  state_ = State::kBody;
+  deadline_ = Clock::now() + shared_.options.body_timeout;
+  SendContinue();
+  ContinueBody();
+}
+
+std::optional<Reply> Connection::CheckRequest(const RequestHead& head) {
+  if (auto refusal = shared_.gate.Check(head, peer_)) return refusal;
+  if (shared_.stopping.load()) return ProtocolErrorReply(503, "stopping", "the server is stopping");
+  match_ = shared_.router.Find(head.method, head.target);
+  if (match_.refusal) return std::move(match_.refusal);
+  return CheckBodyHeaders(head);
+}
+
+std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
+  if (const std::string* coding = head.Find("content-encoding"); coding && !EqualsIgnoringCase(*coding, "identity")) {
+    return ProtocolErrorReply(415, "unsupported_encoding", "encoded bodies are not accepted");
+  }
+  if (const std::string* expect = head.Find("expect"); expect && !EqualsIgnoringCase(*expect, "100-continue")) {
+    return ProtocolErrorReply(417, "expectation_failed", "the only expectation that is met is 100-continue");
+  }
+  if (!parser_->has_body()) return std::nullopt;
+  const std::string* type = head.Find("content-type");
+  if (head.Count("content-type") != 1 || !EqualsIgnoringCase(MediaType(*type), "application/json")) {
+    return ProtocolErrorReply(415, "unsupported_type", "the body must be application/json");
+  }
+  if (parser_->content_length().value_or(0) > shared_.options.limits.body_bytes) {
+    return ProtocolErrorReply(413, "too_large", "the body is larger than the limit");
+  }
+  return std::nullopt;
+}
+
+void Connection::SendContinue() {
+  constexpr std::string_view kContinue = "HTTP/1.1 100 Continue\r\n\r\n";
+  if (version_ < 11 || parser_->head().Find("expect") == nullptr || !in_.empty()) return;
+  // So few bytes always fit, unless the client is gone, which the next read tells.
+  (void)::send(socket_.fd(), kContinue.data(), kContinue.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+}
+
+void Connection::ContinueBody() {
+  auto [used, refusal] = parser_->TakeBody(in_);
+  in_.erase(0, used);
+  if (refusal) return SendAndEnd(std::move(*refusal));
+  parser_->done() ? Dispatch() : WantRead();
+}
+
+void Connection::NextRequest() {
+  state_ = State::kHead;
+  idle_ = true;
+  parser_.reset();
+  if (in_.empty()) in_.shrink_to_fit();
+  deadline_ = Clock::now() + shared_.options.idle_timeout;
+  if (shared_.stopping.load()) return Close();
+  in_.empty() ? WantRead() : ContinueHead();
+}
+
+// --- answering ------------------------------------------------------------------------------------------------------
+
+void Connection::Dispatch() {
+  state_ = State::kHandling;
+  deadline_.reset();
+  auto request = std::make_shared<Request>();
+  request->head = parser_->ReleaseHead();
+  request->body = parser_->ReleaseBody();
+  request->captures = std::move(match_.captures);
+  parser_.reset();
+  const Route& route = *match_.route;
+  RunHandler(route.lane == Lane::kControl ? shared_.control : shared_.work,
+             [&route, request] { return route.handler(*request); });
+}
+
+void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler) {
+  workers.Post([self = shared_from_this(), handler = std::move(handler)]() mutable {
+    auto outcome = std::make_shared<Outcome>(Call(handler));
+    IoLoop& loop = self->shared_.loop;
+    loop.Post([self = std::move(self), outcome = std::move(outcome)] { self->OnOutcome(std::move(*outcome)); });
+  });
+}
+
+void Connection::OnOutcome(Outcome outcome) {
+  if (state_ == State::kClosed) return;  // a subscription in it ends here, which is how the engine learns
+  if (auto* stream = std::get_if<StreamReply>(&outcome)) return StartStream(std::move(*stream));
+  if (auto* deferred = std::get_if<DeferredReply>(&outcome)) return StartWait(std::move(*deferred));
+  Send(std::move(std::get<Reply>(outcome)));
+}
+
+void Connection::SendAndEnd(Reply reply) {
+  end_after_ = true;
+  Send(std::move(reply));
+}
+
+void Connection::Send(Reply reply) {
+  if (state_ == State::kClosed) return;
+  CountResponse(shared_.metrics, reply.status);
+  state_ = State::kWriting;
+  deadline_ = Clock::now() + shared_.options.stall_timeout;
+  out_sent_ = 0;
+  out_ = StatusLine(reply.status);
+  if (reply.status != 204) {
+    AppendHeader(out_, "Content-Type", reply.content_type);
+    AppendHeader(out_, "Content-Length", std::to_string(reply.body.size()));
+  }
+  AppendHeader(out_, "Cache-Control", "no-store");
+  AppendHeader(out_, "X-Content-Type-Options", "nosniff");
+  for (const auto& [name, value] : reply.headers) AppendHeader(out_, name, value);
+  if (end_after_) AppendHeader(out_, "Connection", "close");
+  if (!end_after_ && version_ < 11) AppendHeader(out_, "Connection", "keep-alive");
+  out_ += "\r\n";
+  if (!head_only_ && reply.status != 204) out_ += reply.body;
+  Write();
+}
+
+void Connection::Write() {
+  if (state_ != State::kWriting) return;
+  while (out_sent_ < out_.size()) {
+    const ssize_t sent =
+        ::send(socket_.fd(), out_.data() + out_sent_, out_.size() - out_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    if (sent >= 0) {
+      out_sent_ += static_cast<std::size_t>(sent);
+      deadline_ = Clock::now() + shared_.options.stall_timeout;
+    } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+      return socket_.WhenWritable([self = shared_from_this()] { self->Write(); });
+    } else if (errno != EINTR) {
+      return Close();
+    }
+  }
+  OnWritten();
+}
+
+void Connection::OnWritten() {
+  out_ = {};
+  if (end_after_) return Linger();
+  // Not from here: a client that pipelines would otherwise deepen the stack with each request.
+  shared_.loop.Post([self = shared_from_this()] {
+    if (self->state_ == State::kWriting) self->NextRequest();
+  });
+}
+
+void Connection::StartStream(StreamReply reply) {
+  CountResponse(shared_.metrics, 200);
+  const bool chunked = version_ >= 11;
+  end_after_ = end_after_ || !chunked;
+  std::string head = StatusLine(200);
+  AppendHeader(head, "Content-Type", "text/event-stream");
+  AppendHeader(head, "Cache-Control", "no-cache");
+  AppendHeader(head, "Connection", end_after_ ? "close" : "keep-alive");
+  AppendHeader(head, "X-Accel-Buffering", "no");
+  AppendHeader(head, "X-Content-Type-Options", "nosniff");
+  if (chunked) AppendHeader(head, "Transfer-Encoding", "chunked");
+  AppendHeader(head, "Content-Location",
+               "/chats/" + reply.subscription.chat_id.str() + "/interactions/" +
+                   reply.subscription.interaction_id.str() + "/events");
+  head += "\r\n";
+  if (head_only_) {
+    state_ = State::kWriting;
+    deadline_ = Clock::now() + shared_.options.stall_timeout;
+    out_ = std::move(head);
+    out_sent_ = 0;
+    return Write();
+  }
+  state_ = State::kStreaming;
+  deadline_.reset();
+  shared_.metrics.streams_total.fetch_add(1, std::memory_order_relaxed);
+  shared_.metrics.streams.fetch_add(1, std::memory_order_relaxed);
+  const std::weak_ptr<Connection> weak = weak_from_this();  // the stream is ours: it must not own us in turn
+  const auto tell = [weak](void (Connection::*method)()) {
+    return [weak, method] {
+      if (const auto self = weak.lock()) (self.get()->*method)();
+    };
+  };
+  EventStream::Callbacks callbacks{
+      .post = [&loop = shared_.loop](std::function<void()> task) { loop.Post(std::move(task)); },
+      .want_writable =
+          [weak] {
+            const auto self = weak.lock();
+            if (self && self->stream_) {
+              self->socket_.WhenWritable([weak_stream = std::weak_ptr(self->stream_)] {
+                if (const auto stream = weak_stream.lock()) stream->OnWritable();
+              });
+            }
+          },
+      .finished = tell(&Connection::OnStreamFinished),
+      .failed = tell(&Connection::OnClientGone)};
+  stream_ = std::make_shared<EventStream>(EventStream::Options{.fd = socket_.fd(),
+                                                               .chunked = chunked,
+                                                               .head = std::move(head),
+                                                               .preamble = std::move(reply.preamble),
+                                                               .log = reply.subscription.log,
+                                                               .offset = reply.offset,
+                                                               .live_at = reply.live_at,
+                                                               .heartbeat = shared_.options.heartbeat,
+                                                               .stall_limit = shared_.options.stall_timeout},
+                                          std::move(callbacks));
+  subscription_.emplace(std::move(reply.subscription));
+  stream_->Begin();
+  WantRead();
+}
+
+void Connection::StartWait(DeferredReply reply) {
+  state_ = State::kWaiting;
+  deadline_.reset();
+  const std::weak_ptr<Connection> weak = weak_from_this();
+  auto finish = [finish = std::move(reply.finish)]() -> Result<Outcome> {
+    auto done = finish();
+    if (!done) return tl::unexpected(done.error());
+    return Outcome(std::move(*done));
+  };
+  wait_ = std::make_shared<CompletionWait>(reply.subscription.log, [weak, &loop = shared_.loop, finish] {
+    loop.Post([weak, finish] {
+      const auto self = weak.lock();
+      if (!self || self->state_ != State::kWaiting) return;
+      self->state_ = State::kHandling;
+      self->DropSubscription();
+      self->RunHandler(self->shared_.work, finish);
+    });
+  });
+  subscription_.emplace(std::move(reply.subscription));
+  wait_->Begin();
+  WantRead();
+}
+
+void Connection::OnStreamFinished() {
+  if (state_ != State::kStreaming) return;
+  DropSubscription();
+  end_after_ ? Linger() : NextRequest();
+}
+
+void Connection::OnClientGone() {
+  if (state_ == State::kStreaming) shared_.metrics.streams_failed.fetch_add(1, std::memory_order_relaxed);
+  Close();
+}
+
+// Ends the listening. No lock of a stream is held while the engine is told.
+void Connection::DropSubscription() {
+  if (stream_) {
+    stream_->Detach();
+    stream_.reset();
+    shared_.metrics.streams.fetch_sub(1, std::memory_order_relaxed);
+  }
+  if (wait_) {
+    wait_->Detach();
+    wait_.reset();
+  }
+  subscription_.reset();
+}
+
+// Closing a socket with unread input resets the connection, and the client may lose the answer that is on its way to
+// it. So the sending half is closed first, and what still comes is thrown away within bounds.
+void Connection::Linger() {
+  ::shutdown(socket_.fd(), SHUT_WR);
+  state_ = State::kLingering;
+  if (shared_.stopping.load()) return Close();
+  parser_.reset();
+  in_ = {};
+  deadline_ = Clock::now() + kLingerTime;
+  WantRead();
+}
+
+}  // namespace reprise

@@ -1,0 +1,113 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "http/completion_wait.h"
+#include "http/event_stream.h"
+#include "http/gate.h"
+#include "http/io_loop.h"
+#include "http/message.h"
+#include "http/metrics.h"
+#include "http/peer_user.h"
+#include "http/request_parser.h"
+#include "http/router.h"
+#include "http/server.h"
+
+namespace reprise {
+
+// One client's connection: reads a request, has it checked and answered, and goes on with the next. Everything happens
+// on the loop's thread; handlers run on workers and come back with their outcome.
+class Connection : public std::enable_shared_from_this<Connection> {
+ public:
+  using Clock = EventStream::Clock;
+
+  // What all connections share; outlives them.
+  struct Shared {
+    const ServerOptions& options;
+    const Gate& gate;
+    const Router& router;
+    IoLoop& loop;
+    WorkerPool& work;
+    WorkerPool& control;
+    HttpMetrics& metrics;
+    const std::atomic<bool>& stopping;
+    std::function<void(Connection*)> closed;  // told once, when the connection has ended
+  };
+
+  Connection(Shared& shared, int fd, Peer peer);
+  ~Connection();
+
+  void Begin();
+  // Answers 503 whatever is asked, and ends.
+  void Refuse();
+  // This request is the last; ends at once if none is under way.
+  void BeginStop();
+  // Ends unless a request is being answered.
+  void EndIfReading();
+  void Close();
+  void OnTick(Clock::time_point now);
+
+ private:
+  enum class State { kHead, kBody, kHandling, kWriting, kStreaming, kWaiting, kLingering, kClosed };
+
+  // Reading.
+  void WantRead();
+  void OnReadable();
+  void OnBytes(std::string_view bytes);
+  void OnEndOfInput();
+  void ContinueHead();
+  void OnHead(std::size_t size);
+  std::optional<Reply> CheckRequest(const RequestHead& head);
+  std::optional<Reply> CheckBodyHeaders(const RequestHead& head);
+  void SendContinue();
+  void ContinueBody();
+  void NextRequest();
+
+  // Answering.
+  void Dispatch();
+  void OnOutcome(Outcome outcome);
+  void Send(Reply reply);
+  void SendAndEnd(Reply reply);
+  void Write();
+  void OnWritten();
+  void StartStream(StreamReply reply);
+  void StartWait(DeferredReply reply);
+  void OnStreamFinished();
+  void OnClientGone();
+
+  void Linger();
+  void DropSubscription();
+  void RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler);
+
+  Shared& shared_;
+  IoLoop::Socket socket_;
+  const Peer peer_;
+
+  State state_ = State::kHead;
+  bool reading_ = false;    // a read wait is outstanding
+  bool idle_ = false;       // between requests, nothing of the next has come
+  bool end_after_ = false;  // this response is the connection's last
+  bool head_only_ = false;  // HEAD
+  int version_ = 11;
+  std::string in_;           // received, not used yet
+  std::size_t scanned_ = 0;  // of in_, for the end of the head
+  std::optional<Clock::time_point> deadline_;
+  std::size_t lingered_ = 0;
+
+  std::unique_ptr<RequestParser> parser_;
+  Router::Match match_;
+
+  std::string out_;
+  std::size_t out_sent_ = 0;
+
+  std::optional<EventSubscription> subscription_;
+  std::shared_ptr<EventStream> stream_;
+  std::shared_ptr<CompletionWait> wait_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,73 @@
+#include "http/error_response.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/logging.h"
+
+namespace reprise {
+namespace {
+
+Reply MakeErrorReply(int status, Json error) {
+  Reply reply{.status = status, .body = DumpJson({{"error", std::move(error)}})};
+  if (status == 503) reply.headers.emplace_back("Retry-After", "1");
+  if (status == 401) reply.headers.emplace_back("WWW-Authenticate", "Bearer realm=\"reprise\"");
+  return reply;
+}
+
+}  // namespace
+
+int HttpStatus(ErrorCode code) {
+  switch (code) {
+    case ErrorCode::kInvalidArgument:
+      return 400;
+    case ErrorCode::kUnauthenticated:
+      return 401;
+    case ErrorCode::kForbidden:
+      return 403;
+    case ErrorCode::kNotFound:
+      return 404;
+    case ErrorCode::kConflict:
+    case ErrorCode::kCancelled:
+      return 409;
+    case ErrorCode::kGone:
+      return 410;
+    case ErrorCode::kTooLarge:
+      return 413;
+    case ErrorCode::kUnsupportedType:
+      return 415;
+    case ErrorCode::kCorruption:
+      return 422;
+    case ErrorCode::kIo:
+    case ErrorCode::kProvider:  // provider trouble is an event; as an answer it would be a fault of ours
+    case ErrorCode::kInternal:
+      return 500;
+    case ErrorCode::kStorageFull:
+      return 507;
+    case ErrorCode::kDeadlineExceeded:
+    case ErrorCode::kUnavailable:
+      return 503;
+  }
+  return 500;
+}
+
+Reply ErrorReply(const Error& error) {
+  const int status = HttpStatus(error.code);
+  if (!error.detail.empty() || status == 500) {
+    LogWarning("request failed", {{"code", error.reason}, {"message", error.message}, {"detail", error.detail}});
+  }
+  const std::string code = error.reason.empty() ? std::string(DefaultReason(error.code)) : error.reason;
+  Json body = {{"code", code}, {"message", error.message}, {"retryable", error.retryable || status == 503}};
+  if (!error.details_json.empty()) {
+    if (auto details = ParseJson(error.details_json)) body["details"] = std::move(*details);
+  }
+  return MakeErrorReply(status, std::move(body));
+}
+
+Reply ProtocolErrorReply(int status, std::string code, std::string message) {
+  const bool retryable = status == 408 || status == 503;
+  return MakeErrorReply(status, {{"code", std::move(code)}, {"message", std::move(message)}, {"retryable", retryable}});
+}
+
+}  // namespace reprise

@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "http/message.h"
+#include "reprise/error.h"
+
+namespace reprise {
+
+// The one place that turns kinds of errors into HTTP statuses.
+int HttpStatus(ErrorCode code);
+
+// {"error":{"code","message","retryable","details"?}}. `error.detail` goes to the log and nowhere else.
+Reply ErrorReply(const Error& error);
+
+// An error that HTTP itself knows a status for and ErrorCode does not (408, 414, 417, 431, ...).
+Reply ProtocolErrorReply(int status, std::string code, std::string message);
+
+}  // namespace reprise

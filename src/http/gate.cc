@@ -1,0 +1,101 @@
+#include "http/gate.h"
+
+#include <arpa/inet.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "http/error_response.h"
+
+namespace reprise {
+namespace {
+
+Reply Forbidden(std::string code, std::string message) {
+  return ErrorReply({.code = ErrorCode::kForbidden, .reason = std::move(code), .message = std::move(message)});
+}
+
+// Takes as long for every guess of the same length.
+bool EqualsInConstantTime(std::string_view a, std::string_view b) {
+  if (a.size() != b.size()) return false;
+  unsigned char difference = 0;
+  for (std::size_t i = 0; i < a.size(); ++i) difference |= static_cast<unsigned char>(a[i] ^ b[i]);
+  return difference == 0;
+}
+
+std::optional<std::string_view> BearerToken(const RequestHead& head) {
+  constexpr std::string_view kScheme = "Bearer ";
+  if (head.Count("authorization") != 1) return std::nullopt;
+  const std::string_view value = *head.Find("authorization");
+  if (!EqualsIgnoringCase(value.substr(0, kScheme.size()), kScheme)) return std::nullopt;
+  return TrimBlanks(value.substr(kScheme.size()));
+}
+
+// "192.0.2.1:8000" or "[2001:db8::1]:8000".
+bool IsAddressWithPort(std::string_view text, int port) {
+  const std::string suffix = ":" + std::to_string(port);
+  if (!text.ends_with(suffix)) return false;
+  std::string host(text.substr(0, text.size() - suffix.size()));
+  in6_addr parsed{};
+  if (host.size() > 2 && host.front() == '[' && host.back() == ']') {
+    return ::inet_pton(AF_INET6, host.substr(1, host.size() - 2).c_str(), &parsed) == 1;
+  }
+  return ::inet_pton(AF_INET, host.c_str(), &parsed) == 1;
+}
+
+}  // namespace
+
+Gate::Gate(Options options) : port_(options.port), any_address_(options.any_address), token_(std::move(options.token)) {
+  options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
+  for (const std::string& host : options.hosts) {
+    authorities_.push_back(host + ":" + std::to_string(options.port));
+    if (options.port == 80) authorities_.push_back(host);
+  }
+}
+
+std::optional<Reply> Gate::Check(const RequestHead& head, Peer peer) const {
+  if (auto refusal = CheckHost(head)) return refusal;
+  if (auto refusal = CheckOrigin(head)) return refusal;
+  return CheckCaller(head, peer);
+}
+
+bool Gate::IsOurs(std::string_view host_and_port) const {
+  if (any_address_ && IsAddressWithPort(host_and_port, port_)) return true;
+  return std::any_of(authorities_.begin(), authorities_.end(),
+                     [&](const std::string& ours) { return EqualsIgnoringCase(ours, host_and_port); });
+}
+
+// A name that resolves to 127.0.0.1 is how a web page reaches a local server (DNS rebinding); the Host header tells.
+std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
+  if (head.Count("host") == 1 && IsOurs(*head.Find("host"))) return std::nullopt;
+  return Forbidden("forbidden_host", "the Host header must name this server");
+}
+
+std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
+  constexpr std::string_view kScheme = "http://";
+  for (const auto& [name, value] : head.headers) {
+    if (name == "origin") {
+      const std::string_view origin = value;
+      if (origin.substr(0, kScheme.size()) != kScheme || !IsOurs(origin.substr(kScheme.size()))) {
+        return Forbidden("forbidden_origin", "requests from other origins are not accepted");
+      }
+    } else if (name == "sec-fetch-site" &&
+               (EqualsIgnoringCase(value, "cross-site") || EqualsIgnoringCase(value, "same-site"))) {
+      return Forbidden("forbidden_origin", "requests from other sites are not accepted");
+    }
+  }
+  return std::nullopt;
+}
+
+std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const {
+  if (token_) {
+    const auto shown = BearerToken(head);
+    if (shown && EqualsInConstantTime(*shown, *token_)) return std::nullopt;
+    return ErrorReply({.code = ErrorCode::kUnauthenticated,
+                       .reason = "unauthenticated",
+                       .message = "a valid bearer token is needed"});
+  }
+  if (peer == Peer::kTrusted) return std::nullopt;
+  return Forbidden("forbidden_user", "only the user who runs this server may use it");
+}
+
+}  // namespace reprise

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/message.h"
+#include "http/peer_user.h"
+
+namespace reprise {
+
+// Decides whether a request may be looked at at all (DESIGN section 9): on every route and method, before any of its
+// body is read. Immutable, thread-safe.
+class Gate {
+ public:
+  struct Options {
+    int port = 0;
+    std::vector<std::string> hosts = {};  // names of this server beside 127.0.0.1, localhost and [::1]
+    // Listening on every address: any literal address may be the host. A rebound name still may not.
+    bool any_address = false;
+    std::optional<std::string> token = {};  // if set, every request must show it
+  };
+  explicit Gate(Options options);
+
+  // The refusal, or nullopt if the request may pass.
+  std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
+
+ private:
+  bool IsOurs(std::string_view host_and_port) const;
+  std::optional<Reply> CheckHost(const RequestHead& head) const;
+  std::optional<Reply> CheckOrigin(const RequestHead& head) const;
+  std::optional<Reply> CheckCaller(const RequestHead& head, Peer peer) const;
+
+  const int port_;
+  const bool any_address_;
+  std::vector<std::string> authorities_;  // lower case "host:port"
+  std::optional<std::string> token_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,136 @@
+#include "http/message.h"
+
+#include <algorithm>
+
+namespace reprise {
+namespace {
+
+char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
+
+int HexDigit(char c) {
+  if (c >= '0' && c <= '9') return c - '0';
+  const char lower = Lower(c);
+  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
+}
+
+// Calls `use` with each part of `text` between separators until it returns true.
+template <typename Use>
+bool AnyPart(std::string_view text, char separator, Use use) {
+  while (true) {
+    const std::size_t end = text.find(separator);
+    if (use(text.substr(0, end))) return true;
+    if (end == std::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+}
+
+}  // namespace
+
+const std::string* RequestHead::Find(std::string_view name) const {
+  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; });
+  return found == headers.end() ? nullptr : &found->second;
+}
+
+std::size_t RequestHead::Count(std::string_view name) const {
+  return static_cast<std::size_t>(
+      std::count_if(headers.begin(), headers.end(), [&](const auto& h) { return h.first == name; }));
+}
+
+std::optional<std::string> Request::Query(std::string_view name) const {
+  const std::size_t mark = head.target.find('?');
+  if (mark == std::string::npos) return std::nullopt;
+  std::optional<std::string> value;
+  AnyPart(std::string_view(head.target).substr(mark + 1), '&', [&](std::string_view part) {
+    const std::size_t equals = part.find('=');
+    if (PercentDecode(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
+    const auto raw = equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1);
+    // A value that cannot be decoded is handed on as it is, so that its reader refuses it.
+    value = PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw));
+    return true;
+  });
+  return value;
+}
+
+bool Request::Accepts(std::string_view media_type) const {
+  return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
+    return header.first == "accept" && AnyPart(header.second, ',', [&](std::string_view part) {
+             return EqualsIgnoringCase(TrimBlanks(part.substr(0, part.find(';'))), media_type);
+           });
+  });
+}
+
+std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space) {
+  std::string out;
+  out.reserve(text.size());
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '%') {
+      if (i + 2 >= text.size()) return std::nullopt;
+      const int high = HexDigit(text[i + 1]), low = HexDigit(text[i + 2]);
+      if (high < 0 || low < 0) return std::nullopt;
+      out += static_cast<char>(high * 16 + low);
+      i += 2;
+    } else {
+      out += plus_is_space && text[i] == '+' ? ' ' : text[i];
+    }
+  }
+  return out;
+}
+
+bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return Lower(x) == Lower(y); });
+}
+
+std::string_view TrimBlanks(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t");
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(" \t") - first + 1);
+}
+
+std::string_view StatusText(int status) {
+  switch (status) {
+    case 200:
+      return "OK";
+    case 201:
+      return "Created";
+    case 204:
+      return "No Content";
+    case 400:
+      return "Bad Request";
+    case 401:
+      return "Unauthorized";
+    case 403:
+      return "Forbidden";
+    case 404:
+      return "Not Found";
+    case 405:
+      return "Method Not Allowed";
+    case 408:
+      return "Request Timeout";
+    case 409:
+      return "Conflict";
+    case 410:
+      return "Gone";
+    case 413:
+      return "Content Too Large";
+    case 414:
+      return "URI Too Long";
+    case 415:
+      return "Unsupported Media Type";
+    case 417:
+      return "Expectation Failed";
+    case 422:
+      return "Unprocessable Content";
+    case 431:
+      return "Request Header Fields Too Large";
+    case 500:
+      return "Internal Server Error";
+    case 503:
+      return "Service Unavailable";
+    case 507:
+      return "Insufficient Storage";
+    default:
+      return "Status";
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,78 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "reprise/engine.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+using HeaderList = std::vector<std::pair<std::string, std::string>>;  // names of requests in lower case
+
+// The request line and the headers, before anything about the body is known.
+struct RequestHead {
+  std::string method;
+  std::string target;
+  int version = 11;  // 10 or 11
+  HeaderList headers = {};
+
+  // The first header of that name (lower case), or null.
+  const std::string* Find(std::string_view name) const;
+  std::size_t Count(std::string_view name) const;
+};
+
+// What a handler sees. The path is split and decoded; `captures` are the segments that the route leaves open.
+struct Request {
+  RequestHead head;
+  std::vector<std::string> captures = {};
+  std::string body = {};
+
+  // The decoded value of a query parameter, nullopt if it is not there.
+  std::optional<std::string> Query(std::string_view name) const;
+  // True if the Accept header names the media type itself ("*/*" does not count).
+  bool Accepts(std::string_view media_type) const;
+};
+
+// A response that is complete when it is sent.
+struct Reply {
+  int status = 200;
+  std::string body = {};
+  std::string content_type = "application/json";
+  HeaderList headers = {};
+};
+
+// A response that goes on until the log ends. `offset` is where to begin; `preamble` is sent before it and
+// `stream_live` follows the byte before `live_at`.
+struct StreamReply {
+  EventSubscription subscription;
+  std::uint64_t offset = 0;
+  std::string preamble = {};
+  std::optional<std::uint64_t> live_at = std::nullopt;
+};
+
+// A response that is given by `finish` (on a worker thread) once the log is closed.
+struct DeferredReply {
+  EventSubscription subscription;
+  std::function<Result<Reply>()> finish;
+};
+
+using Outcome = std::variant<Reply, StreamReply, DeferredReply>;
+using Handler = std::function<Result<Outcome>(const Request&)>;
+
+// Percent-decoding of one path segment or query part; nullopt if it is malformed.
+std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
+
+// ASCII only, as header names and most of their values are.
+bool EqualsIgnoringCase(std::string_view a, std::string_view b);
+std::string_view TrimBlanks(std::string_view text);
+
+std::string_view StatusText(int status);
+
+}  // namespace reprise

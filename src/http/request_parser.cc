@@ -1,0 +1,194 @@
+#include "http/request_parser.h"
+
+#include <algorithm>
+#include <boost/asio/buffer.hpp>
+#include <boost/beast/http/basic_parser.hpp>
+#include <boost/beast/http/error.hpp>
+#include <limits>
+#include <utility>
+
+#include "http/error_response.h"
+
+namespace reprise {
+namespace {
+
+namespace http = boost::beast::http;
+using boost::beast::error_code;
+using boost::beast::string_view;
+
+constexpr std::string_view kHeadEnd = "\r\n\r\n";
+// More than a chunk's size line or trailer ever needs; a longer one never ends.
+constexpr std::size_t kMaxChunkLine = 8 * 1024;
+
+Reply BadRequest(std::string message) { return ProtocolErrorReply(400, "bad_request", std::move(message)); }
+Reply BodyTooLarge() { return ProtocolErrorReply(413, "too_large", "the body is larger than the limit"); }
+
+bool HasBareLineEnd(std::string_view bytes, std::size_t from) {
+  for (std::size_t i = from; i < bytes.size(); ++i) {
+    if (bytes[i] == '\n' && (i == 0 || bytes[i - 1] != '\r')) return true;
+    if (bytes[i] == '\r' && i + 1 < bytes.size() && bytes[i + 1] != '\n') return true;
+    if (bytes[i] == '\0') return true;
+  }
+  return false;
+}
+
+bool HasFoldedLine(std::string_view head) {
+  return head.find("\r\n ") != std::string_view::npos || head.find("\r\n\t") != std::string_view::npos;
+}
+
+Reply HeadTooLarge() {
+  return ProtocolErrorReply(431, "headers_too_large", "the request line and headers are larger than the limit");
+}
+Reply TargetTooLong() {
+  return ProtocolErrorReply(414, "target_too_long", "the request target is longer than the limit");
+}
+
+bool AllDigits(std::string_view text) {
+  return !text.empty() && text.size() <= 18 &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= '0' && c <= '9'; });
+}
+
+}  // namespace
+
+HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& limits) {
+  const std::size_t from = known < kHeadEnd.size() ? 0 : known - (kHeadEnd.size() - 1);
+  const std::size_t found = bytes.find(kHeadEnd, from);
+  const std::size_t end = found == std::string_view::npos ? bytes.size() : found + kHeadEnd.size();
+  if (HasBareLineEnd(bytes.substr(0, end), from)) return {.end = {}, .refusal = BadRequest("malformed line ending")};
+  const std::size_t line = std::min(bytes.find("\r\n"), bytes.size());
+  // Room for the method and the version beside the longest target.
+  if (line > limits.target_bytes + 64) return {.end = {}, .refusal = TargetTooLong()};
+  if (end > limits.head_bytes) return {.end = {}, .refusal = HeadTooLarge()};
+  if (found == std::string_view::npos) return {};
+  if (HasFoldedLine(bytes.substr(0, end - 2))) return {.end = {}, .refusal = BadRequest("folded header line")};
+  return {.end = end, .refusal = {}};
+}
+
+// Keeps the fields in our own types. Trailers of a chunked body come through the same callback as headers and are
+// dropped: they arrive after the gate has looked.
+class RequestParser::Impl : public http::basic_parser<true> {
+ public:
+  explicit Impl(const HttpLimits& limits) : limits_(limits) {
+    eager(false);
+    header_limit(static_cast<std::uint32_t>(limits.head_bytes));
+    body_limit(std::numeric_limits<std::uint64_t>::max());  // counted here, so that the refusal is ours
+  }
+
+  RequestHead head;
+  std::string body;
+  std::optional<Reply> refusal;
+  bool chunked_body = false;
+
+  std::optional<Reply> CheckFraming();
+
+ private:
+  void on_request_impl(http::verb, string_view method, string_view target, int version, error_code& ec) override {
+    head.method.assign(method.data(), method.size());
+    head.target.assign(target.data(), target.size());
+    head.version = version;
+    if (head.target.size() > limits_.target_bytes) Refuse(TargetTooLong(), ec);
+  }
+  void on_response_impl(int, string_view, int, error_code&) override {}
+  void on_field_impl(http::field, string_view name, string_view value, error_code& ec) override {
+    if (header_done_) return;
+    if (head.headers.size() >= limits_.headers) {
+      return Refuse(ProtocolErrorReply(431, "too_many_headers", "the request has too many headers"), ec);
+    }
+    std::string lower(name.data(), name.size());
+    for (char& c : lower) {
+      if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+    }
+    head.headers.emplace_back(std::move(lower), std::string(value.data(), value.size()));
+  }
+  void on_header_impl(error_code&) override { header_done_ = true; }
+  void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
+  std::size_t on_body_impl(string_view bytes, error_code& ec) override { return Take(bytes, ec); }
+  void on_chunk_header_impl(std::uint64_t size, string_view, error_code& ec) override {
+    if (size > limits_.body_bytes - body.size()) Refuse(BodyTooLarge(), ec);
+  }
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) override { return Take(bytes, ec); }
+  void on_finish_impl(error_code&) override {}
+
+  std::size_t Take(string_view bytes, error_code& ec) {
+    if (bytes.size() > limits_.body_bytes - body.size()) {
+      Refuse(BodyTooLarge(), ec);
+      return 0;
+    }
+    body.append(bytes.data(), bytes.size());
+    return bytes.size();
+  }
+  void Refuse(Reply reply, error_code& ec) {
+    refusal = std::move(reply);
+    ec = http::error::body_limit;  // any error: it only has to stop the parser
+  }
+
+  const HttpLimits& limits_;
+  bool header_done_ = false;
+};
+
+// Beast takes "5, 5" as a length, and a body in an unknown coding as none at all; both are refused here.
+std::optional<Reply> RequestParser::Impl::CheckFraming() {
+  const std::size_t lengths = head.Count("content-length"), codings = head.Count("transfer-encoding");
+  if (lengths + codings > 1) return BadRequest("ambiguous message length");
+  if (lengths == 1 && !AllDigits(*head.Find("content-length"))) return BadRequest("invalid Content-Length");
+  if (codings == 1) {
+    if (head.version < 11 || !EqualsIgnoringCase(*head.Find("transfer-encoding"), "chunked") || !chunked()) {
+      return BadRequest("unsupported Transfer-Encoding");
+    }
+    chunked_body = true;
+  }
+  if (head.target.empty() || head.target.front() != '/' || head.target.find('#') != std::string::npos) {
+    return BadRequest("the request target must be a path");
+  }
+  return std::nullopt;
+}
+
+RequestParser::RequestParser(const HttpLimits& limits) : impl_(std::make_unique<Impl>(limits)) {}
+RequestParser::~RequestParser() = default;
+
+std::optional<Reply> RequestParser::TakeHead(std::string_view head) {
+  while (!head.empty() && !impl_->is_header_done()) {
+    error_code ec;
+    const std::size_t used = impl_->put(boost::asio::const_buffer(head.data(), head.size()), ec);
+    if (impl_->refusal) return std::move(impl_->refusal);
+    if (ec) return BadRequest("malformed request");
+    head.remove_prefix(used);
+  }
+  if (!impl_->is_header_done() || !head.empty()) return BadRequest("malformed request");
+  return impl_->CheckFraming();
+}
+
+RequestParser::Fed RequestParser::TakeBody(std::string_view bytes) {
+  Fed fed;
+  while (!impl_->is_done() && fed.used < bytes.size()) {
+    error_code ec;
+    const std::string_view rest = bytes.substr(fed.used);
+    fed.used += impl_->put(boost::asio::const_buffer(rest.data(), rest.size()), ec);
+    if (impl_->refusal) {
+      fed.refusal = std::move(impl_->refusal);
+      return fed;
+    }
+    if (ec == http::error::need_more) {
+      if (bytes.size() - fed.used > kMaxChunkLine) fed.refusal = BadRequest("chunk header too long");
+      return fed;
+    }
+    if (ec) {
+      fed.refusal = BadRequest("malformed chunked body");
+      return fed;
+    }
+  }
+  return fed;
+}
+
+const RequestHead& RequestParser::head() const { return impl_->head; }
+bool RequestParser::has_body() const { return !impl_->is_done(); }
+std::optional<std::uint64_t> RequestParser::content_length() const {
+  const auto length = impl_->content_length();
+  return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
+}
+bool RequestParser::done() const { return impl_->is_done(); }
+bool RequestParser::keep_alive() const { return impl_->keep_alive(); }
+RequestHead RequestParser::ReleaseHead() { return std::move(impl_->head); }
+std::string RequestParser::ReleaseBody() { return std::move(impl_->body); }
+
+}  // namespace reprise

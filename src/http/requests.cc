@@ -1,0 +1,234 @@
+#include "http/requests.h"
+
+#include <algorithm>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxTitle = 200;  // characters
+
+tl::unexpected<Error> Invalid(std::string reason, std::string message) {
+  return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = std::move(reason), .message = std::move(message)});
+}
+
+// Takes the members of a body one by one and remembers the first thing that is wrong; what is left over at the end is
+// unknown.
+class BodyReader {
+ public:
+  explicit BodyReader(std::string_view body) : json_(Json::object()) {
+    if (body.empty()) return;
+    auto parsed = ParseJson(body);
+    if (!parsed) {
+      error_ = std::move(parsed.error());
+    } else if (!parsed->is_object()) {
+      Reject("invalid_body", "the body must be a JSON object");
+    } else {
+      json_ = std::move(*parsed);
+    }
+  }
+
+  std::optional<std::string> OptionalString(const char* name) {
+    const Json* value = Take(name);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_string()) return RejectType(name, "a string"), std::nullopt;
+    return value->get<std::string>();
+  }
+  std::string Text(const char* name) {  // required, not empty
+    auto text = OptionalString(name);
+    if (!text) Reject("invalid_member", std::string("\"") + name + "\" is missing");
+    if (text && text->empty()) Reject("invalid_member", std::string("\"") + name + "\" must not be empty");
+    return text.value_or("");
+  }
+  std::optional<bool> OptionalBool(const char* name) {
+    const Json* value = Take(name);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_boolean()) return RejectType(name, "true or false"), std::nullopt;
+    return value->get<bool>();
+  }
+  // One of `choices`; the first if absent.
+  std::size_t Choice(const char* name, const std::vector<std::string_view>& choices) {
+    const auto text = OptionalString(name);
+    if (!text) return 0;
+    const auto found = std::find(choices.begin(), choices.end(), *text);
+    if (found == choices.end()) {
+      Reject("invalid_member",
+             std::string("\"") + name + "\": \"" + std::string(Utf8Prefix(*text, 40)) + "\" is not supported");
+      return 0;
+    }
+    return static_cast<std::size_t>(found - choices.begin());
+  }
+  // A JSON object, or its text; the text of a string is kept byte for byte.
+  std::optional<std::string> OptionalObjectText(const char* name) {
+    const Json* value = Take(name);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_object()) return DumpJson(*value);
+    if (value->is_string()) {
+      const auto inner = ParseJson(value->get_ref<const std::string&>());
+      if (inner && inner->is_object()) return value->get<std::string>();
+    }
+    return RejectType(name, "a JSON object"), std::nullopt;
+  }
+  void Unsupported(const char* name) {
+    if (Take(name) != nullptr) Reject("invalid_member", std::string("\"") + name + "\" is not supported yet");
+  }
+  void Reject(std::string reason, std::string message) {
+    if (!error_) error_ = Invalid(std::move(reason), std::move(message)).value();
+  }
+
+  // The first error, unknown members included.
+  std::optional<Error> Finish() {
+    for (const auto& [name, value] : json_.items()) {
+      if (std::find(taken_.begin(), taken_.end(), name) != taken_.end()) continue;
+      Reject("unknown_member", "unknown member \"" + std::string(Utf8Prefix(name, 40)) + "\"");
+    }
+    return std::move(error_);
+  }
+
+ private:
+  const Json* Take(const char* name) {
+    taken_.emplace_back(name);
+    const auto found = json_.find(name);
+    return found == json_.end() || found->is_null() ? nullptr : &*found;
+  }
+  void RejectType(const char* name, std::string_view wanted) {
+    Reject("invalid_member", std::string("\"") + name + "\" must be " + std::string(wanted));
+  }
+
+  Json json_;
+  std::vector<std::string> taken_;
+  std::optional<Error> error_;
+};
+
+void ReadRunOptions(BodyReader& reader, RunBody& body) {
+  body.request.model = reader.OptionalString("model").value_or("");
+  body.stream = reader.OptionalBool("stream").value_or(true);
+  body.request.on_disconnect =
+      reader.Choice("on_disconnect", {"cancel", "continue"}) == 0 ? OnDisconnect::kCancel : OnDisconnect::kContinue;
+  reader.Choice("if_running", {"reject"});
+}
+
+template <typename T>
+Result<T> FinishReading(BodyReader& reader, T value) {
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  return value;
+}
+
+std::optional<std::uint64_t> ParseNumber(std::string_view text) {
+  std::uint64_t number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (failure != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  return number;
+}
+
+}  // namespace
+
+Result<RunBody> ParseStartBody(std::string_view text) {
+  BodyReader reader(text);
+  RunBody body;
+  body.request.user_message = reader.Text("user_message");
+  ReadRunOptions(reader, body);
+  reader.Unsupported("attachments");
+  return FinishReading(reader, std::move(body));
+}
+
+Result<RunBody> ParseEditBody(std::string_view text) {
+  BodyReader reader(text);
+  RunBody body;
+  body.request.user_message = reader.Text("new_user_message");
+  body.dry_run = reader.OptionalBool("dry_run").value_or(false);
+  ReadRunOptions(reader, body);
+  return FinishReading(reader, std::move(body));
+}
+
+Result<RunBody> ParseRegenerateBody(std::string_view text) {
+  BodyReader reader(text);
+  RunBody body;
+  ReadRunOptions(reader, body);
+  return FinishReading(reader, std::move(body));
+}
+
+Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std::string> approval_id_in_path) {
+  BodyReader reader(text);
+  ApprovalBody body;
+  if (approval_id_in_path) {
+    body.approval_id = std::move(*approval_id_in_path);
+    const auto repeated = reader.OptionalString("approval_id");
+    if (repeated && *repeated != body.approval_id) {
+      reader.Reject("invalid_member", "\"approval_id\" is not the one in the path");
+    }
+  } else {
+    body.approval_id = reader.Text("approval_id");
+  }
+  const auto approved = reader.OptionalBool("approved");
+  if (!approved) reader.Reject("invalid_member", "\"approved\" is missing");
+  body.answer.approved = approved.value_or(false);
+  body.answer.arguments = reader.OptionalObjectText("arguments");
+  body.answer.feedback = reader.OptionalString("feedback");
+  body.answer.scope = reader.Choice("scope", {"once", "chat"}) == 0 ? ApprovalScope::kOnce : ApprovalScope::kChat;
+  body.answer.arguments_digest = reader.OptionalString("arguments_digest");
+  return FinishReading(reader, std::move(body));
+}
+
+Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {
+  BodyReader reader(text);
+  const auto id_text = reader.OptionalString("id");
+  std::string title = reader.OptionalString("title").value_or("");
+  if (Utf8Prefix(title, kMaxTitle).size() < title.size()) reader.Reject("invalid_member", "\"title\" is too long");
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  auto id = id_text ? ChatId::Parse(*id_text) : Result<ChatId>(ChatId::Random());
+  if (!id) return Fail(std::move(id.error()));
+  return CreateChatBody{.id = std::move(*id), .title = std::move(title)};
+}
+
+Result<std::string> ParseRenameBody(std::string_view text) {
+  BodyReader reader(text);
+  std::string title = reader.Text("title");
+  if (Utf8Prefix(title, kMaxTitle).size() < title.size()) reader.Reject("invalid_member", "\"title\" is too long");
+  return FinishReading(reader, std::move(title));
+}
+
+Result<InteractionId> ParseHeadBody(std::string_view text) {
+  BodyReader reader(text);
+  const std::string id = reader.Text("interaction_id");
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  return InteractionId::Parse(id);
+}
+
+Result<void> ParseEmptyBody(std::string_view text) {
+  BodyReader reader(text);
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  return {};
+}
+
+Result<ChatId> ChatInPath(const Request& request) { return ChatId::Parse(request.captures.at(0)); }
+
+Result<InteractionId> InteractionInPath(const Request& request) {
+  auto id = InteractionId::Parse(request.captures.at(1));
+  if (!id) return Fail(ErrorCode::kNotFound, "there is no such interaction");
+  return id;
+}
+
+Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most) {
+  const auto text = request.Query("limit");
+  if (!text) return usual;
+  const auto limit = ParseNumber(*text);
+  if (limit && *limit >= 1 && *limit <= most) return static_cast<std::size_t>(*limit);
+  return Invalid("invalid_parameter", "\"limit\" must be a number from 1 to " + std::to_string(most));
+}
+
+Result<std::uint64_t> EventCursor(const Request& request) {
+  const std::string* header = request.head.Find("last-event-id");
+  const auto text = header != nullptr ? std::optional<std::string>(*header) : request.Query("after_seq");
+  if (!text) return 0;
+  if (const auto seq = ParseNumber(*text)) return *seq;
+  return Invalid("invalid_cursor", "the event number to continue after must be a whole number");
+}
+
+}  // namespace reprise

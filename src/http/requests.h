@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "http/message.h"
+#include "reprise/approval.h"
+#include "reprise/engine.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+// The bodies and query parameters of requests as types. Every function fails with kInvalidArgument: for text that is
+// not JSON, members that are unknown, missing, of the wrong type or out of range; the message names the member. An
+// empty body counts as {}; an optional member that is null counts as absent.
+namespace reprise {
+
+// Of POST .../interactions, .../edit and .../regenerate.
+struct RunBody {
+  StartRequest request;
+  bool stream = true;
+  bool dry_run = false;  // edit only
+};
+Result<RunBody> ParseStartBody(std::string_view body);
+Result<RunBody> ParseEditBody(std::string_view body);
+Result<RunBody> ParseRegenerateBody(std::string_view body);
+
+struct ApprovalBody {
+  std::string approval_id;
+  ApprovalAnswer answer;
+};
+// `approval_id_in_path`: the id is known from the path; one in the body must be the same.
+Result<ApprovalBody> ParseApprovalBody(std::string_view body, std::optional<std::string> approval_id_in_path);
+
+struct CreateChatBody {
+  ChatId id;
+  std::string title;
+};
+Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
+Result<std::string> ParseRenameBody(std::string_view body);
+Result<InteractionId> ParseHeadBody(std::string_view body);
+Result<void> ParseEmptyBody(std::string_view body);
+
+// ids in paths. An interaction id that cannot be one is kNotFound: no such interaction will ever be.
+Result<ChatId> ChatInPath(const Request& request);
+Result<InteractionId> InteractionInPath(const Request& request);
+
+// ?limit=, 1 to `most`.
+Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most);
+// The event after which a client wants to go on: Last-Event-ID, which a reconnecting EventSource adds to its first URL,
+// or ?after_seq=; 0 if neither.
+Result<std::uint64_t> EventCursor(const Request& request);
+
+}  // namespace reprise

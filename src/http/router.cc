@@ -1,0 +1,68 @@
+#include "http/router.h"
+
+#include <utility>
+
+#include "http/error_response.h"
+
+namespace reprise {
+namespace {
+
+// "/a/b" -> {"a", "b"}; "/a/" has an empty last segment, which no route has.
+std::vector<std::string_view> Split(std::string_view path) {
+  std::vector<std::string_view> segments;
+  while (!path.empty()) {
+    path.remove_prefix(1);  // '/'
+    const std::size_t end = path.find('/');
+    segments.push_back(path.substr(0, end));
+    path = end == std::string_view::npos ? std::string_view{} : path.substr(end);
+  }
+  return segments;
+}
+
+bool Matches(const Route& route, const std::vector<std::string>& segments) {
+  if (route.pattern.size() != segments.size()) return false;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (route.pattern[i] == "*" ? segments[i].empty() : route.pattern[i] != segments[i]) return false;
+  }
+  return true;
+}
+
+std::vector<std::string> Captures(const Route& route, std::vector<std::string> segments) {
+  std::vector<std::string> captures;
+  for (std::size_t i = 0; i < segments.size(); ++i) {
+    if (route.pattern[i] == "*") captures.push_back(std::move(segments[i]));
+  }
+  return captures;
+}
+
+}  // namespace
+
+void Router::Add(std::string method, std::string_view path, Handler handler, Lane lane) {
+  Route route{.method = std::move(method), .pattern = {}, .handler = std::move(handler), .lane = lane};
+  for (const std::string_view segment : Split(path)) route.pattern.emplace_back(segment);
+  routes_.push_back(std::move(route));
+}
+
+Router::Match Router::Find(std::string_view method, std::string_view target) const {
+  std::vector<std::string> segments;
+  for (const std::string_view raw : Split(target.substr(0, target.find('?')))) {
+    auto segment = PercentDecode(raw, /*plus_is_space=*/false);
+    if (!segment) return {.refusal = ProtocolErrorReply(400, "bad_request", "malformed percent-encoding in the path")};
+    segments.push_back(std::move(*segment));
+  }
+  std::string allowed;
+  for (const Route& route : routes_) {
+    if (!Matches(route, segments)) continue;
+    if (route.method == method || (method == "HEAD" && route.method == "GET")) {
+      return {.route = &route, .captures = Captures(route, std::move(segments)), .refusal = {}};
+    }
+    if (!allowed.empty()) allowed += ", ";
+    allowed += route.method == "GET" ? "GET, HEAD" : route.method;
+  }
+  if (allowed.empty()) return {.refusal = ProtocolErrorReply(404, "not_found", "there is no such resource")};
+  Reply refusal = ProtocolErrorReply(405, "method_not_allowed", "the resource does not know this method");
+  refusal.headers.emplace_back("Allow", std::move(allowed));
+  return {.refusal = std::move(refusal)};
+}
+
+}  // namespace reprise

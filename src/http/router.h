@@ -1,0 +1,39 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "http/message.h"
+
+namespace reprise {
+
+// Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up.
+enum class Lane { kWork, kControl };
+
+struct Route {
+  std::string method;
+  std::vector<std::string> pattern;  // "*" is one segment that is captured
+  Handler handler;
+  Lane lane = Lane::kWork;
+};
+
+// Finds the handler of a request by the segments of its path. Immutable after the last Add, then thread-safe.
+class Router {
+ public:
+  // `path` as "/chats/*/interactions".
+  void Add(std::string method, std::string_view path, Handler handler, Lane lane = Lane::kWork);
+
+  struct Match {
+    const Route* route = nullptr;
+    std::vector<std::string> captures = {};
+    std::optional<Reply> refusal = {};  // 400, 404 or 405, if there is no route
+  };
+  // HEAD is answered by the GET routes.
+  Match Find(std::string_view method, std::string_view target) const;
+
+ private:
+  std::vector<Route> routes_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,19 @@
+#include "http/routes.h"
+
+#include "http/approval_handlers.h"
+#include "http/chat_handlers.h"
+#include "http/run_handlers.h"
+#include "http/service_handlers.h"
+
+namespace reprise {
+
+Router MakeRoutes(const HandlerContext& context) {
+  Router router;
+  AddRunRoutes(router, context);
+  AddApprovalRoutes(router, context);
+  AddChatRoutes(router, context);
+  AddServiceRoutes(router, context);
+  return router;
+}
+
+}  // namespace reprise

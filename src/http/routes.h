@@ -1,0 +1,21 @@
+#pragma once
+
+#include <string>
+
+#include "http/metrics.h"
+#include "http/router.h"
+#include "reprise/engine.h"
+
+namespace reprise {
+
+// What the handlers work on; outlives the router.
+struct HandlerContext {
+  Engine& engine;
+  const HttpMetrics& metrics;
+  const std::string& openapi;
+};
+
+// Every route of the server (DESIGN section 6).
+Router MakeRoutes(const HandlerContext& context);
+
+}  // namespace reprise

@@ -1,0 +1,180 @@
+#include "http/run_handlers.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "http/requests.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kUsualEvents = 1'000, kMostEvents = 10'000;
+
+Reply JsonReply(const Json& json, int status = 200) { return {.status = status, .body = DumpJson(json)}; }
+
+// The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
+Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
+  if (!started) return Fail(std::move(started.error()));
+  if (stream) return StreamReply{.subscription = std::move(*started)};
+  auto finish = [&engine, chat = started->chat_id, id = started->interaction_id]() -> Result<Reply> {
+    auto interaction = engine.GetInteraction(chat, id);
+    if (!interaction) return Fail(std::move(interaction.error()));
+    return JsonReply(ToJson(*interaction));
+  };
+  return DeferredReply{.subscription = std::move(*started), .finish = std::move(finish)};
+}
+
+Result<Outcome> Start(Engine& engine, const Request& request) {
+  auto chat = ChatInPath(request);
+  if (!chat) return Fail(std::move(chat.error()));
+  auto body = ParseStartBody(request.body);
+  if (!body) return Fail(std::move(body.error()));
+  return Follow(engine, engine.Start(*chat, std::move(body->request)), body->stream);
+}
+
+Json ToJson(const EditPreview& preview) {
+  Json superseded = Json::array(), effects = Json::array();
+  for (const InteractionId id : preview.superseded) superseded.push_back(id.str());
+  for (const auto& effect : preview.side_effects) {
+    effects.push_back({{"interaction_id", effect.interaction_id.str()},
+                       {"call_id", effect.call_id},
+                       {"tool_name", effect.tool_name},
+                       {"tool_input", effect.tool_input}});
+  }
+  return {{"dry_run", true}, {"superseded", std::move(superseded)}, {"side_effects", std::move(effects)}};
+}
+
+struct Target {
+  ChatId chat;
+  InteractionId interaction;
+};
+Result<Target> TargetOf(const Request& request) {
+  auto chat = ChatInPath(request);
+  if (!chat) return Fail(std::move(chat.error()));
+  auto interaction = InteractionInPath(request);
+  if (!interaction) return Fail(std::move(interaction.error()));
+  return Target{std::move(*chat), *interaction};
+}
+
+Result<Outcome> Edit(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  auto body = ParseEditBody(request.body);
+  if (!body) return Fail(std::move(body.error()));
+  if (body->dry_run) {
+    auto preview = engine.PreviewEdit(target->chat, target->interaction);
+    if (!preview) return Fail(std::move(preview.error()));
+    return JsonReply(ToJson(*preview));
+  }
+  return Follow(engine, engine.Edit(target->chat, target->interaction, std::move(body->request)), body->stream);
+}
+
+Result<Outcome> Regenerate(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  auto body = ParseRegenerateBody(request.body);
+  if (!body) return Fail(std::move(body.error()));
+  return Follow(engine, engine.Regenerate(target->chat, target->interaction, std::move(body->request)), body->stream);
+}
+
+Result<Outcome> Cancel(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  const auto outcome = engine.Cancel(target->chat, target->interaction);
+  if (!outcome) return Fail(outcome.error());
+  if (!outcome->was_running) {
+    return JsonReply({{"status", ToString(outcome->status)},
+                      {"interaction_id", target->interaction.str()},
+                      {"message", "Interaction had already finished"}});
+  }
+  return JsonReply({{"status", "cancelling"},
+                    {"interaction_id", target->interaction.str()},
+                    {"message", "Interaction will stop at next checkpoint"}});
+}
+
+Result<Outcome> Get(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  auto interaction = engine.GetInteraction(target->chat, target->interaction);
+  if (!interaction) return Fail(std::move(interaction.error()));
+  return JsonReply(reprise::ToJson(*interaction));
+}
+
+std::string OpenFrame(const AttachedEvents& attached) {
+  Json pending = Json::array();
+  for (const PendingApproval& approval : attached.pending_approvals) pending.push_back(ToJson(approval));
+  const Json data = {{"status", ToString(attached.status)},
+                     {"first_seq", attached.first_seq},
+                     {"last_seq", attached.last_seq},
+                     {"pending_approvals", std::move(pending)}};
+  return "event: stream_open\ndata: " + DumpJson(data) + "\n\n";
+}
+
+Result<Outcome> EventStreamOf(AttachedEvents attached) {
+  const EventLog& log = *attached.subscription.log;
+  const EventLog::View next = log.Read(attached.offset);
+  if (next.end && next.bytes.empty()) return Reply{.status = 204};  // tells an EventSource not to come back
+  const auto live_at = log.OffsetAfter(attached.last_seq);
+  std::string preamble = OpenFrame(attached);
+  return StreamReply{.subscription = std::move(attached.subscription),
+                     .offset = attached.offset,
+                     .preamble = std::move(preamble),
+                     .live_at = std::max(attached.offset, live_at.value_or(attached.offset))};
+}
+
+// The events as one JSON document: the `data` lines of the log are its members as they stand.
+Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::size_t limit) {
+  const EventLog& log = *attached.subscription.log;
+  const std::uint64_t end = log.end().offset;
+  std::string body = "{\"events\":[";
+  std::size_t count = 0;
+  std::uint64_t last_seq = after_seq;
+  for (std::uint64_t offset = attached.offset; offset < end && count < limit;) {
+    std::string_view bytes = log.Read(offset).bytes;  // whole frames
+    offset += bytes.size();
+    while (!bytes.empty() && count < limit) {
+      constexpr std::string_view kId = "id: ", kData = "\ndata: ";
+      const std::string_view frame = bytes.substr(0, bytes.find("\n\n"));
+      bytes.remove_prefix(std::min(frame.size() + 2, bytes.size()));
+      const std::size_t data = frame.find(kData);
+      if (data == std::string_view::npos) continue;
+      if (frame.starts_with(kId)) last_seq = std::strtoull(frame.data() + kId.size(), nullptr, 10);
+      if (count++ > 0) body += ',';
+      body += frame.substr(data + kData.size());
+    }
+  }
+  body += "],\"next_seq\":" + std::to_string(last_seq + 1) + "}";
+  return {.body = std::move(body)};
+}
+
+Result<Outcome> Events(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  const auto after_seq = EventCursor(request);
+  if (!after_seq) return Fail(after_seq.error());
+  const auto limit = PageLimit(request, kUsualEvents, kMostEvents);
+  if (!limit) return Fail(limit.error());
+  auto attached = engine.Attach(target->chat, target->interaction, *after_seq);
+  if (!attached) return Fail(std::move(attached.error()));
+  if (request.Accepts("text/event-stream")) return EventStreamOf(std::move(*attached));
+  return EventPageOf(*attached, *after_seq, *limit);
+}
+
+}  // namespace
+
+void AddRunRoutes(Router& router, const HandlerContext& context) {
+  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
+    return [&engine, handler](const Request& request) { return handler(engine, request); };
+  };
+  router.Add("POST", "/chats/*/interactions", with(Start));
+  router.Add("POST", "/chats/*/interactions/*/edit", with(Edit));
+  router.Add("POST", "/chats/*/interactions/*/regenerate", with(Regenerate));
+  router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
+  router.Add("GET", "/chats/*/interactions/*", with(Get));
+  router.Add("GET", "/chats/*/interactions/*/events", with(Events));
+}
+
+}  // namespace reprise

@@ -1,0 +1,356 @@
+#include "http/server.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/resource.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <condition_variable>
+#include <cstring>
+#include <mutex>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "base/logging.h"
+#include "http/connection.h"
+#include "http/io_loop.h"
+#include "http/routes.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds
+// What a reader that does not read may hold in the kernel (which doubles it).
+constexpr int kSendBuffer = 128 * 1024;
+constexpr std::size_t kWorkThreads = 4, kControlThreads = 2;
+// Connections beyond the limit that are told so; more are just closed.
+constexpr std::size_t kMaxRefusals = 64;
+constexpr std::chrono::milliseconds kLongestTick{500};
+
+// An address in the form that bind takes.
+struct Address {
+  sockaddr_storage storage{};
+  socklen_t size = 0;
+
+  static std::optional<Address> Parse(const std::string& host, int port) {
+    Address address;
+    auto& v4 = reinterpret_cast<sockaddr_in&>(address.storage);
+    auto& v6 = reinterpret_cast<sockaddr_in6&>(address.storage);
+    if (::inet_pton(AF_INET, host.c_str(), &v4.sin_addr) == 1) {
+      v4.sin_family = AF_INET;
+      v4.sin_port = htons(static_cast<std::uint16_t>(port));
+      address.size = sizeof v4;
+      return address;
+    }
+    if (::inet_pton(AF_INET6, host.c_str(), &v6.sin6_addr) == 1) {
+      v6.sin6_family = AF_INET6;
+      v6.sin6_port = htons(static_cast<std::uint16_t>(port));
+      address.size = sizeof v6;
+      return address;
+    }
+    return std::nullopt;
+  }
+  bool is_v6() const { return storage.ss_family == AF_INET6; }
+  bool is_loopback() const {
+    if (is_v6()) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
+    return (ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr) >> 24) == 127;
+  }
+};
+
+class UniqueFd {
+ public:
+  explicit UniqueFd(int fd = -1) : fd_(fd) {}
+  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
+  UniqueFd& operator=(UniqueFd&& other) noexcept {
+    std::swap(fd_, other.fd_);
+    return *this;
+  }
+  ~UniqueFd() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  int get() const { return fd_; }
+  int release() { return std::exchange(fd_, -1); }
+
+ private:
+  int fd_;
+};
+
+void SetOption(int fd, int level, int option, int value) {
+  if (::setsockopt(fd, level, option, &value, sizeof value) != 0) {
+    LogWarning("socket option refused", {{"option", std::to_string(option)}, {"detail", std::strerror(errno)}});
+  }
+}
+
+Error ListenError(int error) {
+  if (error == EADDRINUSE) {
+    return {.code = ErrorCode::kUnavailable,
+            .reason = "address_in_use",
+            .message = "another program listens on this port already"};
+  }
+  return MakeError(ErrorCode::kIo, "cannot listen on this address", std::strerror(error));
+}
+
+// A listening socket. Accepted ones inherit its options. SO_REUSEADDR only: with SO_REUSEPORT a second server would
+// share the port silently.
+Result<UniqueFd> Listen(const Address& address) {
+  UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
+  if (fd.get() < 0) return Fail(ListenError(errno));
+  SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  SetOption(fd.get(), SOL_SOCKET, SO_SNDBUF, kSendBuffer);
+  SetOption(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  if (address.is_v6()) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
+      ::listen(fd.get(), kBacklog) != 0) {
+    return Fail(ListenError(errno));
+  }
+  return fd;
+}
+
+int PortOf(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
+  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
+                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+}
+
+bool HasV6Loopback() {
+  const auto address = Address::Parse("::1", 0);
+  const UniqueFd probe(::socket(AF_INET6, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  return probe.get() >= 0 &&
+         ::bind(probe.get(), reinterpret_cast<const sockaddr*>(&address->storage), address->size) == 0;
+}
+
+struct Listeners {
+  std::vector<UniqueFd> sockets;
+  int port = 0;
+};
+
+// The address, and for 127.0.0.1 also ::1: "localhost" may resolve to either.
+Result<Listeners> ListenOn(const std::string& host, int port) {
+  const bool both = host == "127.0.0.1" && HasV6Loopback();
+  constexpr int kAttempts = 16;  // a port the kernel picked on one address may be taken on the other
+  for (int attempt = 1;; ++attempt) {
+    Listeners listeners;
+    auto first = Listen(*Address::Parse(host, port));
+    if (!first) return Fail(std::move(first.error()));
+    listeners.port = PortOf(first->get());
+    listeners.sockets.push_back(std::move(*first));
+    if (!both) return listeners;
+    auto second = Listen(*Address::Parse("::1", listeners.port));
+    if (second) {
+      listeners.sockets.push_back(std::move(*second));
+      return listeners;
+    }
+    if (port != 0 || attempt == kAttempts) return Fail(std::move(second.error()));
+  }
+}
+
+// As many descriptors as we may have; how many that is.
+std::size_t RaiseDescriptorLimit() {
+  rlimit limit{};
+  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0) return 1024;
+  const rlim_t before = limit.rlim_cur;
+  limit.rlim_cur = limit.rlim_max;
+  return static_cast<std::size_t>(::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before);
+}
+
+std::string HostInUrl(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
+
+}  // namespace
+
+// Constant after Open: options_ to shared_. On the loop's thread only: listeners_, peers_, connections_. The loop and
+// the workers come last, so that their threads end before what they use is gone.
+class HttpServer::Impl {
+ public:
+  Impl(Engine& engine, ServerOptions options, Listeners listeners)
+      : options_(std::move(options)),
+        port_(listeners.port),
+        gate_({.port = port_,
+               .hosts = {HostInUrl(options_.host)},
+               .any_address = options_.host == "0.0.0.0" || options_.host == "::",
+               .token = options_.token}),
+        context_{.engine = engine, .metrics = metrics_, .openapi = options_.openapi},
+        router_(MakeRoutes(context_)),
+        max_connections_(std::min(options_.max_connections, RaiseDescriptorLimit() * 3 / 5)),
+        shared_{.options = options_,
+                .gate = gate_,
+                .router = router_,
+                .loop = loop_,
+                .work = work_,
+                .control = control_,
+                .metrics = metrics_,
+                .stopping = stopping_,
+                .closed = [this](Connection* connection) { Forget(connection); }},
+        work_(kWorkThreads),
+        control_(kControlThreads) {
+    for (UniqueFd& socket : listeners.sockets) {
+      listeners_.push_back(std::make_unique<IoLoop::Socket>(loop_, socket.release()));
+    }
+  }
+
+  void Start() {
+    loop_.Post([this] {
+      for (const auto& listener : listeners_) WantAccept(*listener);
+    });
+    loop_.Start();
+  }
+
+  int port() const { return port_; }
+
+  void BeginStop() {
+    if (stopping_.exchange(true)) return;
+    loop_.Post([this] {
+      for (const auto& listener : listeners_) listener->Close();
+      ForEachConnection([](Connection& connection) { connection.BeginStop(); });
+      const std::lock_guard lock(mutex_);
+      accepting_ended_ = true;
+      changed_.notify_all();
+    });
+  }
+
+  void Stop() {
+    BeginStop();
+    const std::lock_guard stop_lock(stop_mutex_);
+    if (std::exchange(stopped_, true)) return;
+    loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.EndIfReading(); }); });
+    std::unique_lock lock(mutex_);
+    changed_.wait_for(lock, options_.stop_timeout, [this] { return accepting_ended_ && open_ == 0; });
+    lock.unlock();
+    loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.Close(); }); });
+    lock.lock();
+    changed_.wait(lock, [this] { return accepting_ended_ && open_ == 0; });
+    lock.unlock();
+    // The handlers' last outcomes find their connections closed.
+    work_.Join();
+    control_.Join();
+    loop_.Stop();
+  }
+
+ private:
+  void WantAccept(IoLoop::Socket& listener) {
+    listener.WhenReadable([this, &listener] { Accept(listener); });
+  }
+
+  void Accept(IoLoop::Socket& listener) {
+    // A few at a time, so that a flood of new clients does not hold up the others.
+    for (int i = 0; i < 64 && listener.fd() >= 0; ++i) {
+      UniqueFd fd(::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+      if (fd.get() >= 0) {
+        Admit(std::move(fd));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        break;
+      } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+        accept_again_.push_back(&listener);  // at the next tick: until then it would fail again and again
+        EnsureTick();
+        return;
+      }
+    }
+    if (listener.fd() >= 0) WantAccept(listener);
+  }
+
+  void Admit(UniqueFd fd) {
+    const bool full = connections_.size() >= max_connections_;
+    if (full && connections_.size() >= max_connections_ + kMaxRefusals) return;
+    const Peer peer = options_.token ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
+    auto connection = std::make_shared<Connection>(shared_, fd.release(), peer);
+    connections_.emplace(connection.get(), connection);
+    {
+      const std::lock_guard lock(mutex_);
+      ++open_;
+    }
+    EnsureTick();
+    full ? connection->Refuse() : connection->Begin();
+  }
+
+  void Forget(Connection* connection) {
+    if (connections_.erase(connection) == 0) return;
+    const std::lock_guard lock(mutex_);
+    if (--open_ == 0) changed_.notify_all();
+  }
+
+  template <typename Use>
+  void ForEachConnection(Use use) {
+    std::vector<std::shared_ptr<Connection>> all;  // closing one takes it out of the map
+    all.reserve(connections_.size());
+    for (const auto& [key, connection] : connections_) all.push_back(connection);
+    for (const auto& connection : all) use(*connection);
+  }
+
+  // One timer for the time limits of all connections: coarse, but it costs nothing per request or event. It rests while
+  // there is no connection.
+  void EnsureTick() {
+    if (std::exchange(ticking_, true)) return;
+    const auto shortest = std::min({options_.header_timeout, options_.body_timeout, options_.idle_timeout,
+                                    options_.stall_timeout, options_.heartbeat});
+    const auto period = std::clamp(shortest / 8, std::chrono::milliseconds(5), kLongestTick);
+    loop_.After(period, [this] { Tick(); });
+  }
+
+  void Tick() {
+    ticking_ = false;
+    const auto now = Connection::Clock::now();
+    ForEachConnection([now](Connection& connection) { connection.OnTick(now); });
+    for (IoLoop::Socket* listener : std::exchange(accept_again_, {})) {
+      if (listener->fd() >= 0) WantAccept(*listener);
+    }
+    if (!connections_.empty()) EnsureTick();
+  }
+
+  const ServerOptions options_;
+  const int port_;
+  const Gate gate_;
+  HttpMetrics metrics_;
+  const HandlerContext context_;
+  const Router router_;
+  const std::size_t max_connections_;
+  std::atomic<bool> stopping_{false};
+
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  std::size_t open_ = 0;          // guarded by mutex_
+  bool accepting_ended_ = false;  // guarded by mutex_
+  std::mutex stop_mutex_;
+  bool stopped_ = false;  // guarded by stop_mutex_
+
+  Connection::Shared shared_;  // before the loop, whose last tasks may still hold connections when it goes
+  IoLoop loop_;
+  WorkerPool work_, control_;
+
+  PeerUsers peers_;
+  std::vector<std::unique_ptr<IoLoop::Socket>> listeners_;
+  std::vector<IoLoop::Socket*> accept_again_;
+  std::unordered_map<Connection*, std::shared_ptr<Connection>> connections_;
+  bool ticking_ = false;
+};
+
+HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+HttpServer::~HttpServer() { Stop(); }
+
+Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptions options) {
+  if (options.host == "localhost") options.host = "127.0.0.1";
+  const auto address = Address::Parse(options.host, 0);
+  if (!address) return Fail(ErrorCode::kInvalidArgument, "the host to listen on must be an IP address");
+  if (options.port < 0 || options.port > 65'535)
+    return Fail(ErrorCode::kInvalidArgument, "the port must be 0 to 65535");
+  if (!address->is_loopback() && !options.token) {
+    return Fail(ErrorCode::kInvalidArgument, "listening on anything but loopback needs a token");
+  }
+  if (options.token && options.token->empty()) return Fail(ErrorCode::kInvalidArgument, "the token is empty");
+  auto listeners = ListenOn(options.host, options.port);
+  if (!listeners) return Fail(std::move(listeners.error()));
+  auto impl = std::make_unique<Impl>(engine, std::move(options), std::move(*listeners));
+  impl->Start();
+  return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
+}
+
+int HttpServer::port() const { return impl_->port(); }
+void HttpServer::BeginStop() { impl_->BeginStop(); }
+void HttpServer::Stop() { impl_->Stop(); }
+
+}  // namespace reprise

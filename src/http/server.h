@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include "http/request_parser.h"
+#include "reprise/engine.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+struct ServerOptions {
+  std::string host = "127.0.0.1";         // an address; anything but loopback needs a token
+  int port = 8000;                        // 0: any free one
+  std::optional<std::string> token = {};  // if set, every request must show it
+  std::string openapi = "{}";             // what GET /openapi.json answers
+  HttpLimits limits;
+  std::size_t max_connections = 12'000;             // less if the limit on descriptors leaves no room
+  std::chrono::milliseconds header_timeout{5'000};  // for the whole head, and for a connection that stays silent
+  std::chrono::milliseconds body_timeout{30'000};
+  std::chrono::milliseconds idle_timeout{60'000};   // between requests
+  std::chrono::milliseconds stall_timeout{30'000};  // a reader that takes nothing
+  std::chrono::milliseconds heartbeat{15'000};
+  std::chrono::milliseconds stop_timeout{1'000};
+};
+
+// Serves an engine over HTTP. One thread waits for all sockets, a few answer requests; streams and idle connections
+// cost no thread. Thread-safe.
+class HttpServer {
+ public:
+  // Listens; when this returns, connections are accepted. For 127.0.0.1 also on ::1 where there is one, same port.
+  // kInvalidArgument: not an address, or one that needs a token; kUnavailable (reason "address_in_use"); kIo.
+  // `engine` must outlive the server.
+  static Result<std::unique_ptr<HttpServer>> Open(Engine& engine, ServerOptions options);
+  ~HttpServer();  // Stop
+
+  int port() const;
+
+  // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
+  void BeginStop();
+  // BeginStop, then lets streams whose log is closed send the rest, for at most `stop_timeout`, closes everything and
+  // ends the threads. Call it after Engine::Stop.
+  void Stop();
+
+ private:
+  class Impl;
+  explicit HttpServer(std::unique_ptr<Impl> impl);
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,96 @@
+#include "http/service_handlers.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/json.h"
+
+namespace reprise {
+namespace {
+
+Result<Outcome> Tools(const HandlerContext& context) {
+  const ToolRegistry& registry = context.engine.tools();
+  Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
+  for (const Tool* tool : registry.tools()) {
+    const ToolTraits& traits = tool->traits();
+    auto parameters = ParseJson(traits.spec.parameters);
+    tools.push_back({{"name", traits.spec.name},
+                     {"description", traits.spec.description},
+                     {"parameters", parameters ? std::move(*parameters) : Json::object()},
+                     {"read_only", traits.read_only},
+                     {"requires_approval", registry.RequiresApproval(*tool)}});
+    (traits.read_only ? read_only : read_write).push_back(traits.spec.name);
+  }
+  return Reply{
+      .body = DumpJson(
+          {{"tools", std::move(tools)}, {"read_only", std::move(read_only)}, {"read_write", std::move(read_write)}})};
+}
+
+Result<Outcome> Models(const HandlerContext& context) {
+  const ModelDirectory& directory = context.engine.models();
+  Json models = Json::array();
+  for (const auto& entry : directory.List()) models.push_back({{"name", entry.name}, {"provider", entry.provider}});
+  return Reply{.body = DumpJson({{"models", std::move(models)}, {"default", directory.default_model()}})};
+}
+
+// Prometheus' text format.
+class MetricsText {
+ public:
+  template <typename T>
+  void Add(std::string_view name, std::string_view type, std::string_view help, T value, std::string_view labels = {}) {
+    if (name != last_) {
+      text_.append("# HELP ").append(name).append(" ").append(help).append("\n");
+      text_.append("# TYPE ").append(name).append(" ").append(type).append("\n");
+      last_ = name;
+    }
+    text_.append(name).append(labels).append(" ").append(std::to_string(value)).append("\n");
+  }
+  std::string Take() { return std::move(text_); }
+
+ private:
+  std::string text_, last_;
+};
+
+Result<Outcome> Metrics(const HandlerContext& context) {
+  const Engine::Counters runs = context.engine.counters();
+  const HttpMetrics& http = context.metrics;
+  MetricsText text;
+  text.Add("reprise_active_runs", "gauge", "Interactions that run.", runs.active_runs);
+  text.Add("reprise_waiting_approvals", "gauge", "Approvals that wait for an answer.", runs.waiting_approvals);
+  text.Add("reprise_runs_started_total", "counter", "Interactions started.", runs.started);
+  constexpr std::string_view kFinished = "reprise_runs_finished_total", kFinishedHelp = "Interactions finished.";
+  text.Add(kFinished, "counter", kFinishedHelp, runs.completed, "{status=\"COMPLETED\"}");
+  text.Add(kFinished, "counter", kFinishedHelp, runs.failed, "{status=\"FAILED\"}");
+  text.Add(kFinished, "counter", kFinishedHelp, runs.cancelled, "{status=\"CANCELLED\"}");
+  text.Add("reprise_http_connections", "gauge", "Open connections.", http.connections.load());
+  text.Add("reprise_http_connections_total", "counter", "Connections accepted.", http.connections_total.load());
+  text.Add("reprise_http_streams", "gauge", "Open event streams.", http.streams.load());
+  text.Add("reprise_http_streams_total", "counter", "Event streams begun.", http.streams_total.load());
+  text.Add("reprise_http_streams_lost_total", "counter", "Event streams whose client went away or did not read.",
+           http.streams_failed.load());
+  text.Add("reprise_http_requests_total", "counter", "Requests received.", http.requests_total.load());
+  constexpr std::string_view kResponses = "reprise_http_responses_total", kResponsesHelp = "Responses by class.";
+  text.Add(kResponses, "counter", kResponsesHelp, http.responses_2xx.load(), "{class=\"2xx\"}");
+  text.Add(kResponses, "counter", kResponsesHelp, http.responses_4xx.load(), "{class=\"4xx\"}");
+  text.Add(kResponses, "counter", kResponsesHelp, http.responses_5xx.load(), "{class=\"5xx\"}");
+  return Reply{.body = text.Take(), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+}
+
+}  // namespace
+
+void AddServiceRoutes(Router& router, const HandlerContext& context) {
+  const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&)) {
+    router.Add(
+        "GET", path, [&context, handler](const Request&) { return handler(context); }, Lane::kControl);
+  };
+  add("/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; });
+  // A server that is stopping answers 503 before any handler is asked.
+  add("/readyz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ready"})"}; });
+  add("/metrics", Metrics);
+  add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });
+  add("/tools", Tools);
+  add("/models", Models);
+}
+
+}  // namespace reprise

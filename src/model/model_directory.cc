@@ -1,0 +1,109 @@
+#include "model/model_directory.h"
+
+#include <utility>
+
+#include "base/utf8.h"
+#include "model/offline_client.h"
+#include "model/openai_client.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kOffline = "offline";
+constexpr std::size_t kMaxQuotedCharacters = 80;
+
+Error InvalidConfig(std::string message) {
+  return Error{
+      .code = ErrorCode::kInvalidArgument, .reason = "invalid_config", .message = std::move(message), .detail = {}};
+}
+
+std::string Quoted(std::string_view name) {
+  const std::string valid = ToValidUtf8(name);
+  std::string quoted(1, '\'');
+  quoted += Utf8Prefix(valid, kMaxQuotedCharacters);
+  quoted += '\'';
+  return quoted;
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ConfiguredModelDirectory>> ConfiguredModelDirectory::Create(
+    Transport& transport, std::vector<ProviderConfig> providers, std::string default_model) {
+  std::unique_ptr<ConfiguredModelDirectory> directory(new ConfiguredModelDirectory);
+  for (ProviderConfig& config : providers) {
+    if (auto added = directory->Add(transport, std::move(config)); !added) return Fail(added.error());
+  }
+  if (!directory->providers_.contains(kOffline)) {
+    directory->providers_.emplace(kOffline, Provider{std::make_unique<OfflineClient>(), /*has_models=*/false});
+  }
+  if (default_model.empty()) default_model = kOffline;
+  auto resolved = directory->Resolve(default_model);
+  if (!resolved) return Fail(resolved.error());
+  directory->default_model_ = std::move(resolved->full_name);
+  return directory;
+}
+
+Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig config) {
+  if (config.name.empty() || config.name.find('/') != std::string::npos) {
+    return Fail(InvalidConfig("a provider's name must not be empty and have no '/' in it"));
+  }
+  if (providers_.contains(config.name)) return Fail(InvalidConfig("two providers are named " + Quoted(config.name)));
+  const std::string& name = config.name;
+  if (config.type == kOffline) {
+    providers_.emplace(name, Provider{std::make_unique<OfflineClient>(), /*has_models=*/false});
+    return {};
+  }
+  if (config.type != "openai") {
+    return Fail(InvalidConfig("provider " + Quoted(name) + " is of an unknown type; known are openai and offline"));
+  }
+  if (config.base_url.empty()) return Fail(InvalidConfig("provider " + Quoted(name) + " has no base_url"));
+  OpenAiOptions options{.base_url = std::move(config.base_url),
+                        .api_key = std::move(config.api_key),
+                        .connect_timeout = config.connect_timeout,
+                        .idle_timeout = config.idle_timeout,
+                        .models = std::move(config.models)};
+  providers_.emplace(name,
+                     Provider{std::make_unique<OpenAiClient>(transport, std::move(options)), /*has_models=*/true});
+  return {};
+}
+
+Error ConfiguredModelDirectory::UnknownModel(std::string_view what) const {
+  std::string known;
+  for (const auto& [name, provider] : providers_) {
+    if (!known.empty()) known += ", ";
+    known += name;
+    if (provider.has_models) known += "/MODEL";
+  }
+  return Error{.code = ErrorCode::kInvalidArgument,
+               .reason = "unknown_model",
+               .message = std::string(what) + "; known are: " + known,
+               .detail = {}};
+}
+
+Result<ModelDirectory::Resolved> ConfiguredModelDirectory::Resolve(std::string_view name) const {
+  if (name.empty()) name = default_model_;
+  const std::size_t slash = name.find('/');
+  const std::string_view provider_name = name.substr(0, slash);
+  const std::string_view model = slash == std::string_view::npos ? std::string_view() : name.substr(slash + 1);
+  const auto found = providers_.find(provider_name);
+  if (found == providers_.end()) return Fail(UnknownModel("there is no model provider " + Quoted(provider_name)));
+  const Provider& provider = found->second;
+  if (!provider.has_models)
+    return Resolved{provider.client.get(), std::string(provider_name), std::string(provider_name)};
+  if (model.empty()) return Fail(UnknownModel(Quoted(name) + " does not say which model"));
+  return Resolved{provider.client.get(), std::string(model), std::string(name)};
+}
+
+std::vector<ModelDirectory::Entry> ConfiguredModelDirectory::List() const {
+  std::vector<Entry> entries;
+  for (const auto& [name, provider] : providers_) {
+    if (!provider.has_models) {
+      entries.push_back({name, name});
+      continue;
+    }
+    for (const std::string& model : provider.client->KnownModels()) entries.push_back({name + "/" + model, name});
+  }
+  return entries;
+}
+
+}  // namespace reprise

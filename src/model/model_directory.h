@@ -1,0 +1,52 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/model_client.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+struct ProviderConfig {
+  std::string name = {};  // what stands before the '/' of a model's full name
+  std::string type = {};  // "openai" or "offline"
+  std::string base_url = {};
+  std::string api_key = {};
+  std::chrono::milliseconds connect_timeout{10'000};
+  std::chrono::milliseconds idle_timeout{120'000};
+  std::vector<std::string> models = {};  // for List; others can be used all the same
+};
+
+// The configured providers. "offline" is always there.
+class ConfiguredModelDirectory : public ModelDirectory {
+ public:
+  // `transport` must outlive the directory. An empty default model is "offline". kInvalidArgument (reason
+  // "invalid_config") for a name that is empty, taken or has a '/' in it, an unknown type, or an "openai" without
+  // base_url; (reason "unknown_model") for a default model that cannot be resolved.
+  static Result<std::unique_ptr<ConfiguredModelDirectory>> Create(Transport& transport,
+                                                                  std::vector<ProviderConfig> providers,
+                                                                  std::string default_model);
+
+  Result<Resolved> Resolve(std::string_view name) const override;
+  const std::string& default_model() const override { return default_model_; }
+  std::vector<Entry> List() const override;
+
+ private:
+  struct Provider {
+    std::unique_ptr<ModelClient> client;
+    bool has_models;  // its names are "provider/model"; otherwise it is one model itself
+  };
+  ConfiguredModelDirectory() = default;
+  Result<void> Add(Transport& transport, ProviderConfig config);
+  Error UnknownModel(std::string_view what) const;
+
+  std::map<std::string, Provider, std::less<>> providers_;
+  std::string default_model_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,188 @@
+#include "model/offline_client.h"
+
+#include <algorithm>
+#include <array>
+#include <span>
+#include <utility>
+
+#include "base/utf8.h"
+#include "model/offline_commands.h"
+
+namespace reprise {
+namespace {
+
+// So much of one tool's output is repeated in an answer.
+constexpr std::size_t kMaxQuotedCharacters = 2000;
+
+// What stands in the messages since the last thing the user said.
+struct Turn {
+  std::string_view user_text;
+  std::span<const Message> after;
+};
+
+Turn LastTurn(const std::vector<Message>& messages) {
+  for (std::size_t i = messages.size(); i-- > 0;) {
+    if (messages[i].role != Role::kUser) continue;
+    const std::string_view text = messages[i].content ? std::string_view(*messages[i].content) : std::string_view();
+    return {text, std::span(messages).subspan(i + 1)};
+  }
+  return {};
+}
+
+bool HasTool(const std::vector<ToolSpec>& tools, std::string_view name) {
+  return std::any_of(tools.begin(), tools.end(), [&](const ToolSpec& tool) { return tool.name == name; });
+}
+
+std::int64_t CountWords(std::string_view text) {
+  std::int64_t words = 0;
+  bool in_word = false;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    words += !blank && !in_word;
+    in_word = !blank;
+  }
+  return words;
+}
+
+std::int64_t CountInputWords(const std::vector<Message>& messages) {
+  std::int64_t words = 0;
+  for (const Message& message : messages) {
+    if (message.content) words += CountWords(*message.content);
+    for (const ToolCall& call : message.tool_calls) words += CountWords(call.arguments);
+  }
+  return words;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
+  return lower;
+}
+
+// A result carries no mark of failure in a message; the agent and the tools begin their failures with these words.
+enum class ResultKind { kOutput, kRejected, kFailed };
+
+ResultKind KindOf(std::string_view output) {
+  static constexpr std::array<std::string_view, 5> kRejections{"the user rejected", "the user denied", "rejected",
+                                                               "denied", "this server refuses"};
+  static constexpr std::array<std::string_view, 8> kFailures{"error",
+                                                             "cannot ",
+                                                             "the arguments were not accepted",
+                                                             "there is no ",
+                                                             "the tool failed",
+                                                             "cancelled",
+                                                             "failed",
+                                                             "the command was ended"};
+  const std::string start = Lower(output.substr(0, 64));
+  const auto begins = [&](std::string_view words) { return start.starts_with(words); };
+  if (std::any_of(kRejections.begin(), kRejections.end(), begins)) return ResultKind::kRejected;
+  if (std::any_of(kFailures.begin(), kFailures.end(), begins)) return ResultKind::kFailed;
+  return ResultKind::kOutput;
+}
+
+std::string Quote(std::string_view output) {
+  const std::string valid = ToValidUtf8(output);
+  const std::string_view start = Utf8Prefix(valid, kMaxQuotedCharacters);
+  return start.size() < valid.size() ? std::string(start) + "..." : valid;
+}
+
+std::string DescribeResult(const OfflineCommand& command, std::string_view output) {
+  switch (KindOf(output)) {
+    case ResultKind::kRejected:
+      return "The call of " + command.tool + " was rejected, so I did not do it. " + Quote(output);
+    case ResultKind::kFailed:
+      return "The call of " + command.tool + " failed: " + Quote(output);
+    case ResultKind::kOutput:
+      break;
+  }
+  if (output.empty()) return "The call of " + command.tool + " is done; it had no output.";
+  return command.lead + Quote(output);
+}
+
+std::string_view ResultOf(std::span<const Message> messages, std::string_view call_id) {
+  for (const Message& message : messages) {
+    if (message.role == Role::kTool && message.tool_call_id == call_id && message.content) return *message.content;
+  }
+  return {};
+}
+
+// The tool calls of this turn, one per round so far.
+std::vector<const ToolCall*> CallsOf(std::span<const Message> messages) {
+  std::vector<const ToolCall*> calls;
+  for (const Message& message : messages) {
+    if (message.role == Role::kAssistant && !message.tool_calls.empty()) calls.push_back(&message.tool_calls.front());
+  }
+  return calls;
+}
+
+bool IsGreeting(std::string_view text) {
+  const std::string lower = Lower(text);
+  const std::string_view word = std::string_view(lower).substr(0, lower.find_first_of(" ,.!?\n"));
+  return word == "hello" || word == "hi" || word == "hey" || word == "hallo" || lower.starts_with("good morning") ||
+         lower.starts_with("good evening");
+}
+
+std::string DescribeAbilities(std::string_view user_text) {
+  const std::string_view start = IsGreeting(user_text) ? "Hello! " : "";
+  return std::string(start) + std::string(OfflineHelp());
+}
+
+// Hands the text over word by word, each with the blanks behind it. False if stopped.
+bool StreamWords(std::string_view text, ModelStream& stream, const std::stop_token& stop) {
+  while (!text.empty()) {
+    if (stop.stop_requested()) return false;
+    const std::size_t word = std::min(text.find_first_of(" \n\t"), text.size());
+    const std::size_t end = std::min(text.find_first_not_of(" \n\t", word), text.size());
+    stream.OnText(text.substr(0, end));
+    stream.OnBatchEnd();
+    text.remove_prefix(end);
+  }
+  return !stop.stop_requested();
+}
+
+// What the model says next, worked out before any of it is streamed.
+ModelResponse Plan(const ModelRequest& request) {
+  const Turn turn = LastTurn(request.messages);
+  std::vector<OfflineCommand> commands, unavailable;
+  for (OfflineCommand& command : ParseOfflineCommands(turn.user_text)) {
+    (HasTool(request.tools, command.tool) ? commands : unavailable).push_back(std::move(command));
+  }
+  const auto calls = CallsOf(turn.after);
+  ModelResponse response;
+  if (calls.size() < commands.size()) {
+    const std::string round = std::to_string(calls.size() + 1);
+    OfflineCommand& next = commands[calls.size()];
+    if (commands.size() > 1)
+      response.text = "Step " + round + " of " + std::to_string(commands.size()) + ": " + next.tool + ".";
+    response.tool_calls.push_back({"call_" + round, std::move(next.tool), std::move(next.arguments)});
+    return response;
+  }
+  if (commands.empty() && unavailable.empty()) {
+    response.text = DescribeAbilities(turn.user_text);
+    return response;
+  }
+  const auto add_line = [&](const std::string& line) {
+    if (!response.text.empty()) response.text += '\n';
+    response.text += line;
+  };
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    add_line(DescribeResult(commands[i], ResultOf(turn.after, calls[i]->id)));
+  }
+  for (const OfflineCommand& command : unavailable) add_line("The tool " + command.tool + " is not available here.");
+  return response;
+}
+
+}  // namespace
+
+Result<ModelResponse> OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) {
+  ModelResponse response = Plan(request);
+  if (!StreamWords(response.text, stream, stop)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  response.usage.input_tokens = CountInputWords(request.messages);
+  response.usage.output_tokens = CountWords(response.text);
+  for (const ToolCall& call : response.tool_calls) response.usage.output_tokens += CountWords(call.arguments);
+  return response;
+}
+
+}  // namespace reprise

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace reprise {
+
+// A line of a user's message, understood as the call of one tool.
+struct OfflineCommand {
+  std::string tool;
+  std::string arguments;  // JSON object text
+  std::string lead;       // what the answer says before the tool's output; may be empty
+};
+
+// nullopt if the line is no command. Understands the words of OfflineHelp, with or without a colon behind them and in
+// any case, and a few spoken forms ("what is 2+2?", "what time is it?").
+std::optional<OfflineCommand> ParseOfflineCommand(std::string_view line);
+
+// The commands among the lines of a message, in their order.
+std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message);
+
+// Says what is understood.
+std::string_view OfflineHelp();
+
+}  // namespace reprise

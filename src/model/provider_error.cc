@@ -1,0 +1,190 @@
+#include "model/provider_error.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxQuotedCharacters = 300;
+// So much of the beginning of a key is taken for the key.
+constexpr std::size_t kTellingKeyPrefix = 6;
+
+struct Kind {
+  std::string_view reason;
+  std::string_view message;
+  bool retryable;
+};
+
+constexpr Kind kAuth{"provider_auth", "The model provider refused the API key", false};
+constexpr Kind kNotFound{"provider_not_found", "The model provider does not know this model or address", false};
+constexpr Kind kRateLimited{"provider_rate_limited", "The model provider limits the rate of requests", true};
+constexpr Kind kQuota{"provider_rate_limited", "The quota at the model provider is used up", false};
+constexpr Kind kBadRequest{"provider_bad_request", "The model provider refused the request", false};
+constexpr Kind kContextLength{"provider_context_length", "The conversation is too long for the model", false};
+constexpr Kind kOverloaded{"provider_overloaded", "The model provider is overloaded", true};
+constexpr Kind kTimeout{"provider_timeout", "The model provider took too long", true};
+constexpr Kind kFailed{"provider_error", "The model provider failed", true};
+constexpr Kind kRedirect{"provider_bad_request", "The model provider's address is elsewhere (redirect)", false};
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
+  return lower;
+}
+
+template <std::size_t kCount>
+bool ContainsAny(std::string_view text, const std::array<std::string_view, kCount>& needles) {
+  return std::any_of(needles.begin(), needles.end(),
+                     [&](std::string_view needle) { return text.find(needle) != std::string_view::npos; });
+}
+
+// OpenAI, Azure, llama.cpp, vLLM, Ollama, OpenRouter, Mistral have no common code for this.
+bool IsContextLength(const std::string& code, const std::string& message) {
+  static constexpr std::array<std::string_view, 8> kPhrases{
+      "context_length",  "context length",     "context window",    "context size",
+      "too many tokens", "prompt is too long", "input is too long", "maximum number of tokens"};
+  return ContainsAny<8>(code, kPhrases) || ContainsAny<8>(message, kPhrases);
+}
+
+Kind KindOfCode(const std::string& code) {
+  using Names = std::array<std::string_view, 3>;
+  if (ContainsAny<3>(code, Names{"insufficient_quota", "billing", "quota"})) return kQuota;
+  if (ContainsAny<3>(code, Names{"rate_limit", "too_many_requests", "ratelimit"})) return kRateLimited;
+  if (ContainsAny<3>(code, Names{"api_key", "authentication", "permission"})) return kAuth;
+  if (ContainsAny<3>(code, Names{"overload", "unavailable", "capacity"})) return kOverloaded;
+  if (ContainsAny<3>(code, Names{"not_found", "model_not", "unknown_model"})) return kNotFound;
+  if (ContainsAny<3>(code, Names{"timeout", "timed_out", "deadline"})) return kTimeout;
+  if (ContainsAny<3>(code, Names{"invalid_request", "bad_request", "invalid_argument"})) return kBadRequest;
+  return kFailed;
+}
+
+// Some put the HTTP status into error.code, as a number or as text.
+int StatusInCode(const std::string& code) {
+  int status = 0;
+  const auto [end, error] = std::from_chars(code.data(), code.data() + code.size(), status);
+  return error == std::errc() && end == code.data() + code.size() && status >= 400 && status < 600 ? status : 0;
+}
+
+Kind KindOf(int status, const std::string& code, const std::string& message) {
+  const bool request_refused = status == 0 || status == 400 || status == 413 || status == 422;
+  if (request_refused && IsContextLength(code, message)) return kContextLength;
+  if (status == 0 || status == 200) return KindOfCode(code);
+  if (status < 400) return kRedirect;
+  switch (status) {
+    case 401:
+    case 403:
+      return kAuth;
+    case 402:
+      return kQuota;
+    case 404:
+      return kNotFound;
+    case 408:
+    case 504:
+      return kTimeout;
+    case 429:
+      return code.find("insufficient_quota") != std::string::npos ? kQuota : kRateLimited;
+    case 503:
+    case 529:
+      return kOverloaded;
+    default:
+      return status < 500 ? kBadRequest : kFailed;
+  }
+}
+
+bool IsBlank(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r' || c == '"' || c == '\'' || c == '`'; }
+
+bool TellsKey(std::string_view word, std::string_view api_key) {
+  if (api_key.empty()) return false;
+  if (word.find(api_key) != std::string_view::npos) return true;
+  return api_key.size() > kTellingKeyPrefix &&
+         word.find(api_key.substr(0, kTellingKeyPrefix)) != std::string_view::npos;
+}
+
+// One line of valid UTF-8 without control characters.
+std::string OneLine(std::string_view text) {
+  std::string line = ToValidUtf8(text);
+  for (char& c : line) {
+    if (static_cast<unsigned char>(c) < 0x20 || c == 0x7f) c = ' ';
+  }
+  return line;
+}
+
+}  // namespace
+
+std::string RedactKey(std::string_view text, std::string_view api_key) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size();) {
+    const auto blank = [&](std::size_t i) { return IsBlank(text[i]); };
+    std::size_t end = at;
+    while (end < text.size() && blank(end) == blank(at)) ++end;
+    const std::string_view word = text.substr(at, end - at);
+    out += TellsKey(word, api_key) ? "[redacted]" : word;
+    at = end;
+  }
+  return out;
+}
+
+Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
+  const std::string code = LowerCase(fault.code);
+  const int status = fault.status >= 300 ? fault.status : StatusInCode(code);
+  const Kind kind = KindOf(status, code, LowerCase(fault.message));
+  std::string message(kind.message);
+  if (status >= 300) message += " (HTTP " + std::to_string(status) + ")";
+  if (!fault.message.empty()) {
+    // Redacted before it is cut: half a key is a key too.
+    const std::string quote = RedactKey(OneLine(fault.message), api_key);
+    message += ": ";
+    message += Utf8Prefix(quote, kMaxQuotedCharacters);
+  }
+  return Error{.code = ErrorCode::kProvider,
+               .reason = std::string(kind.reason),
+               .message = std::move(message),
+               .detail = {},
+               .retryable = kind.retryable};
+}
+
+Error ProtocolError(std::string message, bool retryable) {
+  return Error{.code = ErrorCode::kProvider,
+               .reason = "provider_protocol",
+               .message = std::move(message),
+               .detail = {},
+               .retryable = retryable};
+}
+
+Error FromTransportError(const Error& error, bool head_seen) {
+  Error mapped = error;
+  switch (error.code) {
+    case ErrorCode::kDeadlineExceeded:
+      mapped.reason = "provider_timeout";
+      mapped.message = error.reason == "connect_timeout" ? "Connecting to the model provider took too long"
+                                                         : "The model provider was silent for too long";
+      mapped.retryable = true;
+      return mapped;
+    case ErrorCode::kUnavailable:
+      if (head_seen) {
+        mapped = ProtocolError("The model provider's answer was cut off", /*retryable=*/true);
+        mapped.detail = error.message + ": " + error.detail;
+        return mapped;
+      }
+      mapped.reason = "provider_unreachable";
+      mapped.message = "The model provider cannot be reached: " + error.message;
+      return mapped;
+    case ErrorCode::kInvalidArgument:
+    case ErrorCode::kForbidden:
+      mapped.code = ErrorCode::kUnavailable;
+      mapped.reason = "provider_unreachable";
+      mapped.message = "The model provider's configured address or key cannot be used: " + error.message;
+      mapped.retryable = false;
+      return mapped;
+    default:
+      return mapped;  // cancelled, or a fault of our own
+  }
+}
+
+}  // namespace reprise

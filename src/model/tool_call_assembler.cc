@@ -1,0 +1,66 @@
+#include "model/tool_call_assembler.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <unordered_set>
+#include <utility>
+
+#include "base/json.h"
+#include "base/random.h"
+#include "model/provider_error.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kCallIdBytes = 12;
+
+bool IsWhole(std::string_view arguments) { return arguments.empty() || ParseJson(arguments).has_value(); }
+
+}  // namespace
+
+// The call that a piece continues, or null if it begins a new one.
+ToolCallAssembler::Slot* ToolCallAssembler::Find(const ToolCallDelta& delta) {
+  const auto found = std::find_if(slots_.rbegin(), slots_.rend(),
+                                  [&](const Slot& slot) { return !delta.index || slot.index == *delta.index; });
+  if (found == slots_.rend()) return nullptr;
+  const bool other_id = !delta.id.empty() && !found->call.id.empty() && delta.id != found->call.id;
+  if (other_id && !delta.name.empty()) return nullptr;  // a new call behind the same (or no) index
+  if (!delta.index && delta.id.empty() && !delta.name.empty()) return nullptr;
+  if (!delta.index && other_id) return nullptr;
+  return &*found;
+}
+
+bool ToolCallAssembler::Add(const ToolCallDelta& delta) {
+  Slot* slot = Find(delta);
+  if (slot == nullptr) {
+    if (slots_.size() == kMaxCalls) return false;
+    const std::int64_t next = slots_.empty() ? 0 : slots_.back().index + 1;
+    slot = &slots_.emplace_back(Slot{delta.index.value_or(next), {}});
+  }
+  ToolCall& call = slot->call;
+  argument_bytes_ += delta.id.size() + delta.name.size() + delta.arguments.size();
+  if (argument_bytes_ > kMaxArgumentBytes) return false;
+  if (call.id.empty()) call.id = delta.id;
+  if (delta.name != call.name) call.name += delta.name;
+  call.arguments += delta.arguments;
+  return true;
+}
+
+Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole) {
+  std::stable_sort(slots_.begin(), slots_.end(), [](const Slot& a, const Slot& b) { return a.index < b.index; });
+  std::vector<ToolCall> calls;
+  std::unordered_set<std::string> ids;
+  for (Slot& slot : slots_) {
+    ToolCall& call = slot.call;
+    if (call.name.empty()) return Fail(ProtocolError("The model provider sent a tool call without a name"));
+    if (must_be_whole && !IsWhole(call.arguments)) {
+      return Fail(ProtocolError("The model's answer ended in the middle of a tool call"));
+    }
+    while (call.id.empty() || !ids.insert(call.id).second) call.id = "call_" + RandomHex(kCallIdBytes);
+    calls.push_back(std::move(call));
+  }
+  slots_.clear();
+  return calls;
+}
+
+}  // namespace reprise

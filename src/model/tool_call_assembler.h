@@ -1,0 +1,47 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/message.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// One piece of a tool call as it comes in a stream; absent members are empty.
+struct ToolCallDelta {
+  std::optional<std::int64_t> index;
+  std::string_view id, name, arguments;
+};
+
+// Puts tool calls together from their pieces. Providers differ: some send an index and some none, some whole calls and
+// some single characters, some give several whole calls the same index, some repeat id and name in every piece.
+class ToolCallAssembler {
+ public:
+  static constexpr std::size_t kMaxCalls = 128;
+  static constexpr std::size_t kMaxArgumentBytes = 4u << 20;  // all calls together
+
+  // False if a limit is passed.
+  bool Add(const ToolCallDelta& delta);
+  bool empty() const { return slots_.empty(); }
+
+  // The calls in the order of their index, each with a unique id. kProvider (provider_protocol) for a call without a
+  // name, and, if `must_be_whole`, for arguments that are not JSON: the response may have ended in the middle of them.
+  Result<std::vector<ToolCall>> Take(bool must_be_whole);
+
+ private:
+  struct Slot {
+    std::int64_t index;
+    ToolCall call;
+  };
+  Slot* Find(const ToolCallDelta& delta);
+
+  std::vector<Slot> slots_;  // in order of arrival
+  std::size_t argument_bytes_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <curl/curl.h>
+
+#include <memory>
+
+#include "reprise/result.h"
+
+namespace reprise {
+
+// The functions of libcurl that we use, looked up at run time. libcurl is not linked, because it brings some thirty
+// further libraries (6 MB of resident memory and the time to load them) that a server needs only once it talks to the
+// network: an idle one, or one that runs the offline model, never does.
+struct CurlLibrary {
+  decltype(&::curl_global_init) global_init;
+  decltype(&::curl_easy_init) easy_init;
+  decltype(&::curl_easy_cleanup) easy_cleanup;
+  decltype(&::curl_easy_reset) easy_reset;
+  decltype(&::curl_easy_setopt) easy_setopt;
+  decltype(&::curl_easy_getinfo) easy_getinfo;
+  decltype(&::curl_easy_strerror) easy_strerror;
+  decltype(&::curl_slist_append) slist_append;
+  decltype(&::curl_slist_free_all) slist_free_all;
+  decltype(&::curl_multi_init) multi_init;
+  decltype(&::curl_multi_cleanup) multi_cleanup;
+  decltype(&::curl_multi_setopt) multi_setopt;
+  decltype(&::curl_multi_add_handle) multi_add_handle;
+  decltype(&::curl_multi_remove_handle) multi_remove_handle;
+  decltype(&::curl_multi_socket_action) multi_socket_action;
+  decltype(&::curl_multi_assign) multi_assign;
+  decltype(&::curl_multi_info_read) multi_info_read;
+
+  // Loads and initialises the library at the first call; later calls give the same answer at no cost. Thread-safe. The
+  // library stays loaded to the end of the process. kInternal if it is not there or too old.
+  static Result<const CurlLibrary*> Load();
+};
+
+}  // namespace reprise

@@ -1,0 +1,296 @@
+#include "net/curl_loop.h"
+
+#include <signal.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <limits>
+#include <system_error>
+#include <utility>
+
+namespace reprise {
+namespace {
+
+constexpr long kMaxKeptConnections = 256;
+constexpr std::size_t kMaxSpareHandles = 64;
+constexpr std::uint64_t kWakeEvent = std::numeric_limits<std::uint64_t>::max();
+
+enum PoolIndex : std::size_t { kAnyAddress, kPublicAddresses };
+
+Error OutOfResources(int error) {
+  return MakeError(ErrorCode::kUnavailable, "too many connections are open",
+                   std::error_code(error, std::generic_category()).message());
+}
+
+// Signals belong to the main thread. SIGPIPE too is kept away: OpenSSL writes to sockets without MSG_NOSIGNAL.
+void BlockSignals() {
+  sigset_t all;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_BLOCK, &all, nullptr);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<CurlLoop>> CurlLoop::Start() {
+  auto curl = CurlLibrary::Load();
+  if (!curl) return Fail(curl.error());
+  UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
+  UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  if (!epoll || !wake) return Fail(OutOfResources(errno));
+  epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeEvent}};
+  if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) return Fail(OutOfResources(errno));
+  std::unique_ptr<CurlLoop> loop(new CurlLoop(**curl, std::move(epoll), std::move(wake)));
+  if (!loop->OpenPools()) return Fail(OutOfResources(errno));
+  try {
+    loop->thread_ = std::jthread([loop = loop.get()](std::stop_token stop) { loop->Run(stop); });
+  } catch (const std::system_error& error) {
+    return Fail(OutOfResources(error.code().value()));
+  }
+  return loop;
+}
+
+bool CurlLoop::OpenPools() {
+  for (Pool& pool : pools_) {
+    pool.loop = this;
+    pool.multi = curl_.multi_init();
+    if (pool.multi == nullptr) return false;
+    curl_.multi_setopt(pool.multi, CURLMOPT_SOCKETFUNCTION, &OnSocket);
+    curl_.multi_setopt(pool.multi, CURLMOPT_SOCKETDATA, &pool);
+    curl_.multi_setopt(pool.multi, CURLMOPT_TIMERFUNCTION, &OnTimer);
+    curl_.multi_setopt(pool.multi, CURLMOPT_TIMERDATA, &pool);
+    curl_.multi_setopt(pool.multi, CURLMOPT_MAXCONNECTS, kMaxKeptConnections);
+  }
+  return true;
+}
+
+CurlLoop::~CurlLoop() {
+  if (thread_.joinable()) {
+    thread_.request_stop();
+    thread_.join();
+  }
+  for (CURL* easy : spare_handles_) curl_.easy_cleanup(easy);
+  for (Pool& pool : pools_) {
+    if (pool.multi != nullptr) curl_.multi_cleanup(pool.multi);
+  }
+}
+
+void CurlLoop::Post(Command command) {
+  bool first;
+  {
+    const std::lock_guard lock(mutex_);
+    first = commands_.empty();
+    commands_.push_back(std::move(command));
+  }
+  if (first) Wake();  // otherwise somebody has, and the loop has not looked yet
+}
+
+void CurlLoop::Wake() {
+  const std::uint64_t one = 1;
+  // Cannot fail: the counter would have to be 2^64 - 2.
+  [[maybe_unused]] const auto written = ::write(wake_.get(), &one, sizeof one);
+}
+
+void CurlLoop::Run(std::stop_token stop) {
+  BlockSignals();
+  const std::stop_callback wake_to_stop(stop, [this] { Wake(); });
+  std::array<epoll_event, 256> events;
+  while (!stop.stop_requested()) {
+    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), EpollTimeout());
+    now_ = std::chrono::steady_clock::now();
+    bool woken = false;
+    for (int i = 0; i < ready; ++i) {
+      const epoll_event& event = events[static_cast<std::size_t>(i)];
+      if (event.data.u64 == kWakeEvent) {
+        woken = true;
+        continue;
+      }
+      const int mask = (event.events & (EPOLLIN | EPOLLHUP | EPOLLRDHUP) ? CURL_CSELECT_IN : 0) |
+                       (event.events & EPOLLOUT ? CURL_CSELECT_OUT : 0) |
+                       (event.events & EPOLLERR ? CURL_CSELECT_ERR : 0);
+      Act(pools_[event.data.u64 >> 32], static_cast<curl_socket_t>(event.data.u64 & 0xffffffffu), mask);
+    }
+    if (woken) RunCommands();
+    FireTimers();
+    CheckDeadlines();
+  }
+  RunCommands();
+  while (!transfers_.empty()) {
+    CurlTransfer& transfer = *transfers_.begin()->second;
+    End(transfer, Fail(ErrorCode::kCancelled, "the transport was closed"));
+  }
+}
+
+// Until the next thing that is due, in milliseconds rounded up; -1 is for ever.
+int CurlLoop::EpollTimeout() const {
+  std::optional<SteadyTime> due;
+  for (const Pool& pool : pools_) {
+    if (pool.timer && (!due || *pool.timer < *due)) due = pool.timer;
+  }
+  if (!deadlines_.empty() && (!due || deadlines_.begin()->first < *due)) due = deadlines_.begin()->first;
+  if (!due) return -1;
+  const auto wait = std::chrono::ceil<std::chrono::milliseconds>(*due - std::chrono::steady_clock::now());
+  return static_cast<int>(std::clamp<std::int64_t>(wait.count(), 0, 60'000));
+}
+
+void CurlLoop::RunCommands() {
+  std::uint64_t count = 0;
+  // Reset before the commands are taken: what comes after that wakes the loop again.
+  [[maybe_unused]] const auto taken = ::read(wake_.get(), &count, sizeof count);
+  std::vector<Command> commands;
+  {
+    const std::lock_guard lock(mutex_);
+    commands.swap(commands_);
+  }
+  for (const Command& command : commands) {
+    if (!command.cancel) {
+      Begin(command.transfer);
+    } else if (!command.transfer->finished()) {
+      End(*command.transfer, Fail(ErrorCode::kCancelled, "the request was cancelled"));
+    }
+  }
+}
+
+void CurlLoop::Begin(const std::shared_ptr<CurlTransfer>& transfer) {
+  CURL* easy = TakeHandle();
+  if (easy == nullptr) {
+    transfer->Finish(Fail(OutOfResources(ENOMEM)));
+    return;
+  }
+  transfers_.emplace(easy, transfer);
+  transfer->Begin(curl_, easy, touched_, now_);
+  transfer->multi = pools_[transfer->public_addresses_only() ? kPublicAddresses : kAnyAddress].multi;
+  if (curl_.multi_add_handle(transfer->multi, easy) != CURLM_OK) {
+    End(*transfer, Fail(OutOfResources(ENOMEM)));
+    return;
+  }
+  Schedule(*transfer);
+}
+
+CURL* CurlLoop::TakeHandle() {
+  if (spare_handles_.empty()) return curl_.easy_init();
+  CURL* easy = spare_handles_.back();
+  spare_handles_.pop_back();
+  return easy;
+}
+
+void CurlLoop::Act(Pool& pool, curl_socket_t socket, int mask) {
+  int running = 0;
+  curl_.multi_socket_action(pool.multi, socket, mask, &running);
+  EndBatches();
+  ReapFinished(pool);
+}
+
+// Also before ReapFinished, so that a batch ends before its transfer does.
+void CurlLoop::EndBatches() {
+  for (std::size_t i = 0; i < touched_.size(); ++i) {
+    if (touched_[i]->EndBatch(now_)) LetCallerGo(*touched_[i]);
+  }
+  touched_.clear();
+}
+
+void CurlLoop::ReapFinished(Pool& pool) {
+  int left = 0;
+  while (const CURLMsg* message = curl_.multi_info_read(pool.multi, &left)) {
+    if (message->msg != CURLMSG_DONE) continue;
+    const auto found = transfers_.find(message->easy_handle);
+    if (found == transfers_.end()) continue;
+    CurlTransfer& transfer = *found->second;
+    End(transfer, transfer.ResultOf(message->data.result));
+  }
+}
+
+void CurlLoop::FireTimers() {
+  for (Pool& pool : pools_) {
+    if (!pool.timer || *pool.timer > now_) continue;
+    pool.timer.reset();
+    Act(pool, CURL_SOCKET_TIMEOUT, 0);
+  }
+}
+
+// An entry says when to look, not when the time is up: bytes only move the limit, never the entry, so that they cost
+// nothing.
+void CurlLoop::CheckDeadlines() {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now_) {
+    CurlTransfer& transfer = *deadlines_.begin()->second;
+    if (transfer.finished()) {
+      Release(transfer);
+    } else if (auto error = transfer.CheckLimits(now_)) {
+      End(transfer, Fail(*std::move(error)));
+    } else {
+      Schedule(transfer);
+    }
+  }
+}
+
+void CurlLoop::Schedule(CurlTransfer& transfer) {
+  Unschedule(transfer);
+  transfer.deadline = deadlines_.emplace(transfer.NextDeadline(), &transfer);
+}
+
+void CurlLoop::Unschedule(CurlTransfer& transfer) {
+  if (transfer.deadline) deadlines_.erase(*transfer.deadline);
+  transfer.deadline.reset();
+}
+
+// The handler has had enough. libcurl may still have its last bytes to read; then the connection can be used again.
+void CurlLoop::LetCallerGo(CurlTransfer& transfer) {
+  if (!transfer.BeginDraining(now_)) {
+    End(transfer, transfer.ResultOf(CURLE_OK));
+    return;
+  }
+  transfer.Finish({});
+  Schedule(transfer);
+}
+
+void CurlLoop::End(CurlTransfer& transfer, Result<void> result) {
+  // Released first: a caller who sees the end may count on the connection being free.
+  const std::shared_ptr<CurlTransfer> keep = transfers_.at(transfer.easy());
+  Release(transfer);
+  if (!transfer.finished()) transfer.Finish(std::move(result));
+}
+
+void CurlLoop::Release(CurlTransfer& transfer) {
+  Unschedule(transfer);
+  CURL* easy = transfer.easy();
+  if (transfer.multi != nullptr) curl_.multi_remove_handle(transfer.multi, easy);
+  curl_.easy_reset(easy);
+  curl_.slist_free_all(transfer.headers());
+  if (spare_handles_.size() < kMaxSpareHandles) {
+    spare_handles_.push_back(easy);
+  } else {
+    curl_.easy_cleanup(easy);
+  }
+  transfers_.erase(easy);
+}
+
+int CurlLoop::OnSocket(CURL*, curl_socket_t socket, int what, void* pool_pointer, void* known) {
+  auto& pool = *static_cast<Pool*>(pool_pointer);
+  CurlLoop& loop = *pool.loop;
+  if (what == CURL_POLL_REMOVE) {
+    ::epoll_ctl(loop.epoll_.get(), EPOLL_CTL_DEL, socket, nullptr);  // may be closed already
+    return 0;
+  }
+  const auto index = static_cast<std::uint64_t>(&pool - loop.pools_.data());
+  epoll_event event{};
+  event.events = (what & CURL_POLL_IN ? EPOLLIN : 0u) | (what & CURL_POLL_OUT ? EPOLLOUT : 0u);
+  event.data.u64 = index << 32 | static_cast<std::uint32_t>(socket);
+  const int operation = known != nullptr ? EPOLL_CTL_MOD : EPOLL_CTL_ADD;
+  if (::epoll_ctl(loop.epoll_.get(), operation, socket, &event) != 0) {
+    // A number that was closed and given out again behind our back.
+    ::epoll_ctl(loop.epoll_.get(), errno == EEXIST ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, socket, &event);
+  }
+  loop.curl_.multi_assign(pool.multi, socket, &pool);  // from now on it is known
+  return 0;
+}
+
+int CurlLoop::OnTimer(CURLM*, long timeout_ms, void* pool_pointer) {
+  auto& pool = *static_cast<Pool*>(pool_pointer);
+  pool.timer.reset();
+  if (timeout_ms >= 0) pool.timer = std::chrono::steady_clock::now() + std::chrono::milliseconds(timeout_ms);
+  return 0;
+}
+
+}  // namespace reprise

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <array>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <thread>
+#include <unordered_map>
+#include <vector>
+
+#include "net/curl_transfer.h"
+#include "net/unique_fd.h"
+
+namespace reprise {
+
+// The thread that runs the transfers: one epoll loop that hands libcurl exactly the sockets that are ready
+// (curl_multi_socket_action; curl_multi_poll would walk through all transfers at each wake-up). An idle loop sleeps.
+class CurlLoop {
+ public:
+  // kUnavailable if the process is out of descriptors or threads; kInternal without libcurl.
+  static Result<std::unique_ptr<CurlLoop>> Start();
+  // Transfers that are still there end as kCancelled.
+  ~CurlLoop();
+  CurlLoop(const CurlLoop&) = delete;
+  CurlLoop& operator=(const CurlLoop&) = delete;
+
+  // Thread-safe; return at once. The transfer's Wait tells its end.
+  void Add(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/false}); }
+  // No effect on a transfer that has ended. REQUIRES: was added.
+  void Cancel(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/true}); }
+
+ private:
+  // Connections, and the timer libcurl wants for them.
+  struct Pool {
+    CurlLoop* loop = nullptr;
+    CURLM* multi = nullptr;
+    std::optional<SteadyTime> timer;
+  };
+  struct Command {
+    std::shared_ptr<CurlTransfer> transfer;
+    bool cancel;
+  };
+
+  CurlLoop(const CurlLibrary& curl, UniqueFd epoll, UniqueFd wake)
+      : curl_(curl), epoll_(std::move(epoll)), wake_(std::move(wake)) {}
+  bool OpenPools();
+  static int OnSocket(CURL* easy, curl_socket_t socket, int what, void* pool, void* known);
+  static int OnTimer(CURLM* multi, long timeout_ms, void* pool);
+
+  void Post(Command command);
+  void Wake();
+  void Run(std::stop_token stop);
+  int EpollTimeout() const;
+  void RunCommands();
+  void Begin(const std::shared_ptr<CurlTransfer>& transfer);
+  void Act(Pool& pool, curl_socket_t socket, int mask);
+  void FireTimers();
+  void CheckDeadlines();
+  void EndBatches();
+  void ReapFinished(Pool& pool);
+  void Schedule(CurlTransfer& transfer);
+  void Unschedule(CurlTransfer& transfer);
+  void LetCallerGo(CurlTransfer& transfer);
+  void End(CurlTransfer& transfer, Result<void> result);
+  void Release(CurlTransfer& transfer);
+  CURL* TakeHandle();
+
+  // --- constant after construction
+  const CurlLibrary& curl_;
+  const UniqueFd epoll_;
+  const UniqueFd wake_;
+
+  // --- any thread's
+  std::mutex mutex_;
+  std::vector<Command> commands_;  // guarded by mutex_
+
+  // --- the loop thread's
+  // Transfers that may only go to public addresses share no connections with the others: a kept connection is used
+  // again without its address being looked at, even when a redirect leads to it.
+  std::array<Pool, 2> pools_;
+  std::unordered_map<CURL*, std::shared_ptr<CurlTransfer>> transfers_;
+  TransferDeadlines deadlines_;
+  std::vector<CurlTransfer*> touched_;
+  std::vector<CURL*> spare_handles_;
+  SteadyTime now_;
+
+  std::jthread thread_;  // last: ends before what it uses is gone
+};
+
+}  // namespace reprise

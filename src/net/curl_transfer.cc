@@ -1,0 +1,369 @@
+#include "net/curl_transfer.h"
+
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <utility>
+
+#include "net/public_address.h"
+
+namespace reprise {
+namespace {
+
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+// libcurl allocates this much per transfer under way. A thousand streams of small events are what we have; large bodies
+// gain little from more (a read costs some 5 us).
+constexpr long kReceiveBufferBytes = 16 * 1024;
+constexpr long kUploadBufferBytes = 64 * 1024;
+constexpr long kSmallUploadBufferBytes = 16 * 1024;
+// A body up to this size goes out in one piece with the head.
+constexpr std::size_t kSmallBodyBytes = 32 * 1024;
+constexpr std::size_t kMaxHeadBytes = 256 * 1024;
+// How long and how much of a response nobody needs any more is read, so that its connection can be used again.
+constexpr milliseconds kDrainTime{250};
+constexpr std::size_t kMaxDrainedBytes = 64 * 1024;
+
+Error Unreachable(std::string_view reason, std::string message, std::string detail = {}) {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = std::string(reason),
+               .message = std::move(message),
+               .detail = std::move(detail),
+               .retryable = true};
+}
+
+Error TimedOut(std::string_view reason, std::string message) {
+  return Error{.code = ErrorCode::kDeadlineExceeded,
+               .reason = std::string(reason),
+               .message = std::move(message),
+               .retryable = true};
+}
+
+Error AddressNotAllowed(std::string message) {
+  return Error{
+      .code = ErrorCode::kForbidden, .reason = "address_not_allowed", .message = std::move(message), .detail = {}};
+}
+
+std::string_view Trim(std::string_view text) {
+  constexpr std::string_view kBlank = " \t\r\n";
+  const std::size_t first = text.find_first_not_of(kBlank);
+  if (first == std::string_view::npos) return {};
+  return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
+}
+
+std::string LowerCase(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
+  return lower;
+}
+
+// "HTTP/1.1 200 OK" -> 200.
+int StatusOf(std::string_view status_line) {
+  int status = 0;
+  const std::size_t space = status_line.find(' ');
+  if (space == std::string_view::npos) return 0;
+  const std::string_view rest = status_line.substr(space + 1);
+  std::from_chars(rest.data(), rest.data() + rest.size(), status);
+  return status;
+}
+
+bool HasHeader(const HttpHeaders& headers, std::string_view lower_case_name) {
+  return std::any_of(headers.begin(), headers.end(),
+                     [&](const auto& header) { return LowerCase(header.first) == lower_case_name; });
+}
+
+}  // namespace
+
+Result<void> CurlTransfer::Wait() {
+  // No stop token here: the caller's stop goes to the loop, which answers with Finish.
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [this] { return result_.has_value(); });
+  return *std::move(result_);
+}
+
+void CurlTransfer::Finish(Result<void> result) {
+  request_ = nullptr;
+  handler_ = nullptr;
+  const std::lock_guard lock(mutex_);
+  result_ = std::move(result);
+  finished_.notify_one();
+}
+
+void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now) {
+  curl_ = &curl;
+  easy_ = easy;
+  touched_list_ = &touched;
+  started_ = last_life_ = now;
+  Set(CURLOPT_URL, request_->url.c_str());
+  Set(CURLOPT_PRIVATE, this);
+  Set(CURLOPT_WRITEFUNCTION, &OnBody);
+  Set(CURLOPT_WRITEDATA, this);
+  Set(CURLOPT_HEADERFUNCTION, &OnHeader);
+  Set(CURLOPT_HEADERDATA, this);
+  SetConnection();
+  SetMethodAndBody();
+  SetHeaders();
+}
+
+void CurlTransfer::SetConnection() {
+  Set(CURLOPT_PROTOCOLS_STR, "http,https");
+  Set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
+  Set(CURLOPT_FOLLOWLOCATION, request_->max_redirects > 0 ? 1L : 0L);
+  Set(CURLOPT_MAXREDIRS, static_cast<long>(request_->max_redirects));
+  Set(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(request_->connect_timeout.count())));
+  Set(CURLOPT_OPENSOCKETFUNCTION, &OnOpenSocket);
+  Set(CURLOPT_OPENSOCKETDATA, this);
+  // A proxy would do the connecting, out of reach of the address check.
+  if (request_->public_addresses_only) Set(CURLOPT_PROXY, "");
+  Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
+  Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
+  Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
+  Set(CURLOPT_TCP_NODELAY, 1L);
+  Set(CURLOPT_NOSIGNAL, 1L);
+  Set(CURLOPT_QUICK_EXIT, 1L);  // else a cancelled transfer waits for its name look-up
+  Set(CURLOPT_BUFFERSIZE, kReceiveBufferBytes);
+}
+
+void CurlTransfer::SetMethodAndBody() {
+  const std::string& method = request_->method;
+  const std::string& body = request_->body;
+  if (method == "HEAD") {
+    Set(CURLOPT_NOBODY, 1L);
+    return;
+  }
+  if (body.empty() && method != "POST") {
+    Set(CURLOPT_HTTPGET, 1L);
+    if (method != "GET") Set(CURLOPT_CUSTOMREQUEST, method.c_str());
+    return;
+  }
+  Set(CURLOPT_POST, 1L);
+  Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+  if (body.size() <= kSmallBodyBytes) {
+    Set(CURLOPT_UPLOAD_BUFFERSIZE, kSmallUploadBufferBytes);
+    Set(CURLOPT_POSTFIELDS, body.c_str());
+    lent_body_bytes_ = static_cast<curl_off_t>(body.size());
+  } else {
+    // Pulled by a callback, which sees the progress and can say no once the caller has gone.
+    Set(CURLOPT_UPLOAD_BUFFERSIZE, kUploadBufferBytes);
+    Set(CURLOPT_READFUNCTION, &OnReadUpload);
+    Set(CURLOPT_READDATA, this);
+    Set(CURLOPT_SEEKFUNCTION, &OnSeekUpload);
+    Set(CURLOPT_SEEKDATA, this);
+  }
+  if (method != "POST") Set(CURLOPT_CUSTOMREQUEST, method.c_str());
+}
+
+void CurlTransfer::SetHeaders() {
+  const auto add = [this](const char* line) {
+    if (curl_slist* longer = curl_->slist_append(headers_, line)) headers_ = longer;
+  };
+  std::string line;
+  for (const auto& [name, value] : request_->headers) {
+    line = name;
+    line += value.empty() ? ";" : ": ";  // libcurl's way to write a header without a value
+    line += value;
+    add(line.c_str());
+  }
+  add("Expect:");  // else libcurl waits a second for "100 Continue" before a body of 1 MiB
+  if (!HasHeader(request_->headers, "content-type")) add("Content-Type:");
+  if (!HasHeader(request_->headers, "user-agent")) Set(CURLOPT_USERAGENT, "reprise");
+  Set(CURLOPT_HTTPHEADER, headers_);
+}
+
+void CurlTransfer::Touch() {
+  if (!std::exchange(touched_, true)) touched_list_->push_back(this);
+}
+
+bool CurlTransfer::EndBatch(SteadyTime now) {
+  touched_ = false;
+  last_life_ = now;
+  if (std::exchange(got_body_, false) && handler_ != nullptr) {
+    try {
+      handler_->OnBatchEnd();
+    } catch (...) {
+      handler_threw_ = true;
+      enough_ = true;
+    }
+  }
+  return enough_ && !finished();
+}
+
+// Exceptions must not pass through libcurl; a handler that throws ends its transfer.
+std::size_t CurlTransfer::OnHeader(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  try {
+    return transfer.TakeHeaderLine({bytes, size * count}) ? size * count : 0;
+  } catch (...) {
+    transfer.handler_threw_ = true;
+    return 0;
+  }
+}
+
+std::size_t CurlTransfer::OnBody(char* bytes, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  try {
+    return transfer.TakeBody({bytes, size * count}) ? size * count : 0;
+  } catch (...) {
+    transfer.handler_threw_ = true;
+    return 0;
+  }
+}
+
+bool CurlTransfer::TakeHeaderLine(std::string_view line) {
+  Touch();
+  if (head_done_ || finished()) return true;  // trailers
+  if (line.starts_with("HTTP/")) {
+    head_.clear();
+    head_bytes_ = 0;
+    status_ = StatusOf(line);
+    reading_head_ = true;
+    return true;
+  }
+  head_bytes_ += line.size();
+  if (head_bytes_ > kMaxHeadBytes) {
+    head_too_large_ = true;
+    return false;
+  }
+  if (Trim(line).empty()) return EndHead();
+  const std::size_t colon = line.find(':');
+  if (reading_head_ && colon != std::string_view::npos) {
+    head_.emplace_back(LowerCase(Trim(line.substr(0, colon))), std::string(Trim(line.substr(colon + 1))));
+  }
+  return true;
+}
+
+// Hands the head over, unless another one follows it: after a 1xx, and after a redirect that libcurl is going to
+// follow.
+bool CurlTransfer::EndHead() {
+  reading_head_ = false;
+  if (status_ < 200) return true;
+  const bool redirect = status_ >= 300 && status_ < 400 && HasHeader(head_, "location");
+  if (redirect && request_->max_redirects > 0) return true;
+  head_done_ = true;
+  handler_->OnHead(status_, head_);
+  return true;
+}
+
+bool CurlTransfer::TakeBody(std::string_view bytes) {
+  Touch();
+  if (finished()) {
+    drained_ += bytes.size();
+    return drained_ <= kMaxDrainedBytes;
+  }
+  // What follows in this read is of no interest to anybody; EndBatch tells the loop.
+  if (enough_ || !head_done_) return true;
+  got_body_ = true;
+  if (!handler_->OnData(bytes)) enough_ = true;
+  return true;
+}
+
+std::size_t CurlTransfer::OnReadUpload(char* to, std::size_t size, std::size_t count, void* self) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  if (transfer.finished()) return CURL_READFUNC_ABORT;
+  const std::string& body = transfer.request_->body;
+  const std::size_t bytes = std::min(size * count, body.size() - transfer.upload_offset_);
+  std::memcpy(to, body.data() + transfer.upload_offset_, bytes);
+  transfer.upload_offset_ += bytes;
+  transfer.last_life_ = std::chrono::steady_clock::now();
+  return bytes;
+}
+
+// After a redirect, or when a kept connection turns out to be dead, the body is sent once more.
+int CurlTransfer::OnSeekUpload(void* self, curl_off_t offset, int origin) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  if (transfer.finished() || origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_FAIL;
+  if (static_cast<std::size_t>(offset) > transfer.request_->body.size()) return CURL_SEEKFUNC_FAIL;
+  transfer.upload_offset_ = static_cast<std::size_t>(offset);
+  return CURL_SEEKFUNC_OK;
+}
+
+// The address here is the one that will be connected to, after all look-ups and on every redirect, so that no name can
+// change between check and use.
+curl_socket_t CurlTransfer::OnOpenSocket(void* self, curlsocktype, curl_sockaddr* address) {
+  auto& transfer = *static_cast<CurlTransfer*>(self);
+  if (transfer.finished()) return CURL_SOCKET_BAD;
+  if (transfer.request_->public_addresses_only && !IsPublicAddress(&address->addr, address->addrlen)) {
+    transfer.address_refused_ = true;
+    return CURL_SOCKET_BAD;
+  }
+  return ::socket(address->family, address->socktype | SOCK_CLOEXEC, address->protocol);
+}
+
+Result<void> CurlTransfer::ResultOf(CURLcode code) const {
+  const std::string detail = curl_->easy_strerror(code);
+  if (handler_threw_) return Fail(ErrorCode::kInternal, "the response could not be handled");
+  if (enough_ || code == CURLE_OK) return {};
+  if (address_refused_ && code == CURLE_COULDNT_CONNECT) {
+    return Fail(AddressNotAllowed("the address is not on the public internet"));
+  }
+  if (head_too_large_) return Fail(Unreachable("connection_lost", "the server's response head is too large"));
+  switch (code) {
+    case CURLE_URL_MALFORMAT:
+      return Fail(ErrorCode::kInvalidArgument, "the URL is not valid", detail);
+    case CURLE_UNSUPPORTED_PROTOCOL:
+      if (Info<long>(CURLINFO_REDIRECT_COUNT) > 0)
+        return Fail(AddressNotAllowed("the redirect is not to http or https"));
+      return Fail(Unreachable("connection_lost", "the server did not answer in HTTP", detail));
+    case CURLE_TOO_MANY_REDIRECTS:
+      return Fail(Unreachable("too_many_redirects", "too many redirects"));
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+      return Fail(Unreachable("name_not_resolved", "the server's name could not be resolved", detail));
+    case CURLE_COULDNT_CONNECT:
+      return Fail(Unreachable("connection_failed", "could not connect to the server", detail));
+    case CURLE_OPERATION_TIMEDOUT:  // no other of libcurl's own time limits is in use
+      return Fail(TimedOut("connect_timeout", "connecting to the server took too long"));
+    case CURLE_SSL_CONNECT_ERROR:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_PINNEDPUBKEYNOTMATCH:
+    case CURLE_SSL_INVALIDCERTSTATUS:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_SSL_ENGINE_SETFAILED:
+    case CURLE_USE_SSL_FAILED: {
+      Error error = Unreachable("tls_failed", "no secure connection to the server could be made", detail);
+      error.retryable = false;
+      return Fail(std::move(error));
+    }
+    case CURLE_OUT_OF_MEMORY:
+      return Fail(ErrorCode::kInternal, "out of memory", detail);
+    default:
+      return Fail(Unreachable("connection_lost", "the connection to the server was lost", detail));
+  }
+}
+
+bool CurlTransfer::BeginDraining(SteadyTime now) {
+  // A body that is still going out belongs to a caller who is gone.
+  const bool sent = lent_body_bytes_ == 0 || Info<curl_off_t>(CURLINFO_SIZE_UPLOAD_T) >= lent_body_bytes_;
+  if (!sent || handler_threw_) return false;
+  draining_until_ = now + kDrainTime;
+  return true;
+}
+
+SteadyTime CurlTransfer::NextDeadline() const {
+  if (draining_until_) return *draining_until_;
+  const SteadyTime idle = last_life_ + request_->idle_timeout;
+  return request_->total_timeout ? std::min(idle, started_ + *request_->total_timeout) : idle;
+}
+
+std::optional<Error> CurlTransfer::CheckLimits(SteadyTime now) {
+  if (request_->total_timeout && now >= started_ + *request_->total_timeout) {
+    return TimedOut("total_timeout", "the server took too long to answer");
+  }
+  // While the connection is being made only connect_timeout counts, which libcurl keeps.
+  const curl_off_t connected_after = Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
+  last_life_ = connected_after == 0 ? now : std::max(last_life_, started_ + microseconds(connected_after));
+  if (now < last_life_ + request_->idle_timeout) return std::nullopt;
+  return TimedOut("idle_timeout", "the server was silent for too long");
+}
+
+}  // namespace reprise

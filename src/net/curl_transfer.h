@@ -1,0 +1,121 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "net/curl_library.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+class CurlTransfer;
+using SteadyTime = std::chrono::steady_clock::time_point;
+using TransferDeadlines = std::multimap<SteadyTime, CurlTransfer*>;
+
+// One request under way: sets up its easy handle, is what libcurl calls back, and knows its time limits. The caller of
+// Perform constructs it and waits; every other method is the loop's thread's.
+class CurlTransfer {
+ public:
+  // Both must outlive the call of Wait.
+  CurlTransfer(const HttpRequest& request, HttpResponseHandler& handler) : request_(&request), handler_(&handler) {}
+  CurlTransfer(const CurlTransfer&) = delete;
+  CurlTransfer& operator=(const CurlTransfer&) = delete;
+
+  // The caller's side: blocks until Finish.
+  Result<void> Wait();
+
+  // Configures `easy` for the request. Transfers that get bytes put themselves into `touched`, which must outlive this.
+  void Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now);
+  // Lets the caller go. Afterwards neither request nor handler is used.
+  void Finish(Result<void> result);
+  bool finished() const { return handler_ == nullptr; }
+  bool public_addresses_only() const { return request_->public_addresses_only; }
+
+  // All that one socket action brought has been handed over. True if the handler has had enough.
+  bool EndBatch(SteadyTime now);
+  // What libcurl's end of the transfer means to the caller.
+  Result<void> ResultOf(CURLcode code) const;
+
+  // Goes on reading, without a caller, what little may be left of the response. False if that is pointless.
+  bool BeginDraining(SteadyTime now);
+
+  // When to look at the clock again.
+  SteadyTime NextDeadline() const;
+  // At a deadline: the failure, if a limit has really been passed (limits move while bytes come and go).
+  std::optional<Error> CheckLimits(SteadyTime now);
+
+  CURL* easy() const { return easy_; }
+  curl_slist* headers() const { return headers_; }
+
+  // Where the loop keeps its own notes.
+  CURLM* multi = nullptr;
+  std::optional<TransferDeadlines::iterator> deadline;
+
+ private:
+  static std::size_t OnHeader(char* bytes, std::size_t size, std::size_t count, void* self);
+  static std::size_t OnBody(char* bytes, std::size_t size, std::size_t count, void* self);
+  static std::size_t OnReadUpload(char* to, std::size_t size, std::size_t count, void* self);
+  static int OnSeekUpload(void* self, curl_off_t offset, int origin);
+  static curl_socket_t OnOpenSocket(void* self, curlsocktype purpose, curl_sockaddr* address);
+
+  template <typename Value>
+  void Set(CURLoption option, Value value) {
+    curl_->easy_setopt(easy_, option, value);
+  }
+  void SetConnection();
+  void SetMethodAndBody();
+  void SetHeaders();
+  void Touch();
+  bool TakeHeaderLine(std::string_view line);
+  bool TakeBody(std::string_view bytes);
+  bool EndHead();
+  template <typename Value>
+  Value Info(CURLINFO info) const {
+    Value value{};
+    curl_->easy_getinfo(easy_, info, &value);
+    return value;
+  }
+
+  // The caller's; null once finished, for then the caller may have gone.
+  const HttpRequest* request_;
+  HttpResponseHandler* handler_;
+
+  const CurlLibrary* curl_ = nullptr;
+  CURL* easy_ = nullptr;
+  curl_slist* headers_ = nullptr;
+  std::vector<CurlTransfer*>* touched_list_ = nullptr;
+
+  SteadyTime started_;
+  SteadyTime last_life_;  // when a byte last came or went
+  std::size_t upload_offset_ = 0;
+  curl_off_t lent_body_bytes_ = 0;  // libcurl reads that much of the body by itself
+
+  HttpHeaders head_;
+  std::size_t head_bytes_ = 0;
+  int status_ = 0;
+  bool reading_head_ = false;
+  bool head_done_ = false;  // the final head was handed over
+  bool touched_ = false;
+  bool got_body_ = false;  // since the last EndBatch
+  bool enough_ = false;    // the handler said so
+  bool address_refused_ = false;
+  bool head_too_large_ = false;
+  bool handler_threw_ = false;
+
+  std::optional<SteadyTime> draining_until_;
+  std::size_t drained_ = 0;
+
+  std::mutex mutex_;
+  std::condition_variable finished_;
+  std::optional<Result<void>> result_;  // guarded by mutex_
+};
+
+}  // namespace reprise

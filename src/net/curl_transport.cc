@@ -1,0 +1,70 @@
+#include "net/curl_transport.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "net/curl_loop.h"
+
+namespace reprise {
+namespace {
+
+bool StartsWithIgnoringCase(std::string_view text, std::string_view lower_case_prefix) {
+  if (text.size() < lower_case_prefix.size()) return false;
+  return std::equal(lower_case_prefix.begin(), lower_case_prefix.end(), text.begin(), [](char expected, char c) {
+    return expected == (c >= 'A' && c <= 'Z' ? static_cast<char>(c + ('a' - 'A')) : c);
+  });
+}
+
+bool IsToken(std::string_view text) {
+  constexpr std::string_view kTokenCharacters =
+      "!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ";
+  return !text.empty() && text.find_first_not_of(kTokenCharacters) == std::string_view::npos;
+}
+
+bool HasControlCharacter(std::string_view text) {
+  return std::any_of(text.begin(), text.end(),
+                     [](char c) { return (static_cast<unsigned char>(c) < 0x20 && c != '\t') || c == 0x7f; });
+}
+
+// What could become a second header or a second request on the wire. Values are not quoted: they may be secrets.
+Result<void> CheckRequest(const HttpRequest& request) {
+  if (!StartsWithIgnoringCase(request.url, "http://") && !StartsWithIgnoringCase(request.url, "https://")) {
+    return Fail(ErrorCode::kInvalidArgument, "the URL must begin with http:// or https://");
+  }
+  if (HasControlCharacter(request.url)) return Fail(ErrorCode::kInvalidArgument, "the URL is not valid");
+  if (!IsToken(request.method)) return Fail(ErrorCode::kInvalidArgument, "the HTTP method is not valid");
+  for (const auto& [name, value] : request.headers) {
+    if (!IsToken(name)) return Fail(ErrorCode::kInvalidArgument, "a header name is not valid");
+    if (HasControlCharacter(value))
+      return Fail(ErrorCode::kInvalidArgument, "the value of header " + name + " is not valid");
+  }
+  return {};
+}
+
+}  // namespace
+
+CurlTransport::CurlTransport() = default;
+CurlTransport::~CurlTransport() = default;
+
+Result<CurlLoop*> CurlTransport::StartedLoop() {
+  const std::lock_guard lock(mutex_);
+  if (!loop_) {
+    auto loop = CurlLoop::Start();
+    if (!loop) return Fail(loop.error());
+    loop_ = *std::move(loop);
+  }
+  return loop_.get();
+}
+
+Result<void> CurlTransport::Perform(const HttpRequest& request, HttpResponseHandler& handler, std::stop_token stop) {
+  if (auto checked = CheckRequest(request); !checked) return checked;
+  if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  auto loop = StartedLoop();
+  if (!loop) return Fail(loop.error());
+  const auto transfer = std::make_shared<CurlTransfer>(request, handler);
+  (*loop)->Add(transfer);
+  const std::stop_callback on_stop(stop, [&] { (*loop)->Cancel(transfer); });
+  return transfer->Wait();
+}
+
+}  // namespace reprise

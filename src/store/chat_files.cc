@@ -1,0 +1,198 @@
+#include "store/chat_files.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "domain/codec.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+// Provider extras may be as deep as the wire allows, and lie a few levels down in the record.
+constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
+
+Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view plaintext) {
+  const auto json = ParseJson(plaintext, kMaxRecordDepth);
+  if (!json) return Fail(IntegrityError("auth", place, "its content is not JSON"));
+  auto interaction = InteractionFromJson(*json);
+  if (interaction) return interaction;
+  const bool version = interaction.error().reason == "integrity_version";
+  return Fail(IntegrityError(version ? "version" : "auth", place, interaction.error().message));
+}
+
+// A file that was cut off, as a disk leaves it that lost power: not even the end of an object.
+bool IsCutOff(std::string_view text) {
+  const std::size_t last = text.find_last_not_of(" \t\r\n");
+  return last == std::string_view::npos || text[last] != '}';
+}
+
+}  // namespace
+
+Result<OpenedRecord> ChatFiles::OpenInteraction(const ChatId& chat, InteractionId id) const {
+  auto text = file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes);
+  if (!text) return Fail(std::move(text.error()));
+  return format_->Open({.chat = chat, .interaction = id}, *text);
+}
+
+Result<StoredInteraction> ChatFiles::ReadInteraction(const ChatId& chat, InteractionId id) const {
+  auto record = OpenInteraction(chat, id);
+  if (!record) return Fail(std::move(record.error()));
+  const RecordPlace place{.chat = chat, .interaction = id};
+  auto interaction = ParseInteraction(place, record->plaintext);
+  if (!interaction) return Fail(std::move(interaction.error()));
+  const RecordLinks links = record->links.value_or(RecordLinks{.parent = interaction->parent_id, .parent_digest = {}});
+  if (interaction->chat_id != chat || interaction->id != id || interaction->parent_id != links.parent) {
+    return Fail(IntegrityError("swap", place, "its content belongs to another place"));
+  }
+  return StoredInteraction{.interaction = *std::move(interaction), .links = links, .digest = std::move(record->digest)};
+}
+
+Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) const {
+  auto record = OpenInteraction(chat, id);
+  if (!record) return Fail(std::move(record.error()));
+  if (record->links) return *std::move(record->links);
+  return ReadInteraction(chat, id).map([](StoredInteraction stored) { return stored.links; });
+}
+
+Result<std::string> ChatFiles::ReadDigest(const ChatId& chat, InteractionId id) const {
+  return OpenInteraction(chat, id).map([](OpenedRecord record) { return record.digest; });
+}
+
+Result<std::set<std::uint32_t>> ChatFiles::ListInteractions(const ChatId& chat) const {
+  std::set<std::uint32_t> numbers;
+  const auto entries = file_system_.ListDirectory(InteractionsDirectory(root_, chat));
+  if (!entries && entries.error().code == ErrorCode::kNotFound) return numbers;
+  if (!entries) return Fail(entries.error());
+  for (const DirectoryEntry& entry : *entries) {
+    const auto id = ParseInteractionFile(entry.name);
+    if (id && !entry.is_directory) numbers.insert(id->number());
+  }
+  return numbers;
+}
+
+// nullopt: there is none that can be used.
+Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& cut_off) const {
+  const auto text = file_system_.ReadFile(ChatFile(root_, chat), kMaxRecordBytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+  if (!text) return Fail(text.error());
+  cut_off = IsCutOff(*text);
+  if (cut_off) return std::nullopt;
+  auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
+  if (!record) return Fail(std::move(record.error()));
+  auto index = ChatIndexFromJson(chat, record->plaintext);
+  if (!index) return Fail(std::move(index.error()));
+  return *std::move(index);
+}
+
+Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
+  // The index first: a server that works meanwhile writes an interaction before the index that knows it, so that the
+  // listing holds everything the index speaks of.
+  bool cut_off = false;
+  auto index = ReadIndex(chat, cut_off);
+  if (!index) return Fail(std::move(index.error()));
+  auto numbers = ListInteractions(chat);
+  if (!numbers) return Fail(std::move(numbers.error()));
+  if (!*index && numbers->empty()) {
+    if (!cut_off) return Fail(ErrorCode::kNotFound, "no such chat");
+    return Fail(IntegrityError("auth", {.chat = chat, .interaction = std::nullopt}, "it is cut off"));
+  }
+  ChatOnDisk result{.index = {.summary = {.id = chat, .title = {}, .created_at = Timestamp::max(), .head = {}}},
+                    .numbers = *std::move(numbers),
+                    .index_unreadable = cut_off};
+  if (*index) {
+    result.index = **std::move(index);
+  } else {
+    LogWarning("a chat's index is missing or cut off; rebuilt from its interactions", {{"chat", chat.str()}});
+  }
+  if (auto added = AddNewer(result); !added) return Fail(std::move(added.error()));
+  ChatSummary& summary = result.index.summary;
+  if (summary.created_at == Timestamp::max()) summary.created_at = summary.updated_at;  // nothing could be read
+  return result;
+}
+
+Result<void> ChatFiles::AddNewer(ChatOnDisk& chat) const {
+  const ChatId& id = chat.index.summary.id;
+  for (auto number = chat.numbers.upper_bound(chat.index.last); number != chat.numbers.end(); ++number) {
+    auto stored = ReadInteraction(id, InteractionId::FromNumber(*number));
+    if (stored) {
+      AddToIndex(chat.index, stored->interaction, std::move(stored->digest));
+    } else if (stored.error().code == ErrorCode::kCorruption) {
+      LogError("an interaction cannot be read", {{"kind", stored.error().reason}, {"file", stored.error().detail}});
+    } else {
+      return Fail(std::move(stored.error()));
+    }
+  }
+  return {};
+}
+
+Result<std::vector<ChatId>> ChatFiles::ListChats() const {
+  const auto entries = file_system_.ListDirectory(root_);
+  if (!entries) return Fail(entries.error());
+  std::vector<ChatId> chats;
+  for (const DirectoryEntry& entry : *entries) {
+    auto chat = ParseChatDirectory(entry.name);
+    if (chat && entry.is_directory) chats.push_back(*std::move(chat));
+  }
+  return chats;
+}
+
+Result<void> ChatFiles::CreateDirectories(const ChatId& chat) const {
+  auto created = file_system_.CreateDirectory(ChatDirectory(root_, chat)).and_then([&](bool) {
+    return file_system_.CreateDirectory(InteractionsDirectory(root_, chat));
+  });
+  if (!created) return Fail(std::move(created.error()));
+  return {};
+}
+
+Result<void> ChatFiles::SyncInteractionNames(const ChatId& chat) const {
+  return file_system_.SyncDirectory(InteractionsDirectory(root_, chat));
+}
+
+Result<void> ChatFiles::SyncNames(const ChatId& chat) const {
+  return SyncInteractionNames(chat).and_then([&] { return SyncChatDirectory(chat); }).and_then([&] {
+    return file_system_.SyncDirectory(root_);
+  });
+}
+
+Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links) const {
+  const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
+  auto record = format_->Seal(place, links, DumpJson(ToJson(interaction)));
+  if (!record) return Fail(std::move(record.error()));
+  auto written = ReplaceFile(file_system_, InteractionFile(root_, place.chat, interaction.id), record->text);
+  if (!written) return Fail(std::move(written.error()));
+  return std::move(record->digest);
+}
+
+Result<void> ChatFiles::WriteIndex(const ChatIndex& index) const {
+  const ChatId& chat = index.summary.id;
+  const auto record = format_->Seal({.chat = chat, .interaction = std::nullopt}, {}, ChatIndexToJson(index));
+  if (!record) return Fail(record.error());
+  return ReplaceFile(file_system_, ChatFile(root_, chat), record->text);
+}
+
+Result<void> ChatFiles::SyncChatDirectory(const ChatId& chat) const {
+  return file_system_.SyncDirectory(ChatDirectory(root_, chat));
+}
+
+Result<void> ChatFiles::SetIndexAside(const ChatId& chat) const {
+  return file_system_.Rename(ChatFile(root_, chat), DamagedChatFile(root_, chat, Now()));
+}
+
+Result<void> ChatFiles::MoveToTrash(const ChatId& chat) const {
+  const std::string trash = TrashDirectory(root_);
+  auto made = file_system_.CreateDirectory(trash);
+  if (!made) return Fail(std::move(made.error()));
+  // The new name first: between the two syncs the chat may be found in both places, never in none.
+  return file_system_.Rename(ChatDirectory(root_, chat), TrashedChat(root_, chat, Now()))
+      .and_then([&] { return file_system_.SyncDirectory(trash); })
+      .and_then([&] { return file_system_.SyncDirectory(root_); });
+}
+
+Result<void> ChatFiles::RemoveInteraction(const ChatId& chat, InteractionId id) const {
+  return file_system_.RemoveFile(InteractionFile(root_, chat, id));
+}
+
+}  // namespace reprise

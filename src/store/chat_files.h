@@ -1,0 +1,76 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "reprise/file_system.h"
+#include "reprise/interaction.h"
+#include "reprise/result.h"
+#include "store/chat_index.h"
+#include "store/record.h"
+
+namespace reprise {
+
+struct StoredInteraction {
+  Interaction interaction;
+  RecordLinks links;
+  std::string digest;
+};
+
+// What the files say about a chat.
+struct ChatOnDisk {
+  ChatIndex index;
+  std::set<std::uint32_t> numbers;  // of the interaction files, readable or not
+  bool index_unreadable = false;    // chat.json is there but cut off: it must be set aside before a new one is written
+};
+
+// Reads and writes the records of one data folder. Holds no state and no lock: thread-safe, but whoever writes one chat
+// from several threads has to order the calls. Failures: kNotFound, kCorruption, kIo, kStorageFull, kTooLarge.
+class ChatFiles {
+ public:
+  ChatFiles(std::string root, std::unique_ptr<RecordFormat> format, FileSystem& file_system)
+      : root_(std::move(root)), format_(std::move(format)), file_system_(file_system) {}
+
+  // --- reading ---
+  Result<StoredInteraction> ReadInteraction(const ChatId& chat, InteractionId id) const;
+  // Opens the file without reading its content, where the format allows it.
+  Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id) const;
+  Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
+  // chat.json brought up to date by the interaction files that are newer, or rebuilt from all of them if it is missing
+  // or cut off. kNotFound if there is neither.
+  Result<ChatOnDisk> ReadChat(const ChatId& chat) const;
+  // Numbers of the interaction files, readable or not; none if there is no such chat.
+  Result<std::set<std::uint32_t>> ListInteractions(const ChatId& chat) const;
+  Result<std::vector<ChatId>> ListChats() const;
+  bool authenticated() const { return format_->authenticated(); }
+
+  // --- writing ---
+  // Creates the chat's directories. Their names are not durable yet.
+  Result<void> CreateDirectories(const ChatId& chat) const;
+  // Makes the names of the chat's interaction files durable; the second one those of its directories as well.
+  Result<void> SyncInteractionNames(const ChatId& chat) const;
+  Result<void> SyncNames(const ChatId& chat) const;
+  // Durable once its name is. Returns the record's digest.
+  Result<std::string> WriteInteraction(const Interaction& interaction, const RecordLinks& links) const;
+  // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power
+  // loss is as good, unless it moves the head back.
+  Result<void> WriteIndex(const ChatIndex& index) const;
+  Result<void> SyncChatDirectory(const ChatId& chat) const;
+  Result<void> SetIndexAside(const ChatId& chat) const;
+  Result<void> MoveToTrash(const ChatId& chat) const;
+  Result<void> RemoveInteraction(const ChatId& chat, InteractionId id) const;
+
+ private:
+  Result<OpenedRecord> OpenInteraction(const ChatId& chat, InteractionId id) const;
+  Result<void> AddNewer(ChatOnDisk& chat) const;
+  Result<std::optional<ChatIndex>> ReadIndex(const ChatId& chat, bool& cut_off) const;
+
+  const std::string root_;
+  const std::unique_ptr<RecordFormat> format_;
+  FileSystem& file_system_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,447 @@
+#include "store/file_interaction_store.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "domain/codec.h"
+#include "store/file_names.h"
+#include "store/private_directory.h"
+
+namespace reprise {
+namespace {
+
+tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
+tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
+
+tl::unexpected<Error> Conflict(std::string reason, std::string message) {
+  return Fail(Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)});
+}
+
+Error MissingFile(const ChatId& chat, InteractionId id) {
+  return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
+}
+
+Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
+  if (options.access == FileInteractionStore::Access::kFallback) return {};
+  if (options.access == FileInteractionStore::Access::kReadOnly) {
+    return options.file_system.ListDirectory(options.root).map([](const std::vector<DirectoryEntry>&) {});
+  }
+  return CreateDirectories(options.file_system, options.root).map([](bool) {});
+}
+
+}  // namespace
+
+Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options options) {
+  if (auto ready = PrepareRoot(options); !ready) return Fail(std::move(ready.error()));
+  std::unique_ptr<DirectoryLock> lock;
+  if (options.access == Access::kServer && options.lock) {
+    auto acquired = DirectoryLock::Acquire(LockFile(options.root));
+    if (!acquired) return Fail(std::move(acquired.error()));
+    lock = *std::move(acquired);
+  }
+  return std::unique_ptr<FileInteractionStore>(new FileInteractionStore(std::move(options), std::move(lock)));
+}
+
+FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock)
+    : options_(std::move(options)),
+      lock_(std::move(lock)),
+      files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
+      index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndexLater(chat); }) {}
+
+FileInteractionStore::~FileInteractionStore() = default;
+
+// --- chats in memory
+// ---------------------------------------------------------------------------------------------------
+
+FileInteractionStore::ChatState::ChatState(const ChatId& chat)
+    : index{.summary = {.id = chat, .title = {}, .created_at = Now(), .updated_at = {}, .head = std::nullopt}} {
+  index.summary.updated_at = index.summary.created_at;
+}
+
+std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::StateOf(const ChatId& chat) {
+  // A reader has nothing to remember: the files may change under it with every call.
+  if (options_.access == Access::kReadOnly) return std::make_shared<ChatState>(chat);
+  const std::lock_guard lock(chats_mutex_);
+  auto& state = chats_[chat];
+  if (!state) state = std::make_shared<ChatState>(chat);
+  return state;
+}
+
+std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::FindState(const ChatId& chat) {
+  const std::lock_guard lock(chats_mutex_);
+  const auto found = chats_.find(chat);
+  return found == chats_.end() ? nullptr : found->second;
+}
+
+Result<FileInteractionStore::HeldChat> FileInteractionStore::HoldChat(const ChatId& chat, Missing missing, Hold hold) {
+  for (;;) {
+    HeldChat held{.state = StateOf(chat), .index_lock = {}, .lock = {}};
+    // chat.json is read under both locks, so that the reader cannot meet a writer of it.
+    if (hold == Hold::kStateAndIndex) held.index_lock = std::unique_lock(held->index_mutex);
+    held.lock = std::unique_lock(held->mutex);
+    if (held->retired) continue;
+    if (held->loaded) return held;
+    auto created = Load(chat, missing, held);
+    if (!created) {
+      Retire(chat, held);  // or every name that a client asks for would stay in memory
+      return Fail(std::move(created.error()));
+    }
+    held.created = *created;
+    return held;
+  }
+}
+
+// True: there is nothing of this chat on disk, and it begins its life here.
+Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, HeldChat& held) {
+  auto on_disk = files_.ReadChat(chat);
+  const bool found = on_disk.has_value();
+  if (!found && (on_disk.error().code != ErrorCode::kNotFound || missing == Missing::kFail)) {
+    return Fail(std::move(on_disk.error()));
+  }
+  if (found) {
+    // Nobody else has this state yet: it becomes loaded only now, and chat.json is written for loaded states only.
+    held->index_unreadable = on_disk->index_unreadable;
+    held->numbers = std::move(on_disk->numbers);
+    held->index = std::move(on_disk->index);
+  }
+  const std::uint32_t highest = held->numbers.empty() ? 0 : *held->numbers.rbegin();
+  held->next_number = std::max(highest, held->index.last) + 1;
+  held->loaded = true;
+  return !found;
+}
+
+void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
+  held->retired = true;
+  const std::lock_guard lock(chats_mutex_);
+  const auto found = chats_.find(chat);
+  if (found != chats_.end() && found->second == held.state) chats_.erase(found);
+}
+
+Result<void> FileInteractionStore::CheckWritable() const {
+  if (options_.access != Access::kReadOnly) return {};
+  return Fail(ErrorCode::kForbidden, "the data folder was opened for reading");
+}
+
+// --- writing
+// -----------------------------------------------------------------------------------------------------------
+
+Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  auto held = HoldChat(chat, Missing::kCreate, Hold::kStateAndIndex);
+  if (!held) return Fail(std::move(held.error()));
+  if (!held->created) return Conflict("chat_exists", "there is a chat of this name already");
+  ChatIndex index = (*held)->index;
+  index.summary.title = title;
+  auto made = files_.CreateDirectories(chat).and_then([&] { return ReplaceIndexDurably(*held, std::move(index)); });
+  if (!made) Retire(chat, *held);
+  return made;
+}
+
+Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& chat) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  auto held = HoldChat(chat, Missing::kCreate, Hold::kState);
+  if (!held) return Fail(std::move(held.error()));
+  ChatState& state = *held->state;
+  if (state.next_number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
+  if (!state.directories_made && options_.access == Access::kServer) {
+    if (auto made = files_.CreateDirectories(chat); !made) {
+      if (held->created) Retire(chat, *held);
+      return Fail(std::move(made.error()));
+    }
+    state.directories_made = true;
+  }
+  return InteractionId::FromNumber(state.next_number++);
+}
+
+Result<void> FileInteractionStore::SaveInteraction(const Interaction& interaction) {
+  if (auto writable = CheckWritable(); !writable) return writable;
+  if (options_.access == Access::kFallback) {
+    if (auto ready = CreateFallbackRoot(); !ready) return ready;
+  }
+  auto held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kState);
+  if (held && interaction.id.number() < (*held)->index.last) {
+    // Older than what chat.json knows, so it would not become the head by its number: chat.json has to say so now.
+    held = HeldChat{};
+    held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kStateAndIndex);
+  }
+  if (!held) return Fail(std::move(held.error()));
+  auto saved = SaveHeld(interaction, *held);
+  if (!saved && held->created) Retire(interaction.chat_id, *held);
+  return saved;
+}
+
+Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, HeldChat& held) {
+  const std::uint32_t number = interaction.id.number();
+  if (held->numbers.contains(number)) {
+    return CheckSame(interaction).and_then([&] { return SyncStoredNames(interaction.chat_id, held); });
+  }
+  const auto links = LinksFor(interaction, held);
+  if (!links) return Fail(links.error());
+  if (!held->directories_made) {
+    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
+    held->directories_made = true;
+  }
+  auto digest = files_.WriteInteraction(interaction, *links);
+  if (!digest) return Fail(std::move(digest.error()));
+  // All names with the first save, also of a chat that was there before: the process that made it may have been killed
+  // before it synced them.
+  auto synced =
+      held->names_durable ? files_.SyncInteractionNames(interaction.chat_id) : files_.SyncNames(interaction.chat_id);
+  if (!synced) return synced;
+  held->names_durable = true;
+  AddToIndex(held->index, interaction, *std::move(digest));
+  held->numbers.insert(number);
+  held->next_number = std::max(held->next_number, number + 1);
+  if (options_.access == Access::kFallback) return {};
+  if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
+  index_writer_.Schedule(interaction.chat_id);
+  return {};
+}
+
+// What an earlier process has left may be seen, and still not be durable.
+Result<void> FileInteractionStore::SyncStoredNames(const ChatId& chat, HeldChat& held) {
+  if (held->names_durable) return {};
+  auto synced = files_.SyncNames(chat);
+  held->names_durable = synced.has_value();
+  return synced;
+}
+
+Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
+  const auto stored = files_.ReadInteraction(interaction.chat_id, interaction.id);
+  if (!stored) return Fail(stored.error());
+  // Compared as they are written: text that is not UTF-8 changes on its way to the file.
+  if (DumpJson(ToJson(stored->interaction)) == DumpJson(ToJson(interaction))) return {};
+  return Conflict("interaction_exists", "another interaction is stored under this id");
+}
+
+Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interaction, const HeldChat& held) {
+  RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
+  if (!links.parent) return links;
+  const std::uint32_t parent = links.parent->number();
+  if (!held->numbers.contains(parent)) {
+    if (options_.access == Access::kFallback) return links;
+    return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+  }
+  if (const auto leaf = held->index.leaves.find(parent); leaf != held->index.leaves.end()) {
+    links.parent_digest = leaf->second;
+    return links;
+  }
+  auto digest = files_.ReadDigest(interaction.chat_id, *links.parent);
+  if (!digest) return Fail(std::move(digest.error()));
+  links.parent_digest = *std::move(digest);
+  return links;
+}
+
+Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const ChatIndex& index) {
+  if (state.index_unreadable) {
+    if (auto aside = files_.SetIndexAside(index.summary.id); !aside) return aside;
+    state.index_unreadable = false;
+  }
+  return files_.WriteIndex(index);
+}
+
+Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, ChatIndex index) {
+  const ChatId& chat = index.summary.id;
+  // The names of the interactions before the index that counts on them.
+  if (auto synced = SyncStoredNames(chat, held); !synced) return Fail(std::move(synced.error()));
+  auto written = WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); });
+  if (!written) return Fail(std::move(written.error()));
+  held->index = std::move(index);
+  return held->index.summary;
+}
+
+void FileInteractionStore::WriteIndexLater(const ChatId& chat) {
+  const auto state = FindState(chat);
+  if (!state) return;
+  const std::lock_guard index_lock(state->index_mutex);
+  std::unique_lock lock(state->mutex);
+  if (state->retired) return;
+  const ChatIndex index = state->index;
+  lock.unlock();
+  // Without the chat's own lock: the next save need not wait for this, and its index comes after this one.
+  if (auto written = WriteIndexLocked(*state, index); !written) {
+    LogWarning("a chat's index could not be written; the next save tries again",
+               {{"chat", chat.str()}, {"reason", written.error().reason}, {"detail", written.error().detail}});
+  }
+}
+
+Result<ChatSummary> FileInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
+  if (!held) return Fail(std::move(held.error()));
+  ChatIndex index = (*held)->index;
+  index.summary.title = title;
+  index.summary.updated_at = std::max(index.summary.updated_at, Now());
+  return ReplaceIndexDurably(*held, std::move(index));
+}
+
+Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
+  if (!held) return Fail(std::move(held.error()));
+  if (!(*held)->numbers.contains(head.number())) return NoSuchInteraction();
+  ChatIndex index = (*held)->index;
+  index.summary.head = head;
+  index.summary.updated_at = std::max(index.summary.updated_at, Now());
+  return ReplaceIndexDurably(*held, std::move(index));
+}
+
+Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
+  if (auto writable = CheckWritable(); !writable) return writable;
+  // A chat whose index is damaged can be deleted as well, so it is not read; the locks keep writers out.
+  auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
+  if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
+  auto moved = files_.MoveToTrash(chat);
+  if (held) Retire(chat, *held);  // even if only the sync failed: what is on disk is read again
+  if (!moved && moved.error().code == ErrorCode::kNotFound) return NoSuchChat();
+  return moved;
+}
+
+Result<void> FileInteractionStore::CreateFallbackRoot() {
+  auto created = CreateDirectories(options_.file_system, options_.root);
+  if (!created) return Fail(std::move(created.error()));
+  return CheckPrivateDirectory(options_.root);
+}
+
+// --- reading
+// -----------------------------------------------------------------------------------------------------------
+
+Result<FileInteractionStore::Snapshot> FileInteractionStore::TakeSnapshot(const ChatId& chat) {
+  const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
+  if (!held) return Fail(held.error());
+  return Snapshot{.index = (*held)->index, .numbers = (*held)->numbers};
+}
+
+// Whether something that is stored says that there is such an interaction.
+bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
+  const auto snapshot = TakeSnapshot(chat);
+  if (!snapshot) return false;
+  const auto& [index, numbers] = *snapshot;
+  const bool known = numbers.contains(id.number()) || index.leaves.contains(id.number()) || index.summary.head == id;
+  return known || std::any_of(numbers.upper_bound(id.number()), numbers.end(), [&](std::uint32_t number) {
+           const auto links = files_.ReadLinks(chat, InteractionId::FromNumber(number));
+           return links && links->parent == id;
+         });
+}
+
+Result<Interaction> FileInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
+  auto stored = files_.ReadInteraction(chat, id);
+  if (stored) return std::move(stored->interaction);
+  if (stored.error().code != ErrorCode::kNotFound) return Fail(std::move(stored.error()));
+  if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
+  return NoSuchInteraction();
+}
+
+Result<ChatSummary> FileInteractionStore::LoadSummary(const ChatId& chat) {
+  const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
+  if (!held) return Fail(held.error());
+  return (*held)->index.summary;
+}
+
+Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
+  const auto links = files_.ReadLinks(chat, id);
+  if (!links && links.error().code == ErrorCode::kNotFound) {
+    if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
+    return NoSuchInteraction();
+  }
+  if (!links) return Fail(links.error());
+  if (!links->parent) return std::optional<AgentState>();
+  auto parent = files_.ReadInteraction(chat, *links->parent);
+  if (!parent && parent.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, *links->parent));
+  if (!parent) return Fail(std::move(parent.error()));
+  if (links->parent_digest && *links->parent_digest != parent->digest) {
+    return Fail(IntegrityError("rollback", {.chat = chat, .interaction = *links->parent},
+                               "it is not the version that the next interaction was built on"));
+  }
+  return std::move(parent->interaction.final_agent_state);
+}
+
+Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
+  const auto snapshot = TakeSnapshot(chat);
+  if (!snapshot) return Fail(snapshot.error());
+  const auto& [index, numbers] = *snapshot;
+  // Without a lock: a stored interaction does not change, and a long history must not hold up a save.
+  Chat result{.summary = index.summary, .interactions = {}, .damaged = {}};
+  std::vector<StoredInteraction> stored;
+  for (const std::uint32_t number : numbers) {
+    const InteractionId id = InteractionId::FromNumber(number);
+    auto read = files_.ReadInteraction(chat, id);
+    if (read) {
+      stored.push_back(*std::move(read));
+    } else if (read.error().code == ErrorCode::kCorruption) {
+      result.damaged.push_back({.id = id, .error = std::move(read.error())});
+    } else if (read.error().code == ErrorCode::kNotFound) {
+      result.damaged.push_back({.id = id, .error = MissingFile(chat, id)});
+    } else {
+      return Fail(std::move(read.error()));
+    }
+  }
+  CheckHistory(index, stored, result);
+  for (StoredInteraction& one : stored) {
+    const bool damaged = std::any_of(result.damaged.begin(), result.damaged.end(),
+                                     [&](const DamagedInteraction& other) { return other.id == one.interaction.id; });
+    if (!damaged) result.interactions.push_back(std::move(one.interaction));
+  }
+  return result;
+}
+
+// Compares what the index and the interactions say of each other with what is there. A digest that differs means that
+// an authentic but other version of the file was put back.
+void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored,
+                                        Chat& chat) const {
+  std::map<std::uint32_t, const StoredInteraction*> by_number;
+  for (const StoredInteraction& one : stored) by_number[one.interaction.id.number()] = &one;
+  std::map<std::uint32_t, Error> found;
+  const ChatId& chat_id = chat.summary.id;
+  const auto expect = [&](InteractionId id, const std::optional<std::string>& digest) {
+    const auto there = by_number.find(id.number());
+    if (there == by_number.end()) {
+      found.emplace(id.number(), MissingFile(chat_id, id));
+    } else if (digest && files_.authenticated() && *digest != there->second->digest) {
+      found.emplace(id.number(), IntegrityError("rollback", {.chat = chat_id, .interaction = id},
+                                                "it is not the version that was stored last"));
+    }
+  };
+  for (const auto& [number, digest] : index.leaves) expect(InteractionId::FromNumber(number), digest);
+  if (index.summary.head) expect(*index.summary.head, std::nullopt);
+  // From the newest down, so that what a replaced file says of its own parent is not believed. In a fallback folder the
+  // parents are elsewhere.
+  if (options_.access != Access::kFallback) {
+    for (auto one = stored.rbegin(); one != stored.rend(); ++one) {
+      const bool believed = !found.contains(one->interaction.id.number());
+      if (one->links.parent && believed) expect(*one->links.parent, one->links.parent_digest);
+    }
+  }
+  for (const DamagedInteraction& known : chat.damaged) found.erase(known.id.number());
+  for (auto& [number, error] : found) {
+    chat.damaged.push_back({.id = InteractionId::FromNumber(number), .error = std::move(error)});
+  }
+  std::sort(chat.damaged.begin(), chat.damaged.end(),
+            [](const DamagedInteraction& a, const DamagedInteraction& b) { return a.id < b.id; });
+}
+
+Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
+  auto chats = files_.ListChats();
+  if (!chats && chats.error().code == ErrorCode::kNotFound && options_.access == Access::kFallback) chats.emplace();
+  if (!chats) return Fail(std::move(chats.error()));
+  std::vector<ChatSummary> summaries;
+  for (const ChatId& chat : *chats) {
+    auto summary = LoadSummary(chat);
+    if (summary) {
+      summaries.push_back(*std::move(summary));
+    } else if (summary.error().code != ErrorCode::kNotFound) {
+      LogError("a chat cannot be listed",
+               {{"chat", chat.str()}, {"reason", summary.error().reason}, {"detail", summary.error().detail}});
+    }
+  }
+  std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
+    return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
+  });
+  return summaries;
+}
+
+}  // namespace reprise

@@ -1,0 +1,125 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "crypto/key_set.h"
+#include "reprise/file_system.h"
+#include "reprise/interaction_store.h"
+#include "store/chat_files.h"
+#include "store/directory_lock.h"
+#include "store/index_writer.h"
+
+namespace reprise {
+
+// Keeps each interaction as one file of a data folder (schemas/FILES.md), sealed when there are keys. Thread-safe;
+// calls for different chats do not wait for each other.
+//
+// The interaction's file is the commit: SaveInteraction returns when it is durable, and chat.json follows a moment
+// later, many saves in one write. What chat.json does not know yet is found in the files when a chat is first used by a
+// process.
+class FileInteractionStore final : public InteractionStore {
+ public:
+  enum class Access {
+    kServer,    // owns the folder: creates it, locks it, keeps what it has read of chat.json in memory
+    kReadOnly,  // reads what is there, also while a server works; everything that writes is kForbidden
+    kFallback,  // takes interactions that `kServer` could not save: the folder is created by the first one, which needs
+                // no parent here; there is no chat.json
+  };
+  struct Options {
+    std::string root;
+    std::shared_ptr<const KeySet> keys;  // null: plain
+    FileSystem& file_system;             // must outlive the store
+    Access access = Access::kServer;
+    bool lock = true;  // kServer; false: the caller makes sure that nobody else uses the folder
+    std::chrono::milliseconds index_delay{100};  // how long chat.json may stay behind
+  };
+
+  // kConflict (reason "store_locked") if another server uses the folder, kNotFound if it is not there (kReadOnly),
+  // kForbidden (reason "folder_not_private") if another user could change it (kFallback, at the first save).
+  static Result<std::unique_ptr<FileInteractionStore>> Open(Options options);
+  ~FileInteractionStore() override;                            // writes what chat.json files still lack
+  FileInteractionStore(const FileInteractionStore&) = delete;  // its thread refers to it
+  FileInteractionStore& operator=(const FileInteractionStore&) = delete;
+
+  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
+  Result<void> SaveInteraction(const Interaction& interaction) override;
+  Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
+  Result<Chat> LoadChat(const ChatId& chat) override;
+  Result<ChatSummary> LoadSummary(const ChatId& chat) override;
+  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
+  Result<std::vector<ChatSummary>> ListChats() override;
+  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
+  Result<void> DeleteChat(const ChatId& chat) override;
+
+ private:
+  // What is known of one chat. Lock order: index_mutex, mutex, then the store's chats_mutex_.
+  struct ChatState {
+    explicit ChatState(const ChatId& chat);
+
+    std::mutex index_mutex;         // held by whoever writes chat.json
+    bool index_unreadable = false;  // guarded by index_mutex
+
+    std::mutex mutex;            // held for a whole save: calls that concern one chat take turns
+    bool loaded = false;         // this and what follows is guarded by mutex
+    bool retired = false;        // no longer the state of its chat: look it up again
+    bool names_durable = false;  // this process has synced the chat's directories
+    bool directories_made = false;
+    ChatIndex index;
+    std::set<std::uint32_t> numbers;  // stored interactions
+    std::uint32_t next_number = 1;
+  };
+  enum class Missing { kFail, kCreate };
+  enum class Hold { kState, kStateAndIndex };
+  // A chat's state with its locks.
+  struct HeldChat {
+    std::shared_ptr<ChatState> state;
+    std::unique_lock<std::mutex> index_lock;  // empty for Hold::kState
+    std::unique_lock<std::mutex> lock;
+    bool created = false;  // nothing was stored of this chat
+    ChatState* operator->() const { return state.get(); }
+  };
+
+  explicit FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock);
+
+  Result<void> CheckWritable() const;
+  Result<void> CreateFallbackRoot();
+  Result<HeldChat> HoldChat(const ChatId& chat, Missing missing, Hold hold);
+  std::shared_ptr<ChatState> StateOf(const ChatId& chat);
+  std::shared_ptr<ChatState> FindState(const ChatId& chat);
+  Result<bool> Load(const ChatId& chat, Missing missing, HeldChat& held);
+  void Retire(const ChatId& chat, const HeldChat& held);
+
+  Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
+  Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
+  Result<void> CheckSame(const Interaction& interaction);
+  Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
+  // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
+  Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
+  Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index);
+  void WriteIndexLater(const ChatId& chat);
+  struct Snapshot {
+    ChatIndex index;
+    std::set<std::uint32_t> numbers;
+  };
+  Result<Snapshot> TakeSnapshot(const ChatId& chat);
+  bool IsExpected(const ChatId& chat, InteractionId id);
+  void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
+
+  const Options options_;
+  const std::unique_ptr<DirectoryLock> lock_;
+  const ChatFiles files_;
+  std::mutex chats_mutex_;
+  std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
+  IndexWriter index_writer_;                                      // last: its thread uses all of the above
+};
+
+}  // namespace reprise

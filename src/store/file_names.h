@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reprise/ids.h"
+#include "reprise/timestamp.h"
+
+// Every name in a data folder is built and parsed here (temporary files: base/atomic_write.h).
+//
+//   <root>/.lock                                  held by the server that uses the folder
+//   <root>/<chat_id>/chat.json
+//   <root>/<chat_id>/interactions/int_001.json
+//   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
+namespace reprise {
+
+std::string LockFile(const std::string& root);
+std::string ChatDirectory(const std::string& root, const ChatId& chat);
+std::string ChatFile(const std::string& root, const ChatId& chat);
+std::string InteractionsDirectory(const std::string& root, const ChatId& chat);
+std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id);
+std::string TrashDirectory(const std::string& root);
+// A name that nothing has yet.
+std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);
+// Where a chat.json that cannot be read goes before a new one is written; a name that nothing has yet.
+std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timestamp now);
+
+// What the names of directory entries mean; nullopt for everything that is not ours.
+std::optional<ChatId> ParseChatDirectory(std::string_view name);
+std::optional<InteractionId> ParseInteractionFile(std::string_view name);
+
+// A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
+std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);
+
+}  // namespace reprise

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <set>
+#include <thread>
+
+#include "reprise/ids.h"
+
+namespace reprise {
+
+// Calls a function once for each chat that was scheduled, on a thread of its own, a little later: what is scheduled
+// again before that costs nothing. Thread-safe. Its thread starts with the first call.
+class IndexWriter {
+ public:
+  using Write = std::function<void(const ChatId&)>;
+  IndexWriter(std::chrono::milliseconds delay, Write write) : delay_(delay), write_(std::move(write)) {}
+  // Writes everything that is still scheduled, at once. Nothing may be scheduled any more.
+  ~IndexWriter() = default;
+  IndexWriter(const IndexWriter&) = delete;  // its thread refers to it
+  IndexWriter& operator=(const IndexWriter&) = delete;
+
+  void Schedule(const ChatId& chat);
+
+ private:
+  void Run(std::stop_token stop);
+
+  const std::chrono::milliseconds delay_;
+  const Write write_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::set<ChatId> scheduled_;  // guarded by mutex_
+  std::jthread thread_;         // guarded by mutex_; last, so that it ends before what it uses
+};
+
+}  // namespace reprise

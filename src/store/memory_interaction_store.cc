@@ -1,0 +1,135 @@
+#include "store/memory_interaction_store.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
+
+tl::unexpected<Error> Conflict(std::string reason, std::string message) {
+  return Fail(Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)});
+}
+
+}  // namespace
+
+Result<MemoryInteractionStore::StoredChat*> MemoryInteractionStore::Find(const ChatId& chat) {
+  const auto found = chats_.find(chat);
+  if (found == chats_.end()) return Fail(ErrorCode::kNotFound, "no such chat");
+  return &found->second;
+}
+
+MemoryInteractionStore::StoredChat& MemoryInteractionStore::FindOrCreate(const ChatId& chat) {
+  const Timestamp now = Now();
+  return chats_
+      .try_emplace(chat,
+                   StoredChat{.summary = {.id = chat, .title = {}, .created_at = now, .updated_at = now, .head = {}},
+                              .interactions = {}})
+      .first->second;
+}
+
+Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
+  const std::lock_guard lock(mutex_);
+  if (chats_.contains(chat)) return Conflict("chat_exists", "there is a chat of this name already");
+  ChatSummary& summary = FindOrCreate(chat).summary;
+  summary.title = title;
+  return summary;
+}
+
+Result<InteractionId> MemoryInteractionStore::ReserveInteraction(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  return InteractionId::FromNumber(FindOrCreate(chat).next_number++);
+}
+
+Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interaction) {
+  const std::lock_guard lock(mutex_);
+  const auto known = Find(interaction.chat_id);
+  if (interaction.parent_id && (!known || !(*known)->interactions.contains(*interaction.parent_id))) {
+    return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+  }
+  StoredChat& chat = FindOrCreate(interaction.chat_id);
+  const auto [stored, is_new] = chat.interactions.try_emplace(interaction.id, interaction);
+  if (!is_new && stored->second == interaction) return {};
+  if (!is_new) return Conflict("interaction_exists", "another interaction is stored under this id");
+  ChatSummary& summary = chat.summary;
+  if (summary.title.empty()) summary.title = TitleFromMessage(interaction.user_message);
+  summary.created_at = std::min(summary.created_at, interaction.created_at);
+  summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
+  summary.head = interaction.id;
+  chat.next_number = std::max(chat.next_number, interaction.id.number() + 1);
+  return {};
+}
+
+Result<Interaction> MemoryInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
+  const std::lock_guard lock(mutex_);
+  const auto found = Find(chat);
+  if (!found) return Fail(found.error());
+  const auto interaction = (*found)->interactions.find(id);
+  if (interaction == (*found)->interactions.end()) return NoSuchInteraction();
+  return interaction->second;
+}
+
+Result<Chat> MemoryInteractionStore::LoadChat(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  const auto found = Find(chat);
+  if (!found) return Fail(found.error());
+  Chat result{.summary = (*found)->summary, .interactions = {}, .damaged = {}};
+  for (const auto& [id, interaction] : (*found)->interactions) result.interactions.push_back(interaction);
+  return result;
+}
+
+Result<ChatSummary> MemoryInteractionStore::LoadSummary(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  return Find(chat).map([](const StoredChat* found) { return found->summary; });
+}
+
+Result<std::optional<AgentState>> MemoryInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
+  auto interaction = LoadInteraction(chat, id);
+  if (!interaction) return Fail(std::move(interaction.error()));
+  if (!interaction->parent_id) return std::optional<AgentState>();
+  return LoadInteraction(chat, *interaction->parent_id).map([](Interaction parent) {
+    return parent.final_agent_state;
+  });
+}
+
+Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
+  const std::lock_guard lock(mutex_);
+  std::vector<ChatSummary> summaries;
+  for (const auto& [id, chat] : chats_) summaries.push_back(chat.summary);
+  std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
+    return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
+  });
+  return summaries;
+}
+
+Result<ChatSummary> MemoryInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
+  const std::lock_guard lock(mutex_);
+  const auto found = Find(chat);
+  if (!found) return Fail(found.error());
+  ChatSummary& summary = (*found)->summary;
+  summary.title = title;
+  summary.updated_at = std::max(summary.updated_at, Now());
+  return summary;
+}
+
+Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
+  const std::lock_guard lock(mutex_);
+  const auto found = Find(chat);
+  if (!found) return Fail(found.error());
+  if (!(*found)->interactions.contains(head)) return NoSuchInteraction();
+  ChatSummary& summary = (*found)->summary;
+  summary.head = head;
+  summary.updated_at = std::max(summary.updated_at, Now());
+  return summary;
+}
+
+Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  if (chats_.erase(chat) == 0) return Fail(ErrorCode::kNotFound, "no such chat");
+  return {};
+}
+
+}  // namespace reprise

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "reprise/interaction_store.h"
+
+namespace reprise {
+
+// Keeps interactions as long as the object lives. Thread-safe. For programs that embed the engine and store nothing,
+// and for tests.
+class MemoryInteractionStore final : public InteractionStore {
+ public:
+  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
+  Result<void> SaveInteraction(const Interaction& interaction) override;
+  Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
+  Result<Chat> LoadChat(const ChatId& chat) override;
+  Result<ChatSummary> LoadSummary(const ChatId& chat) override;
+  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
+  Result<std::vector<ChatSummary>> ListChats() override;
+  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
+  Result<void> DeleteChat(const ChatId& chat) override;
+
+ private:
+  struct StoredChat {
+    ChatSummary summary;
+    std::map<InteractionId, Interaction> interactions;
+    std::uint32_t next_number = 1;
+  };
+  // With mutex_ held.
+  Result<StoredChat*> Find(const ChatId& chat);
+  StoredChat& FindOrCreate(const ChatId& chat);
+
+  std::mutex mutex_;
+  std::unordered_map<ChatId, StoredChat> chats_;  // guarded by mutex_
+};
+
+}  // namespace reprise

@@ -1,0 +1,179 @@
+#include "store/record.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "crypto/digest.h"
+#include "crypto/jwe.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kVersion = 1;
+constexpr std::string_view kInteractionType = "reprise/interaction";
+constexpr std::string_view kChatType = "reprise/chat";
+
+tl::unexpected<Error> Damaged(std::string_view kind, const RecordPlace& place, std::string_view what) {
+  return Fail(IntegrityError(kind, place, what));
+}
+
+Result<void> CheckSize(std::string_view text) {
+  if (text.size() > kMaxRecordBytes) return Fail(ErrorCode::kTooLarge, "the interaction is too large to be stored");
+  return {};
+}
+
+// Members of the protected header, by name. Written to disk: part of the file format.
+Json ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
+  Json members = {
+      {"typ", place.interaction ? kInteractionType : kChatType}, {"ver", kVersion}, {"chat_id", place.chat.str()}};
+  if (!place.interaction) return members;
+  members["interaction_id"] = place.interaction->str();
+  members["parent_id"] = links.parent ? Json(links.parent->str()) : Json();
+  members["parent_digest"] = links.parent_digest ? Json(*links.parent_digest) : Json();
+  return members;
+}
+
+bool Says(const Json& header, const char* name, std::string_view value) {
+  const auto member = header.find(name);
+  return member != header.end() && member->is_string() && member->get_ref<const std::string&>() == value;
+}
+
+// A member that is a string or null; the outer optional is empty if it is neither.
+std::optional<std::optional<std::string>> TextOrNull(const Json& header, const char* name) {
+  const auto member = header.find(name);
+  if (member == header.end()) return std::nullopt;
+  if (member->is_null()) return std::optional<std::string>();
+  if (!member->is_string()) return std::nullopt;
+  return std::optional<std::string>(member->get_ref<const std::string&>());
+}
+
+Result<RecordLinks> LinksFromHeader(const RecordPlace& place, const Json& header) {
+  if (!place.interaction) return RecordLinks{};
+  const auto parent = TextOrNull(header, "parent_id");
+  auto digest = TextOrNull(header, "parent_digest");
+  if (!parent || !digest) return Damaged("auth", place, "its header is incomplete");
+  RecordLinks links{.parent = std::nullopt, .parent_digest = *std::move(digest)};
+  if (*parent) {
+    const auto id = InteractionId::Parse(**parent);
+    if (!id) return Damaged("auth", place, "its header names no valid parent");
+    links.parent = *id;
+  }
+  return links;
+}
+
+Result<void> CheckHeader(const RecordPlace& place, const Json& header) {
+  const auto version = header.find("ver");
+  if (version == header.end() || !version->is_number_integer() || *version != kVersion) {
+    return Damaged("version", place, "it was written by a version of this program that is not known here");
+  }
+  const bool here = Says(header, "typ", place.interaction ? kInteractionType : kChatType) &&
+                    Says(header, "chat_id", place.chat.str()) &&
+                    (!place.interaction || Says(header, "interaction_id", place.interaction->str()));
+  if (!here) return Damaged("swap", place, "it holds a record that belongs to another place");
+  return {};
+}
+
+// What to call a text that is no JWE: plain data, or damage.
+tl::unexpected<Error> NotSealed(const RecordPlace& place, std::string_view text, std::string_view what) {
+  const auto json = ParseJson(text, 2 * kMaxJsonDepth);
+  const bool plain = json && json->is_object() && !json->contains("ciphertext");
+  if (plain) return Damaged("plain", place, "it is not sealed, and this data folder is");
+  return Damaged("auth", place, what);
+}
+
+class SealedFormat final : public RecordFormat {
+ public:
+  explicit SealedFormat(std::shared_ptr<const KeySet> keys) : keys_(std::move(keys)) {}
+
+  Result<SealedRecord> Seal(const RecordPlace& place, const RecordLinks& links,
+                            std::string_view plaintext) const override {
+    auto text = SealJwe(ProtectedMembers(place, links), plaintext, *keys_);
+    if (!text) return Fail(std::move(text.error()));
+    if (auto fits = CheckSize(*text); !fits) return Fail(std::move(fits.error()));
+    auto digest = RecordDigest(*text);
+    if (!digest) return Fail(std::move(digest.error()));
+    return SealedRecord{.text = *std::move(text), .digest = *std::move(digest)};
+  }
+
+  Result<OpenedRecord> Open(const RecordPlace& place, std::string_view text) const override {
+    auto opened = OpenJwe(text, *keys_);
+    if (!opened) {
+      if (opened.error().code != ErrorCode::kCorruption) return Fail(std::move(opened.error()));
+      return NotSealed(place, text, opened.error().message);
+    }
+    const auto header = ParseJson(opened->protected_header);
+    if (!header) return Damaged("auth", place, "its header is not JSON");
+    if (auto fits = CheckHeader(place, *header); !fits) return Fail(std::move(fits.error()));
+    auto links = LinksFromHeader(place, *header);
+    if (!links) return Fail(std::move(links.error()));
+    auto digest = RecordDigest(text);
+    if (!digest) return Fail(std::move(digest.error()));
+    return OpenedRecord{
+        .plaintext = std::move(opened->plaintext), .digest = *std::move(digest), .links = *std::move(links)};
+  }
+
+  bool authenticated() const override { return true; }
+
+ private:
+  const std::shared_ptr<const KeySet> keys_;
+};
+
+class PlainFormat final : public RecordFormat {
+ public:
+  Result<SealedRecord> Seal(const RecordPlace&, const RecordLinks&, std::string_view plaintext) const override {
+    if (auto fits = CheckSize(plaintext); !fits) return Fail(std::move(fits.error()));
+    return SealedRecord{.text = std::string(plaintext), .digest = Sha256Digest({plaintext})};
+  }
+
+  Result<OpenedRecord> Open(const RecordPlace& place, std::string_view text) const override {
+    if (LooksLikeJwe(text)) return Damaged("plain", place, "it is sealed, and this data folder is used as a plain one");
+    return OpenedRecord{.plaintext = std::string(text), .digest = Sha256Digest({text}), .links = std::nullopt};
+  }
+
+  bool authenticated() const override { return false; }
+};
+
+}  // namespace
+
+Error IntegrityError(std::string_view kind, const RecordPlace& place, std::string_view what) {
+  const std::string name = RecordName(place.chat, place.interaction);
+  return Error{.code = ErrorCode::kCorruption,
+               .reason = "integrity_" + std::string(kind),
+               .message = name + ": " + std::string(what),
+               .detail = name,
+               .details_json = DumpJson({{"file", name}})};
+}
+
+std::unique_ptr<RecordFormat> MakeRecordFormat(std::shared_ptr<const KeySet> keys) {
+  if (keys) return std::make_unique<SealedFormat>(std::move(keys));
+  return std::make_unique<PlainFormat>();
+}
+
+Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, FileSystem& file_system) {
+  auto text = file_system.ReadFile(path, kMaxRecordBytes);
+  if (!text) return Fail(std::move(text.error()));
+  if (!LooksLikeJwe(*text)) {
+    const auto json = ParseJson(*text, 2 * kMaxJsonDepth);
+    if (json && json->is_object() && !json->contains("ciphertext")) {
+      return RecordFile{.plaintext = *std::move(text), .protected_header = {}, .kid = {}};
+    }
+    return Fail(ErrorCode::kCorruption, "the file is neither a sealed record nor a JSON object", path);
+  }
+  if (keys == nullptr) {
+    return Fail(Error{.code = ErrorCode::kForbidden,
+                      .reason = "key_needed",
+                      .message = "the file is sealed and there is no key file",
+                      .detail = path});
+  }
+  auto opened = OpenJwe(*text, *keys);
+  if (!opened) {
+    opened.error().detail = path;
+    return Fail(std::move(opened.error()));
+  }
+  return RecordFile{.plaintext = std::move(opened->plaintext),
+                    .protected_header = std::move(opened->protected_header),
+                    .kid = std::move(opened->kid)};
+}
+
+}  // namespace reprise

@@ -1,0 +1,71 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "crypto/key_set.h"
+#include "reprise/file_system.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Files beyond this size are not read, and not written either.
+inline constexpr std::uint64_t kMaxRecordBytes = 256ULL << 20;
+
+// Where a record belongs: an interaction's file, or the chat's index.
+struct RecordPlace {
+  ChatId chat;
+  std::optional<InteractionId> interaction;  // nullopt: chat.json
+};
+
+// What ties an interaction's record to the history before it.
+struct RecordLinks {
+  std::optional<InteractionId> parent;
+  std::optional<std::string> parent_digest;
+  bool operator==(const RecordLinks&) const = default;
+};
+
+struct SealedRecord {
+  std::string text;    // what the file holds
+  std::string digest;  // names this text for the records that follow it
+};
+struct OpenedRecord {
+  std::string plaintext;
+  std::string digest;
+  std::optional<RecordLinks> links;  // nullopt: the format does not keep them
+};
+
+// An Error of code kCorruption about one record. `kind` is auth, swap, rollback, missing, version or plain.
+Error IntegrityError(std::string_view kind, const RecordPlace& place, std::string_view what);
+
+// The form that records have on disk. Immutable, thread-safe.
+class RecordFormat {
+ public:
+  virtual ~RecordFormat() = default;
+  // Failures: kTooLarge, kInternal.
+  virtual Result<SealedRecord> Seal(const RecordPlace& place, const RecordLinks& links,
+                                    std::string_view plaintext) const = 0;
+  // kCorruption unless `text` was sealed for exactly this place.
+  virtual Result<OpenedRecord> Open(const RecordPlace& place, std::string_view text) const = 0;
+  // Whether digests are evidence. In a plain folder anybody may change a file, and people do that on purpose.
+  virtual bool authenticated() const = 0;
+};
+
+// JWE when there are keys, the JSON as it is when there are none (null).
+std::unique_ptr<RecordFormat> MakeRecordFormat(std::shared_ptr<const KeySet> keys);
+
+// One record file looked at by itself, wherever it lies: what it says about its place is authentic (if sealed), but
+// nothing was compared with the path.
+struct RecordFile {
+  std::string plaintext;         // JSON text
+  std::string protected_header;  // JSON object text; empty if the file is plain
+  std::string kid;               // empty if the file is plain
+};
+// `keys` may be null: plain files only (kForbidden, reason "key_needed", for a sealed one). kCorruption if the file is
+// neither a sealed record nor a JSON object.
+Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, FileSystem& file_system);
+
+}  // namespace reprise

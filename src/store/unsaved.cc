@@ -1,0 +1,102 @@
+#include "store/unsaved.h"
+
+#include <pwd.h>
+#include <unistd.h>
+
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/logging.h"
+#include "crypto/digest.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/file_names.h"
+#include "store/private_directory.h"
+
+namespace reprise {
+namespace {
+
+// A directory from the environment; a relative one counts as not set (XDG Base Directory Specification).
+std::string EnvironmentDirectory(const char* name, std::string otherwise) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value == '/' ? std::string(value) : std::move(otherwise);
+}
+
+std::string HomeDirectory() {
+  const passwd* user = ::getpwuid(::getuid());
+  return EnvironmentDirectory("HOME", user != nullptr ? user->pw_dir : "/");
+}
+
+std::string FolderTag(const std::string& data_folder) {
+  std::error_code error;
+  const auto canonical = std::filesystem::weakly_canonical(std::filesystem::absolute(data_folder, error), error);
+  const std::string digest = Sha256Digest({error ? data_folder : canonical.string()});
+  return digest.substr(digest.find(':') + 1, 16);
+}
+
+// An older interaction that comes home late must not take the head from what was built since.
+Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& home) {
+  const auto before = home.LoadSummary(interaction.chat_id);
+  if (auto saved = home.SaveInteraction(interaction); !saved) return saved;
+  if (!before || !before->head || *before->head <= interaction.id) return {};
+  return home.MoveHead(interaction.chat_id, *before->head).map([](const ChatSummary&) {});
+}
+
+Result<void> MoveHome(const ChatFiles& files, const ChatId& chat, InteractionId id, InteractionStore& home) {
+  return files.ReadInteraction(chat, id)
+      .and_then([&](const StoredInteraction& stored) { return SaveBelowHead(stored.interaction, home); })
+      .and_then([&] { return files.RemoveInteraction(chat, id); });
+}
+
+// Tidiness only, and for the real disk only: directories that are not empty, or not there, stay as they are.
+void RemoveEmptyDirectories(const std::string& folder, const ChatId& chat) {
+  std::error_code ignored;
+  std::filesystem::remove(InteractionsDirectory(folder, chat), ignored);
+  std::filesystem::remove(ChatDirectory(folder, chat), ignored);
+}
+
+}  // namespace
+
+std::array<std::string, 2> UnsavedFolders(const std::string& data_folder) {
+  const std::string tag = FolderTag(data_folder);
+  return {EnvironmentDirectory("XDG_STATE_HOME", HomeDirectory() + "/.local/state") + "/reprise/unsaved/" + tag,
+          EnvironmentDirectory("TMPDIR", "/tmp") + "/reprise-" + std::to_string(::getuid()) + "/unsaved/" + tag};
+}
+
+std::unique_ptr<InteractionStore> OpenUnsavedStore(const std::string& folder, std::shared_ptr<const KeySet> keys,
+                                                   FileSystem& file_system) {
+  auto store = FileInteractionStore::Open({.root = folder,
+                                           .keys = std::move(keys),
+                                           .file_system = file_system,
+                                           .access = FileInteractionStore::Access::kFallback});
+  return *std::move(store);  // opening a fallback folder touches nothing, so it cannot fail
+}
+
+Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
+                              InteractionStore& home) {
+  const ChatFiles files(folder, MakeRecordFormat(std::move(keys)), file_system);
+  const auto chats = files.ListChats();
+  if (!chats && chats.error().code == ErrorCode::kNotFound) return BroughtHome{};
+  if (!chats) return Fail(chats.error());
+  // Sealed content would be safe, but a plain one that someone else has put there would not.
+  if (auto ours = CheckPrivateDirectory(folder); !ours) return Fail(std::move(ours.error()));
+  BroughtHome result;
+  for (const ChatId& chat : *chats) {
+    const auto numbers = files.ListInteractions(chat);
+    if (!numbers) return Fail(numbers.error());
+    for (const std::uint32_t number : *numbers) {
+      const InteractionId id = InteractionId::FromNumber(number);
+      const auto moved = MoveHome(files, chat, id, home);
+      ++(moved ? result.moved : result.left);
+      if (moved) continue;
+      LogWarning("an unsaved interaction stays in the fallback folder",
+                 {{"chat", chat.str()}, {"interaction", id.str()}, {"reason", moved.error().reason}});
+    }
+    RemoveEmptyDirectories(folder, chat);
+  }
+  if (result.moved > 0) LogInfo("unsaved interactions brought home", {{"count", std::to_string(result.moved)}});
+  return result;
+}
+
+}  // namespace reprise

@@ -1,0 +1,35 @@
+#include "tools/arguments.h"
+
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+
+namespace reprise {
+
+struct Arguments::Object {
+  Json json = Json::object();
+};
+
+Arguments::Arguments(std::string_view text) : object_(std::make_unique<Object>()) {
+  if (auto json = ParseJson(text); json && json->is_object()) object_->json = std::move(*json);
+}
+
+Arguments::~Arguments() = default;
+
+std::optional<std::string> Arguments::String(std::string_view name) const {
+  const auto member = object_->json.find(std::string(name));
+  if (member == object_->json.end() || !member->is_string()) return std::nullopt;
+  return member->get<std::string>();
+}
+
+std::optional<std::int64_t> Arguments::Integer(std::string_view name) const {
+  const auto member = object_->json.find(std::string(name));
+  if (member == object_->json.end() || !member->is_number()) return std::nullopt;
+  // The conversion of a double that does not fit would be undefined.
+  constexpr double kLimit = 9.0e18;
+  if (!member->is_number_integer() && std::abs(member->get<double>()) > kLimit) return std::nullopt;
+  return member->get<std::int64_t>();
+}
+
+}  // namespace reprise

@@ -1,0 +1,41 @@
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/result.h"
+
+namespace reprise {
+
+struct Command {
+  std::vector<std::string> argv;         // argv[0] is the absolute path of the program
+  std::vector<std::string> environment;  // "NAME=value"; all of it, nothing is inherited
+  std::string directory;
+};
+
+struct CommandLimits {
+  std::chrono::milliseconds timeout{60'000};
+  std::chrono::milliseconds grace{
+      500};  // between SIGTERM and SIGKILL after the time-out; a cancelled command gets none
+  std::size_t max_output_bytes = 64 * 1024;
+};
+
+struct CommandResult {
+  enum class End { kExited, kSignalled, kTimedOut, kCancelled };
+  End end = End::kExited;
+  int status = 0;      // exit status or number of the signal
+  std::string output;  // stdout and stderr as they came, valid UTF-8, cut in the middle if too long
+};
+
+// Runs a command with stdin from /dev/null, in a session of its own, with no descriptor but 0, 1 and 2. Returns when it
+// has ended and every process it started is gone, daemons included. Thread-safe; `on_output` is called on this thread.
+// kUnavailable if it cannot be started.
+Result<CommandResult> RunCommand(const Command& command, const CommandLimits& limits, std::stop_token stop,
+                                 std::function<void(std::string_view)> on_output = {});
+
+}  // namespace reprise

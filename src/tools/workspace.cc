@@ -1,0 +1,341 @@
+#include "tools/workspace.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/random.h"
+#include "tools/open_beneath.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxPath = 4096;
+constexpr std::size_t kMaxName = 255;
+
+Error Refused(ErrorCode code, std::string message) { return MakeError(code, std::move(message)); }
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  std::string text = (error ? fs::path(path) : absolute).lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+// Absolute, with links resolved as far as the path exists: what is not there yet still has a place.
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = Absolute(path);
+  const fs::path canonical = fs::weakly_canonical(absolute, error);
+  std::string text = (error ? absolute : canonical).string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+std::vector<std::string> Canonical(const std::vector<std::string>& paths) {
+  std::vector<std::string> canonical;
+  for (const std::string& path : paths) {
+    if (!path.empty()) canonical.push_back(Canonical(path));
+  }
+  return canonical;
+}
+
+// Whether `path` is `directory` or lies in it, by name.
+bool IsWithin(std::string_view path, std::string_view directory) {
+  if (!path.starts_with(directory)) return false;
+  return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
+}
+
+// Where the kernel says the open file is now; empty if it does not say.
+std::string RealPath(int fd) {
+  std::array<char, PATH_MAX> path{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
+  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
+Result<void> CheckPath(std::string_view path) {
+  if (path.size() > kMaxPath) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is too long"));
+  if (path.find('\0') != std::string_view::npos) {
+    return Fail(Refused(ErrorCode::kInvalidArgument, "the path contains a NUL character"));
+  }
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (end - at > kMaxName) return Fail(Refused(ErrorCode::kInvalidArgument, "a name in the path is too long"));
+    at = end + 1;
+  }
+  return {};
+}
+
+Error Protected() { return Refused(ErrorCode::kForbidden, "the server's own files are out of reach"); }
+Error Outside() { return WorkspaceError(EXDEV); }
+
+Result<void> WriteAll(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(WorkspaceError(errno));
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+// A new file that vanishes again unless it is renamed to where it belongs.
+class TemporaryFile {
+ public:
+  static Result<std::unique_ptr<TemporaryFile>> Create(int directory) {
+    auto file = std::unique_ptr<TemporaryFile>(new TemporaryFile(directory));
+    file->fd_ =
+        UniqueFd(::openat(directory, file->name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file->fd_) return Fail(WorkspaceError(errno));
+    return file;
+  }
+  ~TemporaryFile() {
+    if (fd_ && !renamed_) ::unlinkat(directory_, name_.c_str(), 0);  // nothing more can be done about a failure
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  int fd() const { return fd_.get(); }
+
+  Result<void> RenameTo(const std::string& name) {
+    if (::fsync(fd_.get()) != 0) return Fail(WorkspaceError(errno));
+    if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return Fail(WorkspaceError(errno));
+    renamed_ = true;
+    return {};
+  }
+
+ private:
+  explicit TemporaryFile(int directory) : directory_(directory), name_(".reprise-" + RandomHex(8) + ".tmp") {}
+
+  const int directory_;
+  const std::string name_;
+  UniqueFd fd_;
+  bool renamed_ = false;
+};
+
+// What stands at the place of a file that is to be written.
+Result<struct stat> StatReplaceable(int parent, const std::string& name) {
+  struct stat status {};
+  if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISLNK(status.st_mode)) return Fail(WorkspaceError(ELOOP));
+  if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  // A rename would replace a read-only file all the same.
+  if (::faccessat(parent, name.c_str(), W_OK, AT_EACCESS) != 0) return Fail(WorkspaceError(errno));
+  return status;
+}
+
+}  // namespace
+
+Error WorkspaceError(int error_number) {
+  const std::string detail = std::strerror(error_number);
+  switch (error_number) {
+    case ENOENT:
+      return MakeError(ErrorCode::kNotFound, "there is no such file or directory", detail);
+    case ENOTDIR:
+      return MakeError(ErrorCode::kInvalidArgument, "a part of the path is not a directory", detail);
+    case EISDIR:
+      return MakeError(ErrorCode::kInvalidArgument, "it is a directory", detail);
+    case EXDEV:
+      return MakeError(ErrorCode::kForbidden, "it is outside the workspace", detail);
+    case ELOOP:
+      return MakeError(ErrorCode::kForbidden, "it is or leads through a symbolic link", detail);
+    case EACCES:
+    case EPERM:
+      return MakeError(ErrorCode::kForbidden, "permission denied", detail);
+    case ENAMETOOLONG:
+      return MakeError(ErrorCode::kInvalidArgument, "a name in the path is too long", detail);
+    case ENXIO:
+      return MakeError(ErrorCode::kInvalidArgument, "it is not a regular file", detail);
+    case EROFS:
+      return MakeError(ErrorCode::kIo, "the workspace is read-only", detail);
+    case ENOSPC:
+    case EDQUOT:
+      return MakeError(ErrorCode::kStorageFull, "there is no space left", detail);
+    default:
+      return MakeError(ErrorCode::kIo, "the operating system reports: " + detail, detail);
+  }
+}
+
+Result<std::string> ReadAll(int fd, std::size_t max_bytes, std::stop_token stop) {
+  constexpr std::size_t kChunk = 64 * 1024;
+  std::string content;
+  for (;;) {
+    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "cancelled");
+    const std::size_t size = content.size();
+    content.resize(size + kChunk);
+    const ssize_t got = ::read(fd, content.data() + size, kChunk);
+    content.resize(size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno != EINTR) return Fail(WorkspaceError(errno));
+    if (got == 0) return content;
+    if (content.size() > max_bytes) {
+      return Fail(ErrorCode::kTooLarge, "the file is larger than " + std::to_string(max_bytes / 1024) + " KiB");
+    }
+  }
+}
+
+Workspace::Workspace(const std::string& directory, const std::vector<std::string>& protected_paths)
+    : directory_(Canonical(directory)),
+      directory_as_given_(Absolute(directory)),
+      protected_paths_(Canonical(protected_paths)) {}
+
+bool Workspace::IsProtected(int fd, std::string_view name) const {
+  if (protected_paths_.empty()) return false;
+  std::string path = RealPath(fd);
+  if (path.empty()) return true;  // cannot tell, so no
+  if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
+  return std::any_of(protected_paths_.begin(), protected_paths_.end(),
+                     [&](const std::string& closed) { return IsWithin(path, closed); });
+}
+
+Result<UniqueFd> Workspace::OpenRoot() const {
+  UniqueFd root(::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return Fail(ErrorCode::kIo, "the workspace directory is not there", std::strerror(errno));
+  return root;
+}
+
+Result<std::string> Workspace::Relative(std::string_view path) const {
+  if (auto checked = CheckPath(path); !checked) return Fail(checked.error());
+  if (path.empty()) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is empty"));
+  if (path.front() != '/') return std::string(path);
+  const std::string absolute = fs::path(path).lexically_normal().string();
+  for (const std::string& root : {directory_, directory_as_given_}) {
+    if (!IsWithin(absolute, root)) continue;
+    const std::size_t from = absolute.find_first_not_of('/', root.size());
+    return from == std::string::npos ? std::string(".") : absolute.substr(from);
+  }
+  return Fail(Outside());
+}
+
+Result<UniqueFd> Workspace::Open(std::string_view path, int flags) const {
+  const auto relative = Relative(path);
+  if (!relative) return Fail(relative.error());
+  const auto root = OpenRoot();
+  if (!root) return Fail(root.error());
+  UniqueFd fd = OpenBeneath(root->get(), *relative, flags | O_NONBLOCK | O_NOCTTY, Symlinks::kInside);
+  if (!fd) return Fail(WorkspaceError(errno));
+  if (IsProtected(fd.get())) return Fail(Protected());
+  return fd;
+}
+
+Result<UniqueFd> Workspace::OpenFile(std::string_view path) const {
+  auto fd = Open(path, O_RDONLY);
+  if (!fd) return fd;
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  return fd;
+}
+
+Result<UniqueFd> Workspace::OpenDirectory(std::string_view path) const { return Open(path, O_RDONLY | O_DIRECTORY); }
+
+Result<UniqueFd> Workspace::OpenAny(std::string_view path) const {
+  auto fd = Open(path, O_RDONLY);
+  if (!fd) return fd;
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
+  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+}
+
+Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name) const {
+  UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd) return Fail(WorkspaceError(errno));
+  if (IsProtected(fd.get())) return Fail(Protected());
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
+  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+}
+
+Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes) const {
+  const auto fd = OpenFile(path);
+  if (!fd) return Fail(fd.error());
+  return ReadAll(fd->get(), max_bytes);
+}
+
+// Walks down without following any link, so that the lexical form of the path is the path.
+Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create) const {
+  const auto relative = Relative(path);
+  if (!relative) return Fail(relative.error());
+  const fs::path normal = fs::path(*relative).lexically_normal();
+  if (normal.begin() != normal.end() && *normal.begin() == "..") return Fail(Outside());
+  if (!normal.has_filename() || normal == ".") return Fail(WorkspaceError(EISDIR));
+  auto root = OpenRoot();
+  if (!root) return Fail(root.error());
+  Target target{.parent = std::move(*root), .name = normal.filename().string()};
+  for (const fs::path& part : normal.parent_path()) {
+    if (IsProtected(target.parent.get(), part.string())) return Fail(Protected());
+    if (create && ::mkdirat(target.parent.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
+      return Fail(WorkspaceError(errno));
+    }
+    UniqueFd next = OpenBeneath(target.parent.get(), part.string(), O_RDONLY | O_DIRECTORY, Symlinks::kRefuse);
+    if (!next) return Fail(WorkspaceError(errno));
+    target.parent = std::move(next);
+  }
+  if (IsProtected(target.parent.get(), target.name)) return Fail(Protected());
+  return target;
+}
+
+Result<bool> Workspace::Replace(std::string_view path, std::string_view content, bool create) {
+  auto target = OpenParent(path, create);
+  if (!target) return Fail(target.error());
+  const auto existing = StatReplaceable(target->parent.get(), target->name);
+  if (!existing && (existing.error().code != ErrorCode::kNotFound || !create)) return Fail(existing.error());
+  auto temporary = TemporaryFile::Create(target->parent.get());
+  if (!temporary) return Fail(temporary.error());
+  if (existing && ::fchmod((*temporary)->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+  if (auto written = WriteAll((*temporary)->fd(), content); !written) return Fail(written.error());
+  if (auto renamed = (*temporary)->RenameTo(target->name); !renamed) return Fail(renamed.error());
+  return !existing;
+}
+
+Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content) {
+  const std::lock_guard lock(change_mutex_);
+  return Replace(path, content, /*create=*/true);
+}
+
+Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
+                                   const std::function<Result<std::string>(std::string)>& change) {
+  const std::lock_guard lock(change_mutex_);
+  auto content = ReadFile(path, max_bytes);
+  if (!content) return Fail(content.error());
+  const auto changed = change(std::move(*content));
+  if (!changed) return Fail(changed.error());
+  const auto replaced = Replace(path, *changed, /*create=*/false);
+  if (!replaced) return Fail(replaced.error());
+  return {};
+}
+
+Result<void> Workspace::DeleteFile(std::string_view path) {
+  const std::lock_guard lock(change_mutex_);
+  const auto target = OpenParent(path, /*create=*/false);
+  if (!target) return Fail(target.error());
+  struct stat status {};
+  if (::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Fail(WorkspaceError(errno));
+  }
+  if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+  if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
+    return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  }
+  if (::unlinkat(target->parent.get(), target->name.c_str(), 0) != 0) return Fail(WorkspaceError(errno));
+  return {};
+}
+
+}  // namespace reprise

@@ -1,0 +1,131 @@
+#include "base/posix_file_system.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "base/atomic_write.h"
+#include "support/faulty_file_system.h"
+#include "support/temp_directory.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+void WriteFile(PosixFileSystem& disk, const std::string& path, const std::string& text) {
+  auto file = disk.CreateFile(path);
+  REQUIRE(file);
+  REQUIRE((*file)->Append(text));
+  REQUIRE((*file)->Sync());
+  REQUIRE((*file)->Close());
+}
+
+template <typename T>
+ErrorCode CodeOf(const Result<T>& result) {
+  REQUIRE_FALSE(result);
+  return result.error().code;
+}
+
+}  // namespace
+
+TEST_CASE("PosixFileSystem: what is written is read", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  for (const std::size_t size : {0, 1, 4095, 4096, 100'000}) {
+    const std::string path = folder.File(std::to_string(size));
+    WriteFile(disk, path, std::string(size, 'x'));
+    CHECK(disk.ReadFile(path, size) == std::string(size, 'x'));
+    if (size > 0) CHECK(CodeOf(disk.ReadFile(path, size - 1)) == ErrorCode::kTooLarge);
+  }
+}
+
+TEST_CASE("PosixFileSystem: each failure has its code, and the path is in the detail only", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  const std::string path = folder.File("file");
+  WriteFile(disk, path, "text");
+  const auto missing = disk.ReadFile(folder.File("none"), 10);
+  CHECK(CodeOf(missing) == ErrorCode::kNotFound);
+  CHECK(missing.error().detail.find(folder.path()) != std::string::npos);
+  CHECK(missing.error().message.find(folder.path()) == std::string::npos);
+  CHECK(CodeOf(disk.ReadFile(path + "/below", 10)) == ErrorCode::kNotFound);
+  CHECK(CodeOf(disk.CreateFile(path)) == ErrorCode::kConflict);
+  CHECK(CodeOf(disk.CreateDirectory(path)) == ErrorCode::kConflict);
+  CHECK(CodeOf(disk.CreateDirectory(folder.File("a/b"))) == ErrorCode::kNotFound);
+  CHECK(CodeOf(disk.ReadFile(folder.path(), 10)) == ErrorCode::kIo);
+  CHECK(CodeOf(disk.RemoveFile(folder.File("none"))) == ErrorCode::kNotFound);
+  CHECK(CodeOf(disk.ListDirectory(folder.File("none"))) == ErrorCode::kNotFound);
+  CHECK(CodeOf(disk.SyncDirectory(folder.File("none"))) == ErrorCode::kNotFound);
+  CHECK(CodeOf(disk.Rename(folder.File("none"), path)) == ErrorCode::kNotFound);
+}
+
+TEST_CASE("PosixFileSystem: a symbolic link is not followed to create a file", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  REQUIRE(::symlink(folder.File("target").c_str(), folder.File("link").c_str()) == 0);
+  CHECK(CodeOf(disk.CreateFile(folder.File("link"))) == ErrorCode::kConflict);
+  CHECK(CodeOf(disk.ReadFile(folder.File("target"), 10)) == ErrorCode::kNotFound);
+}
+
+TEST_CASE("PosixFileSystem: a FIFO does not block its reader", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  REQUIRE(::mkfifo(folder.File("fifo").c_str(), 0600) == 0);
+  CHECK(CodeOf(disk.ReadFile(folder.File("fifo"), 10)) == ErrorCode::kIo);
+}
+
+TEST_CASE("PosixFileSystem: descriptors are closed on exec", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  const int next = ::dup(0);
+  ::close(next);
+  const auto file = disk.CreateFile(folder.File("file"));
+  REQUIRE(file);
+  CHECK((::fcntl(next, F_GETFD) & FD_CLOEXEC) != 0);
+}
+
+TEST_CASE("PosixFileSystem: directories are listed with what they are", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  WriteFile(disk, folder.File("file"), "");
+  CHECK(disk.CreateDirectory(folder.File("directory")) == true);
+  CHECK(disk.CreateDirectory(folder.File("directory")) == false);
+  const auto entries = disk.ListDirectory(folder.path());
+  REQUIRE(entries);
+  REQUIRE(entries->size() == 2);
+  for (const DirectoryEntry& entry : *entries) CHECK(entry.is_directory == (entry.name == "directory"));
+}
+
+TEST_CASE("ReplaceFile: a failure leaves the old content and no temporary file", "[base]") {
+  for (std::size_t n = 1;; ++n) {
+    const TempDirectory folder;
+    PosixFileSystem disk;
+    WriteFile(disk, folder.File("file"), "old");
+    FaultyFileSystem faulty(disk, {.at = n, .short_write = true});
+    const auto replaced = ReplaceFile(faulty, folder.File("file"), "new content");
+    CAPTURE(n);
+    CHECK(disk.ReadFile(folder.File("file"), 100) == (replaced ? "new content" : "old"));
+    CHECK(disk.ListDirectory(folder.path())->size() == 1);
+    if (!faulty.fired()) break;
+    CHECK_FALSE(replaced);
+  }
+}
+
+TEST_CASE("CreateDirectories: makes what is missing, and says whether it did", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  CHECK(CreateDirectories(disk, folder.File("a/b/c")) == true);
+  CHECK(CreateDirectories(disk, folder.File("a/b/c")) == false);
+  WriteFile(disk, folder.File("file"), "");
+  CHECK_FALSE(CreateDirectories(disk, folder.File("file/below")));
+}
+
+TEST_CASE("ParentDirectory: of every form of path", "[base]") {
+  CHECK(ParentDirectory("/a/b") == "/a");
+  CHECK(ParentDirectory("/a") == "/");
+  CHECK(ParentDirectory("/") == "/");
+  CHECK(ParentDirectory("a") == ".");
+  CHECK(ParentDirectory("a/b") == "a");
+}
+
+}  // namespace reprise

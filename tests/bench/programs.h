@@ -1,0 +1,30 @@
+#pragma once
+
+#include <string>
+
+namespace reprise::bench {
+
+int RunProvider();
+
+// The floor: the least a process can do between a client and the provider. With a log file, each turn's bytes are
+// appended and synced (fdatasync) before its end is passed on.
+int RunRelay(int provider_port, const std::string& log_file);
+
+struct Load {
+  int port = 0;
+  int streams = 1;          // at the same time
+  int turns = 1;            // one after the other, in each stream
+  bool fresh = false;       // a new chat for every turn; otherwise one chat per stream
+  std::string directive{};  // what the provider is told, without the brackets
+  std::string prefix{};     // of the chats' names
+};
+// Prints one JSON object: chunks, errors, latencies, durations.
+int RunLoad(const Load& load);
+
+// Asks for an approval `turns` times and prints how long the next event takes after each answer.
+int RunApprovals(const Load& load);
+
+// One line on stdout, for whoever started the program.
+void AnnouncePort(int port);
+
+}  // namespace reprise::bench

@@ -1,0 +1,68 @@
+#include "cli/command_line.h"
+
+#include "support/test.h"
+
+namespace reprise::test {
+namespace {
+
+std::variant<CommandLine, EarlyExit> Parse(std::vector<const char*> arguments) {
+  arguments.insert(arguments.begin(), "reprise");
+  return ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+}
+CommandLine Understood(std::vector<const char*> arguments) {
+  return std::get<CommandLine>(Parse(std::move(arguments)));
+}
+EarlyExit Ended(std::vector<const char*> arguments) { return std::get<EarlyExit>(Parse(std::move(arguments))); }
+
+}  // namespace
+
+TEST_CASE("ParseCommandLine: flags become settings", "[command-line]") {
+  const CommandLine line = Understood(
+      {"serve", "--port", "0", "--data-dir=x", "--plain", "--config", "c.json", "--disconnect-grace-s", "1"});
+  CHECK(line.command == "serve");
+  CHECK(line.flags ==
+        Flags{{"port", "0"}, {"data-dir", "x"}, {"plain", "true"}, {"config", "c.json"}, {"disconnect-grace-s", "1"}});
+}
+
+TEST_CASE("ParseCommandLine: commands and their arguments", "[command-line]") {
+  CHECK(Understood({"ls"}).argument.empty());
+  CHECK(Understood({"ls", "c1", "--json", "--all"}).argument == "c1");
+  CHECK(Understood({"ls", "c1", "--json", "--all"}).json);
+  CHECK(Understood({"ls", "c1", "--json", "--all"}).all_branches);
+  CHECK(Understood({"cat", "c1/int_001"}).argument == "c1/int_001");
+  CHECK(Understood({"keys", "list", "--json"}).command == "keys list");
+  CHECK(Understood({"keys", "init", "--key-file", "k"}).command == "keys init");
+}
+
+TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-line]") {
+  for (const auto& arguments : std::vector<std::vector<const char*>>{{},
+                                                                     {"fly"},
+                                                                     {"serve", "--prot", "1"},
+                                                                     {"serve", "extra"},
+                                                                     {"cat"},
+                                                                     {"keys"},
+                                                                     {"serve", "--port"},
+                                                                     {"help", "fly"}}) {
+    const EarlyExit exit = Ended(arguments);
+    INFO(exit.text);
+    CHECK(exit.status == 2);
+    CHECK(exit.text.substr(0, 9) == "reprise: ");
+    CHECK(exit.text.find('\n') == exit.text.size() - 1);
+  }
+}
+
+TEST_CASE("ParseCommandLine: help and version are status 0", "[command-line]") {
+  CHECK(Ended({"--version"}).status == 0);
+  CHECK(Ended({"--version"}).text == "reprise 0.1.0\n");
+  for (const char* command : {"serve", "ls", "cat", "show", "keys", "doctor"}) {
+    INFO(command);
+    CHECK(Ended({command, "--help"}).status == 0);
+    CHECK(Ended({command, "--help"}).text.find(std::string("reprise ") + command) != std::string::npos);
+    CHECK(Ended({"help", command}).text == Ended({command, "--help"}).text);
+  }
+  CHECK(Ended({"--help"}).text.find("doctor") != std::string::npos);
+  CHECK(Ended({"help"}).text == Ended({"--help"}).text);
+  CHECK(Ended({"keys", "list", "--help"}).text.find("reprise keys list") != std::string::npos);
+}
+
+}  // namespace reprise::test

@@ -1,0 +1,160 @@
+#include "cli/config_file.h"
+
+#include "cli/fixtures.h"
+#include "cli/schema_validator.h"
+#include "support/test.h"
+
+namespace reprise::test {
+namespace {
+
+std::string ErrorOf(const std::string& text, const Environment& environment = FakeEnvironment()) {
+  Options options;
+  const auto applied = ApplyConfig(options, text, environment);
+  return applied ? "" : applied.error().message;
+}
+
+}  // namespace
+
+TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
+  Options options;
+  const auto applied = ApplyConfig(options, R"({
+    // comments are fine
+    "model": "openai/gpt-4o-mini", "port": 9000, "plain": true, "log_level": "debug",
+    "providers": {"openai": {"type": "openai", "base_url": "https://api.openai.com/v1", "api_key": "${OPENAI_API_KEY}"},
+                  "anthropic": {"type": "anthropic", "api_key": "${ANTHROPIC_API_KEY}"},
+                  "local": {"type": "openai", "base_url": "http://127.0.0.1:11434/v1"}},
+    "mcpServers": {},
+    "models": {"local/qwen": {"context_window": 8000}},
+    "tools": {"require_approval": ["echo"], "allow": ["*"], "deny": ["http_get"], "timeout_s": 1.5},
+    /* block */ "approval_mode": "read_only", "max_rounds": 7, "provider_idle_timeout_s": 30, "disconnect_grace_s": 0 })",
+                                   FakeEnvironment({{"OPENAI_API_KEY", "sk-1"}}));
+  INFO((applied ? "" : applied.error().message));
+  REQUIRE(applied.has_value());
+  CHECK(options.model == "openai/gpt-4o-mini");
+  CHECK(options.port == 9000);
+  CHECK(options.plain);
+  REQUIRE(options.providers.size() == 3);
+  CHECK(options.providers[0].api_key == "sk-1");
+  CHECK(options.providers[1].api_key.empty());  // its variable is not set: no key, no error
+  CHECK(options.providers[2].base_url == "http://127.0.0.1:11434/v1");
+  CHECK(options.models.at("local/qwen").context_window == 8000);
+  CHECK(options.tools.require_approval == std::vector<std::string>{"echo"});
+  CHECK(options.tools.deny == std::vector<std::string>{"http_get"});
+  CHECK(options.tools.timeout == std::chrono::milliseconds(1500));
+  CHECK(options.approval_mode == ApprovalMode::kReadOnly);
+  CHECK(options.max_rounds == 7);
+  CHECK(options.provider_idle_timeout == std::chrono::seconds(30));
+  CHECK(options.disconnect_grace == std::chrono::seconds(0));
+}
+
+TEST_CASE("ApplyConfig: unknown keys are errors that name the key", "[config]") {
+  CHECK(ErrorOf(R"({"prot": 1})") == "unknown key \"prot\"");
+  CHECK(ErrorOf(R"({"tools": {"alow": []}})") == "unknown key \"tools.alow\"");
+  CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "apikey": "x"}}})") == "unknown key \"providers.a.apikey\"");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"size": 1}}})") == "unknown key \"models.a/b.size\"");
+}
+
+TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]") {
+  CHECK(ErrorOf(R"({"port": "8000"})") == "key \"port\" must be an integer");
+  CHECK(ErrorOf(R"({"port": 65536})") == "key \"port\" must be an integer from 0 to 65535");
+  CHECK(ErrorOf(R"({"plain": "yes"})") == "key \"plain\" must be true or false");
+  CHECK(ErrorOf(R"({"host": 1})") == "key \"host\" must be a string");
+  CHECK(ErrorOf(R"({"approval_mode": "never"})") ==
+        "key \"approval_mode\" must be one of ask, read_only, approve_all, deny_all");
+  CHECK(ErrorOf(R"({"tools": {"allow": "*"}})") == "key \"tools.allow\" must be an array of strings");
+  CHECK(ErrorOf(R"({"tools": []})") == "key \"tools\" must be an object");
+  CHECK(ErrorOf(R"({"max_rounds": 0})") == "key \"max_rounds\" must be an integer from 1 to 1000");
+  CHECK(ErrorOf(R"({"providers": {"a": {"type": "gemini"}}})") ==
+        "key \"providers.a.type\" must be openai or anthropic");
+  CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "base_url": "ftp://x"}}})") ==
+        "key \"providers.a.base_url\" must begin with http:// or https://");
+  CHECK(ErrorOf(R"([])") == "must be a JSON object");
+}
+
+TEST_CASE("ApplyConfig: mcpServers that are not empty are refused clearly", "[config]") {
+  CHECK(ErrorOf(R"({"mcpServers": {}})").empty());
+  CHECK(ErrorOf(R"({"mcpServers": {"files": {"command": "npx"}}})") ==
+        "key \"mcpServers\" is not supported yet and must be empty");
+}
+
+TEST_CASE("ApplyConfig: environment references are replaced, and a missing one is named", "[config]") {
+  Options options;
+  const auto environment = FakeEnvironment({{"HOME_DIR", "/home/me"}, {"N", "x"}});
+  REQUIRE(ApplyConfig(options, R"({"data_dir": "${HOME_DIR}/chats-${N}$${N}$N"})", environment));
+  CHECK(options.data_dir == "/home/me/chats-x${N}$N");
+  CHECK(ErrorOf(R"({"data_dir": "${NOWHERE}/x"})") ==
+        "key \"data_dir\" uses the environment variable NOWHERE, which is not set");
+  CHECK(ErrorOf(R"({"data_dir": "${NOWHERE"})") == "key \"data_dir\" has a ${ without its }");
+  CHECK(ErrorOf(R"({"data_dir": "${A B}"})") ==
+        "key \"data_dir\" has a ${...} that is not the name of an environment variable");
+}
+
+TEST_CASE("ApplyConfig: a substituted value is not expanded again", "[config]") {
+  Options options;
+  REQUIRE(ApplyConfig(options, R"({"data_dir": "${A}"})", FakeEnvironment({{"A", "${B}"}, {"B", "secret"}})));
+  CHECK(options.data_dir == "${B}");
+}
+
+TEST_CASE("ApplyConfig: broken JSON names the line and quotes nothing", "[config]") {
+  CHECK(ErrorOf("{\n\"model\": \"sk-secret\",\n oops }") == "is not valid JSON (line 3)");
+  CHECK(ErrorOf("{\"a\": \"\xff\"}") == "is not valid UTF-8");
+  CHECK(ErrorOf(std::string(100'000, '[')) == "is nested too deeply");
+  CHECK(ErrorOf("") == "is not valid JSON (line 1)");
+  CHECK(ErrorOf("{\"port\": 1e999}") == "is not valid JSON (a number is out of range)");
+}
+
+TEST_CASE("config.schema.json: accepts what the program accepts and refuses what it refuses", "[config][schemas]") {
+  const SchemaValidator schema("config");
+  const std::vector<std::string> texts = {
+      "{}",
+      R"({"model": "offline"})",
+      R"({"port": 0})",
+      R"({"port": -1})",
+      R"({"port": 65536})",
+      R"({"port": "1"})",
+      R"({"prot": 1})",
+      R"({"host": ""})",
+      R"({"plain": true})",
+      R"({"plain": 1})",
+      R"({"log_level": "warning"})",
+      R"({"log_level": "loud"})",
+      R"({"approval_mode": "deny_all"})",
+      R"({"approval_mode": 1})",
+      R"({"max_rounds": 1000})",
+      R"({"max_rounds": 1001})",
+      R"({"max_rounds": 0})",
+      R"({"provider_idle_timeout_s": 0})",
+      R"({"provider_idle_timeout_s": 0.5})",
+      R"({"disconnect_grace_s": 0})",
+      R"({"disconnect_grace_s": -1})",
+      R"({"mcpServers": {}})",
+      R"({"providers": {}})",
+      R"({"providers": {"a": {}}})",
+      R"({"providers": {"a": {"type": "openai"}}})",
+      R"({"providers": {"offline": {"type": "openai"}}})",
+      R"({"providers": {"a b": {"type": "openai"}}})",
+      R"({"providers": {"a": {"type": "openai", "base_url": "http://x"}}})",
+      R"({"providers": {"a": {"type": "openai", "base_url": "x"}}})",
+      R"({"models": {"a/b": {"context_window": 1}}})",
+      R"({"models": {"a/b": {"context_window": 0}}})",
+      R"({"models": {"a": {"context_window": 1}}})",
+      R"({"tools": {"timeout_s": 3, "allow": ["a"], "deny": [], "require_approval": []}})",
+      R"({"tools": {"timeout_s": "3"}})",
+      R"({"tools": {"allow": [1]}})",
+      R"({"tools": {"allow": [""]}})",
+      R"({"tools": {"more": 1}})",
+      R"({"tool_timeout_s": 3})",
+      R"({"token_file": "t", "key_file": "k", "data_dir": "d", "workspace": "w"})",
+      R"([])",
+  };
+  int accepted = 0;
+  for (const std::string& text : texts) {
+    INFO(text << " program: " << ErrorOf(text) << " schema: " << schema.Complaint(text));
+    CHECK(ErrorOf(text).empty() == schema.Complaint(text).empty());
+    accepted += ErrorOf(text).empty() ? 1 : 0;
+  }
+  CHECK(accepted > 10);
+  CHECK(accepted + 10 < static_cast<int>(texts.size()));
+}
+
+}  // namespace reprise::test

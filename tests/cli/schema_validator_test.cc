@@ -1,0 +1,315 @@
+#include "cli/schema_validator.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <regex>
+
+#define VALIJSON_USE_EXCEPTIONS 1
+#include <valijson/adapters/nlohmann_json_adapter.hpp>
+#include <valijson/schema.hpp>
+#include <valijson/schema_parser.hpp>
+#include <valijson/validation_results.hpp>
+#include <valijson/validator.hpp>
+
+#include "base/json.h"
+#include "cli/embedded.h"
+#include "cli/fixtures.h"
+#include "domain/codec.h"
+#include "domain/event_codec.h"
+#include "support/test.h"
+
+namespace reprise::test {
+
+using PlainJson = nlohmann::json;
+using valijson::adapters::NlohmannJsonAdapter;
+
+struct SchemaValidator::Impl {
+  valijson::Schema schema;
+};
+
+namespace {
+
+const std::string kSchemas = std::string(REPRISE_SOURCE_DIR) + "/schemas/";
+
+}  // namespace
+
+SchemaValidator::SchemaValidator(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+SchemaValidator::SchemaValidator(const std::string& name)
+    : SchemaValidator(FromText(ReadText(kSchemas + name + ".schema.json"))) {}
+SchemaValidator::SchemaValidator(SchemaValidator&&) noexcept = default;
+SchemaValidator::~SchemaValidator() = default;
+
+SchemaValidator SchemaValidator::FromText(std::string_view schema) {
+  auto impl = std::make_unique<Impl>();
+  const PlainJson json = PlainJson::parse(schema);
+  valijson::SchemaParser(valijson::SchemaParser::kDraft7).populateSchema(NlohmannJsonAdapter(json), impl->schema);
+  return SchemaValidator(std::move(impl));
+}
+
+std::string SchemaValidator::Complaint(std::string_view json) const {
+  const PlainJson value = PlainJson::parse(json);
+  valijson::ValidationResults results;
+  valijson::Validator validator;
+  if (validator.validate(impl_->schema, NlohmannJsonAdapter(value), &results)) return {};
+  valijson::ValidationResults::Error error;
+  std::string text;
+  while (results.popError(error)) {
+    for (const std::string& step : error.context) text += step;
+    text += " " + error.description + "\n";
+  }
+  return text.empty() ? "invalid" : text;
+}
+
+namespace {
+
+Timestamp Sometime() { return *ParseTimestamp("2025-01-15T10:00:00.123Z"); }
+
+event::ApprovalRequired SomeApproval() {
+  return {.approval_id = "approval_0123456789abcdef0123456789abcdef",
+          .call_id = "call_1",
+          .tool_name = "run_shell",
+          .tool_input = "{}",
+          .arguments_digest = ArgumentsDigest("{}"),
+          .reason = "runs a shell command",
+          .risk = "high",
+          .allowed_decisions = {"approve", "reject"},
+          .created_at = Sometime(),
+          .expires_at = std::nullopt};
+}
+
+// One of each kind, in the order of EventPayload.
+std::vector<EventPayload> OneOfEach() {
+  const auto approval = SomeApproval();
+  return {event::InteractionStarted{"int_002", "c1", "int_001", std::nullopt, "offline"},
+          event::ThinkingDelta{"a"},
+          event::TextDelta{"b"},
+          event::Thinking{"c"},
+          event::MessageText{"d"},
+          event::Answer{"e"},
+          event::ToolCallStarted{"call_1", "echo", "{}"},
+          event::ToolOutputDelta{"call_1", "echo", "x"},
+          event::ToolResult{"call_1", "echo", "x", true},
+          approval,
+          event::Approved{approval.approval_id, "call_1", approval.arguments_digest, "once", "{\"a\":1}"},
+          event::Rejected{approval.approval_id, "call_1", std::nullopt},
+          event::Usage{{1, 2}},
+          event::Cancelled{"requested"},
+          event::Failed{"provider_auth", "no", false},
+          event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};
+}
+
+Interaction FullInteraction() {
+  Interaction interaction{.id = InteractionId::FromNumber(2), .chat_id = *ChatId::Parse("c1")};
+  interaction.parent_id = InteractionId::FromNumber(1);
+  interaction.status = InteractionStatus::kFailed;
+  interaction.user_message = "hi";
+  std::uint64_t seq = 0;
+  for (EventPayload& payload : OneOfEach()) {
+    if (IsDelta(payload) || IsFrame(payload)) continue;
+    AgentEvent stored;
+    stored.seq = ++seq;
+    stored.at = Sometime();
+    stored.payload = std::move(payload);
+    interaction.events.push_back(std::move(stored));
+  }
+  AgentState state;
+  state.messages = {{.role = Role::kUser, .content = "hi"},
+                    {.role = Role::kAssistant,
+                     .tool_calls = {{"call_1", "echo", "{}"}},
+                     .extras = R"({"thinking":[{"signature":"x"}]})"},
+                    {.role = Role::kTool, .content = "x", .tool_call_id = "call_1", .name = "echo"}};
+  state.grants = {{"echo", ArgumentsDigest("{}")}};
+  interaction.final_agent_state = std::move(state);
+  interaction.model = "offline";
+  interaction.error = InteractionError{"provider_auth", "no", false};
+  interaction.created_at = Sometime();
+  interaction.completed_at = Sometime();
+  return interaction;
+}
+
+std::vector<std::string> SchemaNames() {
+  std::vector<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(kSchemas)) {
+    const std::string file = entry.path().filename().string();
+    const std::size_t end = file.find(".schema.json");
+    if (end != std::string::npos) names.push_back(file.substr(0, end));
+  }
+  return names;
+}
+
+}  // namespace
+
+TEST_CASE("schemas: every file is a schema the validator can compile", "[schemas]") {
+  const auto names = SchemaNames();
+  REQUIRE(names.size() >= 25);
+  for (const std::string& name : names) {
+    INFO(name);
+    CHECK_NOTHROW(SchemaValidator(name));
+    CHECK(PlainJson::parse(ReadText(kSchemas + name + ".schema.json"))["$schema"] ==
+          "http://json-schema.org/draft-07/schema#");
+  }
+}
+
+TEST_CASE("schemas: every event the program can send satisfies event.schema.json", "[schemas]") {
+  const SchemaValidator schema("event");
+  const auto payloads = OneOfEach();
+  REQUIRE(payloads.size() == std::variant_size_v<EventPayload>);
+  for (std::size_t i = 0; i < payloads.size(); ++i) {
+    REQUIRE(payloads[i].index() == i);  // none is missing
+    AgentEvent sent;
+    sent.seq = i + 1;
+    sent.at = Sometime();
+    sent.payload = payloads[i];
+    const std::string data = EventData(sent);
+    INFO(data);
+    CHECK(schema.Complaint(data).empty());
+
+    Json extended = *ParseJson(data);
+    extended["surprise"] = 1;
+    CHECK_FALSE(schema.Complaint(DumpJson(extended)).empty());
+    Json reduced = *ParseJson(data);
+    reduced.erase("seq");
+    CHECK_FALSE(schema.Complaint(DumpJson(reduced)).empty());
+  }
+  CHECK(schema.Complaint(R"({"status":"RUNNING","first_seq":1,"last_seq":4,"pending_approvals":[]})").empty());
+  CHECK(schema.Complaint("{}").empty());
+  CHECK_FALSE(schema.Complaint(R"({"type":"NEWS","seq":1,"round_index":0,"at":"2025-01-15T10:00:00.000Z"})").empty());
+}
+
+TEST_CASE("schemas: a full interaction satisfies interaction.schema.json, and no reduced one does", "[schemas]") {
+  const SchemaValidator schema("interaction");
+  const Json full = ToJson(FullInteraction());
+  INFO(DumpJson(full));
+  CHECK(schema.Complaint(DumpJson(full)).empty());
+  for (const auto& [key, value] : full.items()) {
+    Json reduced = full;
+    reduced.erase(key);
+    INFO("without " << key);
+    CHECK_FALSE(schema.Complaint(DumpJson(reduced)).empty());
+  }
+  Json extended = full;
+  extended["superseded"] = true;
+  CHECK_FALSE(schema.Complaint(DumpJson(extended)).empty());
+  Json with_delta = full;
+  with_delta["agent_events"].push_back(
+      *ParseJson(R"({"type":"TEXT_DELTA","seq":99,"round_index":0,"at":"2025-01-15T10:00:00.000Z","content":"x"})"));
+  CHECK_FALSE(schema.Complaint(DumpJson(with_delta)).empty());
+}
+
+TEST_CASE("schemas: a history entry is an interaction that may be superseded", "[schemas]") {
+  const SchemaValidator schema("chat_history");
+  Json entry = ToJson(FullInteraction());
+  entry["superseded"] = true;
+  Json chat = ToJson(ChatSummary{.id = *ChatId::Parse("c1")});
+  chat["interactions"] = Json::array({entry});
+  INFO(DumpJson(chat));
+  CHECK(schema.Complaint(DumpJson(chat)).empty());
+}
+
+TEST_CASE("schemas: a pending approval satisfies approvals.schema.json", "[schemas]") {
+  const SchemaValidator schema("approvals");
+  const PendingApproval pending{*ChatId::Parse("c1"), InteractionId::FromNumber(1), SomeApproval()};
+  const std::string body = DumpJson(Json{{"approvals", Json::array({ToJson(pending)})}});
+  INFO(body);
+  CHECK(schema.Complaint(body).empty());
+}
+
+TEST_CASE("schemas: the sample chat satisfies them", "[schemas]") {
+  const std::string sample = std::string(REPRISE_SOURCE_DIR) + "/chats/sample/trip/";
+  CHECK(SchemaValidator("chat").Complaint(ReadText(sample + "chat.json")).empty());
+  for (const char* name : {"int_001", "int_002"}) {
+    const std::string text = ReadText(sample + "interactions/" + name + ".json");
+    CHECK(SchemaValidator("interaction").Complaint(text).empty());
+    const auto interaction = InteractionFromJson(*ParseJson(text));
+    REQUIRE(interaction.has_value());
+    CHECK(ToJson(*interaction) == *ParseJson(text));
+  }
+}
+
+// --- openapi.json
+// -----------------------------------------------------------------------------------------------------
+
+namespace {
+
+void CollectRefs(const PlainJson& node, std::vector<std::string>& refs) {
+  if (node.is_object() && node.contains("$ref") && node["$ref"].is_string()) refs.push_back(node["$ref"]);
+  if (!node.is_structured()) return;
+  for (const auto& child : node) CollectRefs(child, refs);
+}
+
+// The reference as schema files write it.
+PlainJson WithLocalRefs(PlainJson node) {
+  if (node.is_object() && node.contains("$ref") && node["$ref"].is_string()) {
+    node["$ref"] =
+        std::regex_replace(node["$ref"].get<std::string>(), std::regex("#/components/schemas/"), "#/definitions/");
+  }
+  if (node.is_structured()) {
+    for (auto& child : node) child = WithLocalRefs(child);
+  }
+  return node;
+}
+
+PlainJson OpenApi() { return PlainJson::parse(OpenApiDocument()); }
+
+// Every "application/json" with an example, wherever it stands.
+void CollectExamples(const PlainJson& node, std::vector<PlainJson>& media) {
+  if (!node.is_structured()) return;
+  if (node.is_object() && node.contains("application/json") && node["application/json"].contains("example")) {
+    media.push_back(node["application/json"]);
+  }
+  for (const auto& child : node) CollectExamples(child, media);
+}
+
+}  // namespace
+
+TEST_CASE("openapi.json: what is served is the file", "[openapi]") {
+  CHECK(OpenApiDocument() == ReadText(kSchemas + "openapi.json"));
+}
+
+TEST_CASE("openapi.json: every reference leads somewhere", "[openapi]") {
+  const PlainJson document = OpenApi();
+  std::vector<std::string> refs;
+  CollectRefs(document, refs);
+  REQUIRE(refs.size() > 100);
+  for (const std::string& ref : refs) {
+    INFO(ref);
+    REQUIRE(ref.substr(0, 2) == "#/");
+    CHECK(document.contains(PlainJson::json_pointer(ref.substr(1))));
+  }
+}
+
+TEST_CASE("openapi.json: its components are the schema files (else run scripts/openapi)", "[openapi]") {
+  const PlainJson components = WithLocalRefs(OpenApi()["components"]["schemas"]);
+  for (const std::string& name : SchemaNames()) {
+    if (!components.contains(name)) {
+      INFO(name << " is missing");
+      CHECK((name == "chat" || name == "config" || name == "jwe" || name == "jwe_protected" || name == "keys"));
+      continue;
+    }
+    PlainJson schema = PlainJson::parse(ReadText(kSchemas + name + ".schema.json"));
+    const PlainJson parts = schema.value("definitions", PlainJson::object());
+    for (const auto& [part, text] : parts.items()) {
+      INFO(name << " " << part);
+      CHECK(components.at(part) == text);
+    }
+    schema.erase("definitions");
+    schema.erase("$schema");
+    INFO(name);
+    CHECK(components.at(name) == schema);
+  }
+}
+
+TEST_CASE("openapi.json: every example satisfies its schema", "[openapi]") {
+  const PlainJson document = OpenApi();
+  const PlainJson definitions = WithLocalRefs(document["components"]["schemas"]);
+  std::vector<PlainJson> media;
+  CollectExamples(document, media);
+  REQUIRE(media.size() > 40);
+  for (const PlainJson& entry : media) {
+    PlainJson schema = {{"allOf", PlainJson::array({WithLocalRefs(entry["schema"])})}, {"definitions", definitions}};
+    INFO(entry["example"].dump());
+    CHECK(SchemaValidator::FromText(schema.dump()).Complaint(entry["example"].dump()).empty());
+  }
+}
+
+}  // namespace reprise::test

@@ -1,0 +1,43 @@
+#include "crypto/base64url.h"
+
+#include "support/test.h"
+
+namespace reprise {
+
+TEST_CASE("Base64Url: the vectors of RFC 4648 without padding", "[crypto]") {
+  const std::pair<std::string, std::string> vectors[] = {
+      {"", ""},           {"f", "Zg"},          {"fo", "Zm8"},          {"foo", "Zm9v"},
+      {"foob", "Zm9vYg"}, {"fooba", "Zm9vYmE"}, {"foobar", "Zm9vYmFy"}, {"\xfb\xff\xfe", "-__-"}};
+  for (const auto& [bytes, text] : vectors) {
+    CHECK(EncodeBase64Url(bytes) == text);
+    CHECK(DecodeBase64Url(text) == bytes);
+  }
+}
+
+TEST_CASE("Base64Url: what is not canonical is refused", "[crypto]") {
+  for (const char* text : {"Zg==", "Zh", "Zm9", "Z", "Zm9v\n", "Zm 9v", "+/+/", "Zm9vY", "Zm\"v"}) {
+    CAPTURE(text);
+    CHECK_FALSE(DecodeBase64Url(text));
+  }
+}
+
+TEST_CASE("Base64Url: every text of up to three characters decodes to bytes that encode to it, or not at all",
+          "[crypto]") {
+  std::size_t accepted = 0;
+  for (int a = 0; a < 256; ++a) {
+    for (int b = 0; b < 256; ++b) {
+      const std::string two{static_cast<char>(a), static_cast<char>(b)};
+      if (const auto bytes = DecodeBase64Url(two)) {
+        ++accepted;
+        REQUIRE(EncodeBase64Url(*bytes) == two);
+      }
+      const std::string four = "A" + two + "A";
+      if (const auto bytes = DecodeBase64Url(four)) REQUIRE(EncodeBase64Url(*bytes) == four);
+      const std::string three = "A" + two;
+      if (const auto bytes = DecodeBase64Url(three)) REQUIRE(EncodeBase64Url(*bytes) == three);
+    }
+  }
+  CHECK(accepted == 256);
+}
+
+}  // namespace reprise

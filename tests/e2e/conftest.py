@@ -1,0 +1,108 @@
+"""Fixtures of the end-to-end tests: a server of one's own, a scripted provider, a time limit for every test."""
+import faulthandler
+import pathlib
+import signal
+import sys
+
+import pytest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+sys.dont_write_bytecode = True
+pytest.register_assert_rewrite("support.client", "support.server")
+
+from support.provider import Provider, ill_formed  # noqa: E402
+from support.server import BINARY, Home, Server  # noqa: E402
+from support.timing import SLACK  # noqa: E402
+
+FIGURES = []
+
+
+def pytest_configure(config):
+    config.addinivalue_line("markers", "limit(seconds): the time this test may take")
+    if not BINARY.exists():
+        pytest.exit(f"{BINARY} is not built (scripts/build, or set REPRISE_BIN)", 2)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_call(item):
+    marker = item.get_closest_marker("limit")
+    seconds = int((marker.args[0] if marker else 40) * min(SLACK, 6))
+
+    def expired(*_):
+        faulthandler.dump_traceback(file=sys.__stderr__)
+        raise TimeoutError(f"the test takes longer than {seconds} s")
+
+    before = signal.signal(signal.SIGALRM, expired)
+    signal.alarm(seconds)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def pytest_terminal_summary(terminalreporter):
+    for line in FIGURES:
+        terminalreporter.write_line(line)
+
+
+@pytest.fixture
+def figure():
+    """Notes a measured figure; all are printed at the end of the run."""
+    return FIGURES.append
+
+
+@pytest.fixture
+def provider():
+    scripted = Provider()
+    yield scripted
+    scripted.close()
+    assert not scripted.violations, f"histories that a provider would refuse: {scripted.violations}"
+
+
+@pytest.fixture
+def make_home(tmp_path):
+    count = 0
+
+    def make():
+        nonlocal count
+        count += 1
+        return Home(tmp_path / f"user{count}")
+
+    return make
+
+
+@pytest.fixture
+def make_server(make_home):
+    """Starts servers with any options; each is stopped and its files are checked at the end."""
+    servers = []
+
+    def make(provider=None, home=None, **options):
+        server = Server(home or make_home(), provider, **options)
+        servers.append(server)
+        return server
+
+    yield make
+    problems = []
+    for server in reversed(servers):
+        try:
+            server.close()
+        except AssertionError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+
+
+@pytest.fixture
+def server(make_server, provider):
+    """A server whose model is the scripted provider."""
+    return make_server(provider)
+
+
+@pytest.fixture
+def client(server):
+    return server.client
+
+
+@pytest.fixture
+def offline(make_server):
+    """A server with the built-in offline model."""
+    return make_server()

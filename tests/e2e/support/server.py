@@ -1,0 +1,226 @@
+"""Starts and stops the real binary, and looks at what it leaves on disk."""
+import base64
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import stat
+import subprocess
+import time
+
+from . import schemas
+from .client import Client
+from .timing import SLACK, SOON
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+BINARY = pathlib.Path(os.environ.get("REPRISE_BIN", ROOT / "build/release/reprise"))
+# Sits in the server's environment as the provider's key. It must turn up nowhere.
+API_KEY = "sk-canary-6f1d0b7c9e"
+
+
+def sandbox_works():
+    """Whether this machine lets anybody use bubblewrap; the server does without where it does not."""
+    try:
+        return subprocess.run(["bwrap", "--unshare-all", "--ro-bind", "/", "/", "--proc", "/proc", "--dev", "/dev", "true"], stderr=subprocess.DEVNULL,
+                              check=False).returncode == 0
+    except OSError:
+        return False
+
+
+class Home:
+    """The folders of one user: a server may be started in them again and again."""
+
+    def __init__(self, path):
+        self.path = pathlib.Path(path)
+        self.data = self.path / "data"
+        self.workspace = self.path / "workspace"
+        self.config = self.path / "config"
+        self.state = self.path / "state"
+        self.temp = self.path / "tmp"
+        self.user = self.path / "home"
+        for folder in (self.workspace, self.temp, self.user):
+            folder.mkdir(parents=True)
+        self.keys = self.config / "reprise" / "keys.jwks"
+
+    def environment(self, **more):
+        kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG") or k.endswith("SAN_OPTIONS")}
+        return {**kept, "HOME": str(self.user), "XDG_CONFIG_HOME": str(self.config), "XDG_STATE_HOME": str(self.state),
+                "TMPDIR": str(self.temp), "TEST_API_KEY": API_KEY, **more}
+
+    def checkpoint_file(self, chat, interaction):
+        return self.data / chat / "interactions" / f"{interaction}.json"
+
+    def checkpoint(self, chat, interaction):
+        return open_sealed(self.checkpoint_file(chat, interaction), self.keys)
+
+    def checkpoints(self, chat):
+        return sorted((self.data / chat / "interactions").glob("*.json"))
+
+    def own_files(self):
+        """Everything below the folders that belong to the server."""
+        for folder in (self.data, self.state, self.temp, self.config):
+            yield from (p for p in folder.rglob("*"))
+
+    def find_text(self, text):
+        """Files of the server that hold this text, as it is or in base64."""
+        needles = [text.encode()]
+        for shift in range(3):  # base64 looks different at each of the three alignments
+            coded = base64.b64encode(b"\0" * shift + text.encode())
+            needles += [coded[4 if shift else 0:-4], coded[4 if shift else 0:-4].replace(b"+", b"-").replace(b"/", b"_")]
+        found = []
+        for path in self.own_files():
+            if path.is_file():
+                content = path.read_bytes()
+                found += [str(path) for needle in needles if needle in content]
+        return found
+
+
+def open_sealed(path, keys):
+    """Opens a checkpoint with an independent program: Debian's `jose`."""
+    done = subprocess.run(["jose", "jwe", "dec", "-i", str(path), "-k", str(keys)], stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False)
+    assert done.returncode == 0, f"jose cannot open {path}: {done.stderr.decode()} {path.read_bytes()[:300]!r}"
+    return json.loads(done.stdout)
+
+
+class Server:
+    def __init__(self, home, provider=None, config=None, arguments=(), environment=None, plain=False, token=None):
+        self.home = home
+        self.plain = plain
+        self.stopped = False
+        self.closed = False
+        self.check_files = True  # a test that damages files turns this off
+        file = home.path / "reprise.json"
+        file.write_text(config if isinstance(config, str) else self._settings(provider, config or {}))
+        file.chmod(0o600)
+        self.arguments = [str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--workspace", str(home.workspace),
+                          "--config", str(file), *(["--plain"] if plain else []), *map(str, arguments)]
+        self.log_path = home.path / "stderr.log"
+        started = time.monotonic()
+        with open(self.log_path, "ab") as log:
+            self.process = subprocess.Popen(self.arguments, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, umask=0,
+                                            cwd=home.path, env=home.environment(**(environment or {})))
+        line = self._first_line()
+        self.start_seconds = time.monotonic() - started
+        match = re.fullmatch(r"reprise listening on http://(127\.0\.0\.1|\[::1\]|localhost|[0-9.]+):(\d+)\n", line)
+        assert match, f"the first line on stdout is {line!r}; log: {self.log()[-2000:]}"
+        self.port = int(match.group(2))
+        self.client = Client(self.port, token)
+
+    @staticmethod
+    def _settings(provider, more):
+        settings = {"disconnect_grace_s": 0.2, **more}
+        if provider:
+            settings.setdefault("providers", {
+                "test": {"type": "openai", "base_url": provider.url, "api_key": "${TEST_API_KEY}"}})
+            settings.setdefault("model", "test/scripted")
+        return json.dumps(settings)
+
+    def _first_line(self):
+        line = b""
+        deadline = time.monotonic() + SOON
+        while not line.endswith(b"\n"):
+            ready, _, _ = select.select([self.process.stdout], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"the server says nothing; log: {self.log()[-2000:]}"
+            byte = os.read(self.process.stdout.fileno(), 1)
+            if not byte:
+                self.process.wait(SOON)
+                self.stopped = True
+                raise AssertionError(f"the server ended with {self.process.returncode}; log: {self.log()[-2000:]}")
+            line += byte
+        return line.decode()
+
+    def log(self):
+        return self.log_path.read_text(errors="replace")
+
+    def memory_kb(self):
+        for line in open(f"/proc/{self.process.pid}/status"):
+            if line.startswith("VmRSS:"):
+                return int(line.split()[1])
+        raise AssertionError("no VmRSS")
+
+    def stop(self, signal_number=signal.SIGTERM):
+        """Asks it to end and checks that it does so cleanly; returns the seconds that took."""
+        if self.stopped:
+            return 0.0
+        self.stopped = True
+        started = time.monotonic()
+        self.process.send_signal(signal_number)
+        try:
+            self.process.wait(5 * SLACK)
+        except subprocess.TimeoutExpired:
+            self.process.kill()
+            self.process.wait()
+            raise AssertionError(f"does not end when told to; log: {self.log()[-2000:]}") from None
+        seconds = time.monotonic() - started
+        more = self.process.stdout.read()
+        self.process.stdout.close()
+        assert self.process.returncode == 0, f"exit status {self.process.returncode}; log: {self.log()[-3000:]}"
+        assert more == b"", f"more on stdout than the one line: {more!r}"
+        return seconds
+
+    def kill(self):
+        """kill -9"""
+        self.stopped = True
+        self.process.kill()
+        self.process.wait()
+        self.process.stdout.close()
+
+    def close(self):
+        """Stops it, if it is not already, and checks what it leaves."""
+        if self.closed:
+            return
+        self.closed = True
+        if not self.stopped and self.process.poll() is not None:
+            self.stopped = True
+            raise AssertionError(f"the server died: {self.process.returncode}; log: {self.log()[-3000:]}")
+        self.stop()
+        log = self.log()
+        assert "Sanitizer" not in log and "runtime error:" not in log, log[-6000:]
+        assert API_KEY not in log
+        if self.check_files:
+            check_disk(self.home, self.plain)
+
+
+def check_disk(home, plain=False):
+    """Modes, sealing and schema of everything that a server has left."""
+    for path in home.own_files():
+        mode = stat.S_IMODE(path.lstat().st_mode)
+        if path == home.config:
+            continue  # $XDG_CONFIG_HOME itself is not the server's
+        assert mode == (0o700 if path.is_dir() else 0o600), f"{path} has mode {mode:o}"
+        assert ".tmp" not in path.name, f"{path} was left behind"
+    assert not home.find_text(API_KEY)
+    for file in home.data.glob("*/interactions/int_*.json"):
+        assert file.name != "chat.json"
+        if plain:
+            stored = json.loads(file.read_text())
+        else:
+            sealed = json.loads(file.read_text())
+            schemas.check("jwe", sealed)
+            header = json.loads(base64.urlsafe_b64decode(sealed["protected"] + "=="))
+            schemas.check("jwe_protected", header)
+            stored = open_sealed(file, home.keys)
+            assert (header["chat_id"], header["interaction_id"]) == (stored["chat_id"], stored["id"])
+            assert header["parent_id"] == stored["parent_id"]
+        schemas.check("interaction", stored)
+        assert stored["id"] == file.stem and stored["chat_id"] == file.parts[-3]
+        assert stored["status"] in ("COMPLETED", "FAILED", "CANCELLED")
+        assert stored["final_agent_state"] is not None
+        numbers = [e["seq"] for e in stored["agent_events"]]
+        assert numbers == sorted(set(numbers))
+
+
+def processes(marker):
+    """Ids of running processes with this text in their command line."""
+    found = []
+    for entry in pathlib.Path("/proc").iterdir():
+        if entry.name.isdigit() and int(entry.name) != os.getpid():
+            try:
+                if marker.encode() in (entry / "cmdline").read_bytes() and "Z" not in (entry / "stat").read_text().rsplit(")", 1)[1][:3]:
+                    found.append(int(entry.name))
+            except OSError:
+                pass
+    return found

@@ -1,0 +1,24 @@
+"""Time limits. Nothing here waits for time to pass: a wait ends when its condition holds, a limit only bounds it."""
+import os
+import time
+
+# Sanitizer builds are several times slower: scripts/test widens every limit and figure by this factor.
+SLACK = float(os.environ.get("REPRISE_E2E_SLACK", "1"))
+# How long anything may take that should happen "at once".
+SOON = 10 * min(SLACK, 3)
+
+
+def eventually(condition, what, limit=SOON):
+    """For the few conditions of the outside world that nobody announces: a process is gone, a file appears."""
+    deadline = time.monotonic() + limit
+    while True:
+        value = condition()
+        if value:
+            return value
+        assert time.monotonic() < deadline, f"not within {limit:.0f} s: {what}"
+        time.sleep(0.005)
+
+
+def median(values):
+    ordered = sorted(values)
+    return ordered[len(ordered) // 2]

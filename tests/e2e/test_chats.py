@@ -1,0 +1,108 @@
+"""Chats: created, listed, renamed, deleted."""
+import json
+
+from support.provider import Gate, text
+
+
+def turn(client, provider, chat, message="hello"):
+    provider.plan(text("x"))
+    client.turn(chat, message)
+
+
+def test_they_are_listed_newest_first_and_paged(client, provider):
+    for chat in ("a", "b", "c", "d", "e"):
+        turn(client, provider, chat, f"first of {chat}")
+    turn(client, provider, "b")
+    listed = client.get("/chats").expect(200, "chat_list").json
+    assert [c["id"] for c in listed["chats"]] == ["b", "e", "d", "c", "a"] and listed["next"] is None
+    assert listed["chats"][0]["title"] == "first of b" and listed["chats"][0]["head"] == "int_002"
+    assert listed["chats"][0]["status"] == "COMPLETED"
+    pages, cursor = [], ""
+    while cursor is not None:
+        page = client.get(f"/chats?limit=2{cursor}").expect(200, "chat_list").json
+        pages.append([c["id"] for c in page["chats"]])
+        cursor = page["next"] and f"&cursor={page['next']}"
+    assert pages == [["b", "e"], ["d", "c"], ["a"]]
+    client.get("/chats?cursor=nonsense!").error(400)
+
+
+def test_an_empty_server_lists_none(client):
+    assert client.get("/chats").expect(200, "chat_list").json == {"chats": [], "next": None}
+
+
+def test_a_chat_can_be_created_first(client, provider):
+    created = client.post("/chats", {"id": "mine", "title": "My title"}).expect(201, "chat_summary").json
+    assert created["id"] == "mine" and created["title"] == "My title" and created["head"] is None
+    client.post("/chats", {"id": "mine"}).error(409)
+    turn(client, provider, "mine")
+    assert client.history("mine")["title"] == "My title"
+    named = client.post("/chats", {}).expect(201, "chat_summary").json["id"]
+    assert client.history(named)["interactions"] == []
+    client.post("/chats", {"id": "../x"}).error(400)
+    client.post("/chats").expect(201, "chat_summary")
+
+
+def test_rename(client, provider):
+    turn(client, provider, "c")
+    assert client.request("PATCH", "/chats/c", {"title": "Neu ü"}).expect(200, "chat_summary").json["title"] == "Neu ü"
+    turn(client, provider, "c")
+    assert client.history("c")["title"] == "Neu ü"
+    client.request("PATCH", "/chats/nobody", {"title": "x"}).error(404)
+    client.request("PATCH", "/chats/c", {"title": 7}).error(400)
+    client.request("PATCH", "/chats/c", {"id": "x"}).error(400)
+
+
+def test_delete_goes_to_the_trash(server, provider):
+    client = server.client
+    turn(client, provider, "c")
+    turn(client, provider, "other")
+    sealed = server.home.checkpoint_file("c", "int_001").read_bytes()
+    client.request("DELETE", "/chats/c").expect(200, "chat_deleted")
+    client.get("/chats/c").error(404)
+    client.request("DELETE", "/chats/c").error(404)
+    assert [c["id"] for c in client.get("/chats").json["chats"]] == ["other"]
+    kept = [p for p in server.home.data.rglob("int_001.json") if p.read_bytes() == sealed]
+    assert len(kept) == 1, "a person can still find it"
+    turn(client, provider, "c", "a new life")
+    assert [i["user_message"] for i in client.history("c")["interactions"]] == ["a new life"]
+
+
+def test_deleting_a_chat_ends_its_run(client, provider):
+    gate = Gate()
+    provider.plan(text("a", gate))
+    stream = client.start("c", "x")
+    stream.until("text_delta")
+    client.request("DELETE", "/chats/c").expect(200, "chat_deleted")
+    events = stream.finish("CANCELLED")
+    assert events[-2]["reason"] == "chat_deleted"
+    client.get("/chats/c").error(404)
+
+
+def test_a_running_interaction_is_in_the_history(client, provider):
+    gate = Gate()
+    provider.plan(text("a", gate))
+    stream = client.start("c", "x")
+    stream.until("text_delta")
+    running = client.history("c")["interactions"]
+    assert [(i["id"], i["status"], i["final_agent_state"], i["completed_at"]) for i in running] == [("int_001", "RUNNING", None, None)]
+    gate.release()
+    stream.finish()
+    finished = client.history("c")["interactions"][0]
+    assert finished["status"] == "COMPLETED" and finished["completed_at"] >= finished["created_at"]
+
+
+def test_chats_run_side_by_side_without_mixing(client, provider):
+    provider.answer_with(lambda r: text(*[f"{r.last['content']} "] * 50))
+    streams = {f"c{n}": client.start(f"c{n}", f"word{n}") for n in range(30)}
+    for chat, stream in streams.items():
+        stream.finish()
+        assert set(stream.one("answer")["content"].split()) == {f"word{chat[1:]}"}
+
+
+def test_numbers_go_beyond_three_digits_worth_of_care(client, provider):
+    provider.answer_with(lambda _: text("x"))
+    for _ in range(12):
+        client.turn("c", "x")
+    ids = [i["id"] for i in client.history("c")["interactions"]]
+    assert ids == [f"int_{n:03}" for n in range(1, 13)]
+    assert json.dumps(ids)

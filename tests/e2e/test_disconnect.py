@@ -1,0 +1,163 @@
+"""Clients that go away."""
+import subprocess
+
+from support.provider import Gate, call, text, tools
+from support.timing import SLACK, SOON, eventually
+
+
+def status_of(client, chat, interaction="int_001"):
+    return client.interaction(chat, interaction)["status"]
+
+
+def start_curl(server, chat, body):
+    return subprocess.Popen(["curl", "-sSN", "--noproxy", "*", f"http://127.0.0.1:{server.port}/chats/{chat}/interactions", "-H",
+                             "Content-Type: application/json", "-d", body], stdout=subprocess.PIPE)
+
+
+def read_until(process, text_seen):
+    seen = b""
+    while text_seen not in seen:
+        data = process.stdout.read1(1)
+        assert data, seen
+        seen += data
+
+
+def test_a_killed_curl_cancels_the_run_and_it_is_saved(server, provider):
+    gate = Gate()
+    provider.plan(text("half an ", gate))
+    process = start_curl(server, "c", '{"user_message":"x"}')
+    read_until(process, b"half an ")
+    process.kill()
+    process.wait()
+    gate.wait_left(5 * SLACK)
+    eventually(lambda: server.home.checkpoint_file("c", "int_001").exists(), "the checkpoint", 5 * SLACK)
+    stored = server.home.checkpoint("c", "int_001")
+    assert stored["status"] == "CANCELLED"
+    assert [e["reason"] for e in stored["agent_events"] if e["type"] == "CANCELLED"] == ["client_disconnected"]
+    assert "half an " in [e.get("content") for e in stored["agent_events"]]
+    provider.plan(text("back"))
+    server.client.turn("c", "again")
+
+
+def test_the_default_grace_is_two_seconds(make_server, provider):
+    server = make_server(provider, config={"disconnect_grace_s": 2})
+    import time
+    gate = Gate()
+    provider.plan(text("half", gate))
+    stream = server.client.start("c", "x")
+    stream.until("text_delta")
+    stream.close()
+    gone = time.monotonic()
+    gate.wait_left(10 * SLACK)
+    assert 1.5 < time.monotonic() - gone < 4 * SLACK
+    eventually(lambda: status_of(server.client, "c") == "CANCELLED", "it is cancelled")
+
+
+def test_coming_back_within_the_grace_keeps_it_running(make_server, provider):
+    server = make_server(provider, config={"disconnect_grace_s": 3600})
+    gate = Gate()
+    provider.plan(text("half", gate, " whole"))
+    stream = server.client.start("c", "x")
+    seen = stream.until("text_delta").seq
+    stream.close()
+    again = server.client.attach("c", "int_001", last_event_id=seen, gapless=True)
+    gate.release()
+    again.finish()
+    assert again.one("answer")["content"] == "half whole"
+
+
+def test_another_listener_keeps_it_running(server, provider):
+    gate, idle = Gate(), Gate()
+    provider.plan(text("half", gate, " whole"))
+    stream = server.client.start("c", "x")
+    stream.until("text_delta")
+    second = server.client.attach("c", "int_001")
+    stream.close()
+    # A run that nobody listens to, dropped later than this one: when it is gone, this one's grace would be over too.
+    provider.plan(text("x", idle))
+    other = server.client.start("other", "x")
+    other.until("text_delta")
+    other.close()
+    idle.wait_left()
+    assert status_of(server.client, "c") == "RUNNING"
+    gate.release()
+    second.finish()
+
+
+def test_on_disconnect_continue_goes_on(server, provider):
+    gate, idle = Gate(), Gate()
+    provider.plan(text("half", gate, " whole"))
+    stream = server.client.start("c", "x", on_disconnect="continue")
+    stream.until("text_delta")
+    stream.close()
+    provider.plan(text("x", idle))
+    other = server.client.start("other", "x")
+    other.until("text_delta")
+    other.close()
+    idle.wait_left()
+    assert status_of(server.client, "c") == "RUNNING"
+    gate.release()
+    eventually(lambda: status_of(server.client, "c") == "COMPLETED", "it completes")
+    assert server.home.checkpoint("c", "int_001")["final_agent_state"]["messages"][-1]["content"] == "half whole"
+
+
+def test_a_pending_approval_stays_and_is_answered_from_elsewhere(server, provider):
+    provider.plan(tools(call("write_file", {"path": "late.txt", "content": "x"})))
+    process = start_curl(server, "c", '{"user_message":"x"}')
+    read_until(process, b"approval_required")
+    process.kill()
+    process.wait()
+    idle = Gate()
+    provider.plan(text("x", idle))
+    other = server.client.start("other", "x")
+    other.until("text_delta")
+    other.close()
+    idle.wait_left()
+    listed = server.client.get("/approvals").expect(200, "approvals").json["approvals"]
+    assert [a["chat_id"] for a in listed] == ["c"] and status_of(server.client, "c") == "WAITING_APPROVAL"
+    # The whole of what follows can be watched by whoever answers.
+    provider.plan(text("done"))
+    follow = server.client.stream("POST", "/chats/c/interactions/int_001/approve", {"approval_id": listed[0]["approval_id"], "approved": True},
+                                  headers={"Accept": "text/event-stream"}, first_seq=1, gapless=False)
+    follow.finish()
+    assert (server.home.workspace / "late.txt").exists()
+
+
+def test_a_pending_approval_answered_without_listening_still_runs_the_tool(make_server, provider):
+    server = make_server(provider, config={"disconnect_grace_s": 2})
+    provider.plan(tools(call("write_file", {"path": "late.txt", "content": "x"})), text("done"))
+    stream = server.client.start("c", "x")
+    asked = stream.until("approval_required")
+    stream.close()
+    server.client.post(f"/approvals/{asked['approval_id']}", {"approved": True}).expect(200)
+    eventually(lambda: status_of(server.client, "c") == "COMPLETED", "it completes")
+    assert (server.home.workspace / "late.txt").exists()
+
+
+def test_a_non_streaming_client_that_goes_away_counts_too(server, provider):
+    import socket
+    gate = Gate()
+    provider.plan(text("half", gate))
+    body = b'{"user_message":"x","stream":false}'
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(b"POST /chats/c/interactions HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                           % (server.port, len(body), body))
+        gate.wait_reached()
+    gate.wait_left(5 * SLACK)
+    eventually(lambda: status_of(server.client, "c") == "CANCELLED", "it is cancelled")
+
+
+def test_a_stalled_reader_does_not_hold_up_the_run_nor_memory(server, provider):
+    import socket
+    big = ["y" * 4000] * 4000  # 16 MB
+    provider.plan(text(*big))
+    body = b'{"user_message":"x","on_disconnect":"continue"}'
+    before = server.memory_kb()
+    with socket.create_connection(("127.0.0.1", server.port)) as connection:
+        connection.sendall(b"POST /chats/c/interactions HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s"
+                           % (server.port, len(body), body))
+        eventually(lambda: server.home.checkpoint_file("c", "int_001").exists(), "it completes although nobody reads", SOON * 2)
+        # The run's own log and text are in memory, a few times over; what the reader has not taken adds little to it.
+        if SLACK == 1:
+            assert server.memory_kb() - before < 16 * 16 * 1024
+    assert server.home.checkpoint("c", "int_001")["status"] == "COMPLETED"

@@ -1,0 +1,397 @@
+"""What is refused before it can do anything: foreign hosts and origins, wrong types, oversized, malformed, smuggled."""
+import gzip
+import json
+import os
+import socket
+
+import pytest
+from support.client import Client, curl, raw_exchange
+from support.provider import text
+
+METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
+PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics"]
+BODY = b'{"user_message":"echo smuggled"}'
+
+
+def post(path="/chats/x/interactions", body=BODY, host="127.0.0.1", extra=b"", port=0, length=True):
+    head = f"POST {path} HTTP/1.1\r\nHost: {host}:{port}\r\nContent-Type: application/json\r\n".encode()
+    if length:
+        head += b"Content-Length: %d\r\n" % len(body)
+    return head + extra + b"\r\n" + body
+
+
+def statuses(answer):
+    """The status codes of all responses in these bytes."""
+    return [int(part[:3]) for part in answer.split(b"HTTP/1.1 ")[1:]]
+
+
+def nothing_stored(server):
+    assert server.client.get("/chats").json["chats"] == []
+    assert not [p for p in server.home.data.iterdir() if not p.name.startswith(".")]
+
+
+@pytest.fixture(autouse=True)
+def gated(offline):
+    """Whatever was tried: nothing stored, alive, and memory flat."""
+    before = offline.memory_kb()
+    yield
+    assert offline.memory_kb() - before < 32 * 1024
+    offline.client.get("/healthz").expect(200)
+    nothing_stored(offline)
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_foreign_host_gets_403_on_every_method_and_path(offline, method):
+    for host in ("evil.example", "evil.example:{port}", "127.0.0.1.evil.example:{port}", "0.0.0.0:{port}", "127.0.0.1:1", "localhost",
+                 "localhost:{port}:80", "user@localhost:{port}", "LOCALHOST.:{port}", ""):
+        for path in PATHS:
+            head = f"{method} {path} HTTP/1.1\r\nHost: {host.format(port=offline.port)}\r\n"
+            if method.upper() in ("POST", "PUT", "PATCH"):
+                head += f"Content-Type: application/json\r\nContent-Length: {len(BODY)}\r\n"
+                data = head.encode() + b"Connection: close\r\n\r\n" + BODY
+            else:
+                data = head.encode() + b"Connection: close\r\n\r\n"
+            answer = raw_exchange(offline.port, data)
+            assert statuses(answer)[:1] in ([403], [400]) if host == "" else statuses(answer) == [403], (method, host, path, answer[:200])
+            assert b"Access-Control" not in answer
+
+
+def test_own_names_are_welcome(offline):
+    for host in (f"127.0.0.1:{offline.port}", f"localhost:{offline.port}", f"[::1]:{offline.port}", f"LocalHost:{offline.port}"):
+        answer = raw_exchange(offline.port, f"GET /healthz HTTP/1.1\r\nHost: {host}\r\nConnection: close\r\n\r\n".encode())
+        assert statuses(answer) == [200], (host, answer)
+
+
+def test_it_listens_on_both_loopback_addresses_and_nowhere_else(offline):
+    code, out = curl(f"http://[::1]:{offline.port}/healthz")
+    assert code == 0 and b"status" in out
+    for line in (*open("/proc/net/tcp"), *open("/proc/net/tcp6")):
+        local, state = line.split()[1], line.split()[3]
+        if state == "0A" and local.endswith(f":{offline.port:04X}"):
+            assert local.split(":")[0] in ("0100007F", "00000000000000000000000001000000"), line
+
+
+@pytest.mark.parametrize("method", METHODS)
+def test_a_foreign_origin_gets_403(offline, method):
+    for origin in ("http://evil.example", "null", f"https://127.0.0.1:{offline.port}", "http://127.0.0.1", "http://localhost:1",
+                   f"http://localhost:{offline.port}.evil.example", "file://"):
+        head = f"{method} /chats HTTP/1.1\r\nHost: localhost:{offline.port}\r\nOrigin: {origin}\r\nConnection: close\r\n"
+        if method.upper() == "POST":
+            head += "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+        else:
+            head += "\r\n"
+        answer = raw_exchange(offline.port, head.encode())
+        assert statuses(answer) == [403], (method, origin, answer[:200])
+        assert b"Access-Control" not in answer
+
+
+def test_the_own_origin_is_welcome(offline):
+    for origin in (f"http://127.0.0.1:{offline.port}", f"http://localhost:{offline.port}"):
+        offline.client.get("/healthz", headers={"Origin": origin}).expect(200)
+
+
+def test_a_cross_site_fetch_is_refused(offline):
+    offline.client.get("/chats", headers={"Sec-Fetch-Site": "cross-site"}).error(403)
+
+
+def test_a_preflight_gets_no_permission(offline):
+    answer = offline.client.request("OPTIONS", "/chats", headers={"Origin": "http://evil.example", "Access-Control-Request-Method": "POST"})
+    assert answer.status == 403 and not [h for h in answer.headers if h.lower().startswith("access-control")]
+
+
+@pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx",
+                                  "text/json", ""])
+def test_another_content_type_is_415(offline, kind):
+    if kind is None:
+        data = f"POST /chats/x/interactions HTTP/1.1\r\nHost: localhost:{offline.port}\r\nContent-Length: {len(BODY)}\r\nConnection: close\r\n\r\n"
+        assert statuses(raw_exchange(offline.port, data.encode() + BODY)) == [415]
+    else:
+        offline.client.post("/chats/x/interactions", BODY, headers={"Content-Type": kind}).error(415)
+
+
+def test_json_with_a_charset_is_fine(offline):
+    offline.client.post("/chats/y/interactions", {"user_message": ""}, headers={"Content-Type": "application/json; charset=utf-8"}).error(400)
+
+
+def test_compressed_bodies_are_415(offline):
+    bomb = gzip.compress(b'{"user_message":"' + b"x" * 20_000_000 + b'"}')
+    offline.client.post("/chats/x/interactions", bomb, headers={"Content-Encoding": "gzip"}).error(415)
+
+
+@pytest.mark.parametrize("opening", ["[", '{"a":'])
+def test_a_body_nested_100000_deep_is_400(offline, opening):
+    deep = opening * 100_000
+    offline.client.post("/chats/x/interactions", deep).error(400)
+    offline.client.post("/chats/x/interactions", '{"user_message":' + deep + "}").error(400)
+    closed = "[" * 65 + "]" * 65
+    offline.client.post("/chats/x/interactions", '{"user_message":' + closed + "}").error(400)
+
+
+def test_a_body_of_two_mebibytes_is_413(offline):
+    body = b'{"user_message":"' + b"x" * (2 << 20) + b'"}'
+    answer = raw_exchange(offline.port, post(body=body, port=offline.port))
+    assert statuses(answer) == [413], answer[:300]
+
+
+def test_an_oversized_length_is_refused_before_the_body(offline):
+    head = post(body=b"", length=False, extra=b"Content-Length: 1000000000000\r\n", port=offline.port)
+    assert statuses(raw_exchange(offline.port, head)) == [413]
+
+
+def test_expect_continue_is_answered_only_for_what_is_welcome(offline):
+    extra = b"Expect: 100-continue\r\nContent-Length: 2097152\r\n"
+    assert statuses(raw_exchange(offline.port, post(body=b"", length=False, extra=extra, port=offline.port))) == [413]
+    body = b'{"user_message":""}'
+    head = post(body=b"", length=False, extra=b"Expect: 100-continue\r\nContent-Length: %d\r\nConnection: close\r\n" % len(body), port=offline.port)
+    assert statuses(raw_exchange(offline.port, head, body)) == [100, 400]
+
+
+def test_an_endless_chunked_body_is_stopped(offline):
+    head = post(body=b"", length=False, extra=b"Transfer-Encoding: chunked\r\n", port=offline.port)
+    sent = 0
+    with socket.create_connection(("127.0.0.1", offline.port), timeout=10) as connection:
+        connection.sendall(head + b"3\r\n{\"a\r\n")
+        try:
+            while sent < 64 << 20:
+                connection.sendall(b"10000\r\n" + b"x" * 65536 + b"\r\n")
+                sent += 65536
+        except OSError:
+            pass
+        try:
+            answer = connection.recv(4096)
+            assert statuses(answer) == [413]
+        except ConnectionResetError:
+            pass
+    assert sent < 64 << 20, "it swallowed 64 MiB"
+
+
+def test_chunked_bodies_within_the_limit_work(offline):
+    body = b'{"user_message":""}'
+    chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
+    answer = raw_exchange(offline.port, post(body=chunks, length=False, extra=b"Transfer-Encoding: chunked\r\nConnection: close\r\n", port=offline.port))
+    assert statuses(answer) == [400] and b"user_message" in answer
+
+
+@pytest.mark.parametrize("body", [
+    b'{"user_message":"\xff"}', b'{"user_message":"a\xc3"}', b'{"user_message":"\xed\xa0\x80"}', b"\xfe\xff", b"", b"{", b'{"user_message"}',
+    b"[]", b"null", b'"text"', b"{}", b'{"user_message":7}', b'{"user_message":null}', b'{"user_message":""}', b'{"user_message":"x"} trailing',
+    b'{"user_message":"x","unknown":1}', b'{"user_message":"x","stream":"yes"}', b'{"user_message":"x","on_disconnect":"maybe"}',
+    b'{"user_message":"x","if_running":"explode"}', b'{"user_message":"x","model":7}', b'{"user_message":NaN}', b"{'user_message':'x'}",
+    b'{"user_message":"a\nb"}', b'{"user_message":["x"]}', b'{"user_message":"\\ud800"}'[:0] + b'{"user_message":"\\q"}'])
+def test_malformed_bodies_are_400(offline, body):
+    error = offline.client.post("/chats/x/interactions", body, headers={"Content-Type": "application/json"}).error(400)
+    assert str(offline.home.path) not in json.dumps(error)
+
+
+def test_unknown_members_are_named(offline):
+    error = offline.client.post("/chats/x/interactions", {"user_message": "x", "colour": "red"}).error(400)
+    assert "colour" in error["message"]
+
+
+@pytest.mark.parametrize("chat", ["..", "%2e%2e", ".", "-x", "_x", "a.b", "a%2Fb", "a%00b", "x" * 65, "%ff", "a b".replace(" ", "%20"), "ä".encode().hex(),
+                                  "..%2f..%2fetc", "a\\b".replace("\\", "%5c"), "%"])
+def test_wrong_chat_ids_are_refused(offline, chat):
+    if chat == "c3a4":
+        chat = "%C3%A4"
+    answer = raw_exchange(offline.port, post(f"/chats/{chat}/interactions", port=offline.port, extra=b"Connection: close\r\n"))
+    assert statuses(answer)[0] in (400, 404), answer[:300]
+    assert not (offline.home.data.parent / "interactions").exists()
+
+
+@pytest.mark.parametrize("interaction", ["int_1", "int_0", "int_000", "1", "int_", "int_abc", "..", "%2e%2e", "int_001.json", "..%2fint_001", "int_-01",
+                                         "int_99999999999999999999", "INT_001", "int_001%00", "int_0001"])
+def test_wrong_interaction_ids_are_refused(offline, interaction):
+    for path in (f"/chats/x/interactions/{interaction}", f"/chats/x/interactions/{interaction}/events"):
+        assert offline.client.get(path).status in (400, 404)
+    for route, body in (("cancel", None), ("edit", {"new_user_message": "x"}), ("approve", {"approval_id": "approval_" + "0" * 32, "approved": True})):
+        assert offline.client.post(f"/chats/x/interactions/{interaction}/{route}", body).status in (400, 404)
+
+
+@pytest.mark.parametrize("path", ["/../etc/passwd", "/chats/../../etc/passwd", "/chats/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/chats//interactions",
+                                  "/chats/x/", "/chats/x/interactions/", "/files/x", "/chats/x/interactions/int_001/replay", "/%00", "/chats\\x"])
+def test_unknown_paths_are_404(offline, path):
+    answer = raw_exchange(offline.port, f"GET {path} HTTP/1.1\r\nHost: localhost:{offline.port}\r\nConnection: close\r\n\r\n".encode())
+    assert statuses(answer)[0] in (404, 400), answer[:200]
+    assert b"root:" not in answer
+
+
+@pytest.mark.parametrize("method, path", [("DELETE", "/chats"), ("PUT", "/chats/x"), ("GET", "/chats/x/interactions/int_001/cancel"), ("POST", "/healthz"),
+                                          ("PATCH", "/approvals"), ("DELETE", "/tools")])
+def test_a_known_path_with_another_method_is_405(offline, method, path):
+    answer = offline.client.request(method, path)
+    answer.error(405)
+    assert answer.headers["Allow"]
+
+
+def test_head_has_no_body(offline):
+    answer = offline.client.request("HEAD", "/healthz")
+    assert answer.status == 200 and answer.body == b""
+
+
+@pytest.mark.parametrize("value", ["-1", "1e3", "9223372036854775808", "x", "1.5", "", "%20"])
+def test_numbers_in_queries_are_checked(offline, value):
+    assert offline.client.get(f"/chats?limit={value}").status == 400
+
+
+def test_too_many_headers_are_431(offline):
+    many = b"".join(b"X-%d: y\r\n" % i for i in range(101))
+    head = b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\n" % offline.port
+    assert statuses(raw_exchange(offline.port, head + many + b"\r\n")) == [431]
+    assert statuses(raw_exchange(offline.port, head + b"X: " + b"y" * 100_000 + b"\r\n\r\n")) == [431]
+    assert statuses(raw_exchange(offline.port, b"GET /" + b"x" * 100_000 + b" HTTP/1.1\r\n\r\n"))[0] in (414, 431, 400)
+
+
+def test_an_endless_header_is_stopped(offline):
+    sent = 0
+    with socket.create_connection(("127.0.0.1", offline.port), timeout=10) as connection:
+        try:
+            connection.sendall(b"GET /healthz HTTP/1.1\r\nX: ")
+            while sent < 64 << 20:
+                connection.sendall(b"y" * 65536)
+                sent += 65536
+        except OSError:
+            pass
+    assert sent < 64 << 20
+
+
+def test_header_values_are_not_reflected(offline):
+    answer = raw_exchange(offline.port, b"GET /no HTTP/1.1\r\nHost: localhost:%d\r\nX-A: a%%0d%%0aSet-Cookie:x\r\nConnection: close\r\n\r\n" % offline.port)
+    assert b"Set-Cookie" not in answer
+
+
+def smuggled(server):
+    return post("/chats/smuggled/interactions", b'{"user_message":"echo haha"}', "localhost", port=server.port)
+
+
+def good(server, method=b"POST", path=b"/chats/x/interactions", host=b"localhost"):
+    return b"%s %s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n" % (method, path, host, server.port)
+
+
+@pytest.mark.parametrize("framing", [
+    b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
+    b"Content-Length: 0\r\nContent-Length: 5\r\n", b"Content-Length: 0, 5\r\n", b"Content-Length: abc\r\n", b"Content-Length: -1\r\n",
+    b"Content-Length: +5\r\n", b"Content-Length: 0x5\r\n", b"Content-Length: 99999999999999999999\r\n", b"Content-Length:\r\n",
+    b"Transfer-Encoding: xchunked\r\n", b"Transfer-Encoding: chunked, identity\r\n", b"Transfer-Encoding : chunked\r\n",
+    b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"X: a\r\n b\r\nContent-Length : 5\r\n", b"Content-Length: 5 5\r\n"])
+@pytest.mark.parametrize("split", [False, True])
+def test_ambiguous_framing_is_refused_and_the_connection_closed(offline, framing, split):
+    head, tail = good(offline) + framing + b"\r\n", b"0\r\n\r\n" + smuggled(offline)
+    answer = raw_exchange(offline.port, head, tail) if split else raw_exchange(offline.port, head + tail)
+    found = statuses(answer)
+    assert len(found) == 1 and found[0] in (400, 411, 413, 415, 501), answer[:400]
+
+
+@pytest.mark.parametrize("line", [b"GET /healthz HTTP/1.1\nHost: localhost:%d\n\n", b"GET  /healthz HTTP/1.1\r\nHost: localhost:%d\r\n\r\n",
+                                  b"GET /healthz\r\nHost: localhost:%d\r\n\r\n", b"GET /healthz HTTP/9.9\r\nHost: localhost:%d\r\n\r\n",
+                                  b"GET /hea\x00lthz HTTP/1.1\r\nHost: localhost:%d\r\n\r\n", b"G\x01T /healthz HTTP/1.1\r\nHost: localhost:%d\r\n\r\n",
+                                  b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\nBad Name: x\r\n\r\n",
+                                  b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\nX: a\x00b\r\n\r\n"])
+def test_malformed_request_lines_and_headers_are_400(offline, line):
+    answer = raw_exchange(offline.port, line % offline.port + smuggled(offline))
+    assert statuses(answer)[:1] in ([400], [505]) and len(statuses(answer)) == 1, answer[:300]
+
+
+def test_two_hosts_are_refused(offline):
+    data = b"GET /healthz HTTP/1.1\r\nConnection: close\r\nHost: localhost:%d\r\nHost: evil.example\r\n\r\n" % offline.port
+    assert statuses(raw_exchange(offline.port, data)) in ([400], [403])
+    assert statuses(raw_exchange(offline.port, b"GET /healthz HTTP/1.1\r\nConnection: close\r\n\r\n")) in ([400], [403])
+
+
+def test_the_target_cannot_name_another_host(offline):
+    data = b"GET http://evil.example/healthz HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n\r\n" % offline.port
+    assert statuses(raw_exchange(offline.port, data))[0] in (400, 403, 404)
+
+
+@pytest.mark.parametrize("method, path, host", [(b"POST", b"/chats/x/interactions", b"evil.example"), (b"GET", b"/healthz", b"evil.example"),
+                                                (b"GET", b"/no/such", b"localhost"), (b"PUT", b"/chats", b"localhost"), (b"DELETE", b"/chats/x", b"localhost"),
+                                                (b"GET", b"/openapi.json", b"localhost"), (b"OPTIONS", b"/chats", b"localhost")])
+@pytest.mark.parametrize("chunked", [False, True])
+@pytest.mark.parametrize("split", [False, True])
+def test_a_refused_requests_body_is_never_taken_for_a_request(offline, method, path, host, chunked, split):
+    body = smuggled(offline)
+    if chunked:
+        head = good(offline, method, path, host) + b"Transfer-Encoding: chunked\r\n\r\n"
+        body = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
+    else:
+        head = good(offline, method, path, host) + b"Content-Length: %d\r\n\r\n" % len(body)
+    last = b"GET /tools HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n\r\n" % offline.port
+    segments = [head, body, last] if split else [head + body + last]
+    answer = raw_exchange(offline.port, *segments, wait_between=False)
+    # Either the connection was closed after the refusal, or the body was read as one and the last request answered.
+    assert len(statuses(answer)) in (0, 1, 2), answer[:600]
+    if len(statuses(answer)) == 2:
+        assert b"run_shell" in answer
+    assert b"haha" not in answer.replace(body, b"")
+
+
+def test_requests_in_one_segment_are_answered_in_order(offline):
+    one = b"GET /healthz HTTP/1.1\r\nHost: localhost:%d\r\n\r\n" % offline.port
+    last = b"GET /no HTTP/1.1\r\nHost: localhost:%d\r\nConnection: close\r\n\r\n" % offline.port
+    assert statuses(raw_exchange(offline.port, one * 3 + last)) == [200, 200, 200, 404]
+
+
+def test_http_1_0_works(offline):
+    answer = raw_exchange(offline.port, b"GET /healthz HTTP/1.0\r\nHost: localhost:%d\r\n\r\n" % offline.port)
+    assert b" 200 " in answer.split(b"\r\n")[0]
+
+
+@pytest.mark.limit(60)
+def test_a_slow_header_ends_after_five_seconds_in_all(offline):
+    import select
+    import time
+    with socket.create_connection(("127.0.0.1", offline.port)) as connection:
+        began = time.monotonic()
+        head = iter(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\nX-Slow: " + b"y" * 10000)
+        answer = None
+        while time.monotonic() - began < 30:
+            connection.sendall(bytes([next(head)]))
+            if select.select([connection], [], [], 0.25)[0]:  # the attacker's own pace
+                answer = connection.recv(4096)
+                break
+        assert answer is not None and 3 < time.monotonic() - began < 12
+        assert answer == b"" or statuses(answer) == [408]
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
+def test_another_user_of_this_machine_gets_403(offline):
+    code, out = curl("-o", "/dev/null", "-w", "%{http_code}", f"http://127.0.0.1:{offline.port}/healthz", user=65534)
+    assert (code, out) == (0, b"403")
+
+
+def test_a_token_is_asked_for_on_every_route(make_server, tmp_path, offline):
+    token = "s3cret-token-canary-0123456789"
+    file = tmp_path / "token"
+    file.write_text(token + "\n")
+    file.chmod(0o600)
+    server = make_server(arguments=["--token-file", file], token=token)
+    server.client.get("/healthz").expect(200)
+    for wrong in (None, token[:-1], token + "x", ""):
+        nobody = Client(server.port, wrong)
+        for path in PATHS:
+            answer = nobody.get(path)
+            answer.error(401)
+            assert answer.headers["WWW-Authenticate"].startswith("Bearer")
+        nobody.post("/chats/x/interactions", {"user_message": "x"}).error(401)
+    assert token not in server.log()
+    assert token.encode() not in open(f"/proc/{server.process.pid}/cmdline", "rb").read()
+
+
+def test_another_address_needs_a_token(make_server, offline):
+    with pytest.raises(AssertionError, match="the server ended with [12]"):
+        make_server(arguments=["--host", "0.0.0.0"])
+
+
+def test_errors_are_not_cached_nor_sniffed(offline):
+    for path in ("/healthz", "/chats/nobody"):
+        answer = offline.client.get(path)
+        assert answer.headers["X-Content-Type-Options"] == "nosniff" and "no-store" in answer.headers["Cache-Control"]
+
+
+def test_large_json_answers_are_quick_for_any_client(offline, make_server, provider):
+    import time
+    server = make_server(provider)
+    provider.plan(text("x" * 900_000))
+    server.client.turn("c", "much")
+    began = time.monotonic()
+    server.client.get("/chats/c", headers={"Accept-Encoding": "br, gzip"}).expect(200)
+    assert time.monotonic() - began < 5

@@ -1,0 +1,137 @@
+"""Providers that fail: an error event, FAILED, the state saved, and the next turn works."""
+import json
+import socket
+
+import pytest
+from support.provider import CUT, Gate, Reply, call, delta, ending, failure, sse, text, tools
+from support.server import API_KEY
+
+
+def failing_turn(server, provider, *replies, chat="c", code=None):
+    """A turn that fails; checks event, file, and that the chat goes on. Returns the error event."""
+    provider.plan(*replies)
+    stream = server.client.turn(chat, "hello", "FAILED")
+    error = stream.one("error")
+    assert stream.names()[-2:] == ["error", "interaction_complete"], stream.names()
+    if code:
+        codes = code if isinstance(code, tuple) else (code,)
+        assert error["code"] in codes, error
+    stored = server.home.checkpoint(chat, stream.interaction)
+    assert stored["status"] == "FAILED" and stored["error"] == {k: error[k] for k in ("code", "message", "retryable")}
+    assert stored["final_agent_state"] is not None
+    assert API_KEY not in json.dumps(stored) and API_KEY not in server.log()
+    with provider.lock:
+        provider._replies.clear()
+    provider.plan(text("recovered"))
+    server.client.turn(chat, "again")
+    assert provider.requests[-1].last == {"role": "user", "content": "again"}
+    return error
+
+
+@pytest.mark.parametrize("status, body, code, retryable", [
+    (401, "bad key", "provider_auth", False), (403, "no", "provider_auth", False), (404, "no such model", "provider_not_found", False),
+    (429, "slow down", "provider_rate_limited", True), (400, "bad", "provider_bad_request", False), (422, "bad", "provider_bad_request", False),
+    (503, "busy", "provider_overloaded", True), (529, "busy", "provider_overloaded", True), (500, "oops", None, True), (302, "away", None, None)])
+def test_status_codes(server, provider, status, body, code, retryable):
+    error = failing_turn(server, provider, failure(status, body), code=code)
+    assert error["code"].startswith("provider_")
+    if retryable is not None:
+        assert error["retryable"] is retryable
+
+
+def test_too_long_a_context_is_told_apart(server, provider):
+    failing_turn(server, provider, failure(400, "maximum context length is 4096", "context_length_exceeded"), code="provider_context_length")
+
+
+def test_the_providers_words_are_passed_on_without_the_key(server, provider):
+    error = failing_turn(server, provider, failure(401, f"Incorrect API key provided: {API_KEY}. Visit us"))
+    assert "Incorrect API key" in error["message"] and API_KEY not in error["message"]
+
+
+def test_a_huge_error_body_is_cut(server, provider):
+    error = failing_turn(server, provider, Reply([b'{"error":{"message":"', *[b"x" * 65536] * 200, b'"}}'], 500, content_type="application/json"))
+    assert len(error["message"]) < 2000
+
+
+@pytest.mark.parametrize("name, reply", [
+    ("html with 200", Reply([b"<html><body>Please log in</body></html>"], content_type="text/html")),
+    ("html as sse", Reply([b"<html><body>Please log in</body></html>"])),
+    ("bad json", Reply([sse("{not json"), *ending()])),
+    ("not an object", Reply([sse("[1,2]"), *ending()])),
+    ("wrong types", Reply([sse({"choices": "x"}), *ending()])),
+    ("deep", Reply([sse('{"choices":' + "[" * 100_000 + "]" * 100_000 + "}")])),
+    ("empty", Reply([])),
+    ("binary", Reply([bytes(range(256)) * 100])),
+    ("cut in text", Reply([delta({"content": "half"}), CUT])),
+    ("clean end in text", Reply([delta({"content": "half"})])),
+    ("endless line", Reply([b"data: " + b"x" * (1 << 20)] * 1 + [b"x" * (1 << 20)] * 8)),
+    ("error object in the stream", Reply([delta({"content": "half"}), sse({"error": {"message": "exploded", "code": 500}})])),
+])
+def test_nonsense(server, provider, name, reply):
+    error = failing_turn(server, provider, reply)
+    assert error["code"].startswith("provider_"), name
+
+
+def test_half_of_a_tool_call_never_runs(make_server, provider):
+    server = make_server(provider, config={"approval_mode": "approve_all"})
+    whole = tools(call("run_shell", {"command": "touch ran"}), pieces=4)
+    for cut in (CUT, None):
+        steps = [s for s in whole.steps[:4]] + ([CUT] if cut else [])
+        failing_turn(server, provider, Reply(steps), chat=f"c{bool(cut)}", code="provider_protocol")
+    assert not list(server.home.workspace.iterdir())
+
+
+def test_what_was_said_before_a_cut_is_kept(server, provider):
+    failing_turn(server, provider, Reply([delta({"content": "half a sentence"}), CUT]))
+    stored = server.home.checkpoint("c", "int_001")
+    assert "half a sentence" in json.dumps(stored["agent_events"])
+
+
+def test_a_failure_in_a_later_round_keeps_the_tools_results(server, provider):
+    provider.plan(tools(call("echo", {"text": "kept"})), failure(500))
+    stream = server.client.turn("c", "hello", "FAILED")
+    assert stream.one("tool_result")["tool_output"] == "kept"
+    provider.plan(text("ok"))
+    server.client.turn("c", "again")
+    roles = [m["role"] for m in provider.requests[-1].conversation]
+    assert roles[:3] == ["user", "assistant", "tool"] and roles[-1] == "user"
+    assert provider.requests[-1].conversation[2]["content"] == "kept"
+
+
+def test_a_provider_that_nobody_listens_at(make_server):
+    from support.provider import Provider
+    gone = Provider()
+    gone.close()
+    server = make_server(gone)
+    stream = server.client.turn("c", "hello", "FAILED")
+    assert stream.one("error")["code"] == "provider_unreachable" and stream.one("error")["retryable"] is True
+
+
+def test_a_silent_provider_runs_into_the_idle_limit(make_server, provider):
+    server = make_server(provider, config={"provider_idle_timeout_s": 0.3})
+    failing_turn(server, provider, text("a", Gate()), code="provider_timeout")
+    failing_turn(server, provider, Reply([Gate()]), code="provider_timeout", chat="d")
+
+
+def test_pings_do_not_hide_a_silent_provider(make_server, provider):
+    server = make_server(provider, config={"provider_idle_timeout_s": 0.5})
+    failing_turn(server, provider, text("a", Gate(pings=b": ping\n\n")), code="provider_timeout")
+
+
+def test_a_provider_that_accepts_and_says_nothing(make_server):
+    with socket.create_server(("127.0.0.1", 0)) as mute:
+        from types import SimpleNamespace
+        url = f"http://127.0.0.1:{mute.getsockname()[1]}/v1"
+        server = make_server(SimpleNamespace(url=url), config={"provider_idle_timeout_s": 0.3})
+        assert server.client.turn("c", "hello", "FAILED").one("error")["code"] == "provider_timeout"
+
+
+def test_failures_of_one_chat_do_not_touch_another(client, provider):
+    gate = Gate()
+    provider.plan(text("a", gate, "b"))
+    good = client.start("good", "hello")
+    good.until("text_delta")
+    provider.plan(failure(500))
+    client.turn("bad", "hello", "FAILED")
+    gate.release()
+    good.finish()

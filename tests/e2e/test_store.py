@@ -1,0 +1,335 @@
+"""What is on disk: sealed, private, and damage named without harm to its neighbours."""
+import base64
+import json
+import os
+import shutil
+import stat
+import subprocess
+
+import pytest
+from support import schemas
+from support.provider import Gate, call, text, tools
+from support.server import open_sealed
+
+CANARY = "Canary-Zx81-Plaintext-Needle-Quartz"
+
+
+def converse(client, provider, turns, chat="c"):
+    for number in range(1, turns + 1):
+        provider.plan(text(f"a{number}"))
+        client.turn(chat, f"q{number}")
+
+
+def test_an_independent_jose_program_opens_a_checkpoint(server, provider):
+    provider.plan(text("a1"))
+    stream = server.client.turn("c", "q1")
+    file = server.home.checkpoint_file("c", "int_001")
+    sealed = json.loads(file.read_text())
+    schemas.check("jwe", sealed)
+    header = json.loads(base64.urlsafe_b64decode(sealed["protected"] + "=="))
+    schemas.check("jwe_protected", header)
+    assert (header["alg"], header["enc"], header["chat_id"], header["interaction_id"]) == ("A256KW", "A256GCM", "c", "int_001")
+    opened = subprocess.run(["jose", "jwe", "dec", "-i", str(file), "-k", str(server.home.keys)], stdout=subprocess.PIPE, check=True).stdout
+    stored = json.loads(opened)
+    schemas.check("interaction", stored)
+    assert stored["user_message"] == "q1" and stored["final_agent_state"]["messages"][-1]["content"] == "a1"
+    assert stored == server.client.interaction("c", stream.interaction)
+
+
+def test_another_key_does_not_open_it(server, provider, tmp_path):
+    converse(server.client, provider, 1)
+    wrong = json.loads(server.home.keys.read_text())
+    wrong["keys"][0]["k"] = base64.urlsafe_b64encode(bytes(32)).decode().rstrip("=")
+    (tmp_path / "wrong.jwks").write_text(json.dumps(wrong))
+    with pytest.raises(AssertionError):
+        open_sealed(server.home.checkpoint_file("c", "int_001"), tmp_path / "wrong.jwks")
+
+
+def test_children_are_bound_to_their_parents(server, provider):
+    converse(server.client, provider, 3)
+    headers = [json.loads(base64.urlsafe_b64decode(json.loads(p.read_text())["protected"] + "==")) for p in server.home.checkpoints("c")]
+    assert [h["parent_id"] for h in headers] == [None, "int_001", "int_002"]
+    assert headers[0]["parent_digest"] is None and len({h["parent_digest"] for h in headers}) == 3
+
+
+def test_every_seal_has_fresh_keys(server, provider):
+    converse(server.client, provider, 4)
+    sealed = [json.loads(p.read_text()) for p in server.home.data.rglob("*.json")]
+    for member in ("iv", "encrypted_key"):
+        assert len({s[member] for s in sealed}) == len(sealed)
+
+
+def test_no_user_text_is_anywhere_in_the_clear(make_server, provider):
+    server = make_server(provider, config={"approval_mode": "approve_all"})
+    home, client = server.home, server.client
+    gate = Gate()
+    provider.plan(tools(call("echo", {"text": CANARY}), call("run_shell", {"command": f"echo {CANARY}"}, "s"), think=CANARY, say=CANARY),
+                  text(CANARY, gate, CANARY))
+    stream = client.start("c", f"{CANARY} please")
+    stream.until("text_delta", round_index=1)
+    assert home.find_text(CANARY) == [], "while it runs"
+    assert CANARY not in server.log()
+    gate.release()
+    stream.finish()
+    client.post("/chats/c/interactions", json.dumps({"user_message": CANARY, CANARY: 1})).error(400)
+    client.request("PATCH", "/chats/c", {"title": f"title {CANARY}"}).expect(200)
+    assert home.find_text(CANARY) == [], "after it ran"
+    server.stop()
+    assert home.find_text(CANARY) == [] and CANARY not in server.log()
+
+
+def test_modes_under_umask_000(server, provider):
+    converse(server.client, provider, 2)
+    home = server.home
+    assert stat.S_IMODE(home.keys.stat().st_mode) == 0o600 and stat.S_IMODE(home.keys.parent.stat().st_mode) == 0o700
+    seen = 0
+    for path in [home.data, *home.data.rglob("*")]:
+        assert stat.S_IMODE(path.stat().st_mode) == (0o700 if path.is_dir() else 0o600), path
+        seen += 1
+    assert seen >= 6
+    schemas.check("keys", json.loads(home.keys.read_text()))
+
+
+def test_a_written_file_does_not_inherit_the_servers_rights_wrongly(make_server, provider):
+    server = make_server(provider, config={"approval_mode": "approve_all"})
+    provider.plan(tools(call("write_file", {"path": "w.txt", "content": "x"})), text("ok"))
+    server.client.turn("c", "go")
+    assert stat.S_IMODE((server.home.workspace / "w.txt").stat().st_mode) & 0o022 == 0
+
+
+def test_plain_stores_the_specifications_json(make_server, provider):
+    server = make_server(provider, plain=True)
+    converse(server.client, provider, 2)
+    stored = json.loads(server.home.checkpoint_file("c", "int_002").read_text())
+    schemas.check("interaction", stored)
+    assert {"id", "status", "user_message", "agent_events", "final_agent_state", "created_at", "completed_at"} <= stored.keys()
+    assert [m["content"] for m in stored["final_agent_state"]["messages"] if m["role"] != "system"] == ["q1", "a1", "q2", "a2"]
+    server.stop()  # the index may lag behind the checkpoints until then
+    schemas.check("chat", json.loads((server.home.data / "c" / "chat.json").read_text()))
+
+
+def test_the_chat_file_is_as_its_schema_says(server, provider, make_server):
+    converse(server.client, provider, 2)
+    server.stop()
+    chat = open_sealed(server.home.data / "c" / "chat.json", server.home.keys)
+    schemas.check("chat", chat)
+    assert chat["title"] == "q1" and chat["head"] == "int_002"
+
+
+def test_a_title_is_fifty_whole_characters(client, provider):
+    provider.plan(text("x"))
+    client.turn("c", "ü😀" * 40)
+    assert client.history("c")["title"].startswith("ü😀" * 24) and len(client.history("c")["title"]) <= 51
+
+
+class Damaged:
+    """Two chats on disk; one file of the first is then changed while no server runs."""
+
+    def __init__(self, make_server, provider, home, plain=False):
+        self.make_server, self.provider, self.home, self.plain = make_server, provider, home, plain
+        server = make_server(provider, home=home, plain=plain)
+        converse(server.client, provider, 3)
+        converse(server.client, provider, 1, "other")
+        server.close()
+
+    def restart(self):
+        server = self.make_server(self.provider, home=self.home, plain=self.plain)
+        server.check_files = False
+        return server
+
+    def expect(self, kind, interaction="int_002"):
+        """That interaction is an integrity error of this kind; everything else works, nothing is rewritten."""
+        before = {p: p.read_bytes() for p in self.home.checkpoints("c")}
+        server = self.restart()
+        client = server.client
+        kinds = kind if isinstance(kind, tuple) else (kind,)
+        error = client.get(f"/chats/c/interactions/{interaction}").error(422)
+        assert error["code"] in [f"integrity_{k}" for k in kinds], error
+        assert str(self.home.path) not in json.dumps(error), "no path in an error body"
+        for other in {"int_001", "int_002", "int_003"} - {interaction}:
+            client.interaction("c", other)
+        history = client.history("c", branches="all")
+        assert [d["interaction_id"] for d in history["damaged"]] == [interaction]
+        assert client.history("other")["interactions"][0]["user_message"] == "q1"
+        assert {c["id"] for c in client.get("/chats").json["chats"]} == {"c", "other"}
+        self.provider.plan(text("fine"))
+        client.turn("other", "go on")
+        self.provider.plan(text("fine"))
+        client.turn("third", "a new chat")
+        assert {p: p.read_bytes() for p in before} == before, "nothing damaged is rewritten"
+
+
+@pytest.fixture
+def damaged(make_server, provider, make_home):
+    return Damaged(make_server, provider, make_home())
+
+
+def change(path, function):
+    sealed = json.loads(path.read_text())
+    function(sealed)
+    path.write_text(json.dumps(sealed))
+
+
+@pytest.mark.parametrize("member", ["ciphertext", "tag", "iv", "encrypted_key", "protected"])
+def test_a_flipped_bit_anywhere_is_found(damaged, member):
+    def flip(sealed):
+        value = sealed[member]
+        middle = len(value) // 2
+        sealed[member] = value[:middle] + ("A" if value[middle] != "A" else "B") + value[middle + 1:]
+
+    change(damaged.home.checkpoint_file("c", "int_002"), flip)
+    damaged.expect(("auth", "swap", "version"))
+
+
+@pytest.mark.parametrize("keep", [0, 1, 100, -1, -3])
+def test_a_truncated_file_is_found(damaged, keep):
+    path = damaged.home.checkpoint_file("c", "int_002")
+    path.write_bytes(path.read_bytes().rstrip()[:keep])
+    damaged.expect("auth")
+
+
+def test_zeros_are_found(damaged):
+    path = damaged.home.checkpoint_file("c", "int_002")
+    path.write_bytes(bytes(path.stat().st_size))
+    damaged.expect("auth")
+
+
+def test_a_swapped_file_is_found(damaged):
+    shutil.copy(damaged.home.checkpoint_file("c", "int_001"), damaged.home.checkpoint_file("c", "int_002"))
+    damaged.expect("swap")
+
+
+def test_a_file_from_another_chat_is_found(damaged):
+    shutil.copy(damaged.home.checkpoint_file("other", "int_001"), damaged.home.checkpoint_file("c", "int_001"))
+    damaged.expect("swap", "int_001")
+
+
+def test_plain_json_among_sealed_files_is_found(damaged):
+    path = damaged.home.checkpoint_file("c", "int_002")
+    path.write_text(json.dumps(open_sealed(path, damaged.home.keys)))
+    damaged.expect("plain")
+
+
+def test_a_parent_replaced_by_another_genuine_file_of_its_place_is_found(make_server, provider, make_home):
+    """Sealed by the same key for the same place: only the child's knowledge of its parent's digest can tell."""
+    home = make_home()
+    first = make_server(provider, home=home)
+    converse(first.client, provider, 2)
+    first.stop()
+    real = home.data.rename(home.path / "real")
+    second = make_server(provider, home=home)
+    provider.plan(text("forged"))
+    second.client.turn("c", "another past")
+    second.stop()
+    shutil.copy(home.checkpoint_file("c", "int_001"), real / "c" / "interactions" / "int_001.json")
+    shutil.rmtree(home.data)
+    real.rename(home.data)
+    server = make_server(provider, home=home)
+    server.check_files = False
+    answers = [server.client.get("/chats/c"), server.client.get("/chats/c/interactions/int_002"), server.client.get("/chats/c/interactions/int_001")]
+    codes = [a.json["error"]["code"] for a in answers if a.status == 422]
+    codes += [d["error"]["code"] for a in answers[:1] if a.status == 200 for d in a.json.get("damaged", [])]
+    assert codes and all(code.startswith("integrity_") for code in codes), "a rolled back parent goes unnoticed"
+
+
+def test_a_missing_file_is_told(damaged):
+    damaged.home.checkpoint_file("c", "int_002").unlink()
+    server = damaged.restart()
+    answer = server.client.get("/chats/c/interactions/int_002")
+    assert answer.status in (404, 422), answer.body
+    server.client.interaction("c", "int_001")
+    server.client.interaction("c", "int_003")
+    server.client.history("other")
+
+
+def test_a_lost_index_is_rebuilt_from_the_checkpoints(damaged):
+    (damaged.home.data / "c" / "chat.json").unlink()
+    server = damaged.restart()
+    history = server.client.history("c")
+    assert [i["user_message"] for i in history["interactions"]] == ["q1", "q2", "q3"] and history["title"] == "q1"
+    damaged.provider.plan(text("a4"))
+    assert server.client.turn("c", "q4").interaction == "int_004"
+
+
+def test_a_sealed_folder_opened_with_plain_says_so_and_changes_nothing(damaged):
+    before = {p: p.read_bytes() for p in damaged.home.data.rglob("*.json")}
+    damaged.plain = True
+    server = damaged.restart()
+    error = server.client.get("/chats/c/interactions/int_001").error(422)
+    assert error["code"] == "integrity_plain"
+    assert {p: p.read_bytes() for p in before} == before
+
+
+def test_with_another_key_nothing_opens_and_nothing_changes(damaged):
+    before = {p: p.read_bytes() for p in damaged.home.data.rglob("*.json")}
+    damaged.home.keys.unlink()
+    server = damaged.restart()
+    assert server.client.get("/chats/c/interactions/int_001").error(422)["code"].startswith("integrity_")
+    damaged.provider.plan(text("fine"))
+    server.client.turn("new", "go")
+    assert {p: p.read_bytes() for p in before} == before
+
+
+def test_a_new_turn_on_a_damaged_head_is_refused_but_an_edit_before_it_works(damaged):
+    path = damaged.home.checkpoint_file("c", "int_003")
+    path.write_bytes(path.read_bytes()[:-20])
+    server = damaged.restart()
+    error = server.client.post("/chats/c/interactions", {"user_message": "x"}).error(422)
+    assert error["code"].startswith("integrity_")
+    damaged.provider.plan(text("ok"))
+    server.client.edit("c", "int_002", "again").finish()
+    assert [m["content"] for m in damaged.provider.requests[-1].conversation] == ["q1", "a1", "again"]
+
+
+def test_foreign_files_are_left_alone(damaged):
+    strange = [damaged.home.data / "notes.txt", damaged.home.data / "c" / "interactions" / "int_002.json.tmp~", damaged.home.data / "c" / "x.json"]
+    for path in strange:
+        path.write_text("mine")
+    (damaged.home.data / "not a chat!").mkdir()
+    server = damaged.restart()
+    assert len(server.client.history("c")["interactions"]) == 3
+    assert len(server.client.get("/chats").json["chats"]) == 2
+    assert [p.read_text() for p in strange] == ["mine"] * 3
+
+
+def test_a_loose_key_file_is_refused(make_server, provider, damaged):
+    damaged.home.keys.chmod(0o644)
+    with pytest.raises(AssertionError, match="the server ended with [12]"):
+        damaged.restart()
+
+
+def test_when_the_data_folder_becomes_unwritable_the_run_is_saved_elsewhere_and_comes_home(make_server, provider, make_home):
+    """Replaces the chat's folder by a file while the run goes on, so that even root cannot write there."""
+    home = make_home()
+    server = make_server(provider, home=home)
+    converse(server.client, provider, 1)
+    gate = Gate()
+    provider.plan(text("precious", gate))
+    stream = server.client.start("c", "q2")
+    stream.until("text_delta")
+    folder = home.data / "c" / "interactions"
+    aside = folder.rename(home.data / "aside")
+    folder.write_text("in the way")
+    gate.release()
+    events = stream.rest()
+    server.check_files = False
+    server.stop()
+    folder.unlink()
+    aside.rename(folder)
+    again = make_server(provider, home=home)
+    again.check_files = False
+    stored = again.client.interaction("c", "int_002")
+    assert stored["user_message"] == "q2" and "precious" in json.dumps(stored)
+    assert events[-1]["status"] == stored["status"]
+
+
+def test_disk_use_is_linear(server, provider):
+    sizes = []
+    for number in range(1, 13):
+        provider.plan(text("x" * 1000))
+        server.client.turn("c", "y" * 1000)
+        sizes.append(sum(p.stat().st_size for p in server.home.checkpoints("c")))
+    growth = [b - a for a, b in zip(sizes, sizes[1:])]
+    per_state = growth[-1] - growth[0]
+    assert per_state < 20 * 4000, "a checkpoint holds one state, not the history of states"
+    assert os.path.getsize(server.home.checkpoint_file("c", "int_012")) < 12 * 2 * 1000 * 1.34 * 2

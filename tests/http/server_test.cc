@@ -1,0 +1,377 @@
+#include "http/server.h"
+
+#include <poll.h>
+
+#include <chrono>
+#include <fstream>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "base/json.h"
+#include "server_fixture.h"
+
+using namespace reprise;
+using namespace std::chrono_literals;
+
+namespace {
+
+constexpr const char* kMethods[] = {"GET", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "HEAD", "TRACE", "get", "BREW"};
+
+std::string CodeOf(const TestResponse& response) {
+  const auto json = ParseJson(response.body);
+  if (!json || !json->contains("error")) return "no error body: " + response.body;
+  return (*json)["error"]["code"].get<std::string>();
+}
+
+std::size_t ResidentKilobytes() {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.starts_with("VmRSS:")) return static_cast<std::size_t>(std::atoll(line.c_str() + 6));
+  }
+  return 0;
+}
+
+}  // namespace
+
+TEST_CASE("HttpServer: service routes answer over both loopback addresses", "[http]") {
+  ServerFixture f;
+  const auto health = f.Get("/healthz");
+  CHECK(health.status == 200);
+  CHECK(health.body == R"({"status":"ok"})");
+  CHECK(health.Header("Content-Type") == "application/json");
+  CHECK(health.Header("Cache-Control") == "no-store");
+  CHECK(health.Header("X-Content-Type-Options") == "nosniff");
+  CHECK(f.Get("/readyz").status == 200);
+  CHECK(f.Get("/openapi.json").body == "{}");
+  TestClient v6(f.port, /*v6=*/true);
+  if (v6.connected()) {
+    v6.Send("GET /healthz HTTP/1.1\r\nHost: [::1]:" + std::to_string(f.port) + "\r\n\r\n");
+    CHECK(v6.ReadResponse().status == 200);
+  }
+}
+
+TEST_CASE("HttpServer: no response ever allows another origin", "[http]") {
+  ServerFixture f;
+  for (const char* method : kMethods) {
+    for (const char* path : {"/chats", "/healthz", "/nope"}) {
+      const auto own = "Origin: http://localhost:" + std::to_string(f.port) + "\r\n";
+      CHECK(Ask(f.port, method, path, {}, own).head.find("Access-Control") == std::string::npos);
+    }
+  }
+}
+
+TEST_CASE("HttpServer: a foreign Host, Origin or site is refused on every method and path", "[http]") {
+  ServerFixture f;
+  const std::string own_host = "Host: localhost:" + std::to_string(f.port) + "\r\n";
+  for (const char* method : kMethods) {
+    for (const char* path : {"/healthz", "/chats", "/chats/c/interactions", "/nope", "/%zz"}) {
+      for (const std::string& headers : {std::string("Host: evil.example\r\n"), std::string(), own_host + own_host,
+                                         own_host + "Origin: http://evil.example\r\n", own_host + "Origin: null\r\n",
+                                         own_host + "Sec-Fetch-Site: cross-site\r\n"}) {
+        TestClient client(f.port);
+        client.Send(std::string(method) + " " + path + " HTTP/1.1\r\n" + headers + "\r\n");
+        const auto response = client.ReadResponse(std::string_view(method) == "HEAD");
+        INFO(method << " " << path << " " << headers);
+        CHECK(response.status == 403);
+      }
+    }
+  }
+}
+
+TEST_CASE("HttpServer: a refused body is never read, nor taken for a request", "[http]") {
+  ServerFixture f;
+  const std::string host = "Host: localhost:" + std::to_string(f.port) + "\r\n";
+  const std::string inner = "POST /chats HTTP/1.1\r\n" + host +
+                            "Content-Type: application/json\r\nContent-Length: 16\r\n\r\n" + R"({"id":"smuggled"})";
+  const std::string length = "Content-Length: " + std::to_string(inner.size()) + "\r\n";
+  const std::string chunked = "Transfer-Encoding: chunked\r\n";
+  const std::string foreign = host + "Origin: http://evil.example\r\n";
+  const std::string heads[] = {
+      "POST /chats HTTP/1.1\r\n" + foreign + length + "\r\n",
+      "POST /chats HTTP/1.1\r\n" + foreign + chunked + "\r\n",
+      "POST /nope HTTP/1.1\r\n" + host + length + "\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + "Content-Type: text/plain\r\n" + length + "\r\n",
+      "GET /openapi.json HTTP/1.1\r\n" + host + length + "\r\n",
+      "GET /chats HTTP/1.1\r\n" + host + length + "\r\n",
+      "DELETE /chats/x HTTP/1.1\r\n" + host + chunked + "\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + "Content-Length: 0\r\n" + length + "\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + "Content-Length: abc\r\n\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + chunked + "Content-Length: 4\r\n\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + "Transfer-Encoding: chunked, identity\r\n\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + "Content-Encoding: gzip\r\n" + length + "\r\n",
+      "POST /chats HTTP/1.1\r\n" + host + "Expect: miracles\r\n" + length + "\r\n",
+  };
+  for (const std::string& head : heads) {
+    for (const bool two_segments : {false, true}) {
+      INFO(head);
+      TestClient client(f.port);
+      REQUIRE(client.Send(two_segments ? head : head + inner));
+      const auto first = client.ReadResponse();
+      CHECK(first.status >= 400);
+      CHECK(first.status < 500);
+      CHECK(first.Header("Connection") == "close");
+      client.Send(inner);
+      CHECK(client.ReadToEnd().empty());
+      CHECK(f.Get("/chats/smuggled").status == 404);
+    }
+  }
+}
+
+TEST_CASE("HttpServer: a body must be JSON by name and by content", "[http]") {
+  ServerFixture f;
+  const auto post = [&](std::string_view type, std::string_view body) {
+    TestClient client(f.port);
+    std::string headers = type.empty() ? "" : "Content-Type: " + std::string(type) + "\r\n";
+    client.Send(
+        RequestText(f.port, "POST", "/chats", {}, headers + "Content-Length: " + std::to_string(body.size()) + "\r\n") +
+        std::string(body));
+    return client.ReadResponse();
+  };
+  CHECK(post("text/plain", "{}").status == 415);
+  CHECK(post("", "{}").status == 415);
+  CHECK(post("application/jsonp", "{}").status == 415);
+  CHECK(post("application/json, text/plain", "{}").status == 415);
+  CHECK(post("application/json; charset=utf-8", "{}").status == 201);
+  CHECK(post("Application/JSON", "{}").status == 201);
+  CHECK(post("", "").status == 201);  // no body needs no type
+  CHECK(CodeOf(post("application/json", "{")) == "invalid_json");
+  CHECK(CodeOf(post("application/json", std::string(100'000, '['))) == "too_deep");
+  CHECK(CodeOf(post("application/json", "{\"title\":\"\xff\"}")) == "invalid_utf8");
+  const auto gzip = f.Post("/chats", "{}", "Content-Encoding: gzip\r\n");
+  CHECK(gzip.status == 415);
+  CHECK(CodeOf(gzip) == "unsupported_encoding");
+}
+
+TEST_CASE("HttpServer: a body over the limit is refused before it is sent", "[http]") {
+  ServerFixture f;
+  TestClient client(f.port);
+  client.Send(
+      RequestText(f.port, "POST", "/chats", {}, "Content-Type: application/json\r\nContent-Length: 2097152\r\n"));
+  const auto response = client.ReadResponse();
+  CHECK(response.status == 413);
+  CHECK(CodeOf(response) == "too_large");
+}
+
+TEST_CASE("HttpServer: an endless chunked body is refused at the limit, and memory stays flat", "[http]") {
+  ServerFixture f;
+  TestClient client(f.port);
+  client.Send(
+      RequestText(f.port, "POST", "/chats", {}, "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n"));
+  const std::string chunk = "10000\r\n" + std::string(0x10000, ' ') + "\r\n";
+  const std::size_t before = ResidentKilobytes();
+  std::size_t sent = 0;
+  while (sent < 3200 && client.Send(chunk)) ++sent;  // up to 200 MB, unless the server ends it
+  CHECK(sent < 3200);
+  CHECK(ResidentKilobytes() < before + 32 * 1024);
+  CHECK(f.Get("/healthz").status == 200);
+}
+
+TEST_CASE("HttpServer: a client that sends a little too much still sees why it is refused", "[http]") {
+  ServerFixture f;
+  TestClient client(f.port);
+  client.Send(
+      RequestText(f.port, "POST", "/chats", {}, "Content-Type: application/json\r\nContent-Length: 2097152\r\n"));
+  client.Send(std::string(2'097'152, ' '));
+  CHECK(client.ReadResponse().status == 413);
+}
+
+TEST_CASE("HttpServer: giant and countless headers are refused, and memory stays flat", "[http]") {
+  ServerFixture f;
+  const std::size_t before = ResidentKilobytes();
+  const std::string start = "GET / HTTP/1.1\r\nHost: localhost:" + std::to_string(f.port) + "\r\n";
+  {
+    TestClient client(f.port);
+    client.Send(start + "X: ");
+    const std::string piece(100'000, 'x');
+    for (int i = 0; i < 2000 && client.Send(piece); ++i) {
+    }
+    CHECK(ResidentKilobytes() < before + 32 * 1024);
+  }
+  {
+    TestClient client(f.port);
+    client.Send(start);
+    const std::string piece = "A: b\r\n";
+    for (int i = 0; i < 1'000'000 && client.Send(piece); ++i) {
+    }
+    CHECK(ResidentKilobytes() < before + 32 * 1024);
+  }
+  CHECK(AskRaw(f.port, start + "X: " + std::string(17'000, 'x')).status == 431);
+  std::string many = start;
+  for (int i = 0; i < 100; ++i) many += "A: b\r\n";
+  CHECK(AskRaw(f.port, many + "\r\n").status == 431);
+  CHECK(f.Get("/healthz").status == 200);
+  CHECK(f.Get("/" + std::string(3000, 'x')).status == 414);
+}
+
+TEST_CASE("HttpServer: silent and dripping clients get 408, however steadily they drip", "[http]") {
+  ServerOptions options;
+  options.header_timeout = 150ms;
+  options.body_timeout = 150ms;
+  ServerFixture f(options);
+  CHECK(TestClient(f.port).ReadResponse().status == 408);
+  const auto drip = [&](std::string text) {
+    TestClient client(f.port);
+    for (const char byte : text) {
+      if (!client.Send(std::string(1, byte))) break;
+      pollfd ready{.fd = client.fd(), .events = POLLIN, .revents = 0};
+      if (::poll(&ready, 1, 10) > 0) break;
+    }
+    return client.ReadResponse().status;
+  };
+  CHECK(drip("GET /healthz HTTP/1.1\r\nHost: localhost\r\nX: " + std::string(2000, 'x')) == 408);
+  CHECK(drip(RequestText(f.port, "POST", "/chats", {}, "Content-Type: application/json\r\nContent-Length: 2000\r\n") +
+             std::string(1999, ' ')) == 408);
+}
+
+TEST_CASE("HttpServer: an idle connection is closed without a word", "[http]") {
+  ServerOptions options;
+  options.idle_timeout = 100ms;
+  ServerFixture f(options);
+  TestClient client(f.port);
+  client.Send(RequestText(f.port, "GET", "/healthz"));
+  CHECK(client.ReadResponse().status == 200);
+  CHECK(client.ReadToEnd().empty());
+}
+
+TEST_CASE("HttpServer: pipelined requests are answered in order", "[http]") {
+  ServerFixture f;
+  TestClient client(f.port);
+  client.Send("\r\n" + RequestText(f.port, "POST", "/chats", R"({"id":"a"})") + RequestText(f.port, "GET", "/chats/a") +
+              RequestText(f.port, "GET", "/nope") + RequestText(f.port, "HEAD", "/healthz") +
+              RequestText(f.port, "DELETE", "/chats/a") + RequestText(f.port, "GET", "/chats/a"));
+  CHECK(client.ReadResponse().status == 201);
+  CHECK(client.ReadResponse().status == 200);
+  CHECK(client.ReadResponse().status == 404);
+  CHECK(client.ReadResponse(/*head_request=*/true).status == 200);
+  CHECK(client.ReadResponse().status == 200);
+  CHECK(client.ReadResponse().status == 404);
+}
+
+TEST_CASE("HttpServer: a request cut anywhere is read all the same", "[http]") {
+  ServerFixture f;
+  TestClient client(f.port);
+  const std::string chunked =
+      RequestText(f.port, "POST", "/chats", {}, "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n") +
+      "1\r\n{\r\n1\r\n}\r\n0\r\nX-Trailer: 1\r\n\r\n";
+  for (const std::string& text : {RequestText(f.port, "POST", "/chats", "{}"), chunked}) {
+    for (const char byte : text) REQUIRE(client.Send(std::string(1, byte)));
+    CHECK(client.ReadResponse().status == 201);
+  }
+}
+
+TEST_CASE("HttpServer: 100-continue comes after the checks", "[http]") {
+  ServerFixture f;
+  const std::string expect = "Expect: 100-continue\r\nContent-Type: application/json\r\nContent-Length: ";
+  {
+    TestClient client(f.port);
+    client.Send(RequestText(f.port, "POST", "/chats", {}, expect + "2\r\n"));
+    CHECK(client.ReadUntil("\r\n\r\n") == "HTTP/1.1 100 Continue\r\n\r\n");
+    client.Send("{}");
+    CHECK(client.ReadResponse().status == 201);
+  }
+  {
+    TestClient client(f.port);
+    client.Send(RequestText(f.port, "POST", "/chats", {}, expect + "20000000\r\n"));
+    CHECK(client.ReadResponse().status == 413);
+  }
+}
+
+TEST_CASE("HttpServer: HTTP/1.0 and Connection: close end the connection", "[http]") {
+  ServerFixture f;
+  const std::string host = "Host: localhost:" + std::to_string(f.port) + "\r\n";
+  for (const std::string& text : {"GET /healthz HTTP/1.0\r\n" + host + "\r\n",
+                                  "GET /healthz HTTP/1.1\r\n" + host + "Connection: close\r\n\r\n"}) {
+    TestClient client(f.port);
+    client.Send(text);
+    const auto response = client.ReadResponse();
+    CHECK(response.status == 200);
+    CHECK(response.Header("Connection") == "close");
+    CHECK(client.ReadToEnd().empty());
+  }
+}
+
+TEST_CASE("HttpServer: unknown paths, methods and slashes", "[http]") {
+  ServerFixture f;
+  for (const char* path :
+       {"/", "/chats/", "/chats/c/interactions/int_001/fork", "/chats/c/tasks", "/files", "/..", "/chats/../healthz"}) {
+    INFO(path);
+    CHECK(f.Get(path).status == 404);
+  }
+  const auto put = Ask(f.port, "PUT", "/chats");
+  CHECK(put.status == 405);
+  CHECK(put.Header("Allow") == "GET, HEAD, POST");
+  CHECK(CodeOf(put) == "method_not_allowed");
+  CHECK(Ask(f.port, "OPTIONS", "/chats").status == 405);
+  CHECK(Ask(f.port, "HEAD", "/chats").status == 200);
+}
+
+TEST_CASE("HttpServer: with a token every request needs it, before its body", "[http]") {
+  ServerOptions options;
+  options.token = "s3cret";
+  ServerFixture f(options);
+  const auto without = f.Get("/healthz");
+  CHECK(without.status == 401);
+  CHECK(without.Header("WWW-Authenticate").starts_with("Bearer"));
+  CHECK(f.Get("/healthz", "Authorization: Bearer wrong\r\n").status == 401);
+  CHECK(f.Get("/healthz", "Authorization: Bearer s3cret\r\n").status == 200);
+  TestClient client(f.port);
+  client.Send(RequestText(f.port, "POST", "/chats", {}, "Content-Length: 1000000000\r\n"));
+  CHECK(client.ReadResponse().status == 401);
+}
+
+TEST_CASE("HttpServer: connections over the limit are told so", "[http]") {
+  ServerOptions options;
+  options.max_connections = 2;
+  ServerFixture f(options);
+  TestClient first(f.port), second(f.port);
+  for (TestClient* client : {&first, &second}) {
+    client->Send(RequestText(f.port, "GET", "/healthz"));
+    CHECK(client->ReadResponse().status == 200);
+  }
+  const auto refused = f.Get("/healthz");
+  CHECK(refused.status == 503);
+  CHECK(refused.Header("Retry-After") == "1");
+}
+
+TEST_CASE("HttpServer: Open refuses what it cannot serve", "[http]") {
+  ServerFixture f;
+  const auto code_of = [&](ServerOptions options) {
+    const auto opened = HttpServer::Open(*f.engine, std::move(options));
+    REQUIRE_FALSE(opened);
+    return opened.error().reason;
+  };
+  ServerOptions taken;
+  taken.port = f.port;
+  CHECK(code_of(taken) == "address_in_use");
+  ServerOptions open_to_all;
+  open_to_all.host = "0.0.0.0";
+  open_to_all.port = 0;
+  CHECK(code_of(open_to_all) == "invalid_request");
+  ServerOptions name;
+  name.host = "example.org";
+  CHECK(code_of(name) == "invalid_request");
+}
+
+TEST_CASE("HttpServer: metrics count requests", "[http]") {
+  ServerFixture f;
+  f.Get("/nope");
+  const auto metrics = f.Get("/metrics");
+  CHECK(metrics.Header("Content-Type").starts_with("text/plain"));
+  CHECK(metrics.body.find("reprise_http_requests_total 2\n") != std::string::npos);
+  CHECK(metrics.body.find("reprise_http_responses_total{class=\"4xx\"} 1\n") != std::string::npos);
+  CHECK(metrics.body.find("reprise_active_runs 0\n") != std::string::npos);
+}
+
+TEST_CASE("HttpServer: stops promptly with idle, silent and half-sent connections", "[http]") {
+  ServerFixture f;
+  TestClient silent(f.port), half(f.port), idle(f.port);
+  half.Send("GET /healthz HTTP/1.1\r\nHo");
+  idle.Send(RequestText(f.port, "GET", "/healthz"));
+  CHECK(idle.ReadResponse().status == 200);
+  f.engine->Stop();
+  const auto before = std::chrono::steady_clock::now();
+  f.server->Stop();
+  CHECK(std::chrono::steady_clock::now() - before < 3s);
+  CHECK(idle.ReadToEnd().empty());
+  CHECK_FALSE(TestClient(f.port).connected());
+}

@@ -1,0 +1,219 @@
+#include "model/offline_client.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "model/offline_commands.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+struct RecordingStream : ModelStream {
+  void OnThinking(std::string_view) override {}
+  void OnText(std::string_view delta) override {
+    deltas.emplace_back(delta);
+    if (stop_after != 0 && deltas.size() == stop_after) source.request_stop();
+  }
+  void OnBatchEnd() override { ++batches; }
+  std::string text() const {
+    std::string all;
+    for (const std::string& delta : deltas) all += delta;
+    return all;
+  }
+  std::vector<std::string> deltas;
+  std::size_t batches = 0;
+  std::size_t stop_after = 0;
+  std::stop_source source;
+};
+
+const std::vector<ToolSpec>& AllTools() {
+  static const std::vector<ToolSpec> tools = [] {
+    std::vector<ToolSpec> specs;
+    for (const char* name :
+         {"echo", "calculator", "current_time", "list_files", "read_file", "search_files", "write_file", "edit_file",
+          "delete_file", "run_shell", "http_get", "run_code", "ask_human", "manage_tasks", "update_plan", "research"}) {
+      specs.push_back({name, "", "{}"});
+    }
+    return specs;
+  }();
+  return tools;
+}
+
+ModelResponse Ask(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = AllTools()) {
+  RecordingStream stream;
+  auto response = OfflineClient().Generate({"offline", messages, tools}, stream, {});
+  REQUIRE(response);
+  CHECK(stream.text() == response->text);
+  CHECK(stream.batches == stream.deltas.size());
+  return *response;
+}
+
+Message Say(Role role, std::optional<std::string> text) {
+  Message message;
+  message.role = role;
+  message.content = std::move(text);
+  return message;
+}
+
+Message User(std::string text) { return Say(Role::kUser, std::move(text)); }
+
+// What the agent appends after a round with one call.
+void AppendRound(std::vector<Message>& messages, const ModelResponse& response, std::string output) {
+  Message assistant = Say(Role::kAssistant, std::nullopt);
+  assistant.tool_calls = response.tool_calls;
+  messages.push_back(assistant);
+  Message result = Say(Role::kTool, std::move(output));
+  result.tool_call_id = response.tool_calls.front().id;
+  messages.push_back(result);
+}
+
+void CheckCall(std::string_view line, std::string_view tool, const char* arguments) {
+  INFO(line);
+  const auto command = ParseOfflineCommand(line);
+  REQUIRE(command);
+  CHECK(command->tool == tool);
+  const auto parsed = ParseJson(command->arguments);
+  REQUIRE(parsed);
+  CHECK(*parsed == Json::parse(arguments));
+}
+
+TEST_CASE("Offline model: every documented form is the call it says", "[offline]") {
+  CheckCall("echo hello", "echo", R"({"text":"hello"})");
+  CheckCall("Echo: hello \"you\"", "echo", R"({"text":"hello \"you\""})");
+  CheckCall("calculate 2*(3+4)", "calculator", R"x({"expression":"2*(3+4)"})x");
+  CheckCall("what is 2+2?", "calculator", R"({"expression":"2+2"})");
+  CheckCall("What is 2 + 2 ?", "calculator", R"({"expression":"2 + 2"})");
+  CheckCall("2+2=", "calculator", R"({"expression":"2+2"})");
+  CheckCall("time", "current_time", "{}");
+  CheckCall("What time is it?", "current_time", "{}");
+  CheckCall("time Europe/Berlin", "current_time", R"({"timezone":"Europe/Berlin"})");
+  CheckCall("list", "list_files", "{}");
+  CheckCall("list src", "list_files", R"({"path":"src"})");
+  CheckCall("list files in src", "list_files", R"({"path":"src"})");
+  CheckCall("read notes.txt", "read_file", R"({"path":"notes.txt"})");
+  CheckCall("read \"my notes.txt\"", "read_file", R"({"path":"my notes.txt"})");
+  CheckCall("write notes.txt: some text: more", "write_file", R"({"path":"notes.txt","content":"some text: more"})");
+  CheckCall("delete notes.txt", "delete_file", R"({"path":"notes.txt"})");
+  CheckCall("run: ls -la", "run_shell", R"({"command":"ls -la"})");
+  CheckCall("run ls -la", "run_shell", R"({"command":"ls -la"})");
+  CheckCall("fetch http://127.0.0.1:1/x", "http_get", R"({"url":"http://127.0.0.1:1/x"})");
+  CheckCall("ask: which one?", "ask_human", R"({"question":"which one?"})");
+  CheckCall("task: buy milk", "manage_tasks", R"({"action":"add","title":"buy milk"})");
+  CheckCall("search TODO in src", "search_files", R"({"pattern":"TODO","path":"src"})");
+  CheckCall("search two words", "search_files", R"({"pattern":"two words"})");
+  CheckCall("edit a.txt: old -> new", "edit_file", R"({"path":"a.txt","old_text":"old","new_text":"new"})");
+  CheckCall("code python: print(1)", "run_code", R"x({"language":"python","code":"print(1)"})x");
+  CheckCall("plan: one; two ;", "update_plan", R"({"steps":["one","two"]})");
+  CheckCall("research: why?", "research", R"({"question":"why?"})");
+  CheckCall("call my_tool {\"a\":1}", "my_tool", R"({"a":1})");
+}
+
+TEST_CASE("Offline model: ordinary sentences are no commands", "[offline]") {
+  for (const char* line : {"Hello", "read me a story", "list the planets", "ask your mother", "timeless", "echoes",
+                           "task force", "what is love?", "what time was it when he came?", "well-known", "", "   ",
+                           "write something", "2024", "run", "say it"}) {
+    INFO(line);
+    CHECK_FALSE(ParseOfflineCommand(line));
+  }
+}
+
+TEST_CASE("Offline model: an answer holds what the tool said", "[offline]") {
+  std::vector<Message> messages{User("what is 2+2?")};
+  const ModelResponse call = Ask(messages);
+  REQUIRE(call.tool_calls.size() == 1);
+  CHECK(call.tool_calls[0] == ToolCall{"call_1", "calculator", R"({"expression":"2+2"})"});
+  CHECK(call.text.empty());
+  AppendRound(messages, call, "4");
+  const ModelResponse answer = Ask(messages);
+  CHECK(answer.tool_calls.empty());
+  CHECK(answer.text == "2+2 = 4");
+  CHECK(answer.usage == TokenUsage{3 + 1 + 1, 3});
+}
+
+TEST_CASE("Offline model: several lines are several rounds, one answer has all results", "[offline]") {
+  std::vector<Message> messages{User("echo one\nthank you\ntime\r\necho two\n")};
+  std::vector<std::string> ids;
+  for (const char* tool : {"echo", "current_time", "echo"}) {
+    const ModelResponse response = Ask(messages);
+    REQUIRE(response.tool_calls.size() == 1);
+    CHECK(response.tool_calls[0].name == tool);
+    ids.push_back(response.tool_calls[0].id);
+    AppendRound(messages, response, std::string("<") + tool + ids.back() + ">");
+  }
+  CHECK(ids == std::vector<std::string>{"call_1", "call_2", "call_3"});
+  const ModelResponse answer = Ask(messages);
+  CHECK(answer.tool_calls.empty());
+  CHECK(answer.text == "<echocall_1>\nThe time is <current_timecall_2>\n<echocall_3>");
+}
+
+TEST_CASE("Offline model: only the last user message counts", "[offline]") {
+  std::vector<Message> messages{User("echo one")};
+  AppendRound(messages, Ask(messages), "one");
+  messages.push_back(Say(Role::kAssistant, "one"));
+  messages.push_back(User("echo two"));
+  const ModelResponse call = Ask(messages);
+  REQUIRE(call.tool_calls.size() == 1);
+  CHECK(call.tool_calls[0].arguments == R"({"text":"two"})");
+  AppendRound(messages, call, "two");
+  CHECK(Ask(messages).text == "two");
+}
+
+TEST_CASE("Offline model: says plainly what was rejected and what failed", "[offline]") {
+  std::vector<Message> messages{User("delete notes.txt\nread x")};
+  AppendRound(messages, Ask(messages), "The user rejected this call. It was not run. Their words: keep it");
+  AppendRound(messages, Ask(messages), "cannot read \"x\": no such file");
+  CHECK(Ask(messages).text ==
+        "The call of delete_file was rejected, so I did not do it. The user rejected this call. It was not run. "
+        "Their words: "
+        "keep it\nThe call of read_file failed: cannot read \"x\": no such file");
+}
+
+TEST_CASE("Offline model: a tool that is not there is named and the rest still runs", "[offline]") {
+  const std::vector<ToolSpec> tools{{"echo", "", "{}"}};
+  std::vector<Message> messages{User("ask: why?\necho hi\ntask: x")};
+  const ModelResponse call = Ask(messages, tools);
+  REQUIRE(call.tool_calls.size() == 1);
+  CHECK(call.tool_calls[0].name == "echo");
+  AppendRound(messages, call, "hi");
+  CHECK(Ask(messages, tools).text ==
+        "hi\nThe tool ask_human is not available here.\nThe tool manage_tasks is not available here.");
+}
+
+TEST_CASE("Offline model: without a command it says what it understands", "[offline]") {
+  const ModelResponse greeting = Ask({User("Hello")});
+  CHECK(greeting.tool_calls.empty());
+  CHECK(greeting.text == "Hello! " + std::string(OfflineHelp()));
+  CHECK(Ask({User("tell me about tea")}).text == OfflineHelp());
+  CHECK(Ask({}).text == OfflineHelp());
+}
+
+TEST_CASE("Offline model: streams word by word and loses no character", "[offline]") {
+  std::vector<Message> messages{User("echo x")};
+  AppendRound(messages, Ask(messages), "one  two\n\nthree ");
+  RecordingStream stream;
+  const auto response = OfflineClient().Generate({"offline", messages, AllTools()}, stream, {});
+  REQUIRE(response);
+  CHECK(stream.deltas == std::vector<std::string>{"one  ", "two\n\n", "three "});
+}
+
+TEST_CASE("Offline model: a stop between two words is kept", "[offline]") {
+  RecordingStream stream;
+  stream.stop_after = 2;
+  const std::vector<Message> messages{User("Hello")};
+  const auto response = OfflineClient().Generate({"offline", messages, AllTools()}, stream, stream.source.get_token());
+  REQUIRE_FALSE(response);
+  CHECK(response.error().code == ErrorCode::kCancelled);
+  CHECK(stream.deltas.size() == 2);
+}
+
+TEST_CASE("Offline model: long output is cut between characters", "[offline]") {
+  std::vector<Message> messages{User("echo x")};
+  std::string output;
+  for (int i = 0; i < 3000; ++i) output += "\xC3\xA9";
+  AppendRound(messages, Ask(messages), output);
+  CHECK(Ask(messages).text == output.substr(0, 4000) + "...");
+}
+
+}  // namespace
+}  // namespace reprise

@@ -1,0 +1,103 @@
+#include "net/public_address.h"
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+#include <sys/un.h>
+
+#include <string>
+
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+bool IsPublic(const std::string& text) {
+  sockaddr_storage storage{};
+  if (text.find(':') == std::string::npos) {
+    auto& address = reinterpret_cast<sockaddr_in&>(storage);
+    address.sin_family = AF_INET;
+    REQUIRE(::inet_pton(AF_INET, text.c_str(), &address.sin_addr) == 1);
+    return IsPublicAddress(reinterpret_cast<sockaddr*>(&storage), sizeof address);
+  }
+  auto& address = reinterpret_cast<sockaddr_in6&>(storage);
+  address.sin6_family = AF_INET6;
+  REQUIRE(::inet_pton(AF_INET6, text.c_str(), &address.sin6_addr) == 1);
+  return IsPublicAddress(reinterpret_cast<sockaddr*>(&storage), sizeof address);
+}
+
+TEST_CASE("Public address: the internet's are", "[net]") {
+  for (const char* address : {"1.1.1.1",         "8.8.8.8",          "9.255.255.255",
+                              "11.0.0.0",        "100.63.255.255",   "100.128.0.0",
+                              "126.255.255.255", "128.0.0.1",        "169.253.255.255",
+                              "172.15.255.255",  "172.32.0.0",       "192.167.255.255",
+                              "192.169.0.0",     "198.17.255.255",   "198.20.0.0",
+                              "223.255.255.255", "2606:4700::1111",  "2001:4860:4860::8888",
+                              "2a00::1",         "64:ff9b::8.8.8.8", "2002:808:808::1"}) {
+    INFO(address);
+    CHECK(IsPublic(address));
+  }
+}
+
+TEST_CASE("Public address: everything special is not", "[net]") {
+  for (const char* address : {"0.0.0.0",
+                              "0.1.2.3",
+                              "10.0.0.1",
+                              "10.255.255.255",
+                              "100.64.0.1",
+                              "100.127.255.255",
+                              "127.0.0.1",
+                              "127.255.255.255",
+                              "169.254.169.254",
+                              "172.16.0.1",
+                              "172.31.255.255",
+                              "192.0.0.8",
+                              "192.0.2.1",
+                              "192.88.99.1",
+                              "192.168.1.1",
+                              "198.18.0.1",
+                              "198.19.255.255",
+                              "198.51.100.1",
+                              "203.0.113.1",
+                              "224.0.0.1",
+                              "239.255.255.255",
+                              "240.0.0.1",
+                              "255.255.255.255",
+                              "::",
+                              "::1",
+                              "::127.0.0.1",
+                              "::8.8.8.8",
+                              "::ffff:127.0.0.1",
+                              "::ffff:8.8.8.8",
+                              "64:ff9b::127.0.0.1",
+                              "64:ff9b::10.0.0.1",
+                              "64:ff9b:1::1",
+                              "100::1",
+                              "2001::1",
+                              "2001:1ff::1",
+                              "2001:db8::1",
+                              "2002:7f00:1::1",
+                              "2002:a00:1::1",
+                              "3fff::1",
+                              "fc00::1",
+                              "fdff::1",
+                              "fe80::1",
+                              "fec0::1",
+                              "ff02::1",
+                              "4000::1"}) {
+    INFO(address);
+    CHECK_FALSE(IsPublic(address));
+  }
+}
+
+TEST_CASE("Public address: other families and short addresses are not", "[net]") {
+  sockaddr_un local{};
+  local.sun_family = AF_UNIX;
+  CHECK_FALSE(IsPublicAddress(reinterpret_cast<sockaddr*>(&local), sizeof local));
+  sockaddr_in address{};
+  address.sin_family = AF_INET;
+  ::inet_pton(AF_INET, "8.8.8.8", &address.sin_addr);
+  CHECK_FALSE(IsPublicAddress(reinterpret_cast<sockaddr*>(&address), sizeof(sockaddr) - 1));
+}
+
+}  // namespace
+}  // namespace reprise

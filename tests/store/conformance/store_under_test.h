@@ -1,0 +1,69 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/posix_file_system.h"
+#include "crypto/key_set.h"
+#include "reprise/interaction_store.h"
+#include "store/file_interaction_store.h"
+#include "store/memory_interaction_store.h"
+#include "support/memory_file_system.h"
+#include "support/temp_directory.h"
+#include "support/test.h"
+
+namespace reprise {
+
+// One kind of InteractionStore with all that it needs, empty at first.
+class StoreUnderTest {
+ public:
+  virtual ~StoreUnderTest() = default;
+  virtual InteractionStore& store() = 0;
+  // Closes the store and opens it again on the same content; a store that does not outlive its object stays as it is.
+  virtual void Reopen() = 0;
+};
+
+class MemoryStoreUnderTest final : public StoreUnderTest {
+ public:
+  InteractionStore& store() override { return store_; }
+  void Reopen() override {}
+
+ private:
+  MemoryInteractionStore store_;
+};
+
+template <typename Disk>
+class FileStoreUnderTest final : public StoreUnderTest {
+ public:
+  explicit FileStoreUnderTest(std::shared_ptr<const KeySet> keys) : keys_(std::move(keys)) { Reopen(); }
+  InteractionStore& store() override { return *store_; }
+  void Reopen() override {
+    store_.reset();
+    constexpr bool kReal = std::is_same_v<Disk, PosixFileSystem>;
+    auto store = FileInteractionStore::Open({.root = kReal ? folder_.File("data/chats") : "/data/chats",
+                                             .keys = keys_,
+                                             .file_system = disk_,
+                                             .lock = kReal});
+    REQUIRE(store);
+    store_ = *std::move(store);
+  }
+
+ private:
+  const TempDirectory folder_;
+  Disk disk_;
+  const std::shared_ptr<const KeySet> keys_;
+  std::unique_ptr<FileInteractionStore> store_;
+};
+
+inline constexpr std::string_view kStores[] = {"memory", "sealed files", "plain files", "sealed files in memory"};
+
+inline std::unique_ptr<StoreUnderTest> MakeStoreUnderTest(std::string_view kind) {
+  const auto keys = [] { return std::make_shared<const KeySet>(KeySet::Generate()); };
+  if (kind == "memory") return std::make_unique<MemoryStoreUnderTest>();
+  if (kind == "sealed files") return std::make_unique<FileStoreUnderTest<PosixFileSystem>>(keys());
+  if (kind == "plain files") return std::make_unique<FileStoreUnderTest<PosixFileSystem>>(nullptr);
+  return std::make_unique<FileStoreUnderTest<MemoryFileSystem>>(keys());
+}
+
+}  // namespace reprise

@@ -1,0 +1,55 @@
+#pragma once
+
+#include <atomic>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/file_system.h"
+
+namespace reprise {
+
+// Wraps a file system and makes it fail. Counts the calls that change something (create, append, sync, close, rename,
+// sync of a directory, create directory, remove); those that fail do not reach the disk below. Thread-safe once it is
+// set up.
+class FaultyFileSystem final : public FileSystem {
+ public:
+  struct Fault {
+    std::size_t at = 0;  // which call fails, from 1; 0: none
+    ErrorCode code = ErrorCode::kIo;
+    bool from_then_on = false;
+    bool short_write = false;  // a failing append writes the first half
+  };
+
+  explicit FaultyFileSystem(FileSystem& base) : FaultyFileSystem(base, Fault{}) {}
+  FaultyFileSystem(FileSystem& base, Fault fault) : base_(base), fault_(fault) {}
+
+  // A disk that lies: says ok and does nothing.
+  void IgnoreFileSyncs() { ignore_file_syncs_ = true; }
+  void IgnoreDirectorySyncs() { ignore_directory_syncs_ = true; }
+
+  std::size_t calls() const { return calls_; }
+  bool fired() const { return fired_; }
+
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
+  Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
+  Result<void> Rename(const std::string& from, const std::string& to) override;
+  Result<void> SyncDirectory(const std::string& path) override;
+  Result<bool> CreateDirectory(const std::string& path) override;
+  Result<void> RemoveFile(const std::string& path) override;
+  Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
+
+ private:
+  class File;
+  // Counts a call; its failure if it is to fail.
+  Result<void> Count(const std::string& path);
+
+  FileSystem& base_;
+  const Fault fault_;
+  bool ignore_file_syncs_ = false, ignore_directory_syncs_ = false;
+  std::atomic<std::size_t> calls_ = 0;
+  std::atomic<bool> fired_ = false;
+};
+
+}  // namespace reprise

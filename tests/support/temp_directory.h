@@ -1,0 +1,22 @@
+#pragma once
+
+#include <string>
+
+namespace reprise {
+
+// A fresh directory (mode 0700) below the system's directory for temporary files, removed with all it holds.
+class TempDirectory {
+ public:
+  TempDirectory();
+  ~TempDirectory();
+  TempDirectory(const TempDirectory&) = delete;
+  TempDirectory& operator=(const TempDirectory&) = delete;
+
+  const std::string& path() const { return path_; }
+  std::string File(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,69 @@
+#include "tools/argument_schema.h"
+
+#include <string>
+
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kSchema = R"({"type":"object","additionalProperties":false,"required":["path"],
+"properties":{"path":{"type":"string","minLength":1},"limit":{"type":"integer","minimum":1},
+"mode":{"enum":["fast","slow"]},"steps":{"type":"array","items":{"type":"string"}}}})";
+
+std::string MessageFor(std::string_view arguments) {
+  const auto schema = ArgumentSchema::Compile(kSchema);
+  REQUIRE(schema.has_value());
+  const auto checked = (*schema)->Check(arguments);
+  return checked ? "ok" : checked.error().message;
+}
+
+bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
+
+}  // namespace
+
+TEST_CASE("ArgumentSchema: what fits passes, 1.0 being an integer", "[tools]") {
+  CHECK(MessageFor(R"({"path":"a"})") == "ok");
+  CHECK(MessageFor(R"({"path":"a","limit":1.0,"mode":"slow","steps":["x"]})") == "ok");
+}
+
+TEST_CASE("ArgumentSchema: of duplicate members the last counts", "[tools]") {
+  CHECK(MessageFor(R"({"path":7,"path":"a"})") == "ok");
+  CHECK(MessageFor(R"({"path":"a","path":7})") != "ok");
+}
+
+TEST_CASE("ArgumentSchema: each violation is told in words that name the member", "[tools]") {
+  CHECK(Has(MessageFor(""), "'path'"));
+  CHECK(Has(MessageFor("{}"), "path (string, required)"));
+  CHECK(Has(MessageFor(R"({"path":1})"), R"("path": must be of type "string")"));
+  CHECK(Has(MessageFor(R"({"path":"a","limit":1.5})"), R"("limit": must be of type "integer")"));
+  CHECK(Has(MessageFor(R"({"path":"a","limit":0})"), R"("limit": Expected number greater than or equal to 1)"));
+  CHECK(Has(MessageFor(R"({"path":"a","mode":"x"})"), R"("mode": must be one of ["fast","slow"])"));
+  CHECK(Has(MessageFor(R"({"path":"a","steps":["x",2]})"), R"("steps[1]": must be of type "string")"));
+  CHECK(Has(MessageFor(R"({"path":"a","colour":"x"})"), "there is no argument 'colour'"));
+}
+
+TEST_CASE("ArgumentSchema: only the innermost fault is told", "[tools]") {
+  CHECK_FALSE(Has(MessageFor(R"({"path":"a","steps":[2]})"), "Failed to validate"));
+}
+
+TEST_CASE("ArgumentSchema: what is not an object is refused", "[tools]") {
+  for (const char* text : {"[1]", "\"x\"", "1", "null", "{", "{}x", "\xff", "{\"path\":1e400}"}) {
+    INFO(text);
+    CHECK(MessageFor(text) != "ok");
+  }
+  CHECK(Has(MessageFor("[1]"), "must be a JSON object"));
+}
+
+TEST_CASE("ArgumentSchema: depth and size are bounded", "[tools]") {
+  CHECK(Has(MessageFor(R"({"path":)" + std::string(100'000, '[')), "nested deeper than 64"));
+  CHECK(Has(MessageFor(R"({"path":")" + std::string(1024 * 1024, 'x') + "\"}"), "larger than 1 MiB"));
+}
+
+TEST_CASE("ArgumentSchema: a bad schema is an error, not the end of the process", "[tools]") {
+  CHECK_FALSE(ArgumentSchema::Compile(R"({"type":7})").has_value());
+  CHECK_FALSE(ArgumentSchema::Compile("[]").has_value());
+  CHECK_FALSE(ArgumentSchema::Compile("{").has_value());
+}
+
+}  // namespace reprise
