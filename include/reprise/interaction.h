@@ -43,7 +43,7 @@ struct ChatSummary {
   Timestamp created_at{};
   Timestamp updated_at{};
   std::optional<InteractionId> head{};  // the interaction the chat currently ends at; nullopt: empty
-  std::optional<InteractionStatus> head_status{};  // that interaction's status, if the store knows it without reading it
+  std::optional<InteractionStatus> head_status{};  // that interaction's status
   bool operator==(const ChatSummary&) const = default;
 };
 

@@ -1,7 +1,5 @@
 #include "cli/serve_command.h"
 
-#include <malloc.h>
-
 #include <optional>
 #include <string>
 
@@ -50,7 +48,6 @@ int Serve(const Options& options, StopSignals& signals) {
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options));
   if (!server) return Complain(server.error());
 
-  malloc_trim(0);  // what starting up has freed again goes back to the system
   LogInfo("ready", {{"version", std::string(Version())},
                     {"model", options.model},
                     {"config", options.config_file},
@@ -58,6 +55,7 @@ int Serve(const Options& options, StopSignals& signals) {
   Print("reprise listening on " + Url(host, (*server)->port()) + "\n");
   if (!FlushOutput()) LogWarning("nobody reads the standard output");
 
+  ReleaseStartUpMemory();
   signals.Wait();
   LogInfo("stopping");
   // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.

@@ -39,6 +39,8 @@ std::int64_t IntegerOr(const Value& value, std::int64_t fallback) {
   return value.get(number) == simdjson::SUCCESS ? number : fallback;
 }
 
+Error WrongForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
+
 }  // namespace
 
 struct OpenAiResponse::Json {
@@ -91,7 +93,8 @@ bool OpenAiResponse::Parse(std::string_view json) {
 void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, element root) {
   for (const auto& [key, value] : simdjson::dom::object(root)) {
     if (key == "choices") {
-      if (!value.is_array()) continue;
+      if (value.is_null()) continue;
+      if (!value.is_array()) return self.Reject(WrongForm());
       for (const element choice : simdjson::dom::array(value)) TakeChoice(self, choice);
     } else if (key == "usage") {
       TakeUsage(self, value);
@@ -124,6 +127,7 @@ void OpenAiResponse::Json::TakeChoice(OpenAiResponse& self, element choice) {
   for (const auto& [key, value] : simdjson::dom::object(choice)) {
     if (key == "delta" || key == "message") {
       if (value.is_object()) TakeDelta(self, simdjson::dom::object(value));
+      if (!value.is_object() && !value.is_null()) self.Reject(WrongForm());
     } else if (key == "finish_reason") {
       if (value.is_string()) self.finish_reason_ = StringOr(value, {});
     }
@@ -148,15 +152,15 @@ void OpenAiResponse::Json::TakeDelta(OpenAiResponse& self, simdjson::dom::object
 
 // A text, or parts of which the text parts are taken.
 void OpenAiResponse::Json::TakeContent(OpenAiResponse& self, element content) {
-  if (!content.is_array()) {
-    self.AddText(StringOr(content, {}));
-    return;
-  }
+  if (content.is_null()) return;
+  if (content.is_string()) return self.AddText(StringOr(content, {}));
+  if (!content.is_array()) return self.Reject(WrongForm());
   for (const element part : simdjson::dom::array(content)) self.AddText(StringOr(part["text"], {}));
 }
 
 void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls) {
-  if (!calls.is_array()) return;
+  if (calls.is_null()) return;
+  if (!calls.is_array()) return self.Reject(WrongForm());
   for (const element call : simdjson::dom::array(calls)) {
     ToolCallDelta delta;
     if (std::int64_t index = 0; call["index"].get(index) == simdjson::SUCCESS) delta.index = index;

@@ -47,6 +47,12 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
                               .created_at = Time(json, "created_at"),
                               .updated_at = Time(json, "updated_at"),
                               .head = IdOrNull(json, "head")}};
+  if (const auto status = json.find("head_status"); status == json.end()) {
+    throw Malformed{};
+  } else if (!status->is_null()) {
+    index.summary.head_status = ParseInteractionStatus(Text(json, "head_status"));
+    if (!index.summary.head_status) throw Malformed{};
+  }
   const auto last = json.find("last");
   if (last == json.end() || !last->is_number_unsigned() || *last > InteractionId::kMaxNumber) throw Malformed{};
   index.last = last->get<std::uint32_t>();
@@ -67,6 +73,7 @@ void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string di
   summary.created_at = std::min(summary.created_at, interaction.created_at);
   summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
   summary.head = interaction.id;
+  summary.head_status = interaction.status;
   if (interaction.parent_id) index.leaves.erase(interaction.parent_id->number());
   index.leaves.insert_or_assign(interaction.id.number(), std::move(digest));
   index.last = std::max(index.last, interaction.id.number());
@@ -84,6 +91,7 @@ std::string ChatIndexToJson(const ChatIndex& index) {
                    {"created_at", FormatTimestamp(summary.created_at)},
                    {"updated_at", FormatTimestamp(summary.updated_at)},
                    {"head", summary.head ? Json(summary.head->str()) : Json()},
+                   {"head_status", summary.head_status ? Json(ToString(*summary.head_status)) : Json()},
                    {"last", index.last},
                    {"leaves", std::move(leaves)}});
 }

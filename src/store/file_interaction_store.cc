@@ -281,11 +281,15 @@ Result<ChatSummary> FileInteractionStore::RenameChat(const ChatId& chat, const s
 
 Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
   if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  // A chat must not end at what cannot be read. (Numbered files never change: before the lock is as good as under it.)
+  const auto interaction = LoadInteraction(chat, head);
+  if (!interaction) return Fail(interaction.error());
   auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
   if (!held) return Fail(std::move(held.error()));
   if (!(*held)->numbers.contains(head.number())) return NoSuchInteraction();
   ChatIndex index = (*held)->index;
   index.summary.head = head;
+  index.summary.head_status = interaction->status;
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
   return ReplaceIndexDurably(*held, std::move(index));
 }

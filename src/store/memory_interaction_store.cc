@@ -59,6 +59,7 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
   summary.created_at = std::min(summary.created_at, interaction.created_at);
   summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
   summary.head = interaction.id;
+  summary.head_status = interaction.status;
   chat.next_number = std::max(chat.next_number, interaction.id.number() + 1);
   return {};
 }
@@ -122,6 +123,7 @@ Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, Interac
   if (!(*found)->interactions.contains(head)) return NoSuchInteraction();
   ChatSummary& summary = (*found)->summary;
   summary.head = head;
+  summary.head_status = (*found)->interactions.at(head).status;
   summary.updated_at = std::max(summary.updated_at, Now());
   return summary;
 }

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <system_error>
 #include <utility>
 
@@ -18,16 +20,27 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
 
-// Hides a path, if it is there: bubblewrap cannot put something over nothing.
-void AppendHidden(const std::string& path, std::vector<std::string>& arguments) {
+bool LiesBeneath(const fs::path& path, const fs::path& directory) {
+  return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
+}
+
+// Hides what is there of `paths`: bubblewrap cannot put something over nothing, nor into a directory that is hidden already.
+void AppendHidden(const std::vector<std::string>& paths, std::vector<std::string>& arguments) {
+  std::set<fs::path> present;  // sorted: a directory comes before what lies in it
   std::error_code error;
-  const fs::path real = fs::canonical(path, error);
-  if (error) return;
-  if (fs::is_directory(real, error)) {
-    // Read-only too, so that nobody believes to have written something there.
-    arguments.insert(arguments.end(), {"--tmpfs", real.string(), "--remount-ro", real.string()});
-  } else {
-    arguments.insert(arguments.end(), {"--ro-bind", "/dev/null", real.string()});
+  for (const std::string& path : paths) {
+    if (fs::path real = fs::canonical(path, error); !error) present.insert(std::move(real));
+  }
+  std::optional<fs::path> hidden;
+  for (const fs::path& path : present) {
+    if (hidden && LiesBeneath(path, *hidden)) continue;
+    if (fs::is_directory(path, error)) {
+      // Read-only too, so that nobody believes to have written something there.
+      arguments.insert(arguments.end(), {"--tmpfs", path.string(), "--remount-ro", path.string()});
+      hidden = path;
+    } else {
+      arguments.insert(arguments.end(), {"--ro-bind", "/dev/null", path.string()});
+    }
   }
 }
 
@@ -86,7 +99,7 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv) con
     if (fs::is_directory(scratch, error)) wrapped.insert(wrapped.end(), {"--tmpfs", scratch});
   }
   wrapped.insert(wrapped.end(), {"--bind", workspace, workspace});
-  for (const std::string& path : options_.hidden_paths) AppendHidden(path, wrapped);
+  AppendHidden(options_.hidden_paths, wrapped);
   wrapped.insert(wrapped.end(), {"--chdir", workspace, "--"});
   wrapped.insert(wrapped.end(), argv.begin(), argv.end());
   return wrapped;

@@ -487,7 +487,6 @@ TEST_CASE("many listeners of one run all see every event", "[http]") {
     std::vector<Frame> seen = Frames(listener.ReadStreamUntil("interaction_complete\ndata"));
     std::erase_if(seen, [](const Frame& frame) { return frame.id.empty(); });
     const auto wanted = Frames(expected);
-    std::string names; for (auto& x : seen) names += x.id + x.name + " "; INFO(names);
     REQUIRE(seen.size() == wanted.size());
     for (std::size_t i = 0; i < seen.size(); ++i) CHECK(seen[i].id == std::to_string(i + 1));
   }

@@ -48,7 +48,10 @@ class TestClient {
   }
   ~TestClient() { Close(); }
   TestClient(TestClient&& other) noexcept
-      : fd_(std::exchange(other.fd_, -1)), connected_(other.connected_), in_(std::move(other.in_)) {}
+      : fd_(std::exchange(other.fd_, -1)),
+        connected_(other.connected_),
+        in_(std::move(other.in_)),
+        stream_(std::move(other.stream_)) {}
   TestClient(const TestClient&) = delete;
   TestClient& operator=(const TestClient&) = delete;
 
