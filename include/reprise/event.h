@@ -137,7 +137,7 @@ using EventPayload =
 struct AgentEvent {
   std::uint64_t seq = 0;
   std::uint32_t round_index = 0;
-  Timestamp at{};
+  Timestamp at{};  // not shown for deltas
   EventPayload payload;
   bool operator==(const AgentEvent&) const = default;
 };

@@ -11,10 +11,13 @@ std::string TemporaryPath(const std::string& path) {
   return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + ".tmp";
 }
 
-Result<void> WriteNewFile(FileSystem& file_system, const std::string& path, std::string_view content) {
+Result<void> WriteNewFile(FileSystem& file_system, const std::string& path, std::string_view content,
+                          Durability durability) {
   auto file = file_system.CreateFile(path);
   if (!file) return Fail(std::move(file.error()));
-  return (*file)->Append(content).and_then([&] { return (*file)->Sync(); }).and_then([&] { return (*file)->Close(); });
+  auto written = (*file)->Append(content);
+  if (written && durability == Durability::kSynced) written = (*file)->Sync();
+  return written.and_then([&] { return (*file)->Close(); });
 }
 
 }  // namespace
@@ -25,10 +28,12 @@ std::string ParentDirectory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content) {
+Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content,
+                         Durability durability) {
   const std::string temporary = TemporaryPath(path);
-  auto written =
-      WriteNewFile(file_system, temporary, content).and_then([&] { return file_system.Rename(temporary, path); });
+  auto written = WriteNewFile(file_system, temporary, content, durability).and_then([&] {
+    return file_system.Rename(temporary, path);
+  });
   // Whether this succeeds does not matter: a leftover is ignored by every reader.
   if (!written) static_cast<void>(file_system.RemoveFile(temporary));
   return written;

@@ -142,8 +142,9 @@ std::string_view EventType(const EventPayload& payload) {
 Json ToJson(const AgentEvent& event) {
   Json json = {{"type", EventType(event.payload)},
                {"seq", event.seq},
-               {"round_index", event.round_index},
-               {"at", FormatTimestamp(event.at)}};
+               {"round_index", event.round_index}};
+  // A delta is not kept, so nobody will ask when it was; there is one for each token.
+  if (!IsDelta(event.payload)) json["at"] = FormatTimestamp(event.at);
   std::visit([&json](const auto& payload) { Write(json, payload); }, event.payload);
   return json;
 }

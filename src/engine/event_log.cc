@@ -9,8 +9,8 @@
 
 namespace reprise {
 
-// Segments grow from small (most runs say little, and a thousand of them may be open) to large (a long stream should be
-// readable in big pieces).
+// Segments grow with the log, from small (most runs say little, and a thousand of them may be open) to large (a long stream
+// should be readable in big pieces), so that at most a fifth of the memory is unused.
 struct EventLog::Segment {
   std::uint64_t begin;
   std::string bytes;  // reserved once, so that a reader's view stays valid while more is appended
@@ -18,7 +18,7 @@ struct EventLog::Segment {
 
 namespace {
 
-constexpr std::size_t kFirstSegment = 2 * 1024, kLargestSegment = 64 * 1024;
+constexpr std::size_t kSmallestSegment = 2 * 1024, kLargestSegment = 64 * 1024;
 
 // id, event and data lines around `data`; the longest number and name fit into the slack.
 constexpr std::size_t kFrameSlack = 96;
@@ -40,8 +40,7 @@ EventLog::~EventLog() = default;
 
 std::string& EventLog::Reserve(std::size_t bytes) {
   if (segments_.empty() || segments_.back()->bytes.capacity() - segments_.back()->bytes.size() < bytes) {
-    const std::size_t next =
-        segments_.empty() ? kFirstSegment : std::min(2 * segments_.back()->bytes.capacity(), kLargestSegment);
+    const std::size_t next = std::clamp<std::size_t>(size_ / 4, kSmallestSegment, kLargestSegment);
     segments_.push_back(std::make_unique<Segment>());
     segments_.back()->begin = size_;
     segments_.back()->bytes.reserve(std::max(next, bytes));
@@ -87,19 +86,18 @@ void EventLog::AppendThinkingDelta(std::uint32_t round_index, std::string_view t
 
 void EventLog::AppendDelta(std::string_view type, std::string_view name, std::uint32_t round_index,
                            std::string_view text) {
-  const std::string at = FormatTimestamp(Now());
+  std::string content;
+  content.reserve(text.size() + 16);
+  AppendJsonEscaped(content, text);
   const std::lock_guard lock(mutex_);
   const std::uint64_t seq = NextMark();
   const std::string number = std::to_string(seq);
-  // Worst case: every byte becomes \u00xx.
-  std::string& out = Reserve(6 * text.size() + 2 * kFrameSlack + 64);
+  std::string& out = Reserve(content.size() + 2 * kFrameSlack);
   const std::size_t before = out.size();
   out.append("id: ").append(number).append("\nevent: ").append(name);
   out.append("\ndata: {\"type\":\"").append(type).append("\",\"seq\":").append(number);
-  out.append(",\"round_index\":").append(std::to_string(round_index)).append(",\"at\":\"").append(at);
-  out.append("\",\"content\":\"");
-  AppendJsonEscaped(out, text);
-  out.append("\"}\n\n");
+  out.append(",\"round_index\":").append(std::to_string(round_index));
+  out.append(",\"content\":\"").append(content).append("\"}\n\n");
   size_ += out.size() - before;
 }
 

@@ -14,7 +14,6 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kReadSize = 64 * 1024;
 // What a client may send ahead while it listens to a stream.
 constexpr std::size_t kMaxSentAhead = 64 * 1024;
 // How much, and how long, a client whose body is not wanted may go on sending so that it still sees the answer.
@@ -113,7 +112,7 @@ void Connection::WantRead() {
 void Connection::OnReadable() {
   // While a request is answered, what follows it stays in the kernel; a later WantRead finds it there.
   if (state_ == State::kClosed || state_ == State::kHandling || state_ == State::kWriting) return;
-  static thread_local std::array<char, kReadSize> buffer;  // one for all connections, which hold only what they keep
+  std::vector<char>& buffer = shared_.read_buffer;
   const ssize_t size = ::recv(socket_.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (size > 0) return OnBytes({buffer.data(), static_cast<std::size_t>(size)});
   if (size < 0 && (errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR)) return WantRead();

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "http/completion_wait.h"
 #include "http/event_stream.h"
@@ -37,6 +38,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
     HttpMetrics& metrics;
     const std::atomic<bool>& stopping;
     std::function<void(Connection*)> closed;  // told once, when the connection has ended
+    // One for all connections, which hold only what they keep; used on the loop's thread. (Not thread_local: that would
+    // stand in the stack of every thread of the process.)
+    std::vector<char> read_buffer = std::vector<char>(64 * 1024);
   };
 
   Connection(Shared& shared, int fd, Peer peer);

@@ -1,5 +1,7 @@
 #include "http/run_handlers.h"
 
+#include <algorithm>
+#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -146,7 +148,7 @@ Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::
       body += frame.substr(data + kData.size());
     }
   }
-  body += "],\"next_seq\":" + std::to_string(last_seq + 1) + "}";
+  body += "],\"next_seq\":" + std::to_string(last_seq) + "}";  // what the next page is asked for as after_seq
   return {.body = std::move(body)};
 }
 

@@ -17,8 +17,8 @@ using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
 // libcurl allocates this much per transfer under way. A thousand streams of small events are what we have; large bodies
-// gain little from more (a read costs some 5 us).
-constexpr long kReceiveBufferBytes = 16 * 1024;
+// gain little from more (a read costs some 5 us, and what several reads bring is still one batch).
+constexpr long kReceiveBufferBytes = 4 * 1024;
 constexpr long kUploadBufferBytes = 64 * 1024;
 constexpr long kSmallUploadBufferBytes = 16 * 1024;
 // A body up to this size goes out in one piece with the head.

@@ -101,6 +101,7 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   }
   ChatOnDisk result{.index = {.summary = {.id = chat, .title = {}, .created_at = Timestamp::max(), .head = {}}},
                     .numbers = *std::move(numbers),
+                    .has_index = *index || cut_off,
                     .index_unreadable = cut_off};
   if (*index) {
     result.index = **std::move(index);
@@ -151,10 +152,12 @@ Result<void> ChatFiles::SyncInteractionNames(const ChatId& chat) const {
   return file_system_.SyncDirectory(InteractionsDirectory(root_, chat));
 }
 
+Result<void> ChatFiles::SyncOuterNames(const ChatId& chat) const {
+  return SyncChatDirectory(chat).and_then([&] { return file_system_.SyncDirectory(root_); });
+}
+
 Result<void> ChatFiles::SyncNames(const ChatId& chat) const {
-  return SyncInteractionNames(chat).and_then([&] { return SyncChatDirectory(chat); }).and_then([&] {
-    return file_system_.SyncDirectory(root_);
-  });
+  return SyncInteractionNames(chat).and_then([&] { return SyncOuterNames(chat); });
 }
 
 Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links) const {
@@ -166,11 +169,11 @@ Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, 
   return std::move(record->digest);
 }
 
-Result<void> ChatFiles::WriteIndex(const ChatIndex& index) const {
+Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {
   const ChatId& chat = index.summary.id;
   const auto record = format_->Seal({.chat = chat, .interaction = std::nullopt}, {}, ChatIndexToJson(index));
   if (!record) return Fail(record.error());
-  return ReplaceFile(file_system_, ChatFile(root_, chat), record->text);
+  return ReplaceFile(file_system_, ChatFile(root_, chat), record->text, durability);
 }
 
 Result<void> ChatFiles::SyncChatDirectory(const ChatId& chat) const {

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "base/atomic_write.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
 #include "reprise/result.h"
@@ -24,6 +25,7 @@ struct StoredInteraction {
 struct ChatOnDisk {
   ChatIndex index;
   std::set<std::uint32_t> numbers;  // of the interaction files, readable or not
+  bool has_index = false;         // there is a chat.json, readable or cut off
   bool index_unreadable = false;    // chat.json is there but cut off: it must be set aside before a new one is written
 };
 
@@ -52,12 +54,14 @@ class ChatFiles {
   Result<void> CreateDirectories(const ChatId& chat) const;
   // Makes the names of the chat's interaction files durable; the second one those of its directories as well.
   Result<void> SyncInteractionNames(const ChatId& chat) const;
+  // Those of the chat's folder and of what lies directly in it.
+  Result<void> SyncOuterNames(const ChatId& chat) const;
   Result<void> SyncNames(const ChatId& chat) const;
   // Durable once its name is. Returns the record's digest.
   Result<std::string> WriteInteraction(const Interaction& interaction, const RecordLinks& links) const;
   // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power
   // loss is as good, unless it moves the head back.
-  Result<void> WriteIndex(const ChatIndex& index) const;
+  Result<void> WriteIndex(const ChatIndex& index, Durability durability = Durability::kSynced) const;
   Result<void> SyncChatDirectory(const ChatId& chat) const;
   Result<void> SetIndexAside(const ChatId& chat) const;
   Result<void> MoveToTrash(const ChatId& chat) const;

@@ -105,6 +105,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   if (found) {
     // Nobody else has this state yet: it becomes loaded only now, and chat.json is written for loaded states only.
     held->index_unreadable = on_disk->index_unreadable;
+    held->has_index_file = on_disk->has_index;
     held->numbers = std::move(on_disk->numbers);
     held->index = std::move(on_disk->index);
   }
@@ -153,8 +154,27 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
       return Fail(std::move(made.error()));
     }
     state.directories_made = true;
+    SyncOuterNamesMeanwhile(chat, state);
   }
   return InteractionId::FromNumber(state.next_number++);
+}
+
+// The first checkpoint of a chat needs its folders' names on disk. They are there already, so they are synced while the model
+// still thinks.
+void FileInteractionStore::SyncOuterNamesMeanwhile(const ChatId& chat, ChatState& state) {
+  if (state.names_durable) return;
+  try {
+    state.outer_names = std::async(std::launch::async, [this, chat] { return files_.SyncOuterNames(chat); });
+  } catch (const std::system_error&) {
+    // No thread to spare: the save does it.
+  }
+}
+
+Result<void> FileInteractionStore::SyncNamesOf(const ChatId& chat, HeldChat& held) {
+  if (held->names_durable) return files_.SyncInteractionNames(chat);
+  if (!held->outer_names.valid()) return files_.SyncNames(chat);
+  auto outer = held->outer_names.get();
+  return outer.and_then([&] { return files_.SyncInteractionNames(chat); });
 }
 
 Result<void> FileInteractionStore::SaveInteraction(const Interaction& interaction) {
@@ -189,17 +209,27 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (!digest) return Fail(std::move(digest.error()));
   // All names with the first save, also of a chat that was there before: the process that made it may have been killed
   // before it synced them.
-  auto synced =
-      held->names_durable ? files_.SyncInteractionNames(interaction.chat_id) : files_.SyncNames(interaction.chat_id);
-  if (!synced) return synced;
+  if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) return synced;
   held->names_durable = true;
   AddToIndex(held->index, interaction, *std::move(digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
+  WriteFirstIndex(*held.state);
   index_writer_.Schedule(interaction.chat_id);
   return {};
+}
+
+// Who looks into a chat's folder after its first turn finds chat.json there. Not worth a sync: the one that is scheduled
+// has one, and if the power fails before that the index is made from the interactions. Nobody else can be writing it:
+// the first one is written under the chat's lock and nothing is scheduled before it.
+void FileInteractionStore::WriteFirstIndex(ChatState& state) {
+  if (std::exchange(state.has_index_file, true)) return;
+  if (auto written = files_.WriteIndex(state.index, Durability::kUnsynced); !written) {
+    LogWarning("a chat's first index could not be written",
+               {{"chat", state.index.summary.id.str()}, {"detail", written.error().detail}});
+  }
 }
 
 // What an earlier process has left may be seen, and still not be durable.
@@ -250,6 +280,7 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   if (auto synced = SyncStoredNames(chat, held); !synced) return Fail(std::move(synced.error()));
   auto written = WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); });
   if (!written) return Fail(std::move(written.error()));
+  held->has_index_file = true;
   held->index = std::move(index);
   return held->index.summary;
 }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -38,7 +39,7 @@ class FileInteractionStore final : public InteractionStore {
     FileSystem& file_system;             // must outlive the store
     Access access = Access::kServer;
     bool lock = true;  // kServer; false: the caller makes sure that nobody else uses the folder
-    std::chrono::milliseconds index_delay{100};  // how long chat.json may stay behind
+    std::chrono::milliseconds index_delay{1000};  // how long chat.json may stay behind
   };
 
   // kConflict (reason "store_locked") if another server uses the folder, kNotFound if it is not there (kReadOnly),
@@ -73,6 +74,8 @@ class FileInteractionStore final : public InteractionStore {
     bool retired = false;        // no longer the state of its chat: look it up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
+    bool has_index_file = false;     // there is a chat.json, of whatever age
+    std::future<Result<void>> outer_names;  // the sync of the names above the interactions, if one is under way
     ChatIndex index;
     std::set<std::uint32_t> numbers;  // stored interactions
     std::uint32_t next_number = 1;
@@ -99,11 +102,15 @@ class FileInteractionStore final : public InteractionStore {
   void Retire(const ChatId& chat, const HeldChat& held);
 
   Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
+  void SyncOuterNamesMeanwhile(const ChatId& chat, ChatState& state);
+  // Makes a written interaction's name durable, and with it what it lies in.
+  Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
   Result<void> CheckSame(const Interaction& interaction);
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
+  void WriteFirstIndex(ChatState& state);
   Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index);
   void WriteIndexLater(const ChatId& chat);
   struct Snapshot {

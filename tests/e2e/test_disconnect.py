@@ -35,6 +35,7 @@ def test_a_killed_curl_cancels_the_run_and_it_is_saved(server, provider):
     assert stored["status"] == "CANCELLED"
     assert [e["reason"] for e in stored["agent_events"] if e["type"] == "CANCELLED"] == ["client_disconnected"]
     assert "half an " in [e.get("content") for e in stored["agent_events"]]
+    server.client.attach("c", "int_001").finish("CANCELLED")
     provider.plan(text("back"))
     server.client.turn("c", "again")
 

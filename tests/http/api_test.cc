@@ -331,7 +331,7 @@ TEST_CASE("events: as JSON pages without the Accept header", "[http]") {
   REQUIRE(all["events"].size() >= 3);
   CHECK(all["events"].front()["type"] == "INTERACTION_STARTED");
   CHECK(all["events"].back()["type"] == "INTERACTION_COMPLETE");
-  CHECK(all["next_seq"] == all["events"].back()["seq"].get<int>() + 1);
+  CHECK(all["next_seq"] == all["events"].back()["seq"]);
   Json collected = Json::array();
   int after = 0;
   while (true) {
@@ -339,7 +339,7 @@ TEST_CASE("events: as JSON pages without the Accept header", "[http]") {
     if (page["events"].empty()) break;
     REQUIRE(page["events"].size() == 1);
     collected.push_back(page["events"][0]);
-    after = page["next_seq"].get<int>() - 1;
+    after = page["next_seq"];
   }
   CHECK(collected == all["events"]);
   CHECK(f.Get(path + "?limit=0").status == 400);

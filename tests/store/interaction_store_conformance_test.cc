@@ -52,6 +52,7 @@ TEST_CASE("InteractionStore: what is saved is loaded equal, also after reopening
             std::vector{Sample(1, {}, "one"), Sample(2, 1, "two"), Sample(3, 1, "two, edited"), Sample(4, 3, "three")});
       CHECK(chat->damaged.empty());
       CHECK(chat->summary.head == Id(4));
+      CHECK(chat->summary.head_status == InteractionStatus::kCompleted);
       CHECK(chat->summary.title == "one");
       CHECK(chat->summary.updated_at >= At(41));
       under_test.Reopen();
