@@ -59,11 +59,12 @@ Result<PendingApproval> ApprovalBook::Find(std::string_view approval_id,
 
 Result<PendingApproval> ApprovalBook::Answer(std::string_view approval_id, ApprovalAnswer answer,
                                              const std::optional<Engine::InteractionRef>& within) {
-  const std::lock_guard lock(mutex_);
+  std::unique_lock lock(mutex_);
   auto entry = FindOpen(approval_id, within);
   if (!entry) return Fail(entry.error());
   (*entry)->open = false;
   (*entry)->answer = std::move(answer);
+  lock.unlock();
   (*entry)->answered.notify_all();
   return (*entry)->pending;
 }

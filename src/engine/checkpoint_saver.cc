@@ -1,34 +1,50 @@
 #include "engine/checkpoint_saver.h"
 
-#include <future>
+#include <atomic>
 #include <utility>
 
 namespace reprise {
+namespace {
 
-Result<void> CheckpointSaver::SaveTo(InteractionStore& store, std::shared_ptr<const Interaction> interaction) {
-  // A write that hangs in the kernel cannot be interrupted, so it is left to a thread of its own.
-  auto done = std::make_shared<std::promise<Result<void>>>();
-  auto result = done->get_future();
-  pool_.Submit([&store, interaction = std::move(interaction), done] {
-    done->set_value(store.SaveInteraction(*interaction));
+// Of the attempt and its time limit the first to settle it goes on.
+struct Attempt {
+  CheckpointSaver::Done done;
+  std::atomic<bool> settled{false};
+};
+
+}  // namespace
+
+void CheckpointSaver::SaveTo(InteractionStore& store, const std::shared_ptr<const Interaction>& interaction, Done done) {
+  const auto attempt = std::make_shared<Attempt>();
+  attempt->done = std::move(done);
+  // Weak: an attempt that has ended is not kept until its limit passes.
+  timer_.After(time_limit_, [this, weak = std::weak_ptr(attempt)] {
+    const auto late = weak.lock();
+    if (!late || late->settled.exchange(true)) return;
+    pool_.Submit([late] {
+      late->done(Fail(Error{.code = ErrorCode::kDeadlineExceeded,
+                            .reason = "save_timeout",
+                            .message = "the checkpoint could not be written in time"}));
+    });
   });
-  if (result.wait_for(time_limit_) == std::future_status::ready) return result.get();
-  return Fail(Error{.code = ErrorCode::kDeadlineExceeded,
-                    .reason = "save_timeout",
-                    .message = "the checkpoint could not be written in time"});
+  auto result = store.SaveInteraction(*interaction);
+  if (!attempt->settled.exchange(true)) attempt->done(std::move(result));
 }
 
-Result<void> CheckpointSaver::Save(std::shared_ptr<const Interaction> interaction) {
-  return SaveTo(store_, std::move(interaction));
+void CheckpointSaver::Save(std::shared_ptr<const Interaction> interaction, Done done) {
+  SaveTo(store_, interaction, std::move(done));
 }
 
-Result<void> CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interaction) {
-  Result<void> last = Fail(ErrorCode::kIo, "there is no fallback folder");
-  for (InteractionStore* fallback : fallbacks_) {
-    last = SaveTo(*fallback, interaction);
-    if (last) break;
-  }
-  return last;
+void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done) {
+  if (fallbacks_.empty()) return done(Fail(ErrorCode::kIo, "there is no fallback folder"));
+  TryFallback(0, std::move(interaction), std::move(done));
+}
+
+void CheckpointSaver::TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done) {
+  SaveTo(*fallbacks_[index], interaction, [this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
+    if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
+    TryFallback(index + 1, std::move(interaction), std::move(done));
+  });
 }
 
 }  // namespace reprise

@@ -1,10 +1,14 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
+#include <functional>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/elastic_pool.h"
+#include "engine/timer.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 
@@ -14,24 +18,30 @@ namespace reprise {
 // section 7.3). Thread-safe.
 class CheckpointSaver {
  public:
-  // All must outlive the saver.
-  CheckpointSaver(InteractionStore& store, std::vector<InteractionStore*> fallbacks, ElasticPool& pool,
-                  std::chrono::milliseconds time_limit)
-      : store_(store), fallbacks_(std::move(fallbacks)), pool_(pool), time_limit_(time_limit) {}
+  // Told once what came of it: on the calling thread, or, if the disk hangs, on another one when the limit has passed.
+  using Done = std::function<void(Result<void>)>;
 
-  // Saves to the store. kDeadlineExceeded (reason "save_timeout") if it takes longer than the limit: the attempt then goes
-  // on in the background and may still succeed, which does no harm (the same interaction may be saved twice).
-  Result<void> Save(std::shared_ptr<const Interaction> interaction);
+  // All must outlive the saver and the attempts under way.
+  CheckpointSaver(InteractionStore& store, std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
+                  std::chrono::milliseconds time_limit)
+      : store_(store), fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
+
+  // Saves to the store, on the calling thread: a write that hangs in the kernel cannot be interrupted, so the caller's thread
+  // is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt may still
+  // succeed later, which does no harm (the same interaction may be saved twice).
+  void Save(std::shared_ptr<const Interaction> interaction, Done done);
 
   // Saves to the first fallback that takes it, each within the limit. The last error if none does.
-  Result<void> SaveToFallback(std::shared_ptr<const Interaction> interaction);
+  void SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done);
 
  private:
-  Result<void> SaveTo(InteractionStore& store, std::shared_ptr<const Interaction> interaction);
+  void SaveTo(InteractionStore& store, const std::shared_ptr<const Interaction>& interaction, Done done);
+  void TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done);
 
   InteractionStore& store_;
   const std::vector<InteractionStore*> fallbacks_;
   ElasticPool& pool_;
+  Timer& timer_;
   const std::chrono::milliseconds time_limit_;
 };
 

@@ -19,12 +19,13 @@ ElasticPool::~ElasticPool() {
 
 void ElasticPool::Submit(std::function<void()> job) {
   Threads ended;
+  bool wake = false;
   {
     const std::lock_guard lock(mutex_);
     ended.swap(ended_);
     jobs_.push_back(std::move(job));
     if (idle_ >= jobs_.size()) {
-      wake_.notify_one();
+      wake = true;
     } else {
       try {
         threads_.emplace_front();
@@ -37,6 +38,7 @@ void ElasticPool::Submit(std::function<void()> job) {
       }
     }
   }
+  if (wake) wake_.notify_one();  // after the lock is released: who wakes would only wait for it
   for (std::thread& thread : ended) thread.join();
 }
 

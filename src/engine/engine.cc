@@ -53,7 +53,7 @@ class Engine::Impl {
   Impl(Parts parts, EngineOptions options)
       : parts_(std::move(parts)),
         options_(options),
-        saver_(parts_.store, parts_.fallback_stores, pool_, options_.save_timeout) {}
+        saver_(parts_.store, parts_.fallback_stores, pool_, timer_, options_.save_timeout) {}
 
   using FindPlace = std::function<Result<Place>(StartRequest&)>;
   Result<EventSubscription> Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place);
@@ -75,7 +75,6 @@ class Engine::Impl {
   const Parts parts_;
   const EngineOptions options_;
   ApprovalBook approvals_;  // synchronises itself
-  Timer timer_;             // synchronises itself
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -86,14 +85,15 @@ class Engine::Impl {
   Counters counters_{};                                      // guarded by mutex_; the totals only
 
   ElasticPool pool_;  // the runs' threads: after what they use
+  Timer timer_;       // its calls use the pool
   CheckpointSaver saver_;
 
  private:
   Result<void> Occupy(const ChatId& chat);
   void Release(const ChatId& chat);
   void Execute(const std::shared_ptr<Run>& run);
-  void Save(Run& run);
-  void Count(InteractionStatus status);
+  void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
+  void Complete(Run& run, InteractionStatus status);
 };
 
 // --- starting and ending a run ------------------------------------------------------------------------------------------
@@ -176,42 +176,40 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
 
 void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
   run->RunAgent();
-  Save(*run);
+  auto finished = std::make_shared<Interaction>(run->TakeFinished());
+  saver_.Save(finished, [this, run, finished](const Result<void>& saved) {
+    saved ? Complete(*run, finished->status) : Rescue(run, *finished, saved.error());
+  });
+}
+
+void Engine::Impl::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error) {
+  LogError("a checkpoint could not be saved", {{"chat", run->chat_id().str()},
+                                               {"interaction", run->id().str()},
+                                               {"code", error.reason},
+                                               {"detail", error.detail}});
+  run->FailToSave(finished, error);
+  saver_.SaveToFallback(std::make_shared<Interaction>(std::move(finished)), [this, run](const Result<void>& rescued) {
+    if (!rescued) {
+      LogError("no fallback could take the checkpoint", {{"chat", run->chat_id().str()},
+                                                         {"interaction", run->id().str()},
+                                                         {"detail", rescued.error().detail}});
+    }
+    Complete(*run, InteractionStatus::kFailed);
+  });
+}
+
+void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
-  Release(run->chat_id());
-  run->Complete();
+  Release(run.chat_id());
+  run.Complete();
   {
     const std::lock_guard lock(mutex_);
     --unfinished_;
+    if (status == InteractionStatus::kCompleted) ++counters_.completed;
+    if (status == InteractionStatus::kFailed) ++counters_.failed;
+    if (status == InteractionStatus::kCancelled) ++counters_.cancelled;
   }
   idle_.notify_all();
-}
-
-void Engine::Impl::Save(Run& run) {
-  auto finished = std::make_shared<Interaction>(run.TakeFinished());
-  auto saved = saver_.Save(finished);
-  if (!saved) {
-    LogError("a checkpoint could not be saved", {{"chat", run.chat_id().str()},
-                                                 {"interaction", run.id().str()},
-                                                 {"code", saved.error().reason},
-                                                 {"detail", saved.error().detail}});
-    // The first attempt may still hold the object.
-    finished = std::make_shared<Interaction>(*finished);
-    run.FailToSave(*finished, saved.error());
-    if (auto rescued = saver_.SaveToFallback(finished); !rescued) {
-      LogError("no fallback could take the checkpoint", {{"chat", run.chat_id().str()},
-                                                         {"interaction", run.id().str()},
-                                                         {"detail", rescued.error().detail}});
-    }
-  }
-  Count(finished->status);
-}
-
-void Engine::Impl::Count(InteractionStatus status) {
-  const std::lock_guard lock(mutex_);
-  if (status == InteractionStatus::kCompleted) ++counters_.completed;
-  if (status == InteractionStatus::kFailed) ++counters_.failed;
-  if (status == InteractionStatus::kCancelled) ++counters_.cancelled;
 }
 
 Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {

@@ -90,9 +90,11 @@ Result<void> CurlTransfer::Wait() {
 void CurlTransfer::Finish(Result<void> result) {
   request_ = nullptr;
   handler_ = nullptr;
-  const std::lock_guard lock(mutex_);
-  result_ = std::move(result);
-  finished_.notify_one();
+  {
+    const std::lock_guard lock(mutex_);
+    result_ = std::move(result);
+  }
+  finished_.notify_one();  // the loop holds the transfer until after this, so it is still there
 }
 
 void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now) {

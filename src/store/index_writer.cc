@@ -5,9 +5,13 @@
 namespace reprise {
 
 void IndexWriter::Schedule(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
-  scheduled_.insert(chat);
-  if (!thread_.joinable()) thread_ = std::jthread([this](std::stop_token stop) { Run(std::move(stop)); });
+  {
+    const std::lock_guard lock(mutex_);
+    const bool gathering = !scheduled_.empty();
+    scheduled_.insert(chat);
+    if (!thread_.joinable()) thread_ = std::jthread([this](std::stop_token stop) { Run(std::move(stop)); });
+    if (gathering) return;
+  }
   wake_.notify_one();
 }
 
