@@ -152,13 +152,13 @@ Result<void> ChatFiles::SyncInteractionNames(const ChatId& chat) const {
   return file_system_.SyncDirectory(InteractionsDirectory(root_, chat));
 }
 
-Result<void> ChatFiles::SyncOuterNames(const ChatId& chat) const {
-  return SyncChatDirectory(chat).and_then([&] { return file_system_.SyncDirectory(root_); });
+Result<void> ChatFiles::SyncNames(const ChatId& chat) const {
+  return SyncInteractionNames(chat).and_then([&] { return SyncChatDirectory(chat); }).and_then([&] {
+    return SyncRoot();
+  });
 }
 
-Result<void> ChatFiles::SyncNames(const ChatId& chat) const {
-  return SyncInteractionNames(chat).and_then([&] { return SyncOuterNames(chat); });
-}
+Result<void> ChatFiles::SyncRoot() const { return file_system_.SyncDirectory(root_); }
 
 Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links) const {
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};

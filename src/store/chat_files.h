@@ -54,8 +54,7 @@ class ChatFiles {
   Result<void> CreateDirectories(const ChatId& chat) const;
   // Makes the names of the chat's interaction files durable; the second one those of its directories as well.
   Result<void> SyncInteractionNames(const ChatId& chat) const;
-  // Those of the chat's folder and of what lies directly in it.
-  Result<void> SyncOuterNames(const ChatId& chat) const;
+  Result<void> SyncRoot() const;
   Result<void> SyncNames(const ChatId& chat) const;
   // Durable once its name is. Returns the record's digest.
   Result<std::string> WriteInteraction(const Interaction& interaction, const RecordLinks& links) const;

@@ -50,6 +50,8 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
+      name_syncer_([this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
+                   [this] { return files_.SyncRoot(); }),
       index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndexLater(chat); }) {}
 
 FileInteractionStore::~FileInteractionStore() = default;
@@ -154,20 +156,11 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
       return Fail(std::move(made.error()));
     }
     state.directories_made = true;
-    SyncOuterNamesMeanwhile(chat, state);
+    // The first checkpoint needs the folders' names on disk. They are there already, so they are synced while the model
+    // still thinks.
+    if (!state.names_durable) state.outer_names = name_syncer_.Schedule(chat);
   }
   return InteractionId::FromNumber(state.next_number++);
-}
-
-// The first checkpoint of a chat needs its folders' names on disk. They are there already, so they are synced while the model
-// still thinks.
-void FileInteractionStore::SyncOuterNamesMeanwhile(const ChatId& chat, ChatState& state) {
-  if (state.names_durable) return;
-  try {
-    state.outer_names = std::async(std::launch::async, [this, chat] { return files_.SyncOuterNames(chat); });
-  } catch (const std::system_error&) {
-    // No thread to spare: the save does it.
-  }
 }
 
 Result<void> FileInteractionStore::SyncNamesOf(const ChatId& chat, HeldChat& held) {

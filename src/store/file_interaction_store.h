@@ -16,6 +16,7 @@
 #include "store/chat_files.h"
 #include "store/directory_lock.h"
 #include "store/index_writer.h"
+#include "store/name_syncer.h"
 
 namespace reprise {
 
@@ -102,7 +103,6 @@ class FileInteractionStore final : public InteractionStore {
   void Retire(const ChatId& chat, const HeldChat& held);
 
   Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
-  void SyncOuterNamesMeanwhile(const ChatId& chat, ChatState& state);
   // Makes a written interaction's name durable, and with it what it lies in.
   Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
@@ -126,7 +126,8 @@ class FileInteractionStore final : public InteractionStore {
   const ChatFiles files_;
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
-  IndexWriter index_writer_;                                      // last: its thread uses all of the above
+  NameSyncer name_syncer_;    // after what its thread uses
+  IndexWriter index_writer_;  // last: its thread uses all of the above
 };
 
 }  // namespace reprise
