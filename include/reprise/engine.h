@@ -40,8 +40,8 @@ struct EngineOptions {
 };
 
 struct StartRequest {
-  std::string user_message;
-  std::string model;  // empty: the default
+  std::string user_message{};
+  std::string model{};  // empty: the default
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
 };
 

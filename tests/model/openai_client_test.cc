@@ -287,13 +287,19 @@ TEST_CASE("OpenAiClient: nonsense is a protocol error", "[openai]") {
         "provider_protocol");
 }
 
-TEST_CASE("OpenAiClient: members of unexpected types are passed over", "[openai]") {
+TEST_CASE("OpenAiClient: members that are null or unknown are passed over", "[openai]") {
   CHECK(ReasonFor(Event(R"({"choices":null})") +
-                  Event(R"({"choices":[1,null,{"delta":null},{"delta":5},{"index":1,"delta":{"content":"no"}}]})") +
-                  Event(R"({"usage":null,"error":null,"choices":{}})") +
-                  Delta(R"({"content":5,"tool_calls":7,"reasoning":{},"extra":[[]]})") +
-                  Delta(R"({"tool_calls":[null,"x"]})").substr(0, 0) +
+                  Event(R"({"choices":[1,null,{"delta":null},{"index":1,"delta":{"content":"no"}}]})") +
+                  Event(R"({"usage":null,"error":null,"other":[]})") +
+                  Delta(R"({"content":null,"tool_calls":null,"reasoning":{},"extra":[[]]})") +
                   Delta(R"({"content":[{"type":"text","text":"ok"},{"x":1},2]})", R"("stop")") + kDone) == "ok: ok");
+}
+
+TEST_CASE("OpenAiClient: members of a wrong type are a protocol error, not an empty answer", "[openai]") {
+  CHECK(ReasonFor(Event(R"({"choices":"x"})") + kDone) == "provider_protocol");
+  CHECK(ReasonFor(Event(R"({"choices":[{"delta":5}]})") + kDone) == "provider_protocol");
+  CHECK(ReasonFor(Delta(R"({"content":5})") + kDone) == "provider_protocol");
+  CHECK(ReasonFor(Delta(R"({"tool_calls":7})") + kDone) == "provider_protocol");
 }
 
 TEST_CASE("OpenAiClient: invalid UTF-8 and lone surrogates become U+FFFD", "[openai]") {
