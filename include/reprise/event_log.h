@@ -71,19 +71,15 @@ class EventLog {
 
  private:
   struct Segment;
-  struct Mark {
-    std::uint64_t seq, begin;  // an event's number and the offset of its first byte
-  };
   using Listeners = std::vector<std::shared_ptr<EventLogListener>>;
 
   // All with mutex_ held.
-  std::string& Reserve(std::size_t bytes);
-  std::uint64_t NextMark();
+  std::string& Reserve(std::uint64_t seq, std::size_t bytes);
+  void AppendFrame(std::uint64_t seq, std::string_view name, std::string_view data);
   void AppendDelta(std::string_view type, std::string_view name, std::uint32_t round_index, std::string_view text);
 
   mutable std::mutex mutex_;
   std::vector<std::unique_ptr<Segment>> segments_;       // guarded by mutex_; a segment never moves its bytes
-  std::vector<Mark> marks_;                              // guarded by mutex_
   std::uint64_t size_ = 0, visible_ = 0;                 // guarded by mutex_
   std::uint64_t last_seq_ = 0, last_visible_seq_ = 0;    // guarded by mutex_
   bool closed_ = false;                                  // guarded by mutex_

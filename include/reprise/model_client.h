@@ -18,9 +18,8 @@ struct ModelRequest {
   const std::vector<ToolSpec>& tools;
 };
 
+// What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.
 struct ModelResponse {
-  std::string text;
-  std::string thinking;
   std::vector<ToolCall> tool_calls;  // complete and in the order of their index; ids unique and not empty
   TokenUsage usage;
   // Provider extras of the assistant message (JSON object text, see Message::extras); empty if none.

@@ -49,7 +49,7 @@ class Transport {
   // Blocks until the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails:
   // kDeadlineExceeded (reason "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason
   // "connection_failed", "connection_lost", "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
-  virtual Result<void> Perform(const HttpRequest& request, HttpResponseHandler& handler, std::stop_token stop) = 0;
+  virtual Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) = 0;
 };
 
 }  // namespace reprise

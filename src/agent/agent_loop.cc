@@ -34,7 +34,7 @@ std::string UnknownTool(const std::string& name, const ToolRegistry& registry) {
 
 }  // namespace
 
-// Passes the model's deltas on and keeps what was said, so that nothing is lost when the response breaks off.
+// Passes the model's deltas on and keeps what was said: the only copy, whole or broken off.
 class AgentLoop::StreamRelay : public ModelStream {
  public:
   StreamRelay(AgentObserver& observer, std::uint32_t round) : observer_(observer), round_(round) {}
@@ -47,8 +47,8 @@ class AgentLoop::StreamRelay : public ModelStream {
     observer_.AddTextDelta(round_, delta);
   }
   void OnBatchEnd() override { observer_.FlushDeltas(); }
-  const std::string& thinking() const { return thinking_; }
-  const std::string& text() const { return text_; }
+  std::string TakeThinking() { return std::move(thinking_); }
+  std::string TakeText() { return std::move(text_); }
 
  private:
   AgentObserver& observer_;
@@ -66,10 +66,12 @@ AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, Ag
 AgentOutcome AgentLoop::Run() {
   for (; round_ < static_cast<std::uint32_t>(limits_.max_rounds); ++round_) {
     if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
-    auto response = AskModel();
+    StreamRelay said(parts_.observer, round_);
+    const auto response = parts_.model.Generate({model_name_, state_.messages, parts_.tools.specs()}, said, stop_);
+    if (!response) RecordPartial(said);
     if (!response && response.error().code == ErrorCode::kCancelled) return Finish(InteractionStatus::kCancelled);
     if (!response) return Finish(InteractionStatus::kFailed, response.error());
-    RecordResponse(*response);
+    RecordResponse(said, *response);
     RunCalls(response->tool_calls);
     usage_.input_tokens += response->usage.input_tokens;
     usage_.output_tokens += response->usage.output_tokens;
@@ -84,34 +86,33 @@ AgentOutcome AgentLoop::Run() {
                       .message = "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"});
 }
 
-Result<ModelResponse> AgentLoop::AskModel() {
-  StreamRelay relay(parts_.observer, round_);
-  auto response = parts_.model.Generate({model_name_, state_.messages, parts_.tools.specs()}, relay, stop_);
-  if (!response) RecordPartial(relay);
-  return response;
-}
-
 // What a client saw of a broken response stays: as events and in the history.
-void AgentLoop::RecordPartial(const StreamRelay& relay) {
+void AgentLoop::RecordPartial(StreamRelay& said) {
   parts_.observer.FlushDeltas();
-  if (!relay.thinking().empty()) parts_.observer.Emit(round_, event::Thinking{relay.thinking()});
-  if (relay.text().empty()) return;
-  parts_.observer.Emit(round_, event::MessageText{relay.text()});
-  Message message{.role = Role::kAssistant, .content = relay.text()};
+  if (std::string thinking = said.TakeThinking(); !thinking.empty()) {
+    parts_.observer.Emit(round_, event::Thinking{std::move(thinking)});
+  }
+  std::string text = said.TakeText();
+  if (text.empty()) return;
+  Message message{.role = Role::kAssistant, .content = text};
   state_.messages.push_back(std::move(message));
+  parts_.observer.Emit(round_, event::MessageText{std::move(text)});
 }
 
-void AgentLoop::RecordResponse(const ModelResponse& response) {
-  if (!response.thinking.empty()) parts_.observer.Emit(round_, event::Thinking{response.thinking});
+void AgentLoop::RecordResponse(StreamRelay& said, const ModelResponse& response) {
+  if (std::string thinking = said.TakeThinking(); !thinking.empty()) {
+    parts_.observer.Emit(round_, event::Thinking{std::move(thinking)});
+  }
+  std::string text = said.TakeText();
   const bool is_answer = response.tool_calls.empty();
-  Message message{.role = Role::kAssistant, .content = response.text, .tool_calls = response.tool_calls};
+  Message message{.role = Role::kAssistant, .content = text, .tool_calls = response.tool_calls};
   message.extras = response.extras;
-  if (!is_answer && response.text.empty()) message.content = std::nullopt;
+  if (!is_answer && text.empty()) message.content = std::nullopt;
   state_.messages.push_back(std::move(message));
   if (is_answer) {
-    parts_.observer.Emit(round_, event::Answer{response.text});
-  } else if (!response.text.empty()) {
-    parts_.observer.Emit(round_, event::MessageText{response.text});
+    parts_.observer.Emit(round_, event::Answer{std::move(text)});
+  } else if (!text.empty()) {
+    parts_.observer.Emit(round_, event::MessageText{std::move(text)});
   }
 }
 

@@ -75,9 +75,9 @@ class AgentLoop {
  private:
   class StreamRelay;
 
-  Result<ModelResponse> AskModel();
-  void RecordResponse(const ModelResponse& response);
-  void RecordPartial(const StreamRelay& relay);
+  // What the model was heard to say, and what it wants done; what is said in a response that fails stays on record.
+  void RecordResponse(StreamRelay& said, const ModelResponse& response);
+  void RecordPartial(StreamRelay& said);
   void RunCalls(const std::vector<ToolCall>& calls);
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);

@@ -1,6 +1,7 @@
 #include "reprise/event_log.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include "base/json.h"
@@ -13,6 +14,7 @@ namespace reprise {
 // should be readable in big pieces), so that at most a fifth of the memory is unused.
 struct EventLog::Segment {
   std::uint64_t begin;
+  std::uint64_t first_seq;  // of the event it begins with
   std::string bytes;  // reserved once, so that a reader's view stays valid while more is appended
 };
 
@@ -23,14 +25,14 @@ constexpr std::size_t kSmallestSegment = 2 * 1024, kLargestSegment = 64 * 1024;
 // id, event and data lines around `data`; the longest number and name fit into the slack.
 constexpr std::size_t kFrameSlack = 96;
 
-void AppendFrame(std::string& out, std::uint64_t seq, std::string_view name, std::string_view data) {
-  out += "id: ";
-  out += std::to_string(seq);
-  out += "\nevent: ";
-  out += name;
-  out += "\ndata: ";
-  out += data;
-  out += "\n\n";
+constexpr std::string_view kIdField = "id: ", kFrameEnd = "\n\n";
+
+// The number of the event whose frame `frames` begin with.
+std::uint64_t SeqOf(std::string_view frames) {
+  std::uint64_t seq = 0;
+  frames.remove_prefix(kIdField.size());
+  std::from_chars(frames.data(), frames.data() + frames.size(), seq);
+  return seq;
 }
 
 }  // namespace
@@ -38,42 +40,39 @@ void AppendFrame(std::string& out, std::uint64_t seq, std::string_view name, std
 EventLog::EventLog() : listeners_(std::make_shared<const Listeners>()) {}
 EventLog::~EventLog() = default;
 
-std::string& EventLog::Reserve(std::size_t bytes) {
+// Room for a whole frame in one piece.
+std::string& EventLog::Reserve(std::uint64_t seq, std::size_t bytes) {
   if (segments_.empty() || segments_.back()->bytes.capacity() - segments_.back()->bytes.size() < bytes) {
     const std::size_t next = std::clamp<std::size_t>(size_ / 4, kSmallestSegment, kLargestSegment);
     segments_.push_back(std::make_unique<Segment>());
     segments_.back()->begin = size_;
+    segments_.back()->first_seq = seq;
     segments_.back()->bytes.reserve(std::max(next, bytes));
   }
   return segments_.back()->bytes;
 }
 
-std::uint64_t EventLog::NextMark() {
-  marks_.push_back({++last_seq_, size_});
-  return last_seq_;
+void EventLog::AppendFrame(std::uint64_t seq, std::string_view name, std::string_view data) {
+  std::string& out = Reserve(seq, data.size() + kFrameSlack);
+  const std::size_t before = out.size();
+  out.append(kIdField).append(std::to_string(seq)).append("\nevent: ").append(name);
+  out.append("\ndata: ").append(data).append(kFrameEnd);
+  size_ += out.size() - before;
+  last_seq_ = seq;
 }
 
 AgentEvent EventLog::Append(std::uint32_t round_index, EventPayload payload) {
   AgentEvent event{.seq = 0, .round_index = round_index, .at = Now(), .payload = std::move(payload)};
   const std::lock_guard lock(mutex_);
-  event.seq = NextMark();
-  const std::string data = EventData(event);
-  std::string& out = Reserve(data.size() + kFrameSlack);
-  const std::size_t before = out.size();
-  AppendFrame(out, event.seq, EventName(event.payload), data);
-  size_ += out.size() - before;
+  event.seq = last_seq_ + 1;
+  AppendFrame(event.seq, EventName(event.payload), EventData(event));
   return event;
 }
 
 void EventLog::AppendRecorded(const AgentEvent& event) {
   const std::string data = EventData(event);
   const std::lock_guard lock(mutex_);
-  last_seq_ = event.seq - 1;
-  NextMark();
-  std::string& out = Reserve(data.size() + kFrameSlack);
-  const std::size_t before = out.size();
-  AppendFrame(out, event.seq, EventName(event.payload), data);
-  size_ += out.size() - before;
+  AppendFrame(event.seq, EventName(event.payload), data);
 }
 
 void EventLog::AppendTextDelta(std::uint32_t round_index, std::string_view text) {
@@ -90,14 +89,13 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
   content.reserve(text.size() + 16);
   AppendJsonEscaped(content, text);
   const std::lock_guard lock(mutex_);
-  const std::uint64_t seq = NextMark();
-  const std::string number = std::to_string(seq);
-  std::string& out = Reserve(content.size() + 2 * kFrameSlack);
+  const std::string number = std::to_string(++last_seq_);
+  std::string& out = Reserve(last_seq_, content.size() + 2 * kFrameSlack);
   const std::size_t before = out.size();
-  out.append("id: ").append(number).append("\nevent: ").append(name);
+  out.append(kIdField).append(number).append("\nevent: ").append(name);
   out.append("\ndata: {\"type\":\"").append(type).append("\",\"seq\":").append(number);
   out.append(",\"round_index\":").append(std::to_string(round_index));
-  out.append(",\"content\":\"").append(content).append("\"}\n\n");
+  out.append(",\"content\":\"").append(content).append("\"}").append(kFrameEnd);
   size_ += out.size() - before;
 }
 
@@ -140,9 +138,15 @@ Result<std::uint64_t> EventLog::OffsetAfter(std::uint64_t seq) const {
                       .reason = "cursor_ahead",
                       .message = "there is no event with that number yet"});
   }
-  const auto next = std::upper_bound(marks_.begin(), marks_.end(), seq,
-                                     [](std::uint64_t s, const Mark& mark) { return s < mark.seq; });
-  return next == marks_.end() ? visible_ : std::min(next->begin, visible_);
+  // The last segment that begins at or before `seq`; then frame by frame. Data is one line of JSON, so the first empty line
+  // ends the frame.
+  const auto after = std::upper_bound(segments_.begin(), segments_.end(), seq,
+                                      [](std::uint64_t s, const auto& segment) { return s < segment->first_seq; });
+  if (after == segments_.begin()) return 0;
+  const Segment& segment = **std::prev(after);
+  std::string_view frames = segment.bytes;
+  while (!frames.empty() && SeqOf(frames) <= seq) frames.remove_prefix(frames.find(kFrameEnd) + kFrameEnd.size());
+  return std::min(segment.begin + segment.bytes.size() - frames.size(), visible_);
 }
 
 EventLog::Position EventLog::end() const {

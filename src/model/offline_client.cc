@@ -143,44 +143,50 @@ bool StreamWords(std::string_view text, ModelStream& stream, const std::stop_tok
 }
 
 // What the model says next, worked out before any of it is streamed.
-ModelResponse Plan(const ModelRequest& request) {
+struct Answer {
+  std::string text;
+  std::vector<ToolCall> tool_calls;
+};
+
+Answer Plan(const ModelRequest& request) {
   const Turn turn = LastTurn(request.messages);
   std::vector<OfflineCommand> commands, unavailable;
   for (OfflineCommand& command : ParseOfflineCommands(turn.user_text)) {
     (HasTool(request.tools, command.tool) ? commands : unavailable).push_back(std::move(command));
   }
   const auto calls = CallsOf(turn.after);
-  ModelResponse response;
+  Answer answer;
   if (calls.size() < commands.size()) {
     const std::string round = std::to_string(calls.size() + 1);
     OfflineCommand& next = commands[calls.size()];
     if (commands.size() > 1)
-      response.text = "Step " + round + " of " + std::to_string(commands.size()) + ": " + next.tool + ".";
-    response.tool_calls.push_back({"call_" + round, std::move(next.tool), std::move(next.arguments)});
-    return response;
+      answer.text = "Step " + round + " of " + std::to_string(commands.size()) + ": " + next.tool + ".";
+    answer.tool_calls.push_back({"call_" + round, std::move(next.tool), std::move(next.arguments)});
+    return answer;
   }
   if (commands.empty() && unavailable.empty()) {
-    response.text = DescribeAbilities(turn.user_text);
-    return response;
+    answer.text = DescribeAbilities(turn.user_text);
+    return answer;
   }
   const auto add_line = [&](const std::string& line) {
-    if (!response.text.empty()) response.text += '\n';
-    response.text += line;
+    if (!answer.text.empty()) answer.text += '\n';
+    answer.text += line;
   };
   for (std::size_t i = 0; i < commands.size(); ++i) {
     add_line(DescribeResult(commands[i], ResultOf(turn.after, calls[i]->id)));
   }
   for (const OfflineCommand& command : unavailable) add_line("The tool " + command.tool + " is not available here.");
-  return response;
+  return answer;
 }
 
 }  // namespace
 
 Result<ModelResponse> OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) {
-  ModelResponse response = Plan(request);
-  if (!StreamWords(response.text, stream, stop)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  Answer answer = Plan(request);
+  if (!StreamWords(answer.text, stream, stop)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  ModelResponse response{.tool_calls = std::move(answer.tool_calls), .usage = {}, .extras = {}};
   response.usage.input_tokens = CountInputWords(request.messages);
-  response.usage.output_tokens = CountWords(response.text);
+  response.usage.output_tokens = CountWords(answer.text);
   for (const ToolCall& call : response.tool_calls) response.usage.output_tokens += CountWords(call.arguments);
   return response;
 }

@@ -67,7 +67,7 @@ void OpenAiResponse::TakeDocument(std::string_view json) {
   if (!Parse(json)) {
     Reject(ProtocolError("The model provider's answer is not valid JSON"));
   } else {
-    done_ = done_ || !response_.text.empty() || !tool_calls_.empty();
+    done_ = done_ || has_text_ || !tool_calls_.empty();
   }
 }
 
@@ -184,21 +184,22 @@ void OpenAiResponse::Reject(Error error) {
 }
 
 bool OpenAiResponse::HasRoomFor(std::size_t bytes) {
-  if (response_.text.size() + response_.thinking.size() + bytes <= kMaxTextBytes) return true;
+  if (text_bytes_ + bytes <= kMaxTextBytes) return true;
   Reject(ProtocolError("The model provider's answer is too long"));
   return false;
 }
 
 void OpenAiResponse::AddText(std::string_view text) {
   if (text.empty() || !HasRoomFor(text.size())) return;
-  response_.text += text;
+  text_bytes_ += text.size();
+  has_text_ = true;
   handed_over_ = true;
   stream_.OnText(text);
 }
 
 void OpenAiResponse::AddThinking(std::string_view text) {
   if (text.empty() || !HasRoomFor(text.size())) return;
-  response_.thinking += text;
+  text_bytes_ += text.size();
   handed_over_ = true;
   stream_.OnThinking(text);
 }
@@ -217,7 +218,7 @@ Result<ModelResponse> OpenAiResponse::Take() {
   auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself);
   if (!calls) return Fail(calls.error());
   response_.tool_calls = *std::move(calls);
-  if (finish_reason_ == "content_filter" && response_.text.empty() && response_.tool_calls.empty()) {
+  if (finish_reason_ == "content_filter" && !has_text_ && response_.tool_calls.empty()) {
     return Fail(MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key_));
   }
   return std::move(response_);

@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// Puts the answer to a chat completion together from the events of its stream, and hands text on as it comes.
+// Puts the answer to a chat completion together from the events of its stream. Text is handed on as it comes and not kept.
 // Not thread-safe.
 class OpenAiResponse {
  public:
@@ -43,6 +43,8 @@ class OpenAiResponse {
   ModelStream& stream_;
   const std::string_view api_key_;
   ModelResponse response_;
+  std::size_t text_bytes_ = 0;  // handed on so far, text and thinking together
+  bool has_text_ = false;       // other than thinking
   ToolCallAssembler tool_calls_;
   std::string finish_reason_;
   bool done_ = false;

@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 
 // libcurl allocates this much per transfer under way. A thousand streams of small events are what we have; large bodies
 // gain little from more (a read costs some 5 us, and what several reads bring is still one batch).
-constexpr long kReceiveBufferBytes = 4 * 1024;
+constexpr long kReceiveBufferBytes = 2 * 1024;
 constexpr long kUploadBufferBytes = 64 * 1024;
 constexpr long kSmallUploadBufferBytes = 16 * 1024;
 // A body up to this size goes out in one piece with the head.
@@ -88,7 +88,6 @@ Result<void> CurlTransfer::Wait() {
 }
 
 void CurlTransfer::Finish(Result<void> result) {
-  request_ = nullptr;
   handler_ = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -102,7 +101,7 @@ void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTr
   easy_ = easy;
   touched_list_ = &touched;
   started_ = last_life_ = now;
-  Set(CURLOPT_URL, request_->url.c_str());
+  Set(CURLOPT_URL, request_.url.c_str());
   Set(CURLOPT_PRIVATE, this);
   Set(CURLOPT_WRITEFUNCTION, &OnBody);
   Set(CURLOPT_WRITEDATA, this);
@@ -116,13 +115,13 @@ void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTr
 void CurlTransfer::SetConnection() {
   Set(CURLOPT_PROTOCOLS_STR, "http,https");
   Set(CURLOPT_REDIR_PROTOCOLS_STR, "http,https");
-  Set(CURLOPT_FOLLOWLOCATION, request_->max_redirects > 0 ? 1L : 0L);
-  Set(CURLOPT_MAXREDIRS, static_cast<long>(request_->max_redirects));
-  Set(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(request_->connect_timeout.count())));
+  Set(CURLOPT_FOLLOWLOCATION, request_.max_redirects > 0 ? 1L : 0L);
+  Set(CURLOPT_MAXREDIRS, static_cast<long>(request_.max_redirects));
+  Set(CURLOPT_CONNECTTIMEOUT_MS, std::max(1L, static_cast<long>(request_.connect_timeout.count())));
   Set(CURLOPT_OPENSOCKETFUNCTION, &OnOpenSocket);
   Set(CURLOPT_OPENSOCKETDATA, this);
   // A proxy would do the connecting, out of reach of the address check.
-  if (request_->public_addresses_only) Set(CURLOPT_PROXY, "");
+  if (request_.public_addresses_only) Set(CURLOPT_PROXY, "");
   Set(CURLOPT_SUPPRESS_CONNECT_HEADERS, 1L);
   Set(CURLOPT_SSLVERSION, static_cast<long>(CURL_SSLVERSION_TLSv1_2));
   Set(CURLOPT_HTTP_VERSION, static_cast<long>(CURL_HTTP_VERSION_2TLS));
@@ -133,8 +132,8 @@ void CurlTransfer::SetConnection() {
 }
 
 void CurlTransfer::SetMethodAndBody() {
-  const std::string& method = request_->method;
-  const std::string& body = request_->body;
+  const std::string& method = request_.method;
+  const std::string& body = request_.body;
   if (method == "HEAD") {
     Set(CURLOPT_NOBODY, 1L);
     return;
@@ -145,11 +144,11 @@ void CurlTransfer::SetMethodAndBody() {
     return;
   }
   Set(CURLOPT_POST, 1L);
-  Set(CURLOPT_POSTFIELDSIZE_LARGE, static_cast<curl_off_t>(body.size()));
+  body_bytes_ = static_cast<curl_off_t>(body.size());
+  Set(CURLOPT_POSTFIELDSIZE_LARGE, body_bytes_);
   if (body.size() <= kSmallBodyBytes) {
     Set(CURLOPT_UPLOAD_BUFFERSIZE, kSmallUploadBufferBytes);
     Set(CURLOPT_POSTFIELDS, body.c_str());
-    lent_body_bytes_ = static_cast<curl_off_t>(body.size());
   } else {
     // Pulled by a callback, which sees the progress and can say no once the caller has gone.
     Set(CURLOPT_UPLOAD_BUFFERSIZE, kUploadBufferBytes);
@@ -166,15 +165,15 @@ void CurlTransfer::SetHeaders() {
     if (curl_slist* longer = curl_->slist_append(headers_, line)) headers_ = longer;
   };
   std::string line;
-  for (const auto& [name, value] : request_->headers) {
+  for (const auto& [name, value] : request_.headers) {
     line = name;
     line += value.empty() ? ";" : ": ";  // libcurl's way to write a header without a value
     line += value;
     add(line.c_str());
   }
   add("Expect:");  // else libcurl waits a second for "100 Continue" before a body of 1 MiB
-  if (!HasHeader(request_->headers, "content-type")) add("Content-Type:");
-  if (!HasHeader(request_->headers, "user-agent")) Set(CURLOPT_USERAGENT, "reprise");
+  if (!HasHeader(request_.headers, "content-type")) add("Content-Type:");
+  if (!HasHeader(request_.headers, "user-agent")) Set(CURLOPT_USERAGENT, "reprise");
   Set(CURLOPT_HTTPHEADER, headers_);
 }
 
@@ -246,10 +245,17 @@ bool CurlTransfer::EndHead() {
   reading_head_ = false;
   if (status_ < 200) return true;
   const bool redirect = status_ >= 300 && status_ < 400 && HasHeader(head_, "location");
-  if (redirect && request_->max_redirects > 0) return true;
+  if (redirect && request_.max_redirects > 0) return true;
   head_done_ = true;
-  handler_->OnHead(status_, head_);
+  handler_->OnHead(status_, std::exchange(head_, {}));
+  // A stream lasts; what was sent to start it, the whole history of a chat, need not. Only an answer that has begun well is
+  // certain not to be asked for once more.
+  if (status_ < 300 && WholeBodySent()) std::string().swap(request_.body);
   return true;
+}
+
+bool CurlTransfer::WholeBodySent() const {
+  return Info<curl_off_t>(CURLINFO_SIZE_UPLOAD_T) >= body_bytes_;
 }
 
 bool CurlTransfer::TakeBody(std::string_view bytes) {
@@ -268,7 +274,7 @@ bool CurlTransfer::TakeBody(std::string_view bytes) {
 std::size_t CurlTransfer::OnReadUpload(char* to, std::size_t size, std::size_t count, void* self) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (transfer.finished()) return CURL_READFUNC_ABORT;
-  const std::string& body = transfer.request_->body;
+  const std::string& body = transfer.request_.body;
   const std::size_t bytes = std::min(size * count, body.size() - transfer.upload_offset_);
   std::memcpy(to, body.data() + transfer.upload_offset_, bytes);
   transfer.upload_offset_ += bytes;
@@ -279,8 +285,8 @@ std::size_t CurlTransfer::OnReadUpload(char* to, std::size_t size, std::size_t c
 // After a redirect, or when a kept connection turns out to be dead, the body is sent once more.
 int CurlTransfer::OnSeekUpload(void* self, curl_off_t offset, int origin) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
-  if (transfer.finished() || origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_FAIL;
-  if (static_cast<std::size_t>(offset) > transfer.request_->body.size()) return CURL_SEEKFUNC_FAIL;
+  if (transfer.finished() || transfer.head_done_ || origin != SEEK_SET || offset < 0) return CURL_SEEKFUNC_FAIL;
+  if (static_cast<std::size_t>(offset) > transfer.request_.body.size()) return CURL_SEEKFUNC_FAIL;
   transfer.upload_offset_ = static_cast<std::size_t>(offset);
   return CURL_SEEKFUNC_OK;
 }
@@ -290,7 +296,7 @@ int CurlTransfer::OnSeekUpload(void* self, curl_off_t offset, int origin) {
 curl_socket_t CurlTransfer::OnOpenSocket(void* self, curlsocktype, curl_sockaddr* address) {
   auto& transfer = *static_cast<CurlTransfer*>(self);
   if (transfer.finished()) return CURL_SOCKET_BAD;
-  if (transfer.request_->public_addresses_only && !IsPublicAddress(&address->addr, address->addrlen)) {
+  if (transfer.request_.public_addresses_only && !IsPublicAddress(&address->addr, address->addrlen)) {
     transfer.address_refused_ = true;
     return CURL_SOCKET_BAD;
   }
@@ -345,26 +351,25 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
 
 bool CurlTransfer::BeginDraining(SteadyTime now) {
   // A body that is still going out belongs to a caller who is gone.
-  const bool sent = lent_body_bytes_ == 0 || Info<curl_off_t>(CURLINFO_SIZE_UPLOAD_T) >= lent_body_bytes_;
-  if (!sent || handler_threw_) return false;
+  if (!WholeBodySent() || handler_threw_) return false;
   draining_until_ = now + kDrainTime;
   return true;
 }
 
 SteadyTime CurlTransfer::NextDeadline() const {
   if (draining_until_) return *draining_until_;
-  const SteadyTime idle = last_life_ + request_->idle_timeout;
-  return request_->total_timeout ? std::min(idle, started_ + *request_->total_timeout) : idle;
+  const SteadyTime idle = last_life_ + request_.idle_timeout;
+  return request_.total_timeout ? std::min(idle, started_ + *request_.total_timeout) : idle;
 }
 
 std::optional<Error> CurlTransfer::CheckLimits(SteadyTime now) {
-  if (request_->total_timeout && now >= started_ + *request_->total_timeout) {
+  if (request_.total_timeout && now >= started_ + *request_.total_timeout) {
     return TimedOut("total_timeout", "the server took too long to answer");
   }
   // While the connection is being made only connect_timeout counts, which libcurl keeps.
   const curl_off_t connected_after = Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
   last_life_ = connected_after == 0 ? now : std::max(last_life_, started_ + microseconds(connected_after));
-  if (now < last_life_ + request_->idle_timeout) return std::nullopt;
+  if (now < last_life_ + request_.idle_timeout) return std::nullopt;
   return TimedOut("idle_timeout", "the server was silent for too long");
 }
 

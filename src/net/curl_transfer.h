@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "net/curl_library.h"
@@ -24,8 +25,8 @@ using TransferDeadlines = std::multimap<SteadyTime, CurlTransfer*>;
 // Perform constructs it and waits; every other method is the loop's thread's.
 class CurlTransfer {
  public:
-  // Both must outlive the call of Wait.
-  CurlTransfer(const HttpRequest& request, HttpResponseHandler& handler) : request_(&request), handler_(&handler) {}
+  // `handler` must outlive the call of Wait.
+  CurlTransfer(HttpRequest request, HttpResponseHandler& handler) : request_(std::move(request)), handler_(&handler) {}
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
@@ -34,10 +35,10 @@ class CurlTransfer {
 
   // Configures `easy` for the request. Transfers that get bytes put themselves into `touched`, which must outlive this.
   void Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now);
-  // Lets the caller go. Afterwards neither request nor handler is used.
+  // Lets the caller go. Afterwards the handler is not used any more.
   void Finish(Result<void> result);
   bool finished() const { return handler_ == nullptr; }
-  bool public_addresses_only() const { return request_->public_addresses_only; }
+  bool public_addresses_only() const { return request_.public_addresses_only; }
 
   // All that one socket action brought has been handed over. True if the handler has had enough.
   bool EndBatch(SteadyTime now);
@@ -77,6 +78,7 @@ class CurlTransfer {
   bool TakeHeaderLine(std::string_view line);
   bool TakeBody(std::string_view bytes);
   bool EndHead();
+  bool WholeBodySent() const;
   template <typename Value>
   Value Info(CURLINFO info) const {
     Value value{};
@@ -84,9 +86,8 @@ class CurlTransfer {
     return value;
   }
 
-  // The caller's; null once finished, for then the caller may have gone.
-  const HttpRequest* request_;
-  HttpResponseHandler* handler_;
+  HttpRequest request_;
+  HttpResponseHandler* handler_;  // the caller's; null once finished, for then the caller may have gone
 
   const CurlLibrary* curl_ = nullptr;
   CURL* easy_ = nullptr;
@@ -96,7 +97,7 @@ class CurlTransfer {
   SteadyTime started_;
   SteadyTime last_life_;  // when a byte last came or went
   std::size_t upload_offset_ = 0;
-  curl_off_t lent_body_bytes_ = 0;  // libcurl reads that much of the body by itself
+  curl_off_t body_bytes_ = 0;
 
   HttpHeaders head_;
   std::size_t head_bytes_ = 0;

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <string_view>
+#include <utility>
 
 #include "net/curl_loop.h"
 
@@ -56,12 +57,12 @@ Result<CurlLoop*> CurlTransport::StartedLoop() {
   return loop_.get();
 }
 
-Result<void> CurlTransport::Perform(const HttpRequest& request, HttpResponseHandler& handler, std::stop_token stop) {
+Result<void> CurlTransport::Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) {
   if (auto checked = CheckRequest(request); !checked) return checked;
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the request was cancelled");
   auto loop = StartedLoop();
   if (!loop) return Fail(loop.error());
-  const auto transfer = std::make_shared<CurlTransfer>(request, handler);
+  const auto transfer = std::make_shared<CurlTransfer>(std::move(request), handler);
   (*loop)->Add(transfer);
   const std::stop_callback on_stop(stop, [&] { (*loop)->Cancel(transfer); });
   return transfer->Wait();

@@ -25,7 +25,7 @@ class CurlTransport : public Transport {
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 
-  Result<void> Perform(const HttpRequest& request, HttpResponseHandler& handler, std::stop_token stop) override;
+  Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) override;
 
  private:
   Result<CurlLoop*> StartedLoop();

@@ -104,7 +104,7 @@ class HttpGetTool final : public BuiltinTool {
     request.max_redirects = options_.max_redirects;
     request.public_addresses_only = !options_.allow_private_addresses;
     CollectedResponse response(options_.max_body_bytes);
-    const auto performed = transport_.Perform(request, response, context.stop);
+    const auto performed = transport_.Perform(std::move(request), response, context.stop);
     if (performed) return response.Outcome();
     if (performed.error().code == ErrorCode::kCancelled) return ToolFailure("cancelled");
     return ToolFailure("cannot fetch the url: " + ToValidUtf8(performed.error().message));

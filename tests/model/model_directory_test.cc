@@ -6,7 +6,7 @@ namespace reprise {
 namespace {
 
 struct NoTransport : Transport {
-  Result<void> Perform(const HttpRequest&, HttpResponseHandler&, std::stop_token) override {
+  Result<void> Perform(HttpRequest, HttpResponseHandler&, std::stop_token) override {
     return Fail(ErrorCode::kInternal, "no network in this test");
   }
 };

@@ -40,13 +40,16 @@ const std::vector<ToolSpec>& AllTools() {
   return tools;
 }
 
-ModelResponse Ask(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = AllTools()) {
+struct Heard : ModelResponse {
+  std::string text;  // what the stream got
+};
+
+Heard Ask(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = AllTools()) {
   RecordingStream stream;
   auto response = OfflineClient().Generate({"offline", messages, tools}, stream, {});
   REQUIRE(response);
-  CHECK(stream.text() == response->text);
   CHECK(stream.batches == stream.deltas.size());
-  return *response;
+  return Heard{{*std::move(response)}, stream.text()};
 }
 
 Message Say(Role role, std::optional<std::string> text) {
@@ -120,12 +123,12 @@ TEST_CASE("Offline model: ordinary sentences are no commands", "[offline]") {
 
 TEST_CASE("Offline model: an answer holds what the tool said", "[offline]") {
   std::vector<Message> messages{User("what is 2+2?")};
-  const ModelResponse call = Ask(messages);
+  const Heard call = Ask(messages);
   REQUIRE(call.tool_calls.size() == 1);
   CHECK(call.tool_calls[0] == ToolCall{"call_1", "calculator", R"({"expression":"2+2"})"});
   CHECK(call.text.empty());
   AppendRound(messages, call, "4");
-  const ModelResponse answer = Ask(messages);
+  const Heard answer = Ask(messages);
   CHECK(answer.tool_calls.empty());
   CHECK(answer.text == "2+2 = 4");
   CHECK(answer.usage == TokenUsage{3 + 1 + 1, 3});
@@ -135,14 +138,14 @@ TEST_CASE("Offline model: several lines are several rounds, one answer has all r
   std::vector<Message> messages{User("echo one\nthank you\ntime\r\necho two\n")};
   std::vector<std::string> ids;
   for (const char* tool : {"echo", "current_time", "echo"}) {
-    const ModelResponse response = Ask(messages);
+    const Heard response = Ask(messages);
     REQUIRE(response.tool_calls.size() == 1);
     CHECK(response.tool_calls[0].name == tool);
     ids.push_back(response.tool_calls[0].id);
     AppendRound(messages, response, std::string("<") + tool + ids.back() + ">");
   }
   CHECK(ids == std::vector<std::string>{"call_1", "call_2", "call_3"});
-  const ModelResponse answer = Ask(messages);
+  const Heard answer = Ask(messages);
   CHECK(answer.tool_calls.empty());
   CHECK(answer.text == "<echocall_1>\nThe time is <current_timecall_2>\n<echocall_3>");
 }
@@ -152,7 +155,7 @@ TEST_CASE("Offline model: only the last user message counts", "[offline]") {
   AppendRound(messages, Ask(messages), "one");
   messages.push_back(Say(Role::kAssistant, "one"));
   messages.push_back(User("echo two"));
-  const ModelResponse call = Ask(messages);
+  const Heard call = Ask(messages);
   REQUIRE(call.tool_calls.size() == 1);
   CHECK(call.tool_calls[0].arguments == R"({"text":"two"})");
   AppendRound(messages, call, "two");
@@ -172,7 +175,7 @@ TEST_CASE("Offline model: says plainly what was rejected and what failed", "[off
 TEST_CASE("Offline model: a tool that is not there is named and the rest still runs", "[offline]") {
   const std::vector<ToolSpec> tools{{"echo", "", "{}"}};
   std::vector<Message> messages{User("ask: why?\necho hi\ntask: x")};
-  const ModelResponse call = Ask(messages, tools);
+  const Heard call = Ask(messages, tools);
   REQUIRE(call.tool_calls.size() == 1);
   CHECK(call.tool_calls[0].name == "echo");
   AppendRound(messages, call, "hi");
@@ -181,7 +184,7 @@ TEST_CASE("Offline model: a tool that is not there is named and the rest still r
 }
 
 TEST_CASE("Offline model: without a command it says what it understands", "[offline]") {
-  const ModelResponse greeting = Ask({User("Hello")});
+  const Heard greeting = Ask({User("Hello")});
   CHECK(greeting.tool_calls.empty());
   CHECK(greeting.text == "Hello! " + std::string(OfflineHelp()));
   CHECK(Ask({User("tell me about tea")}).text == OfflineHelp());

@@ -25,15 +25,14 @@ class ScriptedModel : public ModelClient {
     Then([text](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
       stream.OnText(text);
       stream.OnBatchEnd();
-      ModelResponse response;
-      response.text = text;
-      return response;
+      return ModelResponse{};
     });
   }
   void ThenCall(std::vector<ToolCall> calls, std::string text = {}) {
-    Then([calls, text](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+    Then([calls, text](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
+      if (!text.empty()) stream.OnText(text);
+      stream.OnBatchEnd();
       ModelResponse response;
-      response.text = text;
       response.tool_calls = calls;
       return response;
     });

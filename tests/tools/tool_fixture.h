@@ -27,7 +27,7 @@ namespace reprise {
 // Answers every request with the same response, or failure, and remembers the last request.
 class FakeTransport final : public Transport {
  public:
-  Result<void> Perform(const HttpRequest& request, HttpResponseHandler& handler, std::stop_token) override {
+  Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token) override {
     last_request = request;
     ++requests;
     if (failure) return Fail(*failure);
