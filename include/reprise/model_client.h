@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -12,7 +13,7 @@
 
 namespace reprise {
 
-struct ModelRequest {
+struct ModelRequest {  // read by Generate before it returns
   std::string model;  // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
   const std::vector<ToolSpec>& tools;
@@ -27,7 +28,7 @@ struct ModelResponse {
 };
 
 // Receives a response while the model writes it. Called on the client's own thread, never two calls at once, and not
-// after Generate has returned. Must not block: this thread serves every other stream as well.
+// after the response is done. Must not block: this thread serves every other stream as well.
 class ModelStream {
  public:
   virtual ~ModelStream() = default;
@@ -37,17 +38,20 @@ class ModelStream {
   virtual void OnBatchEnd() = 0;
 };
 
-// Talks to one LLM provider. Thread-safe: any number of Generate calls may be under way.
+// Talks to one LLM provider. Thread-safe: any number of requests may be under way.
 class ModelClient {
  public:
   virtual ~ModelClient() = default;
 
-  // Sends the request and blocks until the response is complete, `stop` is requested (kCancelled, within milliseconds)
+  using Done = std::function<void(Result<ModelResponse>)>;
+  // Sends the request and returns, so that a model that writes for minutes holds no thread. `stream` must live until `done` is
+  // called, which happens exactly once, on the client's thread (where it must not block) or, by a client that has nothing to
+  // wait for, within this call: when the response is complete, `stop` is requested (kCancelled, within milliseconds)
   // or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or idle time-out); the
   // reason is one of provider_auth, provider_rate_limited, provider_bad_request, provider_context_length,
   // provider_not_found, provider_overloaded, provider_unreachable, provider_timeout, provider_protocol.
   // A response that was cut off is an error: half of a tool call's arguments is never returned.
-  virtual Result<ModelResponse> Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) = 0;
+  virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   // Models the provider offers by itself, for GET /models; may be empty. Must not touch the network.
   virtual std::vector<std::string> KnownModels() const { return {}; }

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -30,13 +31,13 @@ struct HttpRequest {
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in lower case
 
 // Receives a response while it arrives. Called on the transport's thread, which serves every other transfer too: must not
-// block. Never two calls at once, none after Perform has returned.
+// block. Never two calls at once, none after the request is done.
 class HttpResponseHandler {
  public:
   virtual ~HttpResponseHandler() = default;
   // Once per final response (redirects that are followed are not shown).
   virtual void OnHead(int status, const HttpHeaders& headers) = 0;
-  // False: enough, end the transfer (Perform then returns ok).
+  // False: enough, end the transfer (its result is then ok).
   virtual bool OnData(std::string_view bytes) = 0;
   // All that one read from the network brought has been handed over.
   virtual void OnBatchEnd() {}
@@ -46,10 +47,16 @@ class HttpResponseHandler {
 class Transport {
  public:
   virtual ~Transport() = default;
-  // Blocks until the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails:
-  // kDeadlineExceeded (reason "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason
-  // "connection_failed", "connection_lost", "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
-  virtual Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) = 0;
+  using Done = std::function<void(Result<void>)>;
+  // Returns at once, so that a stream that lasts costs no thread. `done` is called exactly once, on the transport's thread or,
+  // for a request that cannot be sent at all, within this call; until then `handler` must live. It is called when the response
+  // has ended, when `stop` is requested (kCancelled, within milliseconds) or when it fails: kDeadlineExceeded (reason
+  // "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason "connection_failed", "connection_lost",
+  // "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
+  virtual void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) = 0;
+
+  // Send, and wait for it. Not for the transport's own thread.
+  Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop);
 };
 
 }  // namespace reprise

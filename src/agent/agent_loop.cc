@@ -57,53 +57,71 @@ class AgentLoop::StreamRelay : public ModelStream {
 };
 
 AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop)
-    : parts_(parts),
+    : parts_(std::move(parts)),
       limits_(limits),
       model_name_(std::move(model_name)),
       stop_(std::move(stop)),
       state_(std::move(state)) {}
 
-AgentOutcome AgentLoop::Run() {
-  for (; round_ < static_cast<std::uint32_t>(limits_.max_rounds); ++round_) {
-    if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
-    StreamRelay said(parts_.observer, round_);
-    const auto response = parts_.model.Generate({model_name_, state_.messages, parts_.tools.specs()}, said, stop_);
-    if (!response) RecordPartial(said);
-    if (!response && response.error().code == ErrorCode::kCancelled) return Finish(InteractionStatus::kCancelled);
-    if (!response) return Finish(InteractionStatus::kFailed, response.error());
-    RecordResponse(said, *response);
-    RunCalls(response->tool_calls);
-    usage_.input_tokens += response->usage.input_tokens;
-    usage_.output_tokens += response->usage.output_tokens;
-    if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
-    if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
-  }
+AgentLoop::~AgentLoop() = default;
+
+void AgentLoop::Start(std::function<void(AgentOutcome)> done) {
+  done_ = std::move(done);
+  AskModel();
+}
+
+void AgentLoop::AskModel() {
   if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
-  --round_;  // the last word belongs to the last round there was
-  return Finish(InteractionStatus::kFailed,
-                Error{.code = ErrorCode::kInternal,
-                      .reason = "max_rounds",
-                      .message = "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"});
+  if (round_ == static_cast<std::uint32_t>(limits_.max_rounds)) {
+    --round_;  // the last word belongs to the last round there was
+    return Finish(
+        InteractionStatus::kFailed,
+        Error{.code = ErrorCode::kInternal,
+              .reason = "max_rounds",
+              .message = "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"});
+  }
+  said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
+  // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
+  parts_.model.Generate({model_name_, state_.messages, parts_.tools.specs()}, *said_, stop_,
+                        [this](Result<ModelResponse> response) {
+                          parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
+                        });
+}
+
+void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
+  if (!response) {
+    RecordPartial();
+    if (response.error().code == ErrorCode::kCancelled) return Finish(InteractionStatus::kCancelled);
+    return Finish(InteractionStatus::kFailed, response.error());
+  }
+  RecordResponse(*response);
+  RunCalls(response->tool_calls);
+  usage_.input_tokens += response->usage.input_tokens;
+  usage_.output_tokens += response->usage.output_tokens;
+  if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
+  if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
+  ++round_;
+  AskModel();
 }
 
 // What a client saw of a broken response stays: as events and in the history.
-void AgentLoop::RecordPartial(StreamRelay& said) {
+void AgentLoop::RecordPartial() {
   parts_.observer.FlushDeltas();
-  if (std::string thinking = said.TakeThinking(); !thinking.empty()) {
+  if (std::string thinking = said_->TakeThinking(); !thinking.empty()) {
     parts_.observer.Emit(round_, event::Thinking{std::move(thinking)});
   }
-  std::string text = said.TakeText();
+  std::string text = said_->TakeText();
   if (text.empty()) return;
   Message message{.role = Role::kAssistant, .content = text};
   state_.messages.push_back(std::move(message));
   parts_.observer.Emit(round_, event::MessageText{std::move(text)});
 }
 
-void AgentLoop::RecordResponse(StreamRelay& said, const ModelResponse& response) {
-  if (std::string thinking = said.TakeThinking(); !thinking.empty()) {
+void AgentLoop::RecordResponse(const ModelResponse& response) {
+  if (std::string thinking = said_->TakeThinking(); !thinking.empty()) {
     parts_.observer.Emit(round_, event::Thinking{std::move(thinking)});
   }
-  std::string text = said.TakeText();
+  std::string text = said_->TakeText();
   const bool is_answer = response.tool_calls.empty();
   Message message{.role = Role::kAssistant, .content = text, .tool_calls = response.tool_calls};
   message.extras = response.extras;
@@ -214,9 +232,11 @@ ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::stri
   return outcome;
 }
 
-AgentOutcome AgentLoop::Finish(InteractionStatus status, std::optional<Error> error) {
+void AgentLoop::Finish(InteractionStatus status, std::optional<Error> error) {
   CompleteToolCalls(state_.messages, kCancelledResult);
-  return {.status = status, .state = std::move(state_), .usage = usage_, .error = std::move(error)};
+  // The caller may let go of the loop in `done`.
+  const auto done = std::exchange(done_, nullptr);
+  done({.status = status, .state = std::move(state_), .usage = usage_, .error = std::move(error)});
 }
 
 }  // namespace reprise

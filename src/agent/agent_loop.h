@@ -2,6 +2,8 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
+#include <memory>
 #include <optional>
 #include <stop_token>
 #include <string>
@@ -56,8 +58,11 @@ struct AgentOutcome {
   std::optional<Error> error;  // why it FAILED
 };
 
-// The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run, used by
-// one thread.
+// Runs a job on a thread that may block.
+using Executor = std::function<void(std::function<void()>)>;
+
+// The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run. It holds
+// a thread of the executor while it works or waits for a person, and none while the model writes.
 class AgentLoop {
  public:
   struct Parts {  // all must outlive the loop
@@ -65,33 +70,41 @@ class AgentLoop {
     const ToolRegistry& tools;
     AgentObserver& observer;
     ApprovalGate& approvals;
+    Executor executor;
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
+  ~AgentLoop();
+  AgentLoop(const AgentLoop&) = delete;
+  AgentLoop& operator=(const AgentLoop&) = delete;
 
-  // Emits everything but the frames and the last word (error, cancelled), which are the caller's.
-  AgentOutcome Run();
+  // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called exactly
+  // once, on a thread of the executor or within this call; until then the loop must live.
+  void Start(std::function<void(AgentOutcome)> done);
 
  private:
   class StreamRelay;
 
-  // What the model was heard to say, and what it wants done; what is said in a response that fails stays on record.
-  void RecordResponse(StreamRelay& said, const ModelResponse& response);
-  void RecordPartial(StreamRelay& said);
+  void AskModel();
+  void TakeResponse(const Result<ModelResponse>& response);
+  void RecordResponse(const ModelResponse& response);
+  void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments);
   bool MustAsk(const Tool& tool, const std::string& digest) const;
-  AgentOutcome Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);
+  void Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);
 
-  Parts parts_;
+  const Parts parts_;
   const AgentLimits limits_;
   const std::string model_name_;
   const std::stop_token stop_;
   AgentState state_;
   TokenUsage usage_;
   std::uint32_t round_ = 0;
+  std::unique_ptr<StreamRelay> said_;  // by the model, in this round
+  std::function<void(AgentOutcome)> done_;
 };
 
 }  // namespace reprise

@@ -32,9 +32,11 @@ void ElasticPool::Submit(std::function<void()> job) {
         threads_.front() = std::thread([this, self = threads_.begin()] { Work(self); });
       } catch (...) {
         threads_.pop_front();
-        jobs_.pop_back();
-        ended_.splice(ended_.end(), ended);
-        throw;
+        if (threads_.empty()) {
+          jobs_.pop_back();
+          ended_.splice(ended_.end(), ended);
+          throw;
+        }
       }
     }
   }
@@ -50,7 +52,7 @@ void ElasticPool::Work(Threads::iterator self) {
     --idle_;
     if (jobs_.empty()) {
       if (closing_) return;  // the destructor joins
-      if (has_work) continue;
+      if (has_work || threads_.size() == 1) continue;
       ended_.splice(ended_.end(), threads_, self);
       return;
     }

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// Threads for jobs that may block for long (a run waits for people): a job never waits for another one to end. A thread
-// without work leaves after a while. Thread-safe.
+// Threads for jobs that may block for long (a run waits for people): a job never waits for another one to end. Threads
+// without work leave after a while, all but one. Thread-safe.
 class ElasticPool {
  public:
   explicit ElasticPool(std::chrono::milliseconds idle_limit = std::chrono::seconds(10)) : idle_limit_(idle_limit) {}
@@ -20,7 +20,8 @@ class ElasticPool {
   ElasticPool(const ElasticPool&) = delete;
   ElasticPool& operator=(const ElasticPool&) = delete;
 
-  // Starts `job` now: on an idle thread, or else on a new one. Throws std::system_error if the system has no more threads.
+  // Starts `job` now: on an idle thread, or else on a new one. If the system has no more threads it waits for the next that is
+  // free; with none at all std::system_error is thrown (once there was one, there always is).
   void Submit(std::function<void()> job);
 
  private:

@@ -92,6 +92,7 @@ class Engine::Impl {
   Result<void> Occupy(const ChatId& chat);
   void Release(const ChatId& chat);
   void Execute(const std::shared_ptr<Run>& run);
+  void Save(const std::shared_ptr<Run>& run);
   void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
   void Complete(Run& run, InteractionStatus status);
 };
@@ -175,7 +176,14 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
 }
 
 void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
-  run->RunAgent();
+  // What the agent does and what waits for it keep the run alive.
+  const auto executor = [this, weak = std::weak_ptr(run)](std::function<void()> job) {
+    pool_.Submit([run = weak.lock(), job = std::move(job)] { job(); });
+  };
+  run->Start(executor, [this, run] { Save(run); });
+}
+
+void Engine::Impl::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
   saver_.Save(finished, [this, run, finished](const Result<void>& saved) {
     saved ? Complete(*run, finished->status) : Rescue(run, *finished, saved.error());

@@ -36,15 +36,21 @@ Run::Run(Plan plan, Services services)
                                     .model = interaction_.model});
 }
 
-void Run::RunAgent() {
+void Run::Start(Executor executor, std::function<void()> ended) {
   AgentState state = std::move(initial_state_);
   state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .approval_mode = services_.options.approval_mode};
-  AgentLoop agent({*client_, services_.tools, *this, *this}, limits, client_model_, std::move(state), stop_.get_token());
-  AgentOutcome outcome = agent.Run();
+  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor)}, limits, client_model_,
+                 std::move(state), stop_.get_token());
+  agent_->Start([this, ended = std::move(ended)](AgentOutcome outcome) {
+    AgentEnded(std::move(outcome));
+    ended();
+  });
+}
 
+void Run::AgentEnded(AgentOutcome outcome) {
   std::uint32_t round;
   std::string stop_reason;
   {

@@ -18,8 +18,7 @@
 
 namespace reprise {
 
-// An interaction while it executes: the record that grows, the log its listeners read, and the switch that stops it. The
-// thread that calls RunAgent owns the agent; everything else may be called from any thread.
+// An interaction while it executes: the record that grows, the log its listeners read, and the switch that stops it.
 class Run final : public AgentObserver, public ApprovalGate, public std::enable_shared_from_this<Run> {
  public:
   struct Plan {
@@ -43,10 +42,11 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::optional<InteractionId>& parent_id() const { return parent_id_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
 
-  // --- the run's own thread, in this order ------------------------------------------------------------------------
-  // Runs the agent to its end and emits its last word (error, cancelled). What is left is to save and to complete.
-  void RunAgent();
-  // The finished interaction, to be saved. REQUIRES: RunAgent has returned; called once.
+  // --- one after the other, each once -----------------------------------------------------------------------------
+  // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on a thread
+  // of the executor. What is left is to save and to complete. The run must live until then.
+  void Start(Executor executor, std::function<void()> ended);
+  // The finished interaction, to be saved.
   Interaction TakeFinished();
   // `finished` could not be saved where it belongs: an error event, and FAILED.
   void FailToSave(Interaction& finished, const Error& error);
@@ -70,6 +70,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
 
  private:
+  void AgentEnded(AgentOutcome outcome);
   void ListenerGone();
   void CancelIfAbandoned();
   void SetStatus(InteractionStatus status);
@@ -82,10 +83,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::shared_ptr<EventLog> log_;  // synchronises itself
   std::stop_source stop_;                // synchronises itself
 
-  // Used by the run's thread only.
+  // Used by Start only.
   AgentState initial_state_;
   ModelClient* const client_;
   const std::string client_model_;
+
+  std::optional<AgentLoop> agent_;  // synchronises itself
 
   mutable std::mutex mutex_;
   Interaction interaction_;           // guarded by mutex_

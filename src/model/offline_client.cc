@@ -181,14 +181,14 @@ Answer Plan(const ModelRequest& request) {
 
 }  // namespace
 
-Result<ModelResponse> OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) {
+void OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
   Answer answer = Plan(request);
-  if (!StreamWords(answer.text, stream, stop)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  if (!StreamWords(answer.text, stream, stop)) return done(Fail(ErrorCode::kCancelled, "the request was cancelled"));
   ModelResponse response{.tool_calls = std::move(answer.tool_calls), .usage = {}, .extras = {}};
   response.usage.input_tokens = CountInputWords(request.messages);
   response.usage.output_tokens = CountWords(answer.text);
   for (const ToolCall& call : response.tool_calls) response.usage.output_tokens += CountWords(call.arguments);
-  return response;
+  done(std::move(response));
 }
 
 }  // namespace reprise

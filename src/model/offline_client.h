@@ -10,7 +10,7 @@ namespace reprise {
 // of them. Tokens are counted as words.
 class OfflineClient : public ModelClient {
  public:
-  Result<ModelResponse> Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) override;
+  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
 };
 
 }  // namespace reprise

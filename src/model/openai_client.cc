@@ -181,10 +181,10 @@ HttpRequest OpenAiClient::MakeHttpRequest(const ModelRequest& request) const {
   return http;
 }
 
-Result<ModelResponse> OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) {
-  ResponseReader reader(stream, options_);
-  const Result<void> transported = transport_.Perform(MakeHttpRequest(request), reader, stop);
-  return reader.Take(transported);
+void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
+  const auto reader = std::make_shared<ResponseReader>(stream, options_);
+  transport_.Send(MakeHttpRequest(request), *reader, std::move(stop),
+                  [reader, done = std::move(done)](const Result<void>& transported) { done(reader->Take(transported)); });
 }
 
 }  // namespace reprise

@@ -27,7 +27,7 @@ class OpenAiClient : public ModelClient {
   // `transport` must outlive this.
   OpenAiClient(Transport& transport, OpenAiOptions options);
 
-  Result<ModelResponse> Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) override;
+  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
   std::vector<std::string> KnownModels() const override { return options_.models; }
 
  private:

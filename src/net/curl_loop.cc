@@ -148,12 +148,14 @@ void CurlLoop::RunCommands() {
     if (!command.cancel) {
       Begin(command.transfer);
     } else if (!command.transfer->finished()) {
-      End(*command.transfer, Fail(ErrorCode::kCancelled, "the request was cancelled"));
+      const auto cancelled = Fail(ErrorCode::kCancelled, "the request was cancelled");
+      command.transfer->begun() ? End(*command.transfer, cancelled) : command.transfer->Finish(cancelled);
     }
   }
 }
 
 void CurlLoop::Begin(const std::shared_ptr<CurlTransfer>& transfer) {
+  if (transfer->finished()) return;  // stopped before it came
   CURL* easy = TakeHandle();
   if (easy == nullptr) {
     transfer->Finish(Fail(OutOfResources(ENOMEM)));

@@ -25,9 +25,9 @@ class CurlLoop {
   CurlLoop(const CurlLoop&) = delete;
   CurlLoop& operator=(const CurlLoop&) = delete;
 
-  // Thread-safe; return at once. The transfer's Wait tells its end.
+  // Thread-safe; return at once.
   void Add(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/false}); }
-  // No effect on a transfer that has ended. REQUIRES: was added.
+  // No effect on a transfer that has ended; one that is not there yet ends when it comes.
   void Cancel(std::shared_ptr<CurlTransfer> transfer) { Post({std::move(transfer), /*cancel=*/true}); }
 
  private:

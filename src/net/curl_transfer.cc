@@ -80,20 +80,10 @@ bool HasHeader(const HttpHeaders& headers, std::string_view lower_case_name) {
 
 }  // namespace
 
-Result<void> CurlTransfer::Wait() {
-  // No stop token here: the caller's stop goes to the loop, which answers with Finish.
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return result_.has_value(); });
-  return *std::move(result_);
-}
-
 void CurlTransfer::Finish(Result<void> result) {
   handler_ = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    result_ = std::move(result);
-  }
-  finished_.notify_one();  // the loop holds the transfer until after this, so it is still there
+  on_stop_.reset();
+  std::exchange(done_, nullptr)(std::move(result));
 }
 
 void CurlTransfer::Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now) {

@@ -1,12 +1,12 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
 #include <cstddef>
+#include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -21,22 +21,24 @@ class CurlTransfer;
 using SteadyTime = std::chrono::steady_clock::time_point;
 using TransferDeadlines = std::multimap<SteadyTime, CurlTransfer*>;
 
-// One request under way: sets up its easy handle, is what libcurl calls back, and knows its time limits. The caller of
-// Perform constructs it and waits; every other method is the loop's thread's.
+// One request under way: sets up its easy handle, is what libcurl calls back, and knows its time limits. Whoever sends it
+// constructs it and says what a stop means; every other method is the loop's thread's.
 class CurlTransfer {
  public:
-  // `handler` must outlive the call of Wait.
-  CurlTransfer(HttpRequest request, HttpResponseHandler& handler) : request_(std::move(request)), handler_(&handler) {}
+  // `handler` must live until `done` is called.
+  CurlTransfer(HttpRequest request, HttpResponseHandler& handler, Transport::Done done)
+      : request_(std::move(request)), handler_(&handler), done_(std::move(done)) {}
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
-  // The caller's side: blocks until Finish.
-  Result<void> Wait();
+  // REQUIRES: not added to the loop yet. `call` may be called by any thread, until Finish.
+  void OnStop(std::stop_token stop, std::function<void()> call) { on_stop_.emplace(std::move(stop), std::move(call)); }
 
   // Configures `easy` for the request. Transfers that get bytes put themselves into `touched`, which must outlive this.
   void Begin(const CurlLibrary& curl, CURL* easy, std::vector<CurlTransfer*>& touched, SteadyTime now);
-  // Lets the caller go. Afterwards the handler is not used any more.
+  // Tells the caller. Afterwards the handler is not used any more.
   void Finish(Result<void> result);
+  bool begun() const { return easy_ != nullptr; }
   bool finished() const { return handler_ == nullptr; }
   bool public_addresses_only() const { return request_.public_addresses_only; }
 
@@ -88,6 +90,8 @@ class CurlTransfer {
 
   HttpRequest request_;
   HttpResponseHandler* handler_;  // the caller's; null once finished, for then the caller may have gone
+  Transport::Done done_;
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 
   const CurlLibrary* curl_ = nullptr;
   CURL* easy_ = nullptr;
@@ -113,10 +117,6 @@ class CurlTransfer {
 
   std::optional<SteadyTime> draining_until_;
   std::size_t drained_ = 0;
-
-  std::mutex mutex_;
-  std::condition_variable finished_;
-  std::optional<Result<void>> result_;  // guarded by mutex_
 };
 
 }  // namespace reprise

@@ -57,15 +57,17 @@ Result<CurlLoop*> CurlTransport::StartedLoop() {
   return loop_.get();
 }
 
-Result<void> CurlTransport::Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) {
-  if (auto checked = CheckRequest(request); !checked) return checked;
-  if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+void CurlTransport::Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) {
+  if (auto checked = CheckRequest(request); !checked) return done(std::move(checked));
+  if (stop.stop_requested()) return done(Fail(ErrorCode::kCancelled, "the request was cancelled"));
   auto loop = StartedLoop();
-  if (!loop) return Fail(loop.error());
-  const auto transfer = std::make_shared<CurlTransfer>(std::move(request), handler);
+  if (!loop) return done(Fail(loop.error()));
+  const auto transfer = std::make_shared<CurlTransfer>(std::move(request), handler, std::move(done));
+  // Before it is added: from then on it may end, and take the callback with it, at any moment.
+  transfer->OnStop(std::move(stop), [loop = *loop, weak = std::weak_ptr(transfer)] {
+    if (auto stopped = weak.lock()) loop->Cancel(std::move(stopped));
+  });
   (*loop)->Add(transfer);
-  const std::stop_callback on_stop(stop, [&] { (*loop)->Cancel(transfer); });
-  return transfer->Wait();
 }
 
 }  // namespace reprise

@@ -11,21 +11,21 @@ namespace reprise {
 class CurlLoop;
 
 // A Transport over libcurl: one thread with one epoll loop serves every transfer. Library and thread are loaded and
-// started by the first Perform, so that a server that never calls out pays for neither.
+// started by the first request, so that a server that never calls out pays for neither.
 //
-// Beyond the contract: a handler that answers false gets its Perform back at once, while the rest of a response that is
+// Beyond the contract: a handler that answers false is done at once, while the rest of a response that is
 // about to end (a quarter of a second, 64 KiB) is read in the background so that the connection can be used again.
 // While a connection is being made, connect_timeout and total_timeout count, idle_timeout does not; the progress of a
 // large upload counts as life. More than max_redirects is kUnavailable (reason "too_many_redirects").
 class CurlTransport : public Transport {
  public:
   CurlTransport();
-  // REQUIRES: no Perform is under way.
+  // REQUIRES: no request is under way.
   ~CurlTransport() override;
   CurlTransport(const CurlTransport&) = delete;
   CurlTransport& operator=(const CurlTransport&) = delete;
 
-  Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop) override;
+  void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) override;
 
  private:
   Result<CurlLoop*> StartedLoop();

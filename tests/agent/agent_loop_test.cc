@@ -1,5 +1,6 @@
 #include "agent/agent_loop.h"
 
+#include <future>
 #include <mutex>
 
 #include "domain/codec.h"
@@ -54,7 +55,12 @@ struct Fixture {
   }
   AgentOutcome Run(AgentLimits limits = {}) {
     state.messages.push_back(Message{.role = Role::kUser, .content = "go"});
-    return AgentLoop({model, tools, recorder, recorder}, limits, "m", state, stop.get_token()).Run();
+    // Rounds run one within the other; a promise tells the end.
+    const Executor at_once = [](const std::function<void()>& job) { job(); };
+    AgentLoop loop({model, tools, recorder, recorder, at_once}, limits, "m", state, stop.get_token());
+    std::promise<AgentOutcome> outcome;
+    loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
+    return outcome.get_future().get();
   }
   ScriptedModel model;
   FakeTools tools;

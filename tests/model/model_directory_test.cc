@@ -6,8 +6,8 @@ namespace reprise {
 namespace {
 
 struct NoTransport : Transport {
-  Result<void> Perform(HttpRequest, HttpResponseHandler&, std::stop_token) override {
-    return Fail(ErrorCode::kInternal, "no network in this test");
+  void Send(HttpRequest, HttpResponseHandler&, std::stop_token, Done done) override {
+    done(Fail(ErrorCode::kInternal, "no network in this test"));
   }
 };
 

@@ -4,6 +4,7 @@
 
 #include "base/json.h"
 #include "model/offline_commands.h"
+#include "support/generate_and_wait.h"
 #include "support/test.h"
 
 namespace reprise {
@@ -46,7 +47,8 @@ struct Heard : ModelResponse {
 
 Heard Ask(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools = AllTools()) {
   RecordingStream stream;
-  auto response = OfflineClient().Generate({"offline", messages, tools}, stream, {});
+  OfflineClient client;
+  auto response = GenerateAndWait(client, {"offline", messages, tools}, stream, {});
   REQUIRE(response);
   CHECK(stream.batches == stream.deltas.size());
   return Heard{{*std::move(response)}, stream.text()};
@@ -195,7 +197,8 @@ TEST_CASE("Offline model: streams word by word and loses no character", "[offlin
   std::vector<Message> messages{User("echo x")};
   AppendRound(messages, Ask(messages), "one  two\n\nthree ");
   RecordingStream stream;
-  const auto response = OfflineClient().Generate({"offline", messages, AllTools()}, stream, {});
+  OfflineClient client;
+  const auto response = GenerateAndWait(client, {"offline", messages, AllTools()}, stream, {});
   REQUIRE(response);
   CHECK(stream.deltas == std::vector<std::string>{"one  ", "two\n\n", "three "});
 }
@@ -204,7 +207,8 @@ TEST_CASE("Offline model: a stop between two words is kept", "[offline]") {
   RecordingStream stream;
   stream.stop_after = 2;
   const std::vector<Message> messages{User("Hello")};
-  const auto response = OfflineClient().Generate({"offline", messages, AllTools()}, stream, stream.source.get_token());
+  OfflineClient client;
+  const auto response = GenerateAndWait(client, {"offline", messages, AllTools()}, stream, stream.source.get_token());
   REQUIRE_FALSE(response);
   CHECK(response.error().code == ErrorCode::kCancelled);
   CHECK(stream.deltas.size() == 2);

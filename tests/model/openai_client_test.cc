@@ -15,6 +15,7 @@
 #include "model/openai_response.h"
 #include "net/curl_transport.h"
 #include "support/scripted_server.h"
+#include "support/generate_and_wait.h"
 #include "support/test.h"
 
 namespace reprise {
@@ -77,7 +78,7 @@ Result<ModelResponse> Generate(const ScriptedServer& server, ModelStream& stream
   CurlTransport transport;
   OpenAiClient client(transport,
                       {.base_url = server.Url("/v1/"), .api_key = "sk-test-1234567890", .idle_timeout = idle_timeout});
-  return client.Generate({"gpt-test", Hello(), kNoTools}, stream, stop);
+  return GenerateAndWait(client, {"gpt-test", Hello(), kNoTools}, stream, stop);
 }
 
 std::string Event(std::string_view json) { return "data: " + std::string(json) + "\n\n"; }
@@ -212,7 +213,7 @@ TEST_CASE("OpenAiClient: turns share a connection", "[openai]") {
   CurlTransport transport;
   OpenAiClient client(transport, {.base_url = server.Url("/v1")});
   RecordingStream stream;
-  for (int i = 0; i < 10; ++i) REQUIRE(client.Generate({"m", Hello(), kNoTools}, stream, {}));
+  for (int i = 0; i < 10; ++i) REQUIRE(GenerateAndWait(client, {"m", Hello(), kNoTools}, stream, {}));
   // [DONE] and the end of the response may come in two reads, with the next turn in between.
   CHECK(server.connections() <= 2);
 }
@@ -390,7 +391,7 @@ TEST_CASE("OpenAiClient: a provider that cannot be reached", "[openai]") {
   CurlTransport transport;
   OpenAiClient client(transport, {.base_url = url});
   RecordingStream stream;
-  const auto response = client.Generate({"m", Hello(), kNoTools}, stream, {});
+  const auto response = GenerateAndWait(client, {"m", Hello(), kNoTools}, stream, {});
   REQUIRE_FALSE(response);
   CHECK(response.error().code == ErrorCode::kUnavailable);
   CHECK(response.error().reason == "provider_unreachable");

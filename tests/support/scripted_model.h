@@ -55,16 +55,16 @@ class ScriptedModel : public ModelClient {
     changed_.wait(lock, [this] { return hanging_; });
   }
 
-  Result<ModelResponse> Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop) override {
+  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override {
     Round round;
     {
       const std::lock_guard lock(mutex_);
       requests_.push_back(request.messages);
-      if (rounds_.empty()) return Fail(ErrorCode::kProvider, "the script is at its end");
+      if (rounds_.empty()) return done(Fail(ErrorCode::kProvider, "the script is at its end"));
       round = std::move(rounds_.front());
       rounds_.pop_front();
     }
-    return round(request.messages, stream, stop);
+    done(round(request.messages, stream, stop));
   }
   std::vector<std::vector<Message>> requests() const {
     const std::lock_guard lock(mutex_);

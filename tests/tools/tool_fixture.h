@@ -27,17 +27,17 @@ namespace reprise {
 // Answers every request with the same response, or failure, and remembers the last request.
 class FakeTransport final : public Transport {
  public:
-  Result<void> Perform(HttpRequest request, HttpResponseHandler& handler, std::stop_token) override {
-    last_request = request;
+  void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token, Done done) override {
+    last_request = std::move(request);
     ++requests;
-    if (failure) return Fail(*failure);
+    if (failure) return done(Fail(*failure));
     handler.OnHead(status, headers);
     for (const std::string& chunk : chunks) {
       ++chunks_taken;
       if (!handler.OnData(chunk)) break;
     }
     handler.OnBatchEnd();
-    return {};
+    done({});
   }
 
   int status = 200;
