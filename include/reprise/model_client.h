@@ -44,10 +44,9 @@ class ModelClient {
   virtual ~ModelClient() = default;
 
   using Done = std::function<void(Result<ModelResponse>)>;
-  // Sends the request and returns, so that a model that writes for minutes holds no thread. `stream` must live until `done` is
-  // called, which happens exactly once, on the client's thread (where it must not block) or, by a client that has nothing to
-  // wait for, within this call: when the response is complete, `stop` is requested (kCancelled, within milliseconds)
-  // or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or idle time-out); the
+  // Sends the request and returns at once: a model that writes for minutes holds no thread. `stream` must live until `done`
+  // is called, which happens exactly once, on the client's own thread (so it must not block), when the response is complete,
+  // `stop` is requested (kCancelled, within milliseconds) or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or idle time-out); the
   // reason is one of provider_auth, provider_rate_limited, provider_bad_request, provider_context_length,
   // provider_not_found, provider_overloaded, provider_unreachable, provider_timeout, provider_protocol.
   // A response that was cut off is an error: half of a tool call's arguments is never returned.

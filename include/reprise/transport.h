@@ -48,9 +48,9 @@ class Transport {
  public:
   virtual ~Transport() = default;
   using Done = std::function<void(Result<void>)>;
-  // Returns at once, so that a stream that lasts costs no thread. `done` is called exactly once, on the transport's thread or,
-  // for a request that cannot be sent at all, within this call; until then `handler` must live. It is called when the response
-  // has ended, when `stop` is requested (kCancelled, within milliseconds) or when it fails: kDeadlineExceeded (reason
+  // Returns at once: a stream that lasts holds no thread. `handler` must live until `done` is called, which happens exactly
+  // once, on the transport's thread (so it must not block) or, for a request that cannot be sent at all, within this call: when
+  // the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails: kDeadlineExceeded (reason
   // "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason "connection_failed", "connection_lost",
   // "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
   virtual void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) = 0;

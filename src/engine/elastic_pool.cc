@@ -17,30 +17,30 @@ ElasticPool::~ElasticPool() {
   }
 }
 
+void ElasticPool::AddThread() {
+  threads_.emplace_front();
+  try {
+    threads_.front() = std::thread([this, self = threads_.begin()] { Work(self); });
+  } catch (...) {
+    threads_.pop_front();
+    if (threads_.empty()) throw;
+  }
+}
+
+void ElasticPool::StartFirstThread() {
+  const std::lock_guard lock(mutex_);
+  if (threads_.empty()) AddThread();
+}
+
 void ElasticPool::Submit(std::function<void()> job) {
   Threads ended;
-  bool wake = false;
   {
     const std::lock_guard lock(mutex_);
-    ended.swap(ended_);
+    if (idle_ <= jobs_.size()) AddThread();
     jobs_.push_back(std::move(job));
-    if (idle_ >= jobs_.size()) {
-      wake = true;
-    } else {
-      try {
-        threads_.emplace_front();
-        threads_.front() = std::thread([this, self = threads_.begin()] { Work(self); });
-      } catch (...) {
-        threads_.pop_front();
-        if (threads_.empty()) {
-          jobs_.pop_back();
-          ended_.splice(ended_.end(), ended);
-          throw;
-        }
-      }
-    }
+    ended.swap(ended_);
   }
-  if (wake) wake_.notify_one();  // after the lock is released: who wakes would only wait for it
+  wake_.notify_one();  // after the lock is released: who wakes would only wait for it
   for (std::thread& thread : ended) thread.join();
 }
 

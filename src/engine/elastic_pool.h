@@ -20,12 +20,15 @@ class ElasticPool {
   ElasticPool(const ElasticPool&) = delete;
   ElasticPool& operator=(const ElasticPool&) = delete;
 
+  // Throws std::system_error if there is no thread and the system has none left.
+  void StartFirstThread();
   // Starts `job` now: on an idle thread, or else on a new one. If the system has no more threads it waits for the next that is
-  // free; with none at all std::system_error is thrown (once there was one, there always is).
+  // free. Throws only what StartFirstThread would.
   void Submit(std::function<void()> job);
 
  private:
   using Threads = std::list<std::thread>;
+  void AddThread();  // with mutex_ held
   void Work(Threads::iterator self);
 
   const std::chrono::milliseconds idle_limit_;

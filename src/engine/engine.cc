@@ -30,6 +30,14 @@ Error Busy(const std::shared_ptr<Run>& run) {
   return error;
 }
 
+Error NoThreads(const char* detail) {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "overloaded",
+               .message = "the system has no thread left for this interaction",
+               .detail = detail,
+               .retryable = true};
+}
+
 Error Stopping() {
   return Error{.code = ErrorCode::kUnavailable,
                .reason = "stopping",
@@ -138,6 +146,11 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
   if (!place) return fail(place.error());
   const auto model = parts_.models.Resolve(request.model);
   if (!model) return fail(model.error());
+  try {
+    pool_.StartFirstThread();  // its later failures then mean waiting, which a run can afford
+  } catch (const std::system_error& error) {
+    return fail(NoThreads(error.what()));
+  }
   const auto id = parts_.store.ReserveInteraction(chat);
   if (!id) return fail(id.error());
 
@@ -159,19 +172,7 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
     if (stopping_) run->RequestStop("server_stopping");
   }
   idle_.notify_all();
-  try {
-    pool_.Submit([this, run] { Execute(run); });
-  } catch (const std::system_error& error) {
-    {
-      const std::lock_guard lock(mutex_);
-      --unfinished_;
-    }
-    return fail(Error{.code = ErrorCode::kUnavailable,
-                      .reason = "overloaded",
-                      .message = "the system has no thread left for this interaction",
-                      .detail = error.what(),
-                      .retryable = true});
-  }
+  Execute(run);
   return subscription;
 }
 

@@ -179,16 +179,18 @@ Answer Plan(const ModelRequest& request) {
   return answer;
 }
 
+Result<ModelResponse> Write(Answer answer, std::int64_t input_words, ModelStream& stream, const std::stop_token& stop) {
+  if (!StreamWords(answer.text, stream, stop)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  TokenUsage usage{.input_tokens = input_words, .output_tokens = CountWords(answer.text)};
+  for (const ToolCall& call : answer.tool_calls) usage.output_tokens += CountWords(call.arguments);
+  return ModelResponse{.tool_calls = std::move(answer.tool_calls), .usage = usage, .extras = {}};
+}
+
 }  // namespace
 
 void OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  Answer answer = Plan(request);
-  if (!StreamWords(answer.text, stream, stop)) return done(Fail(ErrorCode::kCancelled, "the request was cancelled"));
-  ModelResponse response{.tool_calls = std::move(answer.tool_calls), .usage = {}, .extras = {}};
-  response.usage.input_tokens = CountInputWords(request.messages);
-  response.usage.output_tokens = CountWords(answer.text);
-  for (const ToolCall& call : response.tool_calls) response.usage.output_tokens += CountWords(call.arguments);
-  done(std::move(response));
+  queue_.Post([answer = Plan(request), input_words = CountInputWords(request.messages), &stream, stop = std::move(stop),
+               done = std::move(done)] { done(Write(answer, input_words, stream, stop)); });
 }
 
 }  // namespace reprise

@@ -209,20 +209,21 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   held->next_number = std::max(held->next_number, number + 1);
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
-  WriteFirstIndex(*held.state);
-  index_writer_.Schedule(interaction.chat_id);
+  if (!WriteFirstIndex(*held.state)) index_writer_.Schedule(interaction.chat_id);
   return {};
 }
 
-// Who looks into a chat's folder after its first turn finds chat.json there. Not worth a sync: the one that is scheduled
-// has one, and if the power fails before that the index is made from the interactions. Nobody else can be writing it:
-// the first one is written under the chat's lock and nothing is scheduled before it.
-void FileInteractionStore::WriteFirstIndex(ChatState& state) {
-  if (std::exchange(state.has_index_file, true)) return;
-  if (auto written = files_.WriteIndex(state.index, Durability::kUnsynced); !written) {
+// Who looks into a chat's folder after its first turn finds chat.json there. Not worth a sync: it replaces nothing, and if
+// the power fails before the kernel has written it, it is made from the interactions again. Nobody else can be writing it:
+// the first one is written under the chat's lock and nothing is scheduled before it. False: there is one, or no room for it.
+bool FileInteractionStore::WriteFirstIndex(ChatState& state) {
+  if (std::exchange(state.has_index_file, true)) return false;
+  const auto written = files_.WriteIndex(state.index, Durability::kUnsynced);
+  if (!written) {
     LogWarning("a chat's first index could not be written",
                {{"chat", state.index.summary.id.str()}, {"detail", written.error().detail}});
   }
+  return written.has_value();
 }
 
 // What an earlier process has left may be seen, and still not be durable.

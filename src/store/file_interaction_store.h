@@ -110,7 +110,7 @@ class FileInteractionStore final : public InteractionStore {
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
-  void WriteFirstIndex(ChatState& state);
+  bool WriteFirstIndex(ChatState& state);
   Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index);
   void WriteIndexLater(const ChatId& chat);
   struct Snapshot {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -12,7 +13,7 @@
 
 namespace reprise {
 
-// A model client that plays one function per request and keeps what it was asked.
+// A model client that plays one function per request, on a thread of its own, and keeps what it was asked.
 class ScriptedModel : public ModelClient {
  public:
   using Round = std::function<Result<ModelResponse>(const std::vector<Message>&, ModelStream&, std::stop_token)>;
@@ -56,15 +57,17 @@ class ScriptedModel : public ModelClient {
   }
 
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override {
-    Round round;
-    {
-      const std::lock_guard lock(mutex_);
-      requests_.push_back(request.messages);
-      if (rounds_.empty()) return done(Fail(ErrorCode::kProvider, "the script is at its end"));
+    Round round = [](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+      return Fail(ErrorCode::kProvider, "the script is at its end");
+    };
+    const std::lock_guard lock(mutex_);
+    requests_.push_back(request.messages);
+    if (!rounds_.empty()) {
       round = std::move(rounds_.front());
       rounds_.pop_front();
     }
-    done(round(request.messages, stream, stop));
+    threads_.emplace_back([round = std::move(round), messages = request.messages, &stream, stop = std::move(stop),
+                           done = std::move(done)] { done(round(messages, stream, stop)); });
   }
   std::vector<std::vector<Message>> requests() const {
     const std::lock_guard lock(mutex_);
@@ -77,6 +80,7 @@ class ScriptedModel : public ModelClient {
   std::deque<Round> rounds_;
   std::vector<std::vector<Message>> requests_;
   bool hanging_ = false;
+  std::vector<std::jthread> threads_;  // guarded by mutex_; one per request; last, so that they end first
 };
 
 // A directory with just this model, under the name "scripted".

@@ -1,0 +1,28 @@
+#include "base/serial_queue.h"
+
+#include <utility>
+
+namespace reprise {
+
+void SerialQueue::Post(std::function<void()> job) {
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  }
+  wake_.notify_one();
+}
+
+void SerialQueue::Run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); })) {
+    std::function<void()> job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    job();
+    job = nullptr;  // what it holds is released before the lock is taken
+    lock.lock();
+  }
+}
+
+}  // namespace reprise
