@@ -5,19 +5,12 @@
 namespace reprise {
 namespace {
 
+constexpr std::string_view kTemporarySuffix = ".tmp";
+
 std::string TemporaryPath(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + ".tmp";
-}
-
-Result<void> WriteNewFile(FileSystem& file_system, const std::string& path, std::string_view content,
-                          Durability durability) {
-  auto file = file_system.CreateFile(path);
-  if (!file) return Fail(std::move(file.error()));
-  auto written = (*file)->Append(content);
-  if (written && durability == Durability::kSynced) written = (*file)->Sync();
-  return written.and_then([&] { return (*file)->Close(); });
+  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + std::string(kTemporarySuffix);
 }
 
 }  // namespace
@@ -28,15 +21,31 @@ std::string ParentDirectory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+bool IsTemporaryName(std::string_view name) { return name.starts_with('.') && name.ends_with(kTemporarySuffix); }
+
+Result<AtomicFile> AtomicFile::Create(FileSystem& file_system, std::string path) {
+  std::string temporary = TemporaryPath(path);
+  auto file = file_system.CreateFile(temporary);
+  if (!file) return Fail(std::move(file.error()));
+  return AtomicFile(file_system, std::move(path), std::move(temporary), *std::move(file));
+}
+
+AtomicFile::~AtomicFile() {
+  // Whether this succeeds does not matter: a leftover is ignored by every reader.
+  if (file_) static_cast<void>(file_system_->RemoveFile(temporary_));
+}
+
+Result<void> AtomicFile::Commit(std::string_view content, Durability durability) {
+  auto written = file_->Append(content);
+  if (written && durability == Durability::kSynced) written = file_->Sync();
+  written = written.and_then([&] { return file_->Close(); }).and_then([&] { return file_system_->Rename(temporary_, path_); });
+  if (written) file_.reset();
+  return written;
+}
+
 Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content,
                          Durability durability) {
-  const std::string temporary = TemporaryPath(path);
-  auto written = WriteNewFile(file_system, temporary, content, durability).and_then([&] {
-    return file_system.Rename(temporary, path);
-  });
-  // Whether this succeeds does not matter: a leftover is ignored by every reader.
-  if (!written) static_cast<void>(file_system.RemoveFile(temporary));
-  return written;
+  return AtomicFile::Create(file_system, path).and_then([&](AtomicFile file) { return file.Commit(content, durability); });
 }
 
 Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path) {

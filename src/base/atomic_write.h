@@ -1,7 +1,9 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "reprise/file_system.h"
 #include "reprise/result.h"
@@ -16,9 +18,33 @@ enum class Durability {
   kUnsynced,  // survives the process, but a power loss may leave the file empty: only for what can be made again
 };
 
-// Makes `path` a file with `content`, all or nothing: a temporary file beside it (".NAME.<random>.tmp", mode 0600) is
-// written, synced and renamed over it. When this returns ok the content has reached the disk; the name is durable only
-// after SyncDirectory on the parent. After a failure `path` is what it was. A crash may leave a temporary file behind.
+// A file that takes the place of another one all at once: a temporary file beside it (".NAME.<random>.tmp", mode 0600) is
+// written, synced and renamed over it. A crash may leave a temporary file behind. Movable, not thread-safe.
+class AtomicFile {
+ public:
+  // Creates the temporary file. `file_system` must outlive the object.
+  static Result<AtomicFile> Create(FileSystem& file_system, std::string path);
+  AtomicFile(AtomicFile&&) noexcept = default;
+  AtomicFile& operator=(AtomicFile&&) noexcept = default;
+  ~AtomicFile();  // removes what was not committed
+
+  // Makes the path a file with `content`. When this returns ok the content has reached the disk; the name is durable only after
+  // SyncDirectory on the parent. After a failure the path is what it was. Once.
+  Result<void> Commit(std::string_view content, Durability durability = Durability::kSynced);
+
+ private:
+  AtomicFile(FileSystem& file_system, std::string path, std::string temporary, std::unique_ptr<WritableFile> file)
+      : file_system_(&file_system), path_(std::move(path)), temporary_(std::move(temporary)), file_(std::move(file)) {}
+
+  FileSystem* file_system_;
+  std::string path_, temporary_;
+  std::unique_ptr<WritableFile> file_;  // null: committed, or moved from
+};
+
+// Whether a directory entry is called like a temporary file of this.
+bool IsTemporaryName(std::string_view name);
+
+// Creates and commits.
 Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content,
                          Durability durability = Durability::kSynced);
 

@@ -1,63 +1,89 @@
 #include "engine/elastic_pool.h"
 
+#include <condition_variable>
+#include <cstddef>
+#include <deque>
+#include <list>
+#include <mutex>
+#include <thread>
 #include <utility>
 
 namespace reprise {
 
+struct ElasticPool::State {
+  using Threads = std::list<std::thread>;
+  explicit State(std::chrono::milliseconds limit) : idle_limit(limit) {}
+  void AddThread();  // with the mutex held
+  void Work(Threads::iterator self);
+
+  const std::chrono::milliseconds idle_limit;
+  std::mutex mutex;
+  std::condition_variable wake;
+  std::deque<std::function<void()>> jobs;  // this and what follows is guarded by mutex
+  std::size_t idle = 0;
+  bool closing = false;
+  Threads threads;
+  Threads ended;  // to be joined by the next caller
+};
+
+ElasticPool::ElasticPool(std::chrono::milliseconds idle_limit) : state_(std::make_shared<State>(idle_limit)) {}
+
 ElasticPool::~ElasticPool() {
-  std::unique_lock lock(mutex_);
-  closing_ = true;
-  wake_.notify_all();
-  while (!threads_.empty() || !ended_.empty()) {
-    Threads joinable = std::exchange(ended_, {});
-    joinable.splice(joinable.end(), threads_, threads_.begin(), threads_.end());
+  State& state = *state_;
+  std::unique_lock lock(state.mutex);
+  state.closing = true;
+  state.wake.notify_all();
+  while (!state.threads.empty() || !state.ended.empty()) {
+    State::Threads joinable = std::exchange(state.ended, {});
+    joinable.splice(joinable.end(), state.threads, state.threads.begin(), state.threads.end());
     lock.unlock();
     for (std::thread& thread : joinable) thread.join();
     lock.lock();
   }
 }
 
-void ElasticPool::AddThread() {
-  threads_.emplace_front();
-  try {
-    threads_.front() = std::thread([this, self = threads_.begin()] { Work(self); });
-  } catch (...) {
-    threads_.pop_front();
-    if (threads_.empty()) throw;
-  }
-}
-
 void ElasticPool::StartFirstThread() {
-  const std::lock_guard lock(mutex_);
-  if (threads_.empty()) AddThread();
+  const std::lock_guard lock(state_->mutex);
+  if (state_->threads.empty()) state_->AddThread();
 }
 
 void ElasticPool::Submit(std::function<void()> job) {
-  Threads ended;
+  const std::shared_ptr<State> state = state_;  // the job may be what the pool's owner waits for
+  State::Threads ended;
   {
-    const std::lock_guard lock(mutex_);
-    if (idle_ <= jobs_.size()) AddThread();
-    jobs_.push_back(std::move(job));
-    ended.swap(ended_);
+    const std::lock_guard lock(state->mutex);
+    if (state->idle <= state->jobs.size()) state->AddThread();
+    state->jobs.push_back(std::move(job));
+    ended.swap(state->ended);
   }
-  wake_.notify_one();  // after the lock is released: who wakes would only wait for it
+  state->wake.notify_one();  // after the lock is released: who wakes would only wait for it
   for (std::thread& thread : ended) thread.join();
 }
 
-void ElasticPool::Work(Threads::iterator self) {
-  std::unique_lock lock(mutex_);
+void ElasticPool::State::AddThread() {
+  threads.emplace_front();
+  try {
+    threads.front() = std::thread([this, self = threads.begin()] { Work(self); });
+  } catch (...) {
+    threads.pop_front();
+    if (threads.empty()) throw;
+  }
+}
+
+void ElasticPool::State::Work(Threads::iterator self) {
+  std::unique_lock lock(mutex);
   for (;;) {
-    ++idle_;
-    const bool has_work = wake_.wait_for(lock, idle_limit_, [this] { return closing_ || !jobs_.empty(); });
-    --idle_;
-    if (jobs_.empty()) {
-      if (closing_) return;  // the destructor joins
-      if (has_work || threads_.size() == 1) continue;
-      ended_.splice(ended_.end(), threads_, self);
+    ++idle;
+    const bool has_work = wake.wait_for(lock, idle_limit, [this] { return closing || !jobs.empty(); });
+    --idle;
+    if (jobs.empty()) {
+      if (closing) return;  // the destructor joins
+      if (has_work || threads.size() == 1) continue;
+      ended.splice(ended.end(), threads, self);
       return;
     }
-    std::function<void()> job = std::move(jobs_.front());
-    jobs_.pop_front();
+    std::function<void()> job = std::move(jobs.front());
+    jobs.pop_front();
     lock.unlock();
     job();
     job = nullptr;  // what it holds is released before the lock is taken

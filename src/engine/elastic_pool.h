@@ -1,13 +1,8 @@
 #pragma once
 
 #include <chrono>
-#include <condition_variable>
-#include <cstddef>
-#include <deque>
 #include <functional>
-#include <list>
-#include <mutex>
-#include <thread>
+#include <memory>
 
 namespace reprise {
 
@@ -15,8 +10,9 @@ namespace reprise {
 // without work leave after a while, all but one. Thread-safe.
 class ElasticPool {
  public:
-  explicit ElasticPool(std::chrono::milliseconds idle_limit = std::chrono::seconds(10)) : idle_limit_(idle_limit) {}
-  ~ElasticPool();  // waits for all jobs
+  explicit ElasticPool(std::chrono::milliseconds idle_limit = std::chrono::seconds(10));
+  // Waits for all jobs. Whoever submitted one of them may still be on its way out of Submit.
+  ~ElasticPool();
   ElasticPool(const ElasticPool&) = delete;
   ElasticPool& operator=(const ElasticPool&) = delete;
 
@@ -27,18 +23,8 @@ class ElasticPool {
   void Submit(std::function<void()> job);
 
  private:
-  using Threads = std::list<std::thread>;
-  void AddThread();  // with mutex_ held
-  void Work(Threads::iterator self);
-
-  const std::chrono::milliseconds idle_limit_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::deque<std::function<void()>> jobs_;  // guarded by mutex_
-  std::size_t idle_ = 0;                    // guarded by mutex_
-  bool closing_ = false;                    // guarded by mutex_
-  Threads threads_;                         // guarded by mutex_
-  Threads ended_;                           // guarded by mutex_; to be joined by the next caller
+  struct State;
+  const std::shared_ptr<State> state_;
 };
 
 }  // namespace reprise

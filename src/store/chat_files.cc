@@ -141,11 +141,18 @@ Result<std::vector<ChatId>> ChatFiles::ListChats() const {
 }
 
 Result<void> ChatFiles::CreateDirectories(const ChatId& chat) const {
-  auto created = file_system_.CreateDirectory(ChatDirectory(root_, chat)).and_then([&](bool) {
-    return file_system_.CreateDirectory(InteractionsDirectory(root_, chat));
-  });
-  if (!created) return Fail(std::move(created.error()));
-  return {};
+  return file_system_.CreateDirectory(ChatDirectory(root_, chat))
+      .and_then([&](bool) { return file_system_.CreateDirectory(InteractionsDirectory(root_, chat)); })
+      .map([](bool) {});
+}
+
+void ChatFiles::RemoveLeftovers(const ChatId& chat) const {
+  const std::string directory = InteractionsDirectory(root_, chat);
+  const auto entries = file_system_.ListDirectory(directory);
+  if (!entries) return;
+  for (const DirectoryEntry& entry : *entries) {
+    if (IsTemporaryName(entry.name)) static_cast<void>(file_system_.RemoveFile(directory + "/" + entry.name));
+  }
 }
 
 Result<void> ChatFiles::SyncInteractionNames(const ChatId& chat) const {
@@ -160,11 +167,16 @@ Result<void> ChatFiles::SyncNames(const ChatId& chat) const {
 
 Result<void> ChatFiles::SyncRoot() const { return file_system_.SyncDirectory(root_); }
 
-Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links) const {
+Result<AtomicFile> ChatFiles::CreateInteractionFile(const ChatId& chat, InteractionId id) const {
+  return AtomicFile::Create(file_system_, InteractionFile(root_, chat, id));
+}
+
+Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
+                                                AtomicFile file) const {
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
   auto record = format_->Seal(place, links, DumpJson(ToJson(interaction)));
   if (!record) return Fail(std::move(record.error()));
-  auto written = ReplaceFile(file_system_, InteractionFile(root_, place.chat, interaction.id), record->text);
+  auto written = file.Commit(record->text);
   if (!written) return Fail(std::move(written.error()));
   return std::move(record->digest);
 }

@@ -52,12 +52,16 @@ class ChatFiles {
   // --- writing ---
   // Creates the chat's directories. Their names are not durable yet.
   Result<void> CreateDirectories(const ChatId& chat) const;
+  // Removes what writes have left behind that did not end. REQUIRES: nobody writes to the chat.
+  void RemoveLeftovers(const ChatId& chat) const;
   // Makes the names of the chat's interaction files durable; the second one those of its directories as well.
   Result<void> SyncInteractionNames(const ChatId& chat) const;
   Result<void> SyncRoot() const;
   Result<void> SyncNames(const ChatId& chat) const;
+  // Where WriteInteraction writes.
+  Result<AtomicFile> CreateInteractionFile(const ChatId& chat, InteractionId id) const;
   // Durable once its name is. Returns the record's digest.
-  Result<std::string> WriteInteraction(const Interaction& interaction, const RecordLinks& links) const;
+  Result<std::string> WriteInteraction(const Interaction& interaction, const RecordLinks& links, AtomicFile file) const;
   // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power
   // loss is as good, unless it moves the head back.
   Result<void> WriteIndex(const ChatIndex& index, Durability durability = Durability::kSynced) const;

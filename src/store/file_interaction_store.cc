@@ -50,8 +50,10 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
-      name_syncer_([this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
-                   [this] { return files_.SyncRoot(); }),
+      save_preparer_({.create_file = [this](const ChatId& chat,
+                                            InteractionId id) { return files_.CreateInteractionFile(chat, id); },
+                      .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
+                      .sync_root = [this] { return files_.SyncRoot(); }}),
       index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndexLater(chat); }) {}
 
 FileInteractionStore::~FileInteractionStore() = default;
@@ -107,7 +109,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   if (found) {
     // Nobody else has this state yet: it becomes loaded only now, and chat.json is written for loaded states only.
     held->index_unreadable = on_disk->index_unreadable;
-    held->has_index_file = on_disk->has_index;
+    held->has_index = held->index_on_disk = on_disk->has_index;
     held->numbers = std::move(on_disk->numbers);
     held->index = std::move(on_disk->index);
   }
@@ -156,17 +158,28 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
       return Fail(std::move(made.error()));
     }
     state.directories_made = true;
-    // The first checkpoint needs the folders' names on disk. They are there already, so they are synced while the model
-    // still thinks.
-    if (!state.names_durable) state.outer_names = name_syncer_.Schedule(chat);
+    if (!held->created) files_.RemoveLeftovers(chat);
   }
-  return InteractionId::FromNumber(state.next_number++);
+  const InteractionId id = InteractionId::FromNumber(state.next_number++);
+  if (options_.access == Access::kServer) {
+    state.preparation = save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable);
+    state.prepared_number = id.number();
+  }
+  return id;
+}
+
+// The file that was made ready while the interaction ran, or a new one.
+Result<AtomicFile> FileInteractionStore::FileFor(const Interaction& interaction, HeldChat& held) {
+  if (held->prepared_number == interaction.id.number() && held->preparation.file.valid()) {
+    if (auto ready = held->preparation.file.get()) return ready;
+  }
+  return files_.CreateInteractionFile(interaction.chat_id, interaction.id);
 }
 
 Result<void> FileInteractionStore::SyncNamesOf(const ChatId& chat, HeldChat& held) {
   if (held->names_durable) return files_.SyncInteractionNames(chat);
-  if (!held->outer_names.valid()) return files_.SyncNames(chat);
-  auto outer = held->outer_names.get();
+  if (!held->preparation.names.valid()) return files_.SyncNames(chat);
+  auto outer = held->preparation.names.get();
   return outer.and_then([&] { return files_.SyncInteractionNames(chat); });
 }
 
@@ -198,7 +211,9 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
     if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
     held->directories_made = true;
   }
-  auto digest = files_.WriteInteraction(interaction, *links);
+  auto digest = FileFor(interaction, held).and_then([&](AtomicFile file) {
+    return files_.WriteInteraction(interaction, *links, std::move(file));
+  });
   if (!digest) return Fail(std::move(digest.error()));
   // All names with the first save, also of a chat that was there before: the process that made it may have been killed
   // before it synced them.
@@ -209,21 +224,10 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   held->next_number = std::max(held->next_number, number + 1);
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
-  if (!WriteFirstIndex(*held.state)) index_writer_.Schedule(interaction.chat_id);
+  // Who looks into a chat's folder after its first turn finds chat.json there.
+  const bool first = !std::exchange(held->has_index, true);
+  first ? index_writer_.WriteNow(interaction.chat_id) : index_writer_.WriteLater(interaction.chat_id);
   return {};
-}
-
-// Who looks into a chat's folder after its first turn finds chat.json there. Not worth a sync: it replaces nothing, and if
-// the power fails before the kernel has written it, it is made from the interactions again. Nobody else can be writing it:
-// the first one is written under the chat's lock and nothing is scheduled before it. False: there is one, or no room for it.
-bool FileInteractionStore::WriteFirstIndex(ChatState& state) {
-  if (std::exchange(state.has_index_file, true)) return false;
-  const auto written = files_.WriteIndex(state.index, Durability::kUnsynced);
-  if (!written) {
-    LogWarning("a chat's first index could not be written",
-               {{"chat", state.index.summary.id.str()}, {"detail", written.error().detail}});
-  }
-  return written.has_value();
 }
 
 // What an earlier process has left may be seen, and still not be durable.
@@ -260,12 +264,12 @@ Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interactio
   return links;
 }
 
-Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const ChatIndex& index) {
+Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability) {
   if (state.index_unreadable) {
     if (auto aside = files_.SetIndexAside(index.summary.id); !aside) return aside;
     state.index_unreadable = false;
   }
-  return files_.WriteIndex(index);
+  return files_.WriteIndex(index, durability);
 }
 
 Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, ChatIndex index) {
@@ -274,7 +278,7 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   if (auto synced = SyncStoredNames(chat, held); !synced) return Fail(std::move(synced.error()));
   auto written = WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); });
   if (!written) return Fail(std::move(written.error()));
-  held->has_index_file = true;
+  held->has_index = held->index_on_disk = true;
   held->index = std::move(index);
   return held->index.summary;
 }
@@ -287,8 +291,12 @@ void FileInteractionStore::WriteIndexLater(const ChatId& chat) {
   if (state->retired) return;
   const ChatIndex index = state->index;
   lock.unlock();
-  // Without the chat's own lock: the next save need not wait for this, and its index comes after this one.
-  if (auto written = WriteIndexLocked(*state, index); !written) {
+  // Without the chat's own lock: the next save need not wait for this, and its index comes after this one. The first replaces
+  // nothing, and if the power fails before the kernel has written it, it is made from the interactions again: not worth a sync.
+  const Durability durability = state->index_on_disk ? Durability::kSynced : Durability::kUnsynced;
+  auto written = WriteIndexLocked(*state, index, durability);
+  state->index_on_disk = state->index_on_disk || written;
+  if (!written) {
     LogWarning("a chat's index could not be written; the next save tries again",
                {{"chat", chat.str()}, {"reason", written.error().reason}, {"detail", written.error().detail}});
   }

@@ -16,7 +16,7 @@
 #include "store/chat_files.h"
 #include "store/directory_lock.h"
 #include "store/index_writer.h"
-#include "store/name_syncer.h"
+#include "store/save_preparer.h"
 
 namespace reprise {
 
@@ -69,14 +69,16 @@ class FileInteractionStore final : public InteractionStore {
 
     std::mutex index_mutex;         // held by whoever writes chat.json
     bool index_unreadable = false;  // guarded by index_mutex
+    bool index_on_disk = false;     // guarded by index_mutex; there is a chat.json, of whatever age
 
     std::mutex mutex;            // held for a whole save: calls that concern one chat take turns
     bool loaded = false;         // this and what follows is guarded by mutex
     bool retired = false;        // no longer the state of its chat: look it up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
-    bool has_index_file = false;     // there is a chat.json, of whatever age
-    std::future<Result<void>> outer_names;  // the sync of the names above the interactions, if one is under way
+    bool has_index = false;  // there is a chat.json, or the first one is under way
+    SavePreparation preparation;  // of the interaction reserved last
+    std::uint32_t prepared_number = 0;
     ChatIndex index;
     std::set<std::uint32_t> numbers;  // stored interactions
     std::uint32_t next_number = 1;
@@ -103,6 +105,7 @@ class FileInteractionStore final : public InteractionStore {
   void Retire(const ChatId& chat, const HeldChat& held);
 
   Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
+  Result<AtomicFile> FileFor(const Interaction& interaction, HeldChat& held);
   // Makes a written interaction's name durable, and with it what it lies in.
   Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
@@ -110,8 +113,8 @@ class FileInteractionStore final : public InteractionStore {
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
-  bool WriteFirstIndex(ChatState& state);
-  Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index);
+  Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index,
+                                Durability durability = Durability::kSynced);
   void WriteIndexLater(const ChatId& chat);
   struct Snapshot {
     ChatIndex index;
@@ -126,8 +129,8 @@ class FileInteractionStore final : public InteractionStore {
   const ChatFiles files_;
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
-  NameSyncer name_syncer_;    // after what its thread uses
-  IndexWriter index_writer_;  // last: its thread uses all of the above
+  SavePreparer save_preparer_;  // after what its thread uses
+  IndexWriter index_writer_;    // last: its thread uses all of the above
 };
 
 }  // namespace reprise

@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// Calls a function once for each chat that was scheduled, on a thread of its own, a little later: what is scheduled
-// again before that costs nothing. Thread-safe. Its thread starts with the first call.
+// Calls a function once for each chat that was scheduled, on a thread of its own: what is scheduled again before that costs
+// nothing. Thread-safe. Its thread starts with the first call.
 class IndexWriter {
  public:
   using Write = std::function<void(const ChatId&)>;
@@ -22,17 +22,20 @@ class IndexWriter {
   IndexWriter(const IndexWriter&) = delete;  // its thread refers to it
   IndexWriter& operator=(const IndexWriter&) = delete;
 
-  void Schedule(const ChatId& chat);
+  void WriteNow(const ChatId& chat);    // as soon as the thread can
+  void WriteLater(const ChatId& chat);  // after the delay, with what gathers until then
 
  private:
-  void Run(std::stop_token stop);
+  void Schedule(std::set<ChatId>& chats, const ChatId& chat);  // with mutex_ held
+  void Run(const std::stop_token& stop);
 
   const std::chrono::milliseconds delay_;
   const Write write_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::set<ChatId> scheduled_;  // guarded by mutex_
-  std::jthread thread_;         // guarded by mutex_; last, so that it ends before what it uses
+  std::set<ChatId> now_, later_;                        // guarded by mutex_
+  std::chrono::steady_clock::time_point later_due_;     // guarded by mutex_
+  std::jthread thread_;                                 // guarded by mutex_; last, so that it ends before what it uses
 };
 
 }  // namespace reprise

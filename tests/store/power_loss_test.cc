@@ -210,9 +210,11 @@ TEST_CASE("FileInteractionStore: a save that finds its file there makes it durab
 
 TEST_CASE("FileInteractionStore: at no point of a save is the file under its name unsynced", "[store][fault]") {
   MemoryFileSystem disk;
-  const auto store = OpenStore(disk);
-  REQUIRE(store);
-  REQUIRE((*store)->SaveInteraction(Sample(1, {}, "one")));
+  {
+    const auto store = OpenStore(disk);
+    REQUIRE(store);
+    REQUIRE((*store)->SaveInteraction(Sample(1, {}, "one")));
+  }
   std::vector<std::string> calls;
   for (const std::string& call : disk.operations()) {
     const std::string verb = call.substr(0, call.find(' '));

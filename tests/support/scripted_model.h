@@ -16,6 +16,16 @@ namespace reprise {
 // A model client that plays one function per request, on a thread of its own, and keeps what it was asked.
 class ScriptedModel : public ModelClient {
  public:
+  // A round may still be on its way out of Generate, where it started the next one.
+  ~ScriptedModel() override {
+    for (;;) {
+      std::vector<std::jthread> joined;
+      const std::lock_guard lock(mutex_);
+      if (threads_.empty()) return;
+      joined.swap(threads_);
+    }
+  }
+
   using Round = std::function<Result<ModelResponse>(const std::vector<Message>&, ModelStream&, std::stop_token)>;
 
   void Then(Round round) {
@@ -80,7 +90,7 @@ class ScriptedModel : public ModelClient {
   std::deque<Round> rounds_;
   std::vector<std::vector<Message>> requests_;
   bool hanging_ = false;
-  std::vector<std::jthread> threads_;  // guarded by mutex_; one per request; last, so that they end first
+  std::vector<std::jthread> threads_;  // guarded by mutex_; one per request
 };
 
 // A directory with just this model, under the name "scripted".

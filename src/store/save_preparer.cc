@@ -1,0 +1,42 @@
+#include "store/save_preparer.h"
+
+#include <utility>
+
+namespace reprise {
+
+SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interaction, bool sync_names) {
+  Job job{.chat = chat, .interaction = interaction, .sync_names = sync_names};
+  SavePreparation preparation{.file = job.file.get_future(), .names = {}};
+  if (sync_names) preparation.names = job.names.get_future();
+  {
+    const std::lock_guard lock(mutex_);
+    jobs_.push_back(std::move(job));
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  }
+  wake_.notify_one();
+  return preparation;
+}
+
+void SavePreparer::Run(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); })) {
+    std::vector<Job> batch = std::exchange(jobs_, {});
+    lock.unlock();
+    Do(std::move(batch));
+    lock.lock();
+  }
+}
+
+// The files first: a save waits for them, for the names only at its end.
+void SavePreparer::Do(std::vector<Job> batch) {
+  for (Job& job : batch) job.file.set_value(calls_.create_file(job.chat, job.interaction));
+  std::erase_if(batch, [](const Job& job) { return !job.sync_names; });
+  if (batch.empty()) return;
+  std::vector<Result<void>> results;
+  results.reserve(batch.size());
+  for (const Job& job : batch) results.push_back(calls_.sync_chat(job.chat));
+  const Result<void> root = calls_.sync_root();
+  for (std::size_t i = 0; i < batch.size(); ++i) batch[i].names.set_value(results[i] ? root : std::move(results[i]));
+}
+
+}  // namespace reprise

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <condition_variable>
+#include <functional>
+#include <future>
+#include <mutex>
+#include <stop_token>
+#include <thread>
+#include <vector>
+
+#include "base/atomic_write.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// What a save needs and need not wait for. A result that was not asked for is not valid().
+struct SavePreparation {
+  std::future<Result<AtomicFile>> file;  // for the interaction
+  std::future<Result<void>> names;       // the names above the interactions are durable
+};
+
+// Does what can be done of a save while the turn still runs, on a thread of its own. New chats that come together share the
+// sync of the data folder. Thread-safe.
+class SavePreparer {
+ public:
+  struct Calls {  // made on the preparer's thread
+    std::function<Result<AtomicFile>(const ChatId&, InteractionId)> create_file;
+    std::function<Result<void>(const ChatId&)> sync_chat;  // one chat's directory
+    std::function<Result<void>()> sync_root;               // the data folder
+  };
+  explicit SavePreparer(Calls calls) : calls_(std::move(calls)) {}
+  ~SavePreparer() = default;  // what was asked for is still done
+  SavePreparer(const SavePreparer&) = delete;
+  SavePreparer& operator=(const SavePreparer&) = delete;
+
+  // REQUIRES: the chat's directories are there.
+  SavePreparation Prepare(const ChatId& chat, InteractionId interaction, bool sync_names);
+
+ private:
+  struct Job {
+    ChatId chat;
+    InteractionId interaction;
+    bool sync_names;
+    std::promise<Result<AtomicFile>> file{};
+    std::promise<Result<void>> names{};
+  };
+  void Run(const std::stop_token& stop);
+  void Do(std::vector<Job> batch);
+
+  const Calls calls_;
+  std::mutex mutex_;
+  std::condition_variable_any wake_;
+  std::vector<Job> jobs_;  // guarded by mutex_
+  std::jthread thread_;    // started by the first job; last, so that it ends before what it uses
+};
+
+}  // namespace reprise
