@@ -43,6 +43,7 @@ class Home:
         for folder in (self.workspace, self.temp, self.user):
             folder.mkdir(parents=True)
         self.keys = self.config / "reprise" / "keys.jwks"
+        self.killed = False  # by kill -9, once at least
 
     def environment(self, **more):
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG") or k.endswith("SAN_OPTIONS")}
@@ -163,7 +164,7 @@ class Server:
 
     def kill(self):
         """kill -9"""
-        self.stopped = True
+        self.stopped = self.home.killed = True
         self.process.kill()
         self.process.wait()
         self.process.stdout.close()
@@ -181,10 +182,10 @@ class Server:
         assert "Sanitizer" not in log and "runtime error:" not in log, log[-6000:]
         assert API_KEY not in log
         if self.check_files:
-            check_disk(self.home, self.plain, killed=self.process.returncode != 0)
+            check_disk(self.home, self.plain)
 
 
-def check_disk(home, plain=False, killed=False):
+def check_disk(home, plain=False):
     """Modes, sealing and schema of everything that a server has left."""
     for path in home.own_files():
         mode = stat.S_IMODE(path.lstat().st_mode)
@@ -192,7 +193,7 @@ def check_disk(home, plain=False, killed=False):
             continue  # $XDG_CONFIG_HOME itself is not the server's
         assert mode == (0o700 if path.is_dir() else 0o600), f"{path} has mode {mode:o}"
         # A turn's file is made before it is filled: a killed server leaves it empty.
-        assert ".tmp" not in path.name or (killed and path.stat().st_size == 0), f"{path} was left behind"
+        assert ".tmp" not in path.name or (home.killed and path.stat().st_size == 0), f"{path} was left behind"
     assert not home.find_text(API_KEY)
     for file in home.data.glob("*/interactions/int_*.json"):
         assert file.name != "chat.json"
