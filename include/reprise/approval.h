@@ -16,8 +16,8 @@ enum class ApprovalScope {
 // What a person answers to approval_required.
 struct ApprovalAnswer {
   bool approved = false;
-  std::optional<std::string> arguments{};       // JSON object text that replaces the call's arguments fully
-  std::optional<std::string> feedback{};         // for the model to read
+  std::optional<std::string> arguments{};  // JSON object text that replaces the call's arguments fully
+  std::optional<std::string> feedback{};   // for the model to read
   ApprovalScope scope = ApprovalScope::kOnce;
   std::optional<std::string> arguments_digest{};  // if given, must be the digest that was shown
 };

@@ -45,8 +45,8 @@ struct StartRequest {
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
 };
 
-// One client's hold on an interaction's events. As long as the object lives, the run counts as listened to; when the last
-// one of a running interaction goes, its OnDisconnect policy applies. Movable only.
+// One client's hold on an interaction's events. As long as the object lives, the run counts as listened to; when the
+// last one of a running interaction goes, its OnDisconnect policy applies. Movable only.
 class EventSubscription {
  public:
   EventSubscription(ChatId chat, InteractionId interaction, std::shared_ptr<EventLog> events,
@@ -102,8 +102,8 @@ struct EditPreview {
 
 // Runs interactions: one at a time per chat, each on a thread of its own, any number of chats at once. Thread-safe.
 //
-// Failures beside those of the parts it is made of: kConflict (reason "busy", details {"interaction_id"}) if the chat has
-// a run already, kUnavailable (reason "stopping" or "overloaded").
+// Failures beside those of the parts it is made of: kConflict (reason "busy", details {"interaction_id"}) if the chat
+// has a run already, kUnavailable (reason "stopping" or "overloaded").
 class Engine {
  public:
   struct Parts {  // all must outlive the engine
@@ -114,7 +114,7 @@ class Engine {
     const ToolRegistry& tools;
   };
   Engine(Parts parts, EngineOptions options);
-  ~Engine();  // Stop
+  ~Engine();                       // Stop
   Engine(const Engine&) = delete;  // runs refer to it
   Engine& operator=(const Engine&) = delete;
 
@@ -130,7 +130,8 @@ class Engine {
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
 
-  // Events after `after_seq`, recorded then live. kInvalidArgument (reason "cursor_ahead") if there is no such event yet.
+  // Events after `after_seq`, recorded then live. kInvalidArgument (reason "cursor_ahead") if there is no such event
+  // yet.
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
 
   // --- approvals --------------------------------------------------------------------------------------------------

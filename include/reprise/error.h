@@ -8,22 +8,22 @@ namespace reprise {
 
 // What kind of failure an Error is. One table (src/http/error_response.cc) maps kinds to HTTP statuses.
 enum class ErrorCode {
-  kInvalidArgument,    // malformed or out of contract; the caller must change the request
-  kUnauthenticated,    // a token is needed or wrong
-  kForbidden,          // Host, Origin or operating-system user not allowed
+  kInvalidArgument,  // malformed or out of contract; the caller must change the request
+  kUnauthenticated,  // a token is needed or wrong
+  kForbidden,        // Host, Origin or operating-system user not allowed
   kNotFound,
-  kConflict,           // busy, stale, or already there
-  kGone,               // was there, is not any more
+  kConflict,  // busy, stale, or already there
+  kGone,      // was there, is not any more
   kTooLarge,
-  kUnsupportedType,    // media type
-  kCorruption,         // stored data fails its integrity check; `reason` is integrity_<kind>
-  kIo,                 // the disk failed
-  kStorageFull,        // no space or quota left
+  kUnsupportedType,  // media type
+  kCorruption,       // stored data fails its integrity check; `reason` is integrity_<kind>
+  kIo,               // the disk failed
+  kStorageFull,      // no space or quota left
   kCancelled,
   kDeadlineExceeded,
-  kUnavailable,        // overloaded, stopping, or a remote party cannot be reached
-  kProvider,           // a model provider refused or broke its protocol
-  kInternal,           // a fault of our own
+  kUnavailable,  // overloaded, stopping, or a remote party cannot be reached
+  kProvider,     // a model provider refused or broke its protocol
+  kInternal,     // a fault of our own
 };
 
 // The default wire code ("error.code") of a kind, e.g. "not_found".

@@ -126,11 +126,10 @@ struct InteractionComplete {
 
 }  // namespace event
 
-using EventPayload =
-    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
-                 event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
-                 event::ApprovalRequired, event::Approved, event::Rejected, event::Usage, event::Cancelled,
-                 event::Failed, event::InteractionComplete>;
+using EventPayload = std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
+                                  event::MessageText, event::Answer, event::ToolCallStarted, event::ToolOutputDelta,
+                                  event::ToolResult, event::ApprovalRequired, event::Approved, event::Rejected,
+                                  event::Usage, event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

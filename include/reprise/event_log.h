@@ -18,13 +18,13 @@ namespace reprise {
 class EventLogListener {
  public:
   virtual ~EventLogListener() = default;
-  // Must not block. `listeners` is how many listen to this log: one of few may write to its socket right here, which saves
-  // a thread switch per event; one of many should hand the work over, so that the publisher is not slowed.
+  // Must not block. `listeners` is how many listen to this log: one of few may write to its socket right here, which
+  // saves a thread switch per event; one of many should hand the work over, so that the publisher is not slowed.
   virtual void OnPublished(std::size_t listeners) noexcept = 0;
 };
 
-// The events of one interaction, numbered from 1, framed as SSE bytes (HTML Living Standard, section 9.2), kept once and
-// read by any number of subscribers, each at its own offset: no queue and no copy per subscriber. Thread-safe.
+// The events of one interaction, numbered from 1, framed as SSE bytes (HTML Living Standard, section 9.2), kept once
+// and read by any number of subscribers, each at its own offset: no queue and no copy per subscriber. Thread-safe.
 //
 // Append gathers, Publish shows: events that arrive together reach every subscriber in one write.
 class EventLog {
@@ -48,14 +48,15 @@ class EventLog {
   void Close();
 
   struct View {
-    std::string_view bytes;  // valid as long as the log lives; whole frames only at `offset` boundaries given by the log
-    bool end = false;        // closed, and `bytes` reach the end
+    std::string_view
+        bytes;         // valid as long as the log lives; whole frames only at `offset` boundaries given by the log
+    bool end = false;  // closed, and `bytes` reach the end
   };
   // The visible bytes from `offset` on, as many as lie together in memory. Empty: nothing there (yet).
   View Read(std::uint64_t offset) const;
 
-  // Where the first event with a number above `seq` begins. kInvalidArgument (reason "cursor_ahead") if `seq` is beyond the
-  // last visible event.
+  // Where the first event with a number above `seq` begins. kInvalidArgument (reason "cursor_ahead") if `seq` is beyond
+  // the last visible event.
   Result<std::uint64_t> OffsetAfter(std::uint64_t seq) const;
   // The offset just behind the last visible event, and that event's number (0: none).
   struct Position {
@@ -79,11 +80,11 @@ class EventLog {
   void AppendDelta(std::string_view type, std::string_view name, std::uint32_t round_index, std::string_view text);
 
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Segment>> segments_;       // guarded by mutex_; a segment never moves its bytes
-  std::uint64_t size_ = 0, visible_ = 0;                 // guarded by mutex_
-  std::uint64_t last_seq_ = 0, last_visible_seq_ = 0;    // guarded by mutex_
-  bool closed_ = false;                                  // guarded by mutex_
-  std::shared_ptr<const Listeners> listeners_;           // guarded by mutex_; replaced, never changed
+  std::vector<std::unique_ptr<Segment>> segments_;     // guarded by mutex_; a segment never moves its bytes
+  std::uint64_t size_ = 0, visible_ = 0;               // guarded by mutex_
+  std::uint64_t last_seq_ = 0, last_visible_seq_ = 0;  // guarded by mutex_
+  bool closed_ = false;                                // guarded by mutex_
+  std::shared_ptr<const Listeners> listeners_;         // guarded by mutex_; replaced, never changed
 };
 
 }  // namespace reprise

@@ -15,8 +15,8 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual Result<void> Append(std::string_view data) = 0;
-  // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the same
-  // descriptor may succeed without having written anything.
+  // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the
+  // same descriptor may succeed without having written anything.
   virtual Result<void> Sync() = 0;
   virtual Result<void> Close() = 0;
 };
@@ -26,8 +26,8 @@ struct DirectoryEntry {
   bool is_directory = false;
 };
 
-// The disk as the store sees it: the seam at which tests make it fail. Thread-safe. Failures: kNotFound, kConflict (there
-// already), kStorageFull (ENOSPC, EDQUOT), kIo; the path and errno are in `detail`.
+// The disk as the store sees it: the seam at which tests make it fail. Thread-safe. Failures: kNotFound, kConflict
+// (there already), kStorageFull (ENOSPC, EDQUOT), kIo; the path and errno are in `detail`.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;

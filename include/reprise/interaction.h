@@ -26,7 +26,7 @@ struct Interaction {
   std::optional<InteractionId> edited_from{};  // set by edit and regenerate
   InteractionStatus status = InteractionStatus::kRunning;
   std::string user_message{};
-  std::vector<AgentEvent> events{};  // as stored: no deltas, no frames, rising seq
+  std::vector<AgentEvent> events{};               // as stored: no deltas, no frames, rising seq
   std::optional<AgentState> final_agent_state{};  // nullopt while it runs
   std::string model{};
   TokenUsage usage{};
@@ -42,7 +42,7 @@ struct ChatSummary {
   std::string title{};
   Timestamp created_at{};
   Timestamp updated_at{};
-  std::optional<InteractionId> head{};  // the interaction the chat currently ends at; nullopt: empty
+  std::optional<InteractionId> head{};             // the interaction the chat currently ends at; nullopt: empty
   std::optional<InteractionStatus> head_status{};  // that interaction's status
   bool operator==(const ChatSummary&) const = default;
 };

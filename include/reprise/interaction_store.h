@@ -14,7 +14,8 @@ namespace reprise {
 // several threads; calls that concern one chat take effect one after the other.
 //
 // Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
-// integrity_rollback, integrity_version, integrity_plain or integrity_missing; the neighbours stay readable), kIo, kStorageFull.
+// integrity_rollback, integrity_version, integrity_plain or integrity_missing; the neighbours stay readable), kIo,
+// kStorageFull.
 class InteractionStore {
  public:
   virtual ~InteractionStore() = default;

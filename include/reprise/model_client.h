@@ -14,7 +14,7 @@
 namespace reprise {
 
 struct ModelRequest {  // read by Generate before it returns
-  std::string model;  // the provider's own name for it, without the "provider/" prefix
+  std::string model;   // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
   const std::vector<ToolSpec>& tools;
 };
@@ -44,12 +44,13 @@ class ModelClient {
   virtual ~ModelClient() = default;
 
   using Done = std::function<void(Result<ModelResponse>)>;
-  // Sends the request and returns at once: a model that writes for minutes holds no thread. `stream` must live until `done`
-  // is called, which happens exactly once, on the client's own thread (so it must not block), when the response is complete,
-  // `stop` is requested (kCancelled, within milliseconds) or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or idle time-out); the
-  // reason is one of provider_auth, provider_rate_limited, provider_bad_request, provider_context_length,
-  // provider_not_found, provider_overloaded, provider_unreachable, provider_timeout, provider_protocol.
-  // A response that was cut off is an error: half of a tool call's arguments is never returned.
+  // Sends the request and returns at once: a model that writes for minutes holds no thread. `stream` must live until
+  // `done` is called, which happens exactly once, on the client's own thread (so it must not block), when the response
+  // is complete, `stop` is requested (kCancelled, within milliseconds) or it fails. Failures: kProvider, kUnavailable
+  // (cannot connect), kDeadlineExceeded (connect or idle time-out); the reason is one of provider_auth,
+  // provider_rate_limited, provider_bad_request, provider_context_length, provider_not_found, provider_overloaded,
+  // provider_unreachable, provider_timeout, provider_protocol. A response that was cut off is an error: half of a tool
+  // call's arguments is never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   // Models the provider offers by itself, for GET /models; may be empty. Must not touch the network.
@@ -61,11 +62,12 @@ class ModelDirectory {
  public:
   virtual ~ModelDirectory() = default;
   struct Resolved {
-    ModelClient* client;     // owned by the directory
-    std::string model;       // what ModelRequest::model takes
-    std::string full_name;   // "openai/gpt-4o-mini", "offline"
+    ModelClient* client;    // owned by the directory
+    std::string model;      // what ModelRequest::model takes
+    std::string full_name;  // "openai/gpt-4o-mini", "offline"
   };
-  // kInvalidArgument (reason "unknown_model") for a provider that is not configured. An empty name is the default model.
+  // kInvalidArgument (reason "unknown_model") for a provider that is not configured. An empty name is the default
+  // model.
   virtual Result<Resolved> Resolve(std::string_view name) const = 0;
   virtual const std::string& default_model() const = 0;
   struct Entry {

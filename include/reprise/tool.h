@@ -27,7 +27,7 @@ struct ToolTraits {
   bool idempotent = true;          // may run again after a crash
   bool requires_approval = false;  // asks first unless the configuration says otherwise
   Risk risk = Risk::kLow;
-  std::string approval_reason;     // shown with the request: "runs a shell command"
+  std::string approval_reason;  // shown with the request: "runs a shell command"
 };
 
 // What one execution may use.
@@ -59,8 +59,8 @@ class ToolRegistry {
   virtual ~ToolRegistry() = default;
   // Null if there is none of that name (or it is denied by configuration).
   virtual Tool* Find(std::string_view name) const = 0;
-  // Checks `arguments` (raw text from a model) against the tool's schema. An empty text counts as {}. The error's message
-  // says what is wrong in words a model can mend: kInvalidArgument.
+  // Checks `arguments` (raw text from a model) against the tool's schema. An empty text counts as {}. The error's
+  // message says what is wrong in words a model can mend: kInvalidArgument.
   virtual Result<void> Validate(const Tool& tool, std::string_view arguments) const = 0;
   // In order of registration.
   virtual const std::vector<Tool*>& tools() const = 0;

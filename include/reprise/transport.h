@@ -20,8 +20,8 @@ struct HttpRequest {
   std::vector<std::pair<std::string, std::string>> headers;
   std::string body;
   std::chrono::milliseconds connect_timeout{10'000};
-  std::chrono::milliseconds idle_timeout{120'000};              // longest silence, before and after the head
-  std::optional<std::chrono::milliseconds> total_timeout;       // none: as long as it keeps talking
+  std::chrono::milliseconds idle_timeout{120'000};         // longest silence, before and after the head
+  std::optional<std::chrono::milliseconds> total_timeout;  // none: as long as it keeps talking
   int max_redirects = 0;
   // Refuse to connect to loopback, link-local, private, multicast and reserved addresses, after each name look-up and
   // redirect (SSRF). kForbidden (reason "address_not_allowed").
@@ -30,8 +30,8 @@ struct HttpRequest {
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in lower case
 
-// Receives a response while it arrives. Called on the transport's thread, which serves every other transfer too: must not
-// block. Never two calls at once, none after the request is done.
+// Receives a response while it arrives. Called on the transport's thread, which serves every other transfer too: must
+// not block. Never two calls at once, none after the request is done.
 class HttpResponseHandler {
  public:
   virtual ~HttpResponseHandler() = default;
@@ -48,11 +48,11 @@ class Transport {
  public:
   virtual ~Transport() = default;
   using Done = std::function<void(Result<void>)>;
-  // Returns at once: a stream that lasts holds no thread. `handler` must live until `done` is called, which happens exactly
-  // once, on the transport's thread (so it must not block) or, for a request that cannot be sent at all, within this call: when
-  // the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails: kDeadlineExceeded (reason
-  // "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason "connection_failed", "connection_lost",
-  // "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
+  // Returns at once: a stream that lasts holds no thread. `handler` must live until `done` is called, which happens
+  // exactly once, on the transport's thread (so it must not block) or, for a request that cannot be sent at all, within
+  // this call: when the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails:
+  // kDeadlineExceeded (reason "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason
+  // "connection_failed", "connection_lost", "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
   virtual void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) = 0;
 
   // Send, and wait for it. Not for the transport's own thread.

@@ -19,9 +19,12 @@ ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_e
 
 std::string_view RiskName(Risk risk) {
   switch (risk) {
-    case Risk::kLow: return "low";
-    case Risk::kMedium: return "medium";
-    case Risk::kHigh: return "high";
+    case Risk::kLow:
+      return "low";
+    case Risk::kMedium:
+      return "medium";
+    case Risk::kHigh:
+      return "high";
   }
   return "high";
 }
@@ -74,11 +77,10 @@ void AgentLoop::AskModel() {
   if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
   if (round_ == static_cast<std::uint32_t>(limits_.max_rounds)) {
     --round_;  // the last word belongs to the last round there was
-    return Finish(
-        InteractionStatus::kFailed,
-        Error{.code = ErrorCode::kInternal,
-              .reason = "max_rounds",
-              .message = "the agent did not finish within " + std::to_string(limits_.max_rounds) + " rounds"});
+    return Finish(InteractionStatus::kFailed, Error{.code = ErrorCode::kInternal,
+                                                    .reason = "max_rounds",
+                                                    .message = "the agent did not finish within " +
+                                                               std::to_string(limits_.max_rounds) + " rounds"});
   }
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
@@ -139,14 +141,17 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
     // After a cancellation the remaining calls still get their result, without running.
     ToolOutcome outcome = stop_.stop_requested() ? Failure(std::string(kCancelledResult)) : RunCall(call);
     parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, outcome.output, outcome.is_error});
-    Message message{.role = Role::kTool, .content = std::move(outcome.output), .tool_calls = {}, .tool_call_id = call.id};
+    Message message{
+        .role = Role::kTool, .content = std::move(outcome.output), .tool_calls = {}, .tool_call_id = call.id};
     message.name = call.name;
     state_.messages.push_back(std::move(message));
   }
 }
 
 ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
-  const auto show_call = [&] { parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments}); };
+  const auto show_call = [&] {
+    parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+  };
   Tool* tool = parts_.tools.Find(call.name);
   if (tool == nullptr) {
     show_call();
@@ -157,7 +162,8 @@ ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
     return Failure("The arguments were not accepted: " + valid.error().message);
   }
   if (MustAsk(*tool, ArgumentsDigest(call.arguments))) {
-    if (limits_.approval_mode == ApprovalMode::kDenyAll) return Failure("This server refuses calls that need approval.");
+    if (limits_.approval_mode == ApprovalMode::kDenyAll)
+      return Failure("This server refuses calls that need approval.");
     return RunWithApproval(*tool, call);
   }
   return Execute(*tool, call, call.arguments);
@@ -170,9 +176,12 @@ bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
   if (std::any_of(state_.grants.begin(), state_.grants.end(), grants_it)) return false;
   switch (limits_.approval_mode) {
     case ApprovalMode::kAsk:
-    case ApprovalMode::kDenyAll: return parts_.tools.RequiresApproval(tool);
-    case ApprovalMode::kReadOnly: return !tool.traits().read_only;
-    case ApprovalMode::kApproveAll: return false;
+    case ApprovalMode::kDenyAll:
+      return parts_.tools.RequiresApproval(tool);
+    case ApprovalMode::kReadOnly:
+      return !tool.traits().read_only;
+    case ApprovalMode::kApproveAll:
+      return false;
   }
   return true;
 }
@@ -201,8 +210,8 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
   const std::string digest = ArgumentsDigest(arguments);
   const bool for_chat = answer.scope == ApprovalScope::kChat;
   if (for_chat) state_.grants.push_back({call.name, digest});
-  parts_.observer.Emit(round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once",
-                                               answer.arguments});
+  parts_.observer.Emit(
+      round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once", answer.arguments});
   // An answer and a cancellation may meet: what is not wanted any more does not run.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   ToolOutcome outcome = Execute(tool, call, arguments);

@@ -36,8 +36,8 @@ class AgentObserver {
 class ApprovalGate {
  public:
   virtual ~ApprovalGate() = default;
-  // Makes the request answerable, shows it as approval_required (the gate fills in approval_id, created_at, expires_at),
-  // and blocks until somebody answers or `stop` is requested (kCancelled).
+  // Makes the request answerable, shows it as approval_required (the gate fills in approval_id, created_at,
+  // expires_at), and blocks until somebody answers or `stop` is requested (kCancelled).
   struct Decision {
     std::string approval_id;
     ApprovalAnswer answer;
@@ -61,8 +61,8 @@ struct AgentOutcome {
 // Runs a job on a thread that may block.
 using Executor = std::function<void(std::function<void()>)>;
 
-// The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run. It holds
-// a thread of the executor while it works or waits for a person, and none while the model writes.
+// The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run.
+// It holds a thread of the executor while it works or waits for a person, and none while the model writes.
 class AgentLoop {
  public:
   struct Parts {  // all must outlive the loop
@@ -78,8 +78,8 @@ class AgentLoop {
   AgentLoop(const AgentLoop&) = delete;
   AgentLoop& operator=(const AgentLoop&) = delete;
 
-  // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called exactly
-  // once, on a thread of the executor or within this call; until then the loop must live.
+  // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called
+  // exactly once, on a thread of the executor or within this call; until then the loop must live.
   void Start(std::function<void(AgentOutcome)> done);
 
  private:

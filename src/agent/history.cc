@@ -12,7 +12,8 @@ std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view p
     if (messages[i].tool_calls.empty()) continue;
     std::size_t end = i + 1;
     std::set<std::string, std::less<>> answered;
-    for (; end < messages.size() && messages[end].role == Role::kTool; ++end) answered.insert(messages[end].tool_call_id);
+    for (; end < messages.size() && messages[end].role == Role::kTool; ++end)
+      answered.insert(messages[end].tool_call_id);
     std::vector<Message> missing;
     for (const ToolCall& call : messages[i].tool_calls) {
       if (answered.contains(call.id)) continue;

@@ -7,11 +7,12 @@
 
 namespace reprise {
 
-// What a provider accepts: directly behind an assistant message that calls tools stand the results of exactly those calls,
-// one each, and no result stands anywhere else. Providers refuse a history that breaks this, for ever.
+// What a provider accepts: directly behind an assistant message that calls tools stand the results of exactly those
+// calls, one each, and no result stands anywhere else. Providers refuse a history that breaks this, for ever.
 
-// Gives every call that has no result one that says `placeholder`, in the place where a provider expects it. A result that
-// exists is never replaced, moved or dropped (results are looked for before any gap is filled). Returns how many were added.
+// Gives every call that has no result one that says `placeholder`, in the place where a provider expects it. A result
+// that exists is never replaced, moved or dropped (results are looked for before any gap is filled). Returns how many
+// were added.
 std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view placeholder);
 
 }  // namespace reprise

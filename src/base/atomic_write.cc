@@ -38,14 +38,18 @@ AtomicFile::~AtomicFile() {
 Result<void> AtomicFile::Commit(std::string_view content, Durability durability) {
   auto written = file_->Append(content);
   if (written && durability == Durability::kSynced) written = file_->Sync();
-  written = written.and_then([&] { return file_->Close(); }).and_then([&] { return file_system_->Rename(temporary_, path_); });
+  written = written.and_then([&] { return file_->Close(); }).and_then([&] {
+    return file_system_->Rename(temporary_, path_);
+  });
   if (written) file_.reset();
   return written;
 }
 
 Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content,
                          Durability durability) {
-  return AtomicFile::Create(file_system, path).and_then([&](AtomicFile file) { return file.Commit(content, durability); });
+  return AtomicFile::Create(file_system, path).and_then([&](AtomicFile file) {
+    return file.Commit(content, durability);
+  });
 }
 
 Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path) {

@@ -18,8 +18,8 @@ enum class Durability {
   kUnsynced,  // survives the process, but a power loss may leave the file empty: only for what can be made again
 };
 
-// A file that takes the place of another one all at once: a temporary file beside it (".NAME.<random>.tmp", mode 0600) is
-// written, synced and renamed over it. A crash may leave a temporary file behind. Movable, not thread-safe.
+// A file that takes the place of another one all at once: a temporary file beside it (".NAME.<random>.tmp", mode 0600)
+// is written, synced and renamed over it. A crash may leave a temporary file behind. Movable, not thread-safe.
 class AtomicFile {
  public:
   // Creates the temporary file. `file_system` must outlive the object.
@@ -28,8 +28,8 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&&) noexcept = default;
   ~AtomicFile();  // removes what was not committed
 
-  // Makes the path a file with `content`. When this returns ok the content has reached the disk; the name is durable only after
-  // SyncDirectory on the parent. After a failure the path is what it was. Once.
+  // Makes the path a file with `content`. When this returns ok the content has reached the disk; the name is durable
+  // only after SyncDirectory on the parent. After a failure the path is what it was. Once.
   Result<void> Commit(std::string_view content, Durability durability = Durability::kSynced);
 
  private:

@@ -8,8 +8,8 @@
 namespace reprise {
 namespace {
 
-// What makes nlohmann's parser stop inside the callback: the depth is known before anything is built, so that deep input
-// costs neither memory nor stack.
+// What makes nlohmann's parser stop inside the callback: the depth is known before anything is built, so that deep
+// input costs neither memory nor stack.
 struct TooDeep {};
 
 Error InvalidJson(std::string_view reason, std::string message) {
@@ -50,13 +50,27 @@ void AppendJsonEscaped(std::string& out, std::string_view text) {
     out.append(text, plain_from, i - plain_from);
     plain_from = i + 1;
     switch (c) {
-      case '"': out += "\\\""; break;
-      case '\\': out += "\\\\"; break;
-      case '\b': out += "\\b"; break;
-      case '\f': out += "\\f"; break;
-      case '\n': out += "\\n"; break;
-      case '\r': out += "\\r"; break;
-      case '\t': out += "\\t"; break;
+      case '"':
+        out += "\\\"";
+        break;
+      case '\\':
+        out += "\\\\";
+        break;
+      case '\b':
+        out += "\\b";
+        break;
+      case '\f':
+        out += "\\f";
+        break;
+      case '\n':
+        out += "\\n";
+        break;
+      case '\r':
+        out += "\\r";
+        break;
+      case '\t':
+        out += "\\t";
+        break;
       default:
         out += "\\u00";
         out += kHex[c >> 4];

@@ -7,8 +7,8 @@
 
 namespace reprise {
 
-// Structured log lines on stderr: time, level, message and key=value fields (logfmt). Thread-safe. Never pass secrets or
-// user text.
+// Structured log lines on stderr: time, level, message and key=value fields (logfmt). Thread-safe. Never pass secrets
+// or user text.
 enum class LogLevel { kDebug, kInfo, kWarning, kError };
 using LogFields = std::initializer_list<std::pair<std::string_view, std::string>>;
 

@@ -26,7 +26,7 @@ class SerialQueue {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::deque<std::function<void()>> jobs_;  // guarded by mutex_
-  std::jthread thread_;  // last, so that it ends before what it uses is gone
+  std::jthread thread_;                     // last, so that it ends before what it uses is gone
 };
 
 }  // namespace reprise

@@ -8,8 +8,8 @@ namespace reprise {
 bool IsUtf8(std::string_view bytes);
 // Replaces each maximal invalid sequence by U+FFFD (Unicode 15, section 3.9, "substitution of maximal subparts").
 std::string ToValidUtf8(std::string_view bytes);
-// How many bytes at the end of `bytes` are the beginning of a character that is not complete yet (0 to 3). A reader of a
-// byte stream holds them back until the rest arrives.
+// How many bytes at the end of `bytes` are the beginning of a character that is not complete yet (0 to 3). A reader of
+// a byte stream holds them back until the rest arrives.
 std::size_t IncompleteUtf8Tail(std::string_view bytes);
 // At most `max_characters` code points from the start. REQUIRES: `text` is UTF-8.
 std::string_view Utf8Prefix(std::string_view text, std::size_t max_characters);

@@ -36,10 +36,12 @@ bool IsFinished(InteractionStatus status) {
   switch (status) {
     case InteractionStatus::kRunning:
     case InteractionStatus::kWaitingApproval:
-    case InteractionStatus::kWaitingInput: return false;
+    case InteractionStatus::kWaitingInput:
+      return false;
     case InteractionStatus::kCompleted:
     case InteractionStatus::kFailed:
-    case InteractionStatus::kCancelled: return true;
+    case InteractionStatus::kCancelled:
+      return true;
   }
   return false;
 }

@@ -79,7 +79,8 @@ void Write(Json& out, const event::InteractionComplete& e) {
   out["status"] = ToString(e.status);
 }
 
-// Reading the durable ones back; frames and deltas are not stored. -----------------------------------------------------
+// Reading the durable ones back; frames and deltas are not stored.
+// -----------------------------------------------------
 
 std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   if (type == event::Thinking::kType) return event::Thinking{in.String("content")};
@@ -140,9 +141,7 @@ std::string_view EventType(const EventPayload& payload) {
 }
 
 Json ToJson(const AgentEvent& event) {
-  Json json = {{"type", EventType(event.payload)},
-               {"seq", event.seq},
-               {"round_index", event.round_index}};
+  Json json = {{"type", EventType(event.payload)}, {"seq", event.seq}, {"round_index", event.round_index}};
   // A delta is not kept, so nobody will ask when it was; there is one for each token.
   if (!IsDelta(event.payload)) json["at"] = FormatTimestamp(event.at);
   std::visit([&json](const auto& payload) { Write(json, payload); }, event.payload);

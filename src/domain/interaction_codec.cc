@@ -51,7 +51,8 @@ Json ToJson(const Interaction& interaction) {
                {"agent_events", std::move(events)}};
   json["final_agent_state"] = interaction.final_agent_state ? ToJson(*interaction.final_agent_state) : Json(nullptr);
   json["model"] = interaction.model;
-  json["usage"] = {{"input_tokens", interaction.usage.input_tokens}, {"output_tokens", interaction.usage.output_tokens}};
+  json["usage"] = {{"input_tokens", interaction.usage.input_tokens},
+                   {"output_tokens", interaction.usage.output_tokens}};
   json["error"] = nullptr;
   if (interaction.error) {
     json["error"] = {{"code", interaction.error->code},
@@ -85,7 +86,8 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   interaction.user_message = reader.String("user_message");
   if (const Json* events = reader.Array("agent_events")) {
     interaction.events.reserve(events->size());
-    for (const Json& event : *events) interaction.events.push_back(reader.Take(AgentEventFromJson(event), AgentEvent{}));
+    for (const Json& event : *events)
+      interaction.events.push_back(reader.Take(AgentEventFromJson(event), AgentEvent{}));
   }
   if (const Json* state = reader.Find("final_agent_state"); state != nullptr && !state->is_null()) {
     interaction.final_agent_state = reader.Take(AgentStateFromJson(*state), AgentState{});

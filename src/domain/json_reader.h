@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// Reads typed members of a stored JSON object. The first thing that is wrong is remembered and everything after it reads
-// as a default, so that a codec stays a plain list of members; ask error() at the end.
+// Reads typed members of a stored JSON object. The first thing that is wrong is remembered and everything after it
+// reads as a default, so that a codec stays a plain list of members; ask error() at the end.
 class JsonReader {
  public:
   JsonReader(const Json& json, std::string_view what) : json_(json), what_(what) {

@@ -10,8 +10,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{{
-    {Role::kSystem, "system"}, {Role::kUser, "user"}, {Role::kAssistant, "assistant"}, {Role::kTool, "tool"}}};
+constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{
+    {{Role::kSystem, "system"}, {Role::kUser, "user"}, {Role::kAssistant, "assistant"}, {Role::kTool, "tool"}}};
 
 std::string_view RoleName(Role role) {
   for (const auto& [value, name] : kRoleNames) {

@@ -8,7 +8,8 @@
 namespace reprise {
 namespace {
 
-// How many ids of answered approvals are remembered, so that a late answer is told "already processed" and not "unknown".
+// How many ids of answered approvals are remembered, so that a late answer is told "already processed" and not
+// "unknown".
 constexpr std::size_t kRemembered = 10'000;
 
 bool IsWithin(const PendingApproval& pending, const std::optional<Engine::InteractionRef>& within) {

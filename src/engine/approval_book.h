@@ -23,8 +23,8 @@ namespace reprise {
 // The error of an answer that comes too late.
 Error AlreadyProcessed();
 
-// All approvals that wait for a person, and the ids of those that do not any more. Each is answered at most once, by whoever
-// is first: the decision is taken and looked at under one lock. Thread-safe; its lock is a leaf.
+// All approvals that wait for a person, and the ids of those that do not any more. Each is answered at most once, by
+// whoever is first: the decision is taken and looked at under one lock. Thread-safe; its lock is a leaf.
 class ApprovalBook {
  public:
   // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.

@@ -14,7 +14,8 @@ struct Attempt {
 
 }  // namespace
 
-void CheckpointSaver::SaveTo(InteractionStore& store, const std::shared_ptr<const Interaction>& interaction, Done done) {
+void CheckpointSaver::SaveTo(InteractionStore& store, const std::shared_ptr<const Interaction>& interaction,
+                             Done done) {
   const auto attempt = std::make_shared<Attempt>();
   attempt->done = std::move(done);
   // Weak: an attempt that has ended is not kept until its limit passes.
@@ -41,10 +42,11 @@ void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interact
 }
 
 void CheckpointSaver::TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done) {
-  SaveTo(*fallbacks_[index], interaction, [this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
-    if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
-    TryFallback(index + 1, std::move(interaction), std::move(done));
-  });
+  SaveTo(*fallbacks_[index], interaction,
+         [this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
+           if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
+           TryFallback(index + 1, std::move(interaction), std::move(done));
+         });
 }
 
 }  // namespace reprise

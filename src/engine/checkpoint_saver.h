@@ -14,8 +14,8 @@
 
 namespace reprise {
 
-// Saves finished interactions so that nothing can stop it half-way: not a cancellation, not a disk that hangs (specification
-// section 7.3). Thread-safe.
+// Saves finished interactions so that nothing can stop it half-way: not a cancellation, not a disk that hangs
+// (specification section 7.3). Thread-safe.
 class CheckpointSaver {
  public:
   // Told once what came of it: on the calling thread, or, if the disk hangs, on another one when the limit has passed.
@@ -26,9 +26,9 @@ class CheckpointSaver {
                   std::chrono::milliseconds time_limit)
       : store_(store), fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
 
-  // Saves to the store, on the calling thread: a write that hangs in the kernel cannot be interrupted, so the caller's thread
-  // is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt may still
-  // succeed later, which does no harm (the same interaction may be saved twice).
+  // Saves to the store, on the calling thread: a write that hangs in the kernel cannot be interrupted, so the caller's
+  // thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt
+  // may still succeed later, which does no harm (the same interaction may be saved twice).
   void Save(std::shared_ptr<const Interaction> interaction, Done done);
 
   // Saves to the first fallback that takes it, each within the limit. The last error if none does.

@@ -105,7 +105,8 @@ class Engine::Impl {
   void Complete(Run& run, InteractionStatus status);
 };
 
-// --- starting and ending a run ------------------------------------------------------------------------------------------
+// --- starting and ending a run
+// ------------------------------------------------------------------------------------------
 
 // Takes the chat for one run or one change.
 Result<void> Engine::Impl::Occupy(const ChatId& chat) {
@@ -199,9 +200,8 @@ void Engine::Impl::Rescue(const std::shared_ptr<Run>& run, Interaction finished,
   run->FailToSave(finished, error);
   saver_.SaveToFallback(std::make_shared<Interaction>(std::move(finished)), [this, run](const Result<void>& rescued) {
     if (!rescued) {
-      LogError("no fallback could take the checkpoint", {{"chat", run->chat_id().str()},
-                                                         {"interaction", run->id().str()},
-                                                         {"detail", rescued.error().detail}});
+      LogError("no fallback could take the checkpoint",
+               {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}, {"detail", rescued.error().detail}});
     }
     Complete(*run, InteractionStatus::kFailed);
   });
@@ -228,15 +228,15 @@ Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
   if (!summary->head) return Place{};
   auto head = parts_.store.LoadInteraction(chat, *summary->head);
   if (!head) return Fail(head.error());
-  return Place{.parent = summary->head,
-               .edited_from = {},
-               .state = std::move(head->final_agent_state).value_or(AgentState{})};
+  return Place{
+      .parent = summary->head, .edited_from = {}, .state = std::move(head->final_agent_state).value_or(AgentState{})};
 }
 
 Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {
   auto state = parts_.store.LoadPreviousState(edited.chat_id, edited.id);
   if (!state) return Fail(state.error());
-  return Place{.parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
+  return Place{
+      .parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
 }
 
 std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
@@ -294,7 +294,8 @@ void Engine::Impl::Stop() {
   idle_.wait(lock, [this] { return unfinished_ == 0; });
 }
 
-// --- the public face ----------------------------------------------------------------------------------------------------
+// --- the public face
+// ----------------------------------------------------------------------------------------------------
 
 Engine::Engine(Parts parts, EngineOptions options) : impl_(std::make_unique<Impl>(std::move(parts), options)) {}
 Engine::~Engine() { Stop(); }
@@ -359,9 +360,8 @@ Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interact
   const auto offset = log->OffsetAfter(after_seq);
   if (!offset) return Fail(offset.error());
   std::vector<PendingApproval> pending = impl_->approvals_.Waiting();
-  std::erase_if(pending, [&](const PendingApproval& each) {
-    return each.chat_id != chat || each.interaction_id != interaction;
-  });
+  std::erase_if(
+      pending, [&](const PendingApproval& each) { return each.chat_id != chat || each.interaction_id != interaction; });
   return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), std::move(hold)),
                         .offset = *offset,
                         .status = status,

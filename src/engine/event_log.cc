@@ -10,12 +10,12 @@
 
 namespace reprise {
 
-// Segments grow with the log, from small (most runs say little, and a thousand of them may be open) to large (a long stream
-// should be readable in big pieces), so that at most a fifth of the memory is unused.
+// Segments grow with the log, from small (most runs say little, and a thousand of them may be open) to large (a long
+// stream should be readable in big pieces), so that at most a fifth of the memory is unused.
 struct EventLog::Segment {
   std::uint64_t begin;
   std::uint64_t first_seq;  // of the event it begins with
-  std::string bytes;  // reserved once, so that a reader's view stays valid while more is appended
+  std::string bytes;        // reserved once, so that a reader's view stays valid while more is appended
 };
 
 namespace {
@@ -126,7 +126,8 @@ EventLog::View EventLog::Read(std::uint64_t offset) const {
                                       [](std::uint64_t o, const auto& segment) { return o < segment->begin; });
   const Segment& segment = **std::prev(after);
   const std::size_t from = static_cast<std::size_t>(offset - segment.begin);
-  const std::size_t to = std::min<std::size_t>(segment.bytes.size(), static_cast<std::size_t>(visible_ - segment.begin));
+  const std::size_t to =
+      std::min<std::size_t>(segment.bytes.size(), static_cast<std::size_t>(visible_ - segment.begin));
   const bool last = segment.begin + to == size_;
   return {.bytes = std::string_view(segment.bytes.data() + from, to - from), .end = closed_ && last};
 }
@@ -138,8 +139,8 @@ Result<std::uint64_t> EventLog::OffsetAfter(std::uint64_t seq) const {
                       .reason = "cursor_ahead",
                       .message = "there is no event with that number yet"});
   }
-  // The last segment that begins at or before `seq`; then frame by frame. Data is one line of JSON, so the first empty line
-  // ends the frame.
+  // The last segment that begins at or before `seq`; then frame by frame. Data is one line of JSON, so the first empty
+  // line ends the frame.
   const auto after = std::upper_bound(segments_.begin(), segments_.end(), seq,
                                       [](std::uint64_t s, const auto& segment) { return s < segment->first_seq; });
   if (after == segments_.begin()) return 0;

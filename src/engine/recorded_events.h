@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// The events of a stored interaction as its stream showed them, with the frames that the file leaves out because they follow
-// from the rest: interaction_started is number 1, interaction_complete the one after the last.
+// The events of a stored interaction as its stream showed them, with the frames that the file leaves out because they
+// follow from the rest: interaction_started is number 1, interaction_complete the one after the last.
 std::vector<AgentEvent> RecordedEvents(const Interaction& interaction);
 
 // A closed log of them.

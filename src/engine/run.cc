@@ -188,8 +188,8 @@ void Run::ListenerGone() {
   });
 }
 
-// A pending approval stays pending: somebody may still answer it from elsewhere, and who does wants the run to go on, so no
-// second look is taken after the answer.
+// A pending approval stays pending: somebody may still answer it from elsewhere, and who does wants the run to go on,
+// so no second look is taken after the answer.
 void Run::CancelIfAbandoned() {
   {
     const std::lock_guard lock(mutex_);

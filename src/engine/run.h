@@ -22,10 +22,10 @@ namespace reprise {
 class Run final : public AgentObserver, public ApprovalGate, public std::enable_shared_from_this<Run> {
  public:
   struct Plan {
-    Interaction interaction;    // RUNNING, without events
-    AgentState state;           // what it starts from, without the user's message
+    Interaction interaction;  // RUNNING, without events
+    AgentState state;         // what it starts from, without the user's message
     ModelClient* client;
-    std::string client_model;   // the client's own name for the model
+    std::string client_model;  // the client's own name for the model
     OnDisconnect on_disconnect;
   };
   struct Services {  // all must outlive the run
@@ -43,8 +43,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::shared_ptr<EventLog>& log() const { return log_; }
 
   // --- one after the other, each once -----------------------------------------------------------------------------
-  // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on a thread
-  // of the executor. What is left is to save and to complete. The run must live until then.
+  // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
+  // a thread of the executor. What is left is to save and to complete. The run must live until then.
   void Start(Executor executor, std::function<void()> ended);
   // The finished interaction, to be saved.
   Interaction TakeFinished();
@@ -91,10 +91,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::optional<AgentLoop> agent_;  // synchronises itself
 
   mutable std::mutex mutex_;
-  Interaction interaction_;           // guarded by mutex_
-  std::string stop_reason_;           // guarded by mutex_
-  std::uint32_t last_round_ = 0;      // guarded by mutex_
-  int listeners_ = 0;                 // guarded by mutex_
+  Interaction interaction_;       // guarded by mutex_
+  std::string stop_reason_;       // guarded by mutex_
+  std::uint32_t last_round_ = 0;  // guarded by mutex_
+  int listeners_ = 0;             // guarded by mutex_
 };
 
 }  // namespace reprise

@@ -28,7 +28,7 @@ class Timer {
   std::mutex mutex_;
   std::condition_variable_any wake_;
   std::multimap<Clock::time_point, std::function<void()>> calls_;  // guarded by mutex_
-  std::jthread thread_;  // last, so that it stops before what it uses is gone
+  std::jthread thread_;                                            // last, so that it stops before what it uses is gone
 };
 
 }  // namespace reprise

@@ -183,8 +183,9 @@ HttpRequest OpenAiClient::MakeHttpRequest(const ModelRequest& request) const {
 
 void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
   const auto reader = std::make_shared<ResponseReader>(stream, options_);
-  transport_.Send(MakeHttpRequest(request), *reader, std::move(stop),
-                  [reader, done = std::move(done)](const Result<void>& transported) { done(reader->Take(transported)); });
+  transport_.Send(
+      MakeHttpRequest(request), *reader, std::move(stop),
+      [reader, done = std::move(done)](const Result<void>& transported) { done(reader->Take(transported)); });
 }
 
 }  // namespace reprise

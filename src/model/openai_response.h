@@ -10,8 +10,8 @@
 
 namespace reprise {
 
-// Puts the answer to a chat completion together from the events of its stream. Text is handed on as it comes and not kept.
-// Not thread-safe.
+// Puts the answer to a chat completion together from the events of its stream. Text is handed on as it comes and not
+// kept. Not thread-safe.
 class OpenAiResponse {
  public:
   static constexpr std::size_t kMaxTextBytes = 64u << 20;  // text and thinking together

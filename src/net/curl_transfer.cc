@@ -238,15 +238,13 @@ bool CurlTransfer::EndHead() {
   if (redirect && request_.max_redirects > 0) return true;
   head_done_ = true;
   handler_->OnHead(status_, std::exchange(head_, {}));
-  // A stream lasts; what was sent to start it, the whole history of a chat, need not. Only an answer that has begun well is
-  // certain not to be asked for once more.
+  // A stream lasts; what was sent to start it, the whole history of a chat, need not. Only an answer that has begun
+  // well is certain not to be asked for once more.
   if (status_ < 300 && WholeBodySent()) std::string().swap(request_.body);
   return true;
 }
 
-bool CurlTransfer::WholeBodySent() const {
-  return Info<curl_off_t>(CURLINFO_SIZE_UPLOAD_T) >= body_bytes_;
-}
+bool CurlTransfer::WholeBodySent() const { return Info<curl_off_t>(CURLINFO_SIZE_UPLOAD_T) >= body_bytes_; }
 
 bool CurlTransfer::TakeBody(std::string_view bytes) {
   Touch();

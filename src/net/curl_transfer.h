@@ -21,8 +21,8 @@ class CurlTransfer;
 using SteadyTime = std::chrono::steady_clock::time_point;
 using TransferDeadlines = std::multimap<SteadyTime, CurlTransfer*>;
 
-// One request under way: sets up its easy handle, is what libcurl calls back, and knows its time limits. Whoever sends it
-// constructs it and says what a stop means; every other method is the loop's thread's.
+// One request under way: sets up its easy handle, is what libcurl calls back, and knows its time limits. Whoever sends
+// it constructs it and says what a stop means; every other method is the loop's thread's.
 class CurlTransfer {
  public:
   // `handler` must live until `done` is called.

@@ -25,7 +25,7 @@ struct StoredInteraction {
 struct ChatOnDisk {
   ChatIndex index;
   std::set<std::uint32_t> numbers;  // of the interaction files, readable or not
-  bool has_index = false;         // there is a chat.json, readable or cut off
+  bool has_index = false;           // there is a chat.json, readable or cut off
   bool index_unreadable = false;    // chat.json is there but cut off: it must be set aside before a new one is written
 };
 

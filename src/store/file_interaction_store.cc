@@ -291,8 +291,9 @@ void FileInteractionStore::WriteIndexLater(const ChatId& chat) {
   if (state->retired) return;
   const ChatIndex index = state->index;
   lock.unlock();
-  // Without the chat's own lock: the next save need not wait for this, and its index comes after this one. The first replaces
-  // nothing, and if the power fails before the kernel has written it, it is made from the interactions again: not worth a sync.
+  // Without the chat's own lock: the next save need not wait for this, and its index comes after this one. The first
+  // replaces nothing, and if the power fails before the kernel has written it, it is made from the interactions again:
+  // not worth a sync.
   const Durability durability = state->index_on_disk ? Durability::kSynced : Durability::kUnsynced;
   auto written = WriteIndexLocked(*state, index, durability);
   state->index_on_disk = state->index_on_disk || written;

@@ -76,7 +76,7 @@ class FileInteractionStore final : public InteractionStore {
     bool retired = false;        // no longer the state of its chat: look it up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
-    bool has_index = false;  // there is a chat.json, or the first one is under way
+    bool has_index = false;       // there is a chat.json, or the first one is under way
     SavePreparation preparation;  // of the interaction reserved last
     std::uint32_t prepared_number = 0;
     ChatIndex index;
@@ -113,8 +113,7 @@ class FileInteractionStore final : public InteractionStore {
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
-  Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index,
-                                Durability durability = Durability::kSynced);
+  Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability = Durability::kSynced);
   void WriteIndexLater(const ChatId& chat);
   struct Snapshot {
     ChatIndex index;
@@ -129,8 +128,8 @@ class FileInteractionStore final : public InteractionStore {
   const ChatFiles files_;
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
-  SavePreparer save_preparer_;  // after what its thread uses
-  IndexWriter index_writer_;    // last: its thread uses all of the above
+  SavePreparer save_preparer_;                                    // after what its thread uses
+  IndexWriter index_writer_;                                      // last: its thread uses all of the above
 };
 
 }  // namespace reprise

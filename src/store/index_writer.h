@@ -11,8 +11,8 @@
 
 namespace reprise {
 
-// Calls a function once for each chat that was scheduled, on a thread of its own: what is scheduled again before that costs
-// nothing. Thread-safe. Its thread starts with the first call.
+// Calls a function once for each chat that was scheduled, on a thread of its own: what is scheduled again before that
+// costs nothing. Thread-safe. Its thread starts with the first call.
 class IndexWriter {
  public:
   using Write = std::function<void(const ChatId&)>;
@@ -33,9 +33,9 @@ class IndexWriter {
   const Write write_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::set<ChatId> now_, later_;                        // guarded by mutex_
-  std::chrono::steady_clock::time_point later_due_;     // guarded by mutex_
-  std::jthread thread_;                                 // guarded by mutex_; last, so that it ends before what it uses
+  std::set<ChatId> now_, later_;                     // guarded by mutex_
+  std::chrono::steady_clock::time_point later_due_;  // guarded by mutex_
+  std::jthread thread_;                              // guarded by mutex_; last, so that it ends before what it uses
 };
 
 }  // namespace reprise

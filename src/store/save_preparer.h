@@ -20,8 +20,8 @@ struct SavePreparation {
   std::future<Result<void>> names;       // the names above the interactions are durable
 };
 
-// Does what can be done of a save while the turn still runs, on a thread of its own. New chats that come together share the
-// sync of the data folder. Thread-safe.
+// Does what can be done of a save while the turn still runs, on a thread of its own. New chats that come together share
+// the sync of the data folder. Thread-safe.
 class SavePreparer {
  public:
   struct Calls {  // made on the preparer's thread

@@ -24,7 +24,8 @@ bool LiesBeneath(const fs::path& path, const fs::path& directory) {
   return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
 }
 
-// Hides what is there of `paths`: bubblewrap cannot put something over nothing, nor into a directory that is hidden already.
+// Hides what is there of `paths`: bubblewrap cannot put something over nothing, nor into a directory that is hidden
+// already.
 void AppendHidden(const std::vector<std::string>& paths, std::vector<std::string>& arguments) {
   std::set<fs::path> present;  // sorted: a directory comes before what lies in it
   std::error_code error;

@@ -211,7 +211,8 @@ TEST_CASE("AgentLoop: max_rounds ends the run with a well-formed history", "[age
 
 TEST_CASE("AgentLoop: a tool that throws becomes an error result", "[agent]") {
   Fixture f;
-  f.tools.Add("broken", false, [](std::string_view, const ToolContext&) -> ToolOutcome { throw std::runtime_error("x"); });
+  f.tools.Add("broken", false,
+              [](std::string_view, const ToolContext&) -> ToolOutcome { throw std::runtime_error("x"); });
   f.model.ThenCall({{"1", "broken", "{}"}});
   f.model.ThenAnswer("oh");
   CHECK(f.Run().status == InteractionStatus::kCompleted);

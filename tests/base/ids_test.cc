@@ -9,8 +9,10 @@ using reprise::ChatId;
 using reprise::InteractionId;
 
 TEST_CASE("ChatId: only names that are safe as a file name", "[base]") {
-  for (const std::string& good : std::vector<std::string>{"a", "chat_123", "A-b_9", std::string(64, 'x')}) CHECK(ChatId::Parse(good));
-  for (const std::string& bad : std::vector<std::string>{"", ".", "..", "../x", "a/b", "_a", "-a", "a b", "a.json", "\xC3\xA4", "a%2e",
+  for (const std::string& good : std::vector<std::string>{"a", "chat_123", "A-b_9", std::string(64, 'x')})
+    CHECK(ChatId::Parse(good));
+  for (const std::string& bad :
+       std::vector<std::string>{"", ".", "..", "../x", "a/b", "_a", "-a", "a b", "a.json", "\xC3\xA4", "a%2e",
                                 std::string("a\0b", 3), std::string(65, 'x')}) {
     const auto parsed = ChatId::Parse(bad);
     REQUIRE_FALSE(parsed);

@@ -10,8 +10,8 @@ using reprise::ToValidUtf8;
 using reprise::Utf8Prefix;
 
 TEST_CASE("IsUtf8: overlong forms, surrogates and what lies above U+10FFFF are refused", "[base]") {
-  for (const std::string good : {"", "plain", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF",
-                                 "12345678\xC3\xA4"}) {
+  for (const std::string good :
+       {"", "plain", "\xC3\xA4", "\xE2\x82\xAC", "\xF0\x9F\x98\x80", "\xF4\x8F\xBF\xBF", "12345678\xC3\xA4"}) {
     CHECK(IsUtf8(good));
   }
   for (const std::string bad : {"\x80", "\xC0\x80", "\xC1\xBF", "\xE0\x80\x80", "\xED\xA0\x80", "\xF0\x80\x80\x80",
@@ -22,7 +22,8 @@ TEST_CASE("IsUtf8: overlong forms, surrogates and what lies above U+10FFFF are r
 
 TEST_CASE("ToValidUtf8: each maximal invalid part becomes one U+FFFD (Unicode 15, table 3-8)", "[base]") {
   const std::string r = "\xEF\xBF\xBD";
-  CHECK(ToValidUtf8("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64") == "a" + r + r + r + "b" + r + "c" + r + r + "d");
+  CHECK(ToValidUtf8("\x61\xF1\x80\x80\xE1\x80\xC2\x62\x80\x63\x80\xBF\x64") ==
+        "a" + r + r + r + "b" + r + "c" + r + r + "d");
   CHECK(ToValidUtf8("\xC0\xAF") == r + r);
   CHECK(ToValidUtf8("fine \xC3\xA4") == "fine \xC3\xA4");
 }

@@ -21,8 +21,16 @@ Interaction FullInteraction() {
   const auto add = [&](EventPayload payload) { interaction.events.push_back({seq++, 1, kTime, std::move(payload)}); };
   add(event::Thinking{"hm"});
   add(event::MessageText{"let me"});
-  add(event::ApprovalRequired{"approval_1", "call_1", "run_shell", R"({"command":"ls"})", "sha256:00", "runs", "high",
-                              {"approve", "reject"}, kTime, kTime});
+  add(event::ApprovalRequired{"approval_1",
+                              "call_1",
+                              "run_shell",
+                              R"({"command":"ls"})",
+                              "sha256:00",
+                              "runs",
+                              "high",
+                              {"approve", "reject"},
+                              kTime,
+                              kTime});
   add(event::Approved{"approval_1", "call_1", "sha256:00", "chat", R"({"command":"ls -l"})"});
   add(event::ToolCallStarted{"call_1", "run_shell", R"({"command":"ls -l"})"});
   add(event::ToolResult{"call_1", "run_shell", "out", true});
@@ -32,10 +40,12 @@ Interaction FullInteraction() {
   add(event::Cancelled{"requested"});
   add(event::Failed{"provider_error", "bad", true});
   AgentState state;
-  state.messages = {
-      {.role = Role::kUser, .content = "hi"},
-      {.role = Role::kAssistant, .content = std::nullopt, .tool_calls = {{"call_1", "run_shell", "{}"}}, .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
-      {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell"}};
+  state.messages = {{.role = Role::kUser, .content = "hi"},
+                    {.role = Role::kAssistant,
+                     .content = std::nullopt,
+                     .tool_calls = {{"call_1", "run_shell", "{}"}},
+                     .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
+                    {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell"}};
   state.grants = {{"run_shell", "sha256:00"}};
   interaction.final_agent_state = state;
   interaction.model = "openai/x";
@@ -85,7 +95,8 @@ TEST_CASE("Interaction: the specification's own example can be read", "[domain]"
 }
 
 TEST_CASE("Message: provider extras and content in parts come back as they were", "[domain]") {
-  const std::string text = R"({"role":"assistant","content":[{"type":"text","text":"a"}],"thinking_blocks":[{"signature":"x=="}]})";
+  const std::string text =
+      R"({"role":"assistant","content":[{"type":"text","text":"a"}],"thinking_blocks":[{"signature":"x=="}]})";
   const auto message = MessageFromJson(*ParseJson(text));
   REQUIRE(message);
   CHECK(ToJson(*message) == *ParseJson(text));
@@ -93,8 +104,9 @@ TEST_CASE("Message: provider extras and content in parts come back as they were"
 
 TEST_CASE("Event data: type, seq and round_index come first, on one line", "[domain]") {
   const AgentEvent event{7, 0, kTime, event::ToolCallStarted{"call_123", "search", "{\"query\":\n\"weather\"}"}};
-  CHECK(EventData(event) ==
-        R"({"type":"TOOL_CALL","seq":7,"round_index":0,"at":"2025-01-15T10:00:00.123Z","id":"call_123","tool_name":"search","tool_input":"{\"query\":\n\"weather\"}"})");
+  CHECK(
+      EventData(event) ==
+      R"({"type":"TOOL_CALL","seq":7,"round_index":0,"at":"2025-01-15T10:00:00.123Z","id":"call_123","tool_name":"search","tool_input":"{\"query\":\n\"weather\"}"})");
   CHECK(EventName(event.payload) == "tool_call");
 }
 

@@ -49,9 +49,8 @@ TEST_CASE("ApprovalBook: an answer and a cancellation race to one outcome", "[en
     {
       std::jthread waiter([&] { outcome = book.Wait(pending.request.approval_id, stop.get_token()); });
       std::jthread canceller([&] { stop.request_stop(); });
-      std::jthread answerer([&] {
-        answered = book.Answer(pending.request.approval_id, {.approved = true}, std::nullopt);
-      });
+      std::jthread answerer(
+          [&] { answered = book.Answer(pending.request.approval_id, {.approved = true}, std::nullopt); });
     }
     CHECK(outcome.has_value() == answered.has_value());
   }

@@ -33,16 +33,22 @@ class TroubledStore : public InteractionStore {
   }
   bool fail = false, hang = false;
 
-  Result<ChatSummary> CreateChat(const ChatId& c, const std::string& title) override { return store_.CreateChat(c, title); }
+  Result<ChatSummary> CreateChat(const ChatId& c, const std::string& title) override {
+    return store_.CreateChat(c, title);
+  }
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
-  Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override { return store_.LoadInteraction(c, i); }
+  Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override {
+    return store_.LoadInteraction(c, i);
+  }
   Result<Chat> LoadChat(const ChatId& c) override { return store_.LoadChat(c); }
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return store_.LoadSummary(c); }
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& c, InteractionId i) override {
     return store_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return store_.ListChats(); }
-  Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override { return store_.RenameChat(c, title); }
+  Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override {
+    return store_.RenameChat(c, title);
+  }
   Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return store_.MoveHead(c, i); }
   Result<void> DeleteChat(const ChatId& c) override { return store_.DeleteChat(c); }
 
@@ -159,8 +165,12 @@ TEST_CASE("Engine: an approval is listed, answered once, and a late answer is to
   CHECK(f.engine().GetInteraction(kChat, Id(1))->status == InteractionStatus::kWaitingApproval);
   const std::string id = waiting[0].request.approval_id;
   const Engine::InteractionRef ref{kChat, Id(1)};
-  CHECK(f.engine().AnswerApproval(id, {.approved = true, .arguments = {}, .feedback = {}, .scope = {}, .arguments_digest = "sha256:0"}, ref)
-            .error().reason == "digest_mismatch");
+  CHECK(
+      f.engine()
+          .AnswerApproval(
+              id, {.approved = true, .arguments = {}, .feedback = {}, .scope = {}, .arguments_digest = "sha256:0"}, ref)
+          .error()
+          .reason == "digest_mismatch");
   CHECK(f.engine().AnswerApproval(id, {.approved = true, .arguments = "[]"}, ref).error().code ==
         ErrorCode::kInvalidArgument);
   CHECK(f.engine().AnswerApproval(id, {.approved = true}, ref));

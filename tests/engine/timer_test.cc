@@ -31,6 +31,9 @@ TEST_CASE("Timer: calls come in the order they are due, also when a sooner one i
 
 TEST_CASE("Timer: what is not due is dropped with the timer", "[engine]") {
   bool called = false;
-  { Timer timer; timer.After(1h, [&] { called = true; }); }
+  {
+    Timer timer;
+    timer.After(1h, [&] { called = true; });
+  }
   CHECK_FALSE(called);
 }

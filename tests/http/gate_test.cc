@@ -21,10 +21,9 @@ TEST_CASE("Gate: only this server's own names and port are a Host", "[http]") {
   for (const char* ours : {"127.0.0.1:8000", "localhost:8000", "[::1]:8000", "LocalHost:8000", "127.0.0.1", "[::1]"}) {
     CHECK(CheckHost(gate, ours) == 200);
   }
-  for (const char* foreign :
-       {"evil.example", "evil.example:8000", "localhost", "localhost:80", "127.0.0.1:8001", "0.0.0.0:8000",
-        "", "localhost:8000.evil.example", "evil.example/localhost:8000", "localhost:8000, evil.example",
-        "user@localhost:8000", "127.0.0.1:08000", "::1:8000"}) {
+  for (const char* foreign : {"evil.example", "evil.example:8000", "localhost", "localhost:80", "127.0.0.1:8001",
+                              "0.0.0.0:8000", "", "localhost:8000.evil.example", "evil.example/localhost:8000",
+                              "localhost:8000, evil.example", "user@localhost:8000", "127.0.0.1:08000", "::1:8000"}) {
     INFO(foreign);
     CHECK(CheckHost(gate, foreign) == 403);
   }

@@ -14,8 +14,8 @@
 #include "base/utf8.h"
 #include "model/openai_response.h"
 #include "net/curl_transport.h"
-#include "support/scripted_server.h"
 #include "support/generate_and_wait.h"
+#include "support/scripted_server.h"
 #include "support/test.h"
 
 namespace reprise {
@@ -511,8 +511,7 @@ TEST_CASE("OpenAiClient: cost of a text delta", "[.bench]") {
     REQUIRE(response);
     WARN("processor time of client and server: " << (CpuNanoseconds(CLOCK_PROCESS_CPUTIME_ID) - cpu) / kEvents
                                                  << " ns");
-    WARN("end to end, " << per_chunk << " events per HTTP chunk: "
-                        << took.count() / kEvents << " ns per event");
+    WARN("end to end, " << per_chunk << " events per HTTP chunk: " << took.count() / kEvents << " ns per event");
   }
 }
 
