@@ -137,10 +137,7 @@ class Engine {
   // --- approvals --------------------------------------------------------------------------------------------------
   // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason
   // "already_processed"): answered before, or its run has ended; kConflict (reason "digest_mismatch").
-  struct InteractionRef {
-    ChatId chat_id;
-    InteractionId interaction_id;
-  };
+  using InteractionRef = reprise::InteractionRef;
   Result<PendingApproval> AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                          std::optional<InteractionRef> within = std::nullopt);
   // Oldest first.

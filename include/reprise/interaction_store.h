@@ -1,14 +1,22 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
+#include "reprise/journal.h"
 #include "reprise/result.h"
 
 namespace reprise {
+
+// Names one interaction among all chats.
+struct InteractionRef {
+  ChatId chat_id;
+  InteractionId interaction_id;
+};
 
 // An InteractionStore keeps every interaction of every chat (specification section 4.5). All methods may be called from
 // several threads; calls that concern one chat take effect one after the other.
@@ -33,6 +41,20 @@ class InteractionStore {
   // REQUIRES: interaction.id came from ReserveInteraction, IsFinished(interaction.status).
   virtual Result<void> SaveInteraction(const Interaction& interaction) = 0;
 
+  // --- while an interaction runs ---
+  // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal that
+  // it continues; durable then). A store that outlives no process keeps none: null. SaveInteraction ends it.
+  virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
+                                                        const std::vector<std::string>& records) = 0;
+  // The interactions whose process ended before they did. Takes a time that depends on their number, not on that of the
+  // chats. To be asked once, before the first is reserved.
+  virtual Result<std::vector<InteractionRef>> ListUnfinished() = 0;
+  // kNotFound if there is none.
+  virtual Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) = 0;
+  // Forgets a journal that nobody needs: of an interaction that is saved, or of which nobody has seen anything.
+  virtual Result<void> DropJournal(const ChatId& chat, InteractionId id) = 0;
+
+  // --- reading ---
   virtual Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) = 0;
 
   // Everything in one chat, damaged interactions named beside the readable ones.

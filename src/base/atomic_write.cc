@@ -7,18 +7,18 @@ namespace {
 
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
-std::string TemporaryPath(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + std::string(kTemporarySuffix);
-}
-
 }  // namespace
 
 std::string ParentDirectory(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string TemporaryPath(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
+  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + std::string(kTemporarySuffix);
 }
 
 bool IsTemporaryName(std::string_view name) { return name.starts_with('.') && name.ends_with(kTemporarySuffix); }

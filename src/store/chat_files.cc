@@ -61,16 +61,17 @@ Result<std::string> ChatFiles::ReadDigest(const ChatId& chat, InteractionId id) 
   return OpenInteraction(chat, id).map([](OpenedRecord record) { return record.digest; });
 }
 
-Result<std::set<std::uint32_t>> ChatFiles::ListInteractions(const ChatId& chat) const {
-  std::set<std::uint32_t> numbers;
+Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
+  InteractionFiles files;
   const auto entries = file_system_.ListDirectory(InteractionsDirectory(root_, chat));
-  if (!entries && entries.error().code == ErrorCode::kNotFound) return numbers;
+  if (!entries && entries.error().code == ErrorCode::kNotFound) return files;
   if (!entries) return Fail(entries.error());
   for (const DirectoryEntry& entry : *entries) {
-    const auto id = ParseInteractionFile(entry.name);
-    if (id && !entry.is_directory) numbers.insert(id->number());
+    if (entry.is_directory) continue;
+    if (const auto id = ParseInteractionFile(entry.name)) files.checkpoints.insert(id->number());
+    if (const auto id = ParseJournalFile(entry.name)) files.journals.insert(id->number());
   }
-  return numbers;
+  return files;
 }
 
 // nullopt: there is none that can be used.
@@ -93,19 +94,20 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   bool cut_off = false;
   auto index = ReadIndex(chat, cut_off);
   if (!index) return Fail(std::move(index.error()));
-  auto numbers = ListInteractions(chat);
-  if (!numbers) return Fail(std::move(numbers.error()));
-  if (!*index && numbers->empty()) {
+  auto files = ListInteractions(chat);
+  if (!files) return Fail(std::move(files.error()));
+  if (!*index && files->checkpoints.empty() && files->journals.empty()) {
     if (!cut_off) return Fail(ErrorCode::kNotFound, "no such chat");
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = std::nullopt}, "it is cut off"));
   }
   ChatOnDisk result{.index = {.summary = {.id = chat, .title = {}, .created_at = Timestamp::max(), .head = {}}},
-                    .numbers = *std::move(numbers),
+                    .numbers = std::move(files->checkpoints),
+                    .journals = std::move(files->journals),
                     .has_index = *index || cut_off,
                     .index_unreadable = cut_off};
   if (*index) {
     result.index = **std::move(index);
-  } else {
+  } else if (!result.numbers.empty()) {
     LogWarning("a chat's index is missing or cut off; rebuilt from its interactions", {{"chat", chat.str()}});
   }
   if (auto added = AddNewer(result); !added) return Fail(std::move(added.error()));

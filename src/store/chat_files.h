@@ -21,10 +21,16 @@ struct StoredInteraction {
   std::string digest;
 };
 
+// The numbers of a chat's files, readable or not.
+struct InteractionFiles {
+  std::set<std::uint32_t> checkpoints, journals;
+};
+
 // What the files say about a chat.
 struct ChatOnDisk {
   ChatIndex index;
-  std::set<std::uint32_t> numbers;  // of the interaction files, readable or not
+  std::set<std::uint32_t> numbers;   // of the interaction files, readable or not
+  std::set<std::uint32_t> journals;  // likewise
   bool has_index = false;           // there is a chat.json, readable or cut off
   bool index_unreadable = false;    // chat.json is there but cut off: it must be set aside before a new one is written
 };
@@ -44,8 +50,8 @@ class ChatFiles {
   // chat.json brought up to date by the interaction files that are newer, or rebuilt from all of them if it is missing
   // or cut off. kNotFound if there is neither.
   Result<ChatOnDisk> ReadChat(const ChatId& chat) const;
-  // Numbers of the interaction files, readable or not; none if there is no such chat.
-  Result<std::set<std::uint32_t>> ListInteractions(const ChatId& chat) const;
+  // None if there is no such chat.
+  Result<InteractionFiles> ListInteractions(const ChatId& chat) const;
   Result<std::vector<ChatId>> ListChats() const;
   bool authenticated() const { return format_->authenticated(); }
 

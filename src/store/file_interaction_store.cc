@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "domain/codec.h"
+#include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/private_directory.h"
 
@@ -50,6 +51,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
+      running_(options_.file_system, RunningFile(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -111,10 +113,11 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
     held->index_unreadable = on_disk->index_unreadable;
     held->has_index = held->index_on_disk = on_disk->has_index;
     held->numbers = std::move(on_disk->numbers);
+    held->journals = std::move(on_disk->journals);
     held->index = std::move(on_disk->index);
   }
-  const std::uint32_t highest = held->numbers.empty() ? 0 : *held->numbers.rbegin();
-  held->next_number = std::max(highest, held->index.last) + 1;
+  const auto highest = [](const std::set<std::uint32_t>& numbers) { return numbers.empty() ? 0 : *numbers.rbegin(); };
+  held->next_number = std::max({highest(held->numbers), highest(held->journals), held->index.last}) + 1;
   held->loaded = true;
   return !found;
 }
@@ -222,6 +225,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   AddToIndex(held->index, interaction, *std::move(digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
+  EndJournal(interaction.chat_id, interaction.id, *held.state);
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
   // Who looks into a chat's folder after its first turn finds chat.json there.
@@ -236,6 +240,78 @@ Result<void> FileInteractionStore::SyncStoredNames(const ChatId& chat, HeldChat&
   auto synced = files_.SyncNames(chat);
   held->names_durable = synced.has_value();
   return synced;
+}
+
+// --- journals
+// ----------------------------------------------------------------------------------------------------------
+
+Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId& chat, InteractionId id,
+                                                                    const std::vector<std::string>& records) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  auto held = HoldChat(chat, Missing::kFail, Hold::kState);
+  if (!held && held.error().code == ErrorCode::kNotFound) held = HoldChat(chat, Missing::kCreate, Hold::kState);
+  if (!held) return Fail(std::move(held.error()));
+  auto cipher = JournalCipher::Create({.chat = chat, .interaction = id}, options_.keys.get());
+  if (!cipher) return Fail(std::move(cipher.error()));
+  // First in the list: a journal that is not in it would never be looked for.
+  if (auto begun = running_.Begin(chat, id); !begun) return Fail(std::move(begun.error()));
+  const std::string path = JournalFile(options_.root, chat, id);
+  const auto sync_names = [this, chat] { return SyncJournalNames(chat); };
+  auto journal = records.empty()
+                     ? FileJournal::Create(options_.file_system, path, *std::move(cipher), sync_names)
+                     : FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
+  if (!journal) return Fail(std::move(journal.error()));
+  (*held)->journals.insert(id.number());
+  return *std::move(journal);
+}
+
+Result<void> FileInteractionStore::SyncJournalNames(const ChatId& chat) {
+  auto held = HoldChat(chat, Missing::kCreate, Hold::kState);
+  if (!held) return Fail(std::move(held.error()));
+  if (auto synced = SyncNamesOf(chat, *held); !synced) return synced;
+  (*held)->names_durable = true;
+  return running_.Sync();
+}
+
+Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
+  const auto last = running_.ReadLast();
+  if (!last) return FindJournals();
+  std::vector<InteractionRef> unfinished;
+  for (const auto& [chat, id] : *last) unfinished.push_back({chat, id});
+  return unfinished;
+}
+
+// Without the list: a folder of an earlier version, or one that lost it.
+Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
+  std::vector<InteractionRef> found;
+  const auto chats = files_.ListChats();
+  if (!chats) return Fail(chats.error());
+  for (const ChatId& chat : *chats) {
+    const auto files = files_.ListInteractions(chat);
+    if (!files) continue;  // it is named when it is used
+    for (const std::uint32_t number : files->journals) found.push_back({chat, InteractionId::FromNumber(number)});
+  }
+  return found;
+}
+
+Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, InteractionId id) {
+  return ReadJournalFile(options_.file_system, JournalFile(options_.root, chat, id), {.chat = chat, .interaction = id},
+                         options_.keys.get());
+}
+
+Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
+  running_.End(chat, id);
+  auto removed = options_.file_system.RemoveFile(JournalFile(options_.root, chat, id));
+  if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
+  return removed;
+}
+
+// The checkpoint is durable: a journal that comes back after a power loss is seen to be of a saved interaction.
+void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, ChatState& state) {
+  if (state.journals.erase(id.number()) == 0) return;
+  if (auto dropped = DropJournal(chat, id); !dropped) {
+    LogWarning("a journal could not be removed", {{"chat", chat.str()}, {"detail", dropped.error().detail}});
+  }
 }
 
 Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {

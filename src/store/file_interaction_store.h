@@ -16,6 +16,7 @@
 #include "store/chat_files.h"
 #include "store/directory_lock.h"
 #include "store/index_writer.h"
+#include "store/running_list.h"
 #include "store/save_preparer.h"
 
 namespace reprise {
@@ -53,6 +54,11 @@ class FileInteractionStore final : public InteractionStore {
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
+                                                const std::vector<std::string>& records) override;
+  Result<std::vector<InteractionRef>> ListUnfinished() override;
+  Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override;
+  Result<void> DropJournal(const ChatId& chat, InteractionId id) override;
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
@@ -80,7 +86,8 @@ class FileInteractionStore final : public InteractionStore {
     SavePreparation preparation;  // of the interaction reserved last
     std::uint32_t prepared_number = 0;
     ChatIndex index;
-    std::set<std::uint32_t> numbers;  // stored interactions
+    std::set<std::uint32_t> numbers;   // stored interactions
+    std::set<std::uint32_t> journals;  // of interactions that run, or did when a process ended
     std::uint32_t next_number = 1;
   };
   enum class Missing { kFail, kCreate };
@@ -108,6 +115,10 @@ class FileInteractionStore final : public InteractionStore {
   Result<AtomicFile> FileFor(const Interaction& interaction, HeldChat& held);
   // Makes a written interaction's name durable, and with it what it lies in.
   Result<void> SyncNamesOf(const ChatId& chat, HeldChat& held);
+  // The same for a journal's, and makes it be found at the next start.
+  Result<void> SyncJournalNames(const ChatId& chat);
+  Result<std::vector<InteractionRef>> FindJournals();
+  void EndJournal(const ChatId& chat, InteractionId id, ChatState& state);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
   Result<void> CheckSame(const Interaction& interaction);
   Result<RecordLinks> LinksFor(const Interaction& interaction, const HeldChat& held);
@@ -126,6 +137,7 @@ class FileInteractionStore final : public InteractionStore {
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
   const ChatFiles files_;
+  RunningList running_;  // synchronises itself
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
   SavePreparer save_preparer_;                                    // after what its thread uses

@@ -7,7 +7,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kSuffix = ".json";
+constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
 constexpr std::string_view kChatFile = "chat.json";
 constexpr std::string_view kInteractions = "interactions";
 
@@ -18,6 +18,14 @@ std::string FileTime(Timestamp time) {
   std::string text = FormatTimestamp(time);
   text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ':' || c == '-'; }), text.end());
   return text;
+}
+
+std::optional<InteractionId> ParseNumbered(std::string_view name, std::string_view suffix) {
+  if (!name.ends_with(suffix)) return std::nullopt;
+  name.remove_suffix(suffix.size());
+  const auto id = InteractionId::Parse(name);
+  if (!id) return std::nullopt;
+  return *id;
 }
 
 }  // namespace
@@ -31,6 +39,10 @@ std::string InteractionsDirectory(const std::string& root, const ChatId& chat) {
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id) {
   return Join(InteractionsDirectory(root, chat), id.str()).append(kSuffix);
 }
+std::string JournalFile(const std::string& root, const ChatId& chat, InteractionId id) {
+  return Join(InteractionsDirectory(root, chat), id.str()).append(kJournalSuffix);
+}
+std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string TrashDirectory(const std::string& root) { return Join(root, ".trash"); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));
@@ -45,13 +57,8 @@ std::optional<ChatId> ParseChatDirectory(std::string_view name) {
   return *std::move(chat);
 }
 
-std::optional<InteractionId> ParseInteractionFile(std::string_view name) {
-  if (!name.ends_with(kSuffix)) return std::nullopt;
-  name.remove_suffix(kSuffix.size());
-  const auto id = InteractionId::Parse(name);
-  if (!id) return std::nullopt;
-  return *id;
-}
+std::optional<InteractionId> ParseInteractionFile(std::string_view name) { return ParseNumbered(name, kSuffix); }
+std::optional<InteractionId> ParseJournalFile(std::string_view name) { return ParseNumbered(name, kJournalSuffix); }
 
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction) {
   if (!interaction) return Join(chat.str(), kChatFile);

@@ -12,6 +12,8 @@
 //   <root>/.lock                                  held by the server that uses the folder
 //   <root>/<chat_id>/chat.json
 //   <root>/<chat_id>/interactions/int_001.json
+//   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
+//   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 namespace reprise {
 
@@ -20,6 +22,8 @@ std::string ChatDirectory(const std::string& root, const ChatId& chat);
 std::string ChatFile(const std::string& root, const ChatId& chat);
 std::string InteractionsDirectory(const std::string& root, const ChatId& chat);
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id);
+std::string JournalFile(const std::string& root, const ChatId& chat, InteractionId id);
+std::string RunningFile(const std::string& root);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);
@@ -29,6 +33,7 @@ std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timesta
 // What the names of directory entries mean; nullopt for everything that is not ours.
 std::optional<ChatId> ParseChatDirectory(std::string_view name);
 std::optional<InteractionId> ParseInteractionFile(std::string_view name);
+std::optional<InteractionId> ParseJournalFile(std::string_view name);
 
 // A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);

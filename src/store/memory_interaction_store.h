@@ -17,6 +17,14 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId, const std::vector<std::string>&) override {
+    return nullptr;
+  }
+  Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }
+  Result<JournalContent> ReadJournal(const ChatId&, InteractionId) override {
+    return Fail(ErrorCode::kNotFound, "journals are not kept in memory");
+  }
+  Result<void> DropJournal(const ChatId&, InteractionId) override { return {}; }
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;

@@ -83,7 +83,7 @@ Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const K
   if (auto ours = CheckPrivateDirectory(folder); !ours) return Fail(std::move(ours.error()));
   BroughtHome result;
   for (const ChatId& chat : *chats) {
-    const auto numbers = files.ListInteractions(chat);
+    const auto numbers = files.ListInteractions(chat).map([](InteractionFiles found) { return found.checkpoints; });
     if (!numbers) return Fail(numbers.error());
     for (const std::uint32_t number : *numbers) {
       const InteractionId id = InteractionId::FromNumber(number);

@@ -37,6 +37,12 @@ class TroubledStore : public InteractionStore {
     return store_.CreateChat(c, title);
   }
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId, const std::vector<std::string>&) override {
+    return nullptr;
+  }
+  Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }
+  Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return store_.ReadJournal(c, i); }
+  Result<void> DropJournal(const ChatId& c, InteractionId i) override { return store_.DropJournal(c, i); }
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override {
     return store_.LoadInteraction(c, i);
   }

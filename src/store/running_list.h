@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+
+#include "reprise/file_system.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Which interactions have begun and not ended, in one file of a data folder ("+chat int_001" and "-chat int_001" lines): so
+// that the next start finds them without a look into every chat. Thread-safe.
+class RunningList {
+ public:
+  using Entry = std::pair<ChatId, InteractionId>;
+
+  // `file_system` must outlive the list.
+  RunningList(FileSystem& file_system, std::string path) : file_system_(file_system), path_(std::move(path)) {}
+
+  // What the last process left. nullopt: that is not known, because there is no list, or none that can be read. Call it
+  // before the first Begin.
+  std::optional<std::set<Entry>> ReadLast();
+
+  // In the file when it returns ok; there after a power loss only after Sync.
+  Result<void> Begin(const ChatId& chat, InteractionId interaction);
+  Result<void> Sync();
+  // A failure does no harm: the next start looks once in vain.
+  void End(const ChatId& chat, InteractionId interaction);
+
+ private:
+  // With mutex_ held.
+  Result<void> Write(const std::string& lines);
+  Result<void> StartFile();
+
+  FileSystem& file_system_;
+  const std::string path_;
+  std::mutex mutex_;
+  std::set<Entry> running_;             // guarded by mutex_
+  std::unique_ptr<WritableFile> file_;  // guarded by mutex_; null before the first line and after a failure
+  std::size_t lines_ = 0;               // guarded by mutex_; in the file
+  bool name_durable_ = false;           // guarded by mutex_
+};
+
+}  // namespace reprise
