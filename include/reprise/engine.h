@@ -118,6 +118,15 @@ class Engine {
   Engine(const Engine&) = delete;  // runs refer to it
   Engine& operator=(const Engine&) = delete;
 
+  // --- after a crash ----------------------------------------------------------------------------------------------
+  struct Recovered {
+    std::size_t waiting = 0;  // for an answer, as they did
+    std::size_t failed = 0;   // with error "interrupted"; can be resumed
+    std::size_t left = 0;     // damaged: named in the log, their journals untouched
+  };
+  // Takes up the interactions whose process ended before they did. Call it once, before anything else.
+  Result<Recovered> Recover();
+
   // --- runs -------------------------------------------------------------------------------------------------------
   // Starts an interaction at the chat's head; an unknown chat is created.
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
@@ -125,6 +134,9 @@ class Engine {
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
   // Edit with the interaction's own message.
   Result<EventSubscription> Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request);
+  // Goes on, as its sibling, where an interaction failed or was cancelled; `request` needs no message. kConflict (reason
+  // "not_resumable") if it came to its end.
+  Result<EventSubscription> Resume(const ChatId& chat, InteractionId interaction, StartRequest request);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.

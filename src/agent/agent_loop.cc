@@ -73,6 +73,27 @@ void AgentLoop::Start(std::function<void(AgentOutcome)> done) {
   AskModel();
 }
 
+void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(AgentOutcome)> done) {
+  done_ = std::move(done);
+  round_ = interrupted.round_index;
+  if (interrupted.calls.empty()) return AskModel();
+  std::vector<ToolCall> calls = interrupted.calls;
+  if (interrupted.first_is_asked) {
+    // Whatever the configuration says by now: it was shown as waiting for an answer.
+    const ToolCall first = calls.front();
+    calls.erase(calls.begin());
+    Tool* tool = parts_.tools.Find(first.name);
+    RecordResult(first, tool ? RunWithApproval(*tool, first) : Failure(UnknownTool(first.name, parts_.tools)));
+  }
+  RunCalls(calls);
+  NextRound();
+}
+
+void AgentLoop::NextRound() {
+  ++round_;
+  AskModel();
+}
+
 void AgentLoop::AskModel() {
   if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
   if (round_ == static_cast<std::uint32_t>(limits_.max_rounds)) {
@@ -102,8 +123,7 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
   usage_.output_tokens += response->usage.output_tokens;
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
-  ++round_;
-  AskModel();
+  NextRound();
 }
 
 // What a client saw of a broken response stays: as events and in the history.
@@ -116,6 +136,7 @@ void AgentLoop::RecordPartial() {
   if (text.empty()) return;
   Message message{.role = Role::kAssistant, .content = text};
   state_.messages.push_back(std::move(message));
+  parts_.observer.StateGrew(state_);
   parts_.observer.Emit(round_, event::MessageText{std::move(text)});
 }
 
@@ -129,6 +150,7 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
   message.extras = response.extras;
   if (!is_answer && text.empty()) message.content = std::nullopt;
   state_.messages.push_back(std::move(message));
+  parts_.observer.StateGrew(state_);
   if (is_answer) {
     parts_.observer.Emit(round_, event::Answer{std::move(text)});
   } else if (!text.empty()) {
@@ -139,13 +161,16 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
   for (const ToolCall& call : calls) {
     // After a cancellation the remaining calls still get their result, without running.
-    ToolOutcome outcome = stop_.stop_requested() ? Failure(std::string(kCancelledResult)) : RunCall(call);
-    parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, outcome.output, outcome.is_error});
-    Message message{
-        .role = Role::kTool, .content = std::move(outcome.output), .tool_calls = {}, .tool_call_id = call.id};
-    message.name = call.name;
-    state_.messages.push_back(std::move(message));
+    RecordResult(call, stop_.stop_requested() ? Failure(std::string(kCancelledResult)) : RunCall(call));
   }
+}
+
+void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
+  Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
+  message.name = call.name;
+  state_.messages.push_back(std::move(message));
+  parts_.observer.StateGrew(state_);
+  parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
 }
 
 ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
@@ -222,6 +247,8 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
 
 ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments) {
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
+  // What could not be put on record is not done.
+  if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   std::size_t shown = 0;
   ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}};
   context.on_output = [&](std::string_view bytes) {

@@ -30,6 +30,8 @@ class AgentObserver {
   virtual void AddTextDelta(std::uint32_t round_index, std::string_view text) = 0;
   virtual void AddThinkingDelta(std::uint32_t round_index, std::string_view text) = 0;
   virtual void FlushDeltas() = 0;
+  // The state has grown; told before the event that shows it.
+  virtual void StateGrew(const AgentState& state) = 0;
 };
 
 // Where the loop asks a person.
@@ -78,9 +80,19 @@ class AgentLoop {
   AgentLoop(const AgentLoop&) = delete;
   AgentLoop& operator=(const AgentLoop&) = delete;
 
+  // Where a loop that was interrupted goes on: in this round, with what is left of its calls; without calls it asks the
+  // model.
+  struct Interrupted {
+    std::uint32_t round_index = 0;
+    std::vector<ToolCall> calls{};
+    bool first_is_asked = false;  // a person has been asked about the first call and has not answered
+  };
+
   // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called
   // exactly once, on a thread of the executor or within this call; until then the loop must live.
   void Start(std::function<void(AgentOutcome)> done);
+  // The same, on the calling thread, from where it was interrupted.
+  void Continue(const Interrupted& interrupted, std::function<void(AgentOutcome)> done);
 
  private:
   class StreamRelay;
@@ -90,6 +102,8 @@ class AgentLoop {
   void RecordResponse(const ModelResponse& response);
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
+  void RecordResult(const ToolCall& call, ToolOutcome outcome);
+  void NextRound();
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments);

@@ -58,6 +58,13 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
                                                                       .disconnect_grace = options.disconnect_grace,
                                                                       .tool_timeout = options.tools.timeout,
                                                                       .approval_mode = options.approval_mode});
+  const auto recovered = parts->engine_->Recover();
+  if (!recovered) return Fail(recovered.error());
+  if (recovered->waiting + recovered->failed + recovered->left > 0) {
+    LogInfo("interrupted interactions taken up", {{"waiting", std::to_string(recovered->waiting)},
+                                                  {"failed", std::to_string(recovered->failed)},
+                                                  {"left", std::to_string(recovered->left)}});
+  }
   return parts;
 }
 

@@ -30,6 +30,11 @@ void ApprovalBook::Open(PendingApproval& pending) {
   entries_.emplace(pending.request.approval_id, std::make_shared<Entry>(next_number_++, pending));
 }
 
+void ApprovalBook::Reopen(const PendingApproval& pending) {
+  const std::lock_guard lock(mutex_);
+  entries_.emplace(pending.request.approval_id, std::make_shared<Entry>(next_number_++, pending));
+}
+
 Result<ApprovalAnswer> ApprovalBook::Wait(const std::string& approval_id, std::stop_token stop) {
   std::unique_lock lock(mutex_);
   const auto found = entries_.find(approval_id);

@@ -30,6 +30,9 @@ class ApprovalBook {
   // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.
   void Open(PendingApproval& pending);
 
+  // Puts back one that another process opened, under its id.
+  void Reopen(const PendingApproval& pending);
+
   // Blocks until somebody answers. When `stop` is requested first the approval is void: kCancelled.
   Result<ApprovalAnswer> Wait(const std::string& approval_id, std::stop_token stop);
 

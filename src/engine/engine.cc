@@ -14,7 +14,9 @@
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
 #include "engine/recorded_events.h"
+#include "engine/recovery.h"
 #include "engine/run.h"
+#include "engine/run_journal.h"
 #include "engine/timer.h"
 
 namespace reprise {
@@ -52,6 +54,7 @@ bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound;
 struct Place {
   std::optional<InteractionId> parent, edited_from;
   AgentState state;  // what it starts from
+  std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
 };
 
 }  // namespace
@@ -68,6 +71,10 @@ class Engine::Impl {
 
   Result<Place> PlaceAtHead(const ChatId& chat);
   Result<Place> PlaceBeside(const Interaction& edited);
+  // Where an interaction that did not come to its end goes on, as a sibling.
+  Result<Place> PlaceToResume(Interaction ended);
+
+  Result<Recovered> Recover();
 
   // The run of a chat, or null.
   std::shared_ptr<Run> ActiveRun(const ChatId& chat) const;
@@ -97,8 +104,14 @@ class Engine::Impl {
   CheckpointSaver saver_;
 
  private:
+  enum class RecoveredAs { kNothing, kWaiting, kFailed };
+  Result<RecoveredAs> RecoverOne(const InteractionRef& ref);
+  Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
+                        Question question, const JournalContent& content);
   Result<void> Occupy(const ChatId& chat);
   void Release(const ChatId& chat);
+  // The run is there for everybody.
+  void Admit(const std::shared_ptr<Run>& run);
   void Execute(const std::shared_ptr<Run>& run);
   void Save(const std::shared_ptr<Run>& run);
   void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
@@ -161,20 +174,38 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
   interaction.user_message = std::move(request.user_message);
   interaction.model = model->full_name;
   interaction.created_at = Now();
-  auto run = std::make_shared<Run>(
-      Run::Plan{std::move(interaction), std::move(place->state), model->client, model->model, request.on_disconnect},
-      Run::Services{parts_.tools, approvals_, timer_, options_});
+  auto kept = parts_.store.BeginJournal(chat, *id, {});
+  if (!kept) return fail(kept.error());
+  RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
+  if (auto begun = journal.Begin(interaction, request.on_disconnect); !begun) {
+    static_cast<void>(parts_.store.DropJournal(chat, *id));
+    return fail(begun.error());
+  }
+  auto run = std::make_shared<Run>(Run::Plan{.interaction = std::move(interaction),
+                                             .state = std::move(place->state),
+                                             .client = model->client,
+                                             .client_model = model->model,
+                                             .on_disconnect = request.on_disconnect,
+                                             .journal = std::move(journal),
+                                             .interrupted = place->interrupted},
+                                   Run::Services{parts_.tools, approvals_, timer_, options_});
   EventSubscription subscription(chat, *id, run->log(), run->AddListener());
+  Admit(run);
+  // Tools are not for the caller's thread.
+  const bool runs_tools = place->interrupted && !place->interrupted->calls.empty();
+  runs_tools ? pool_.Submit([this, run] { Execute(run); }) : Execute(run);
+  return subscription;
+}
+
+void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
   {
     const std::lock_guard lock(mutex_);
-    active_[chat] = run;
+    active_[run->chat_id()] = run;
     ++unfinished_;
     ++counters_.started;
     if (stopping_) run->RequestStop("server_stopping");
   }
   idle_.notify_all();
-  Execute(run);
-  return subscription;
 }
 
 void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
@@ -221,6 +252,95 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   idle_.notify_all();
 }
 
+// --- after a crash ------------------------------------------------------------------------------------------------------
+
+Result<Engine::Recovered> Engine::Impl::Recover() {
+  const auto unfinished = parts_.store.ListUnfinished();
+  if (!unfinished) return Fail(unfinished.error());
+  Recovered recovered;
+  for (const InteractionRef& ref : *unfinished) {
+    const auto outcome = RecoverOne(ref);
+    if (!outcome) {
+      ++recovered.left;
+      LogError("an interrupted interaction could not be recovered; its journal is left as it is",
+               {{"chat", ref.chat_id.str()},
+                {"interaction", ref.interaction_id.str()},
+                {"code", outcome.error().reason},
+                {"detail", outcome.error().message}});
+    } else if (*outcome == RecoveredAs::kWaiting) {
+      ++recovered.waiting;
+    } else if (*outcome == RecoveredAs::kFailed) {
+      ++recovered.failed;
+    }
+  }
+  return recovered;
+}
+
+Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef& ref) {
+  const auto drop = [&]() -> Result<RecoveredAs> {
+    if (auto dropped = parts_.store.DropJournal(ref.chat_id, ref.interaction_id); !dropped) {
+      return Fail(dropped.error());
+    }
+    return RecoveredAs::kNothing;
+  };
+  // Killed between its checkpoint and the end of its journal.
+  if (parts_.store.LoadInteraction(ref.chat_id, ref.interaction_id)) return drop();
+  const auto content = parts_.store.ReadJournal(ref.chat_id, ref.interaction_id);
+  if (!content && IsNotFound(content.error())) return drop();
+  if (!content) return Fail(content.error());
+  auto run = ReadRun(ref, *content);
+  if (!run) return Fail(run.error());
+  if (!*run) return drop();  // nobody has seen anything of it
+  AgentState state;
+  if (const auto parent = (*run)->interaction.parent_id) {
+    auto stored = parts_.store.LoadInteraction(ref.chat_id, *parent);
+    if (!stored) return Fail(stored.error());
+    state = std::move(stored->final_agent_state).value_or(AgentState{});
+  }
+  RestoreState(**run, state);
+  if (auto question = OpenQuestion(**run, state)) {
+    const auto model = parts_.models.Resolve((*run)->interaction.model);
+    if (model && parts_.tools.Find(question->approval.tool_name)) {
+      return AskAgain(**std::move(run), std::move(state), *model, *std::move(question), *content).map([] {
+        return RecoveredAs::kWaiting;
+      });
+    }
+  }
+  return parts_.store.SaveInteraction(EndInterrupted(**std::move(run), std::move(state))).map([] {
+    return RecoveredAs::kFailed;
+  });
+}
+
+// An approval that was pending is pending again, under its id; the run goes on when it is answered.
+Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
+                                    Question question, const JournalContent& content) {
+  const ChatId chat = interrupted.interaction.chat_id;
+  auto kept = parts_.store.BeginJournal(chat, interrupted.interaction.id, content.records);
+  if (!kept) return Fail(kept.error());
+  approvals_.Reopen({chat, interrupted.interaction.id, question.approval});
+  RunJournal journal(*std::move(kept), state.messages.size());
+  auto run = std::make_shared<Run>(
+      Run::Plan{.interaction = std::move(interrupted.interaction),
+                .state = std::move(state),
+                .client = model.client,
+                .client_model = model.model,
+                .on_disconnect = interrupted.on_disconnect,
+                .journal = std::move(journal),
+                .interrupted =
+                    AgentLoop::Interrupted{.round_index = interrupted.last_round,
+                                           .calls = std::move(question.calls),
+                                           .first_is_asked = true},
+                .shown = Run::Plan::Shown{.frames = std::move(interrupted.frames),
+                                          .last_seq = interrupted.last_seq,
+                                          .approval = std::move(question.approval)}},
+      Run::Services{parts_.tools, approvals_, timer_, options_});
+  Admit(run);
+  pool_.Submit([this, run] { Execute(run); });
+  return {};
+}
+
+// --- where an interaction hangs -----------------------------------------------------------------------------------------
+
 Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
   const auto summary = parts_.store.LoadSummary(chat);
   if (!summary && IsNotFound(summary.error())) return Place{};
@@ -237,6 +357,17 @@ Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {
   if (!state) return Fail(state.error());
   return Place{
       .parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
+}
+
+Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
+  if (ended.status == InteractionStatus::kCompleted || !ended.final_agent_state) {
+    return Fail(Error{.code = ErrorCode::kConflict,
+                      .reason = "not_resumable",
+                      .message = "the interaction came to its end; there is nothing to resume"});
+  }
+  Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
+  place.interrupted = WhereToResume(place.state, parts_.tools);
+  return place;
 }
 
 std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
@@ -274,7 +405,9 @@ auto Engine::Impl::WhileIdle(const ChatId& chat, bool wait, Function when_idle) 
 }
 
 Error Engine::Impl::WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const {
-  const auto stored = parts_.store.LoadInteraction(within.chat_id, within.interaction_id);
+  const auto run = ActiveRun(within.chat_id, within.interaction_id);
+  const auto stored = run ? Result<Interaction>(run->Snapshot())
+                          : parts_.store.LoadInteraction(within.chat_id, within.interaction_id);
   const auto asked_it = [&](const AgentEvent& each) {
     const auto* request = std::get_if<event::ApprovalRequired>(&each.payload);
     return request != nullptr && request->approval_id == approval_id;
@@ -303,6 +436,18 @@ Engine::~Engine() { Stop(); }
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
   return impl_->Launch(chat, std::move(request), [&](StartRequest&) { return impl_->PlaceAtHead(chat); });
 }
+
+Result<EventSubscription> Engine::Resume(const ChatId& chat, InteractionId interaction, StartRequest request) {
+  return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
+    auto ended = impl_->parts_.store.LoadInteraction(chat, interaction);
+    if (!ended) return Fail(ended.error());
+    if (again.model.empty()) again.model = ended->model;
+    again.user_message = ended->user_message;
+    return impl_->PlaceToResume(*std::move(ended));
+  });
+}
+
+Result<Engine::Recovered> Engine::Recover() { return impl_->Recover(); }
 
 Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interaction, StartRequest request) {
   return impl_->Launch(chat, std::move(request), [&](StartRequest& edit) -> Result<Place> {

@@ -61,8 +61,8 @@ void EventLog::AppendFrame(std::uint64_t seq, std::string_view name, std::string
   last_seq_ = seq;
 }
 
-AgentEvent EventLog::Append(std::uint32_t round_index, EventPayload payload) {
-  AgentEvent event{.seq = 0, .round_index = round_index, .at = Now(), .payload = std::move(payload)};
+AgentEvent EventLog::Append(std::uint32_t round_index, EventPayload payload, Timestamp at) {
+  AgentEvent event{.seq = 0, .round_index = round_index, .at = at, .payload = std::move(payload)};
   const std::lock_guard lock(mutex_);
   event.seq = last_seq_ + 1;
   AppendFrame(event.seq, EventName(event.payload), EventData(event));
@@ -97,6 +97,24 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
   out.append(",\"round_index\":").append(std::to_string(round_index));
   out.append(",\"content\":\"").append(content).append("\"}").append(kFrameEnd);
   size_ += out.size() - before;
+}
+
+std::string EventLog::Unpublished() const {
+  const std::lock_guard lock(mutex_);
+  std::string frames;
+  for (const auto& segment : segments_) {
+    if (segment->begin + segment->bytes.size() <= visible_) continue;
+    const std::uint64_t shown = visible_ > segment->begin ? visible_ - segment->begin : 0;
+    frames.append(segment->bytes, static_cast<std::size_t>(shown), std::string::npos);
+  }
+  return frames;
+}
+
+void EventLog::AppendFrames(std::string_view frames, std::uint64_t last_seq) {
+  const std::lock_guard lock(mutex_);
+  Reserve(/*seq=*/1, frames.size()).append(frames);
+  size_ += frames.size();
+  last_seq_ = last_seq;
 }
 
 void EventLog::Publish() {

@@ -16,6 +16,14 @@ InteractionError ToInteractionError(const Error& error) {
   return {.code = error.reason, .message = error.message, .retryable = error.retryable};
 }
 
+// What a client acts upon, and what a tool does, must not be forgotten by a machine that loses its power.
+Journal::Reach ReachOf(const EventPayload& payload) {
+  const bool to_disk = std::holds_alternative<event::ApprovalRequired>(payload) ||
+                       std::holds_alternative<event::ToolCallStarted>(payload) ||
+                       std::holds_alternative<event::ToolResult>(payload);
+  return to_disk ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
+}
+
 }  // namespace
 
 Run::Run(Plan plan, Services services)
@@ -28,26 +36,40 @@ Run::Run(Plan plan, Services services)
       initial_state_(std::move(plan.state)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
+      interrupted_(std::move(plan.interrupted)),
+      asked_(plan.shown ? std::optional(plan.shown->approval) : std::nullopt),
+      journal_(std::move(plan.journal)),
       interaction_(std::move(plan.interaction)) {
-  Emit(0, event::InteractionStarted{.interaction_id = id_.str(),
-                                    .chat_id = chat_id_.str(),
-                                    .parent_id = Text(parent_id_),
-                                    .edited_from = Text(interaction_.edited_from),
-                                    .model = interaction_.model});
+  if (plan.shown) {
+    log_->AppendFrames(plan.shown->frames, plan.shown->last_seq);
+    last_round_ = interrupted_->round_index;
+    interaction_.status = InteractionStatus::kWaitingApproval;
+    log_->Publish();
+    return;
+  }
+  log_->Append(0,
+               event::InteractionStarted{.interaction_id = id_.str(),
+                                         .chat_id = chat_id_.str(),
+                                         .parent_id = Text(parent_id_),
+                                         .edited_from = Text(interaction_.edited_from),
+                                         .model = interaction_.model},
+               interaction_.created_at);
+  Show(Journal::Reach::kProcess);
 }
 
 void Run::Start(Executor executor, std::function<void()> ended) {
   AgentState state = std::move(initial_state_);
-  state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
+  if (!interrupted_) state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .approval_mode = services_.options.approval_mode};
   agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor)}, limits, client_model_,
                  std::move(state), stop_.get_token());
-  agent_->Start([this, ended = std::move(ended)](AgentOutcome outcome) {
+  const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));
     ended();
-  });
+  };
+  interrupted_ ? agent_->Continue(*interrupted_, done) : agent_->Start(done);
 }
 
 void Run::AgentEnded(AgentOutcome outcome) {
@@ -57,6 +79,13 @@ void Run::AgentEnded(AgentOutcome outcome) {
     const std::lock_guard lock(mutex_);
     round = last_round_;
     stop_reason = stop_reason_;
+  }
+  {
+    const std::lock_guard lock(show_mutex_);
+    if (journal_error_) {
+      outcome.status = InteractionStatus::kFailed;
+      outcome.error = journal_error_;
+    }
   }
   if (outcome.status == InteractionStatus::kCancelled) {
     Emit(round, event::Cancelled{stop_reason});
@@ -100,12 +129,14 @@ void Run::FailToSave(Interaction& finished, const Error& error) {
 void Run::Complete() {
   std::uint32_t round;
   InteractionStatus status;
+  std::optional<Timestamp> completed_at;
   {
     const std::lock_guard lock(mutex_);
     round = last_round_;
     status = interaction_.status;
+    completed_at = interaction_.completed_at;
   }
-  log_->Append(round, event::InteractionComplete{id_.str(), status});
+  log_->Append(round, event::InteractionComplete{id_.str(), status}, completed_at.value_or(Now()));
   log_->Close();
 }
 
@@ -120,6 +151,8 @@ void Run::RequestStop(std::string_view reason) {
 Interaction Run::Snapshot() const {
   const std::lock_guard lock(mutex_);
   Interaction snapshot = interaction_;
+  const std::uint64_t shown = log_->end().last_seq;
+  std::erase_if(snapshot.events, [shown](const AgentEvent& event) { return event.seq > shown; });
   // Finished, but not saved yet: still running for everybody else.
   if (IsFinished(snapshot.status)) {
     snapshot.status = InteractionStatus::kRunning;
@@ -140,23 +173,50 @@ void Run::SetStatus(InteractionStatus status) {
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
+  const Journal::Reach reach = ReachOf(payload);
+  if (std::holds_alternative<event::Answer>(payload)) {
+    const std::lock_guard lock(show_mutex_);
+    holding_ = true;
+  }
   {
     const std::lock_guard lock(mutex_);  // the record and the log keep the same order
     last_round_ = round_index;
     AgentEvent event = log_->Append(round_index, std::move(payload));
     if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
   }
+  Show(reach);
+}
+
+void Run::Show(Journal::Reach reach) {
+  const std::lock_guard lock(show_mutex_);
+  if (holding_) return;
+  if (!journal_error_) {
+    if (auto kept = journal_.Append(log_->Unpublished(), reach); !kept) {
+      LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
+                                                        {"interaction", id_.str()},
+                                                        {"code", kept.error().reason},
+                                                        {"detail", kept.error().detail}});
+      journal_error_ = std::move(kept.error());
+      stop_.request_stop();
+    }
+  }
   log_->Publish();
+}
+
+void Run::StateGrew(const AgentState& state) {
+  const std::lock_guard lock(show_mutex_);
+  journal_.StateGrew(state);
 }
 
 void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) { log_->AppendTextDelta(round_index, text); }
 void Run::AddThinkingDelta(std::uint32_t round_index, std::string_view text) {
   log_->AppendThinkingDelta(round_index, text);
 }
-void Run::FlushDeltas() { log_->Publish(); }
+void Run::FlushDeltas() { Show(Journal::Reach::kProcess); }
 
 Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,
                                         std::stop_token stop) {
+  if (asked_) return Await(std::exchange(asked_, std::nullopt)->approval_id, std::move(stop));
   request.created_at = Now();
   PendingApproval pending{chat_id_, id_, std::move(request)};
   // Answerable before it is shown: who sees it may answer at once.
@@ -164,6 +224,10 @@ Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::Approv
   SetStatus(InteractionStatus::kWaitingApproval);
   const std::string approval_id = pending.request.approval_id;
   Emit(round_index, std::move(pending.request));
+  return Await(approval_id, std::move(stop));
+}
+
+Result<ApprovalGate::Decision> Run::Await(const std::string& approval_id, std::stop_token stop) {
   auto answer = services_.approvals.Wait(approval_id, std::move(stop));
   SetStatus(InteractionStatus::kRunning);
   if (!answer) return Fail(answer.error());

@@ -11,6 +11,7 @@
 
 #include "agent/agent_loop.h"
 #include "engine/approval_book.h"
+#include "engine/run_journal.h"
 #include "engine/timer.h"
 #include "reprise/engine.h"
 #include "reprise/event_log.h"
@@ -27,6 +28,16 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     ModelClient* client;
     std::string client_model;  // the client's own name for the model
     OnDisconnect on_disconnect;
+    RunJournal journal;         // begun
+    // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
+    std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
+    // What another process has shown of this very interaction, and what it asked last.
+    struct Shown {
+      std::string frames;
+      std::uint64_t last_seq = 0;
+      event::ApprovalRequired approval;
+    };
+    std::optional<Shown> shown = std::nullopt;
   };
   struct Services {  // all must outlive the run
     const ToolRegistry& tools;
@@ -66,14 +77,18 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void AddTextDelta(std::uint32_t round_index, std::string_view text) override;
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text) override;
   void FlushDeltas() override;
+  void StateGrew(const AgentState& state) override;
   // ApprovalGate
   Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
 
  private:
   void AgentEnded(AgentOutcome outcome);
+  // Journals what is not visible yet, and makes it visible.
+  void Show(Journal::Reach reach);
   void ListenerGone();
   void CancelIfAbandoned();
   void SetStatus(InteractionStatus status);
+  Result<Decision> Await(const std::string& approval_id, std::stop_token stop);
 
   const ChatId chat_id_;
   const InteractionId id_;
@@ -88,7 +103,15 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   ModelClient* const client_;
   const std::string client_model_;
 
-  std::optional<AgentLoop> agent_;  // synchronises itself
+  std::optional<AgentLoop> agent_;                    // synchronises itself
+  const std::optional<AgentLoop::Interrupted> interrupted_;
+  std::optional<event::ApprovalRequired> asked_;  // by another process; used by the agent's thread
+
+  std::mutex show_mutex_;  // keeps journal and log in step; taken after mutex_ is released
+  RunJournal journal_;                 // guarded by show_mutex_
+  std::optional<Error> journal_error_;  // guarded by show_mutex_
+  // The answer is shown when its checkpoint is durable: no need to sync it to the journal before.
+  bool holding_ = false;  // guarded by show_mutex_
 
   mutable std::mutex mutex_;
   Interaction interaction_;       // guarded by mutex_

@@ -21,6 +21,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
   void AddTextDelta(std::uint32_t, std::string_view text) override { deltas += text; }
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
+  void StateGrew(const AgentState&) override {}
   Result<Decision> Ask(std::uint32_t, event::ApprovalRequired request, std::stop_token) override {
     request.approval_id = "approval_x";
     Emit(0, request);

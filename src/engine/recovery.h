@@ -1,0 +1,36 @@
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "agent/agent_loop.h"
+#include "engine/run_journal.h"
+#include "reprise/interaction.h"
+#include "reprise/message.h"
+
+// What becomes of a run whose process ended.
+namespace reprise {
+
+// The result of a tool call that had begun when the process ended: nobody knows what it did, so it is never run again
+// by itself.
+inline constexpr std::string_view kOutcomeUnknown = "The server ended while this call ran. What it did is not known.";
+
+// `state` is what the run started from; afterwards it is what it had come to.
+void RestoreState(const InterruptedRun& run, AgentState& state);
+
+// What the run was waiting for: the request and the calls of its round from that one on.
+struct Question {
+  event::ApprovalRequired approval;
+  std::vector<ToolCall> calls;
+};
+std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state);
+
+// Where an interaction that did not come to its end goes on, and makes `state` fit: what the model had begun to say is
+// dropped, for it says it again; a call whose outcome is not known is run again if its tool may be, else the model is told.
+AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolRegistry& tools);
+
+// The run as an interaction that FAILED (error "interrupted"), with everything that was seen of it.
+Interaction EndInterrupted(InterruptedRun run, AgentState state);
+
+}  // namespace reprise
