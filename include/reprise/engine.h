@@ -60,6 +60,7 @@ class EventSubscription {
   std::shared_ptr<EventLog> log;  // live, or filled from the stored interaction and closed
 
  private:
+  friend class Engine;
   std::shared_ptr<void> hold_;
 };
 
@@ -100,7 +101,7 @@ struct EditPreview {
   std::vector<SideEffect> side_effects;
 };
 
-// Runs interactions: one at a time per chat, each on a thread of its own, any number of chats at once. Thread-safe.
+// Runs interactions: one at a time per chat, any number of chats at once. Thread-safe.
 //
 // Failures beside those of the parts it is made of: kConflict (reason "busy", details {"interaction_id"}) if the chat
 // has a run already, kUnavailable (reason "stopping" or "overloaded").
@@ -134,17 +135,20 @@ class Engine {
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
   // Edit with the interaction's own message.
   Result<EventSubscription> Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request);
-  // Goes on, as its sibling, where an interaction failed or was cancelled; `request` needs no message. kConflict (reason
-  // "not_resumable") if it came to its end.
+  // Goes on, as its sibling, where an interaction failed or was cancelled; `request` needs no message. kConflict
+  // (reason "not_resumable") if it came to its end.
   Result<EventSubscription> Resume(const ChatId& chat, InteractionId interaction, StartRequest request);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
 
-  // Events after `after_seq`, recorded then live. kInvalidArgument (reason "cursor_ahead") if there is no such event
-  // yet.
+  // Events after `after_seq`, recorded then live; looking at them is not listening until Listen. kInvalidArgument
+  // (reason "cursor_ahead") if there is no such event yet.
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
+
+  // From now on `subscription` counts as listening, if its interaction still runs.
+  void Listen(EventSubscription& subscription);
 
   // --- approvals --------------------------------------------------------------------------------------------------
   // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason

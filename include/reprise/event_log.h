@@ -45,8 +45,8 @@ class EventLog {
 
   // The frames that are not yet visible.
   std::string Unpublished() const;
-  // Puts back what Unpublished gave in another process. REQUIRES: the log is empty; the last of these whole frames has this
-  // number.
+  // Puts back what Unpublished gave in another process. REQUIRES: the log is empty; the last of these whole frames has
+  // this number.
   void AppendFrames(std::string_view frames, std::uint64_t last_seq);
 
   // Makes all that was appended visible and tells the listeners.

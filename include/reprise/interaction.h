@@ -50,7 +50,8 @@ struct ChatSummary {
 // An interaction that is stored but cannot be read; its neighbours can.
 struct DamagedInteraction {
   InteractionId id;
-  Error error;  // kCorruption
+  Error error;                               // kCorruption
+  std::optional<InteractionId> parent_id{};  // what its header says, unchecked: only good for showing what hangs where
 };
 
 // A chat with all its interactions, on every branch, by rising number.

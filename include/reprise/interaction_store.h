@@ -42,8 +42,8 @@ class InteractionStore {
   virtual Result<void> SaveInteraction(const Interaction& interaction) = 0;
 
   // --- while an interaction runs ---
-  // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal that
-  // it continues; durable then). A store that outlives no process keeps none: null. SaveInteraction ends it.
+  // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal
+  // that it continues; durable then). A store that outlives no process keeps none: null. SaveInteraction ends it.
   virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
                                                         const std::vector<std::string>& records) = 0;
   // The interactions whose process ended before they did. Takes a time that depends on their number, not on that of the

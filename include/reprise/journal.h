@@ -8,8 +8,8 @@
 
 namespace reprise {
 
-// What is kept of an interaction while it runs, record by record, so that it outlives the process. Used by one thread at
-// a time.
+// What is kept of an interaction while it runs, record by record, so that it outlives the process. Used by one thread
+// at a time.
 class Journal {
  public:
   virtual ~Journal() = default;

@@ -45,12 +45,13 @@ class ModelClient {
 
   using Done = std::function<void(Result<ModelResponse>)>;
   // Sends the request and returns at once: a model that writes for minutes holds no thread. `stream` must live until
-  // `done` is called, which happens exactly once, on the client's own thread (so it must not block), when the response
-  // is complete, `stop` is requested (kCancelled, within milliseconds) or it fails. Failures: kProvider, kUnavailable
-  // (cannot connect), kDeadlineExceeded (connect or idle time-out); the reason is one of provider_auth,
-  // provider_rate_limited, provider_bad_request, provider_context_length, provider_not_found, provider_overloaded,
-  // provider_unreachable, provider_timeout, provider_protocol. A response that was cut off is an error: half of a tool
-  // call's arguments is never returned.
+  // `done` is called, which happens exactly once, on the client's own thread (so it must not block) or, for a request
+  // that cannot be sent at all, within this call: when the response is complete, `stop` is requested (kCancelled,
+  // within milliseconds) or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or
+  // idle time-out); the reason is one of provider_auth, provider_rate_limited, provider_bad_request,
+  // provider_context_length, provider_not_found, provider_overloaded, provider_unreachable, provider_timeout,
+  // provider_protocol, provider_error. A response that was cut off is an error: half of a tool call's arguments is
+  // never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   // Models the provider offers by itself, for GET /models; may be empty. Must not touch the network.

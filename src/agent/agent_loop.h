@@ -19,7 +19,7 @@
 
 namespace reprise {
 
-// Where the loop tells what happens. The first two groups are called by the loop's thread and by the model client's and
+// Where the loop tells what happens. Called by the thread that the loop works on, the model client's and
 // tools' threads, never two at once for one run's model stream.
 class AgentObserver {
  public:

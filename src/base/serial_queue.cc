@@ -7,8 +7,8 @@ namespace reprise {
 void SerialQueue::Post(std::function<void()> job) {
   {
     const std::lock_guard lock(mutex_);
-    jobs_.push_back(std::move(job));
     if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+    jobs_.push_back(std::move(job));
   }
   wake_.notify_one();
 }

@@ -17,7 +17,7 @@ class SerialQueue {
   SerialQueue(const SerialQueue&) = delete;
   SerialQueue& operator=(const SerialQueue&) = delete;
 
-  // `job` must not throw.
+  // `job` must not throw. Throws std::system_error, with nothing posted, if the thread cannot be started.
   void Post(std::function<void()> job);
 
  private:

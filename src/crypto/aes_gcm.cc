@@ -59,9 +59,8 @@ Result<GcmSealed> GcmSeal(const SecretKey& key, std::string_view associated_data
 Result<GcmSealed> GcmSealAt(const SecretKey& key, std::string iv, std::string_view associated_data,
                             std::string_view plaintext) {
   if (!FitsInt(associated_data) || !FitsInt(plaintext)) return TooLarge();
-  GcmSealed sealed{.iv = std::move(iv),
-                   .ciphertext = std::string(plaintext.size(), '\0'),
-                   .tag = std::string(kGcmTagBytes, '\0')};
+  GcmSealed sealed{
+      .iv = std::move(iv), .ciphertext = std::string(plaintext.size(), '\0'), .tag = std::string(kGcmTagBytes, '\0')};
   const CipherContext context = NewContext();
   int done = 0, rest = 0;
   const bool ok = EVP_EncryptInit_ex2(context.get(), Gcm(), key.data(), Bytes(sealed.iv), nullptr) == 1 &&

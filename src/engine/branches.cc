@@ -14,24 +14,34 @@ const Interaction* Find(const std::vector<Interaction>& interactions, Interactio
 
 }  // namespace
 
-std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions, std::optional<InteractionId> leaf) {
+std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
+                                 const std::vector<DamagedInteraction>& damaged, std::optional<InteractionId> leaf) {
   std::set<InteractionId> branch;
   while (leaf) {
-    const Interaction* interaction = Find(interactions, *leaf);
-    if (interaction == nullptr || !branch.insert(*leaf).second) break;
-    leaf = interaction->parent_id;
+    std::optional<InteractionId> parent;
+    if (const Interaction* interaction = Find(interactions, *leaf)) {
+      parent = interaction->parent_id;
+    } else {
+      const auto found = std::find_if(damaged.begin(), damaged.end(),
+                                      [&](const DamagedInteraction& each) { return each.id == *leaf; });
+      if (found == damaged.end()) break;
+      parent = found->parent_id;
+    }
+    if (!branch.insert(*leaf).second) break;
+    leaf = parent;
   }
   return branch;
 }
 
-EditPreview PreviewOf(const std::vector<Interaction>& interactions, const std::optional<InteractionId>& head,
-                      const Interaction& edited, const ToolRegistry& tools) {
-  const std::set<InteractionId> kept = BranchOf(interactions, edited.parent_id);
+EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolRegistry& tools) {
+  const std::set<InteractionId> kept = BranchOf(chat.interactions, chat.damaged, edited.parent_id);
   EditPreview preview;
-  for (const InteractionId id : BranchOf(interactions, head)) {
+  for (const InteractionId id : BranchOf(chat.interactions, chat.damaged, chat.summary.head)) {
     if (kept.contains(id)) continue;
     preview.superseded.push_back(id);
-    for (const AgentEvent& event : Find(interactions, id)->events) {
+    const Interaction* interaction = Find(chat.interactions, id);
+    if (interaction == nullptr) continue;  // damaged: what it did cannot be said
+    for (const AgentEvent& event : interaction->events) {
       const auto* call = std::get_if<event::ToolCallStarted>(&event.payload);
       if (call == nullptr) continue;
       const Tool* tool = tools.Find(call->tool_name);

@@ -9,11 +9,12 @@
 
 namespace reprise {
 
-// The ids from `leaf` back to the root of its branch. Stops at an interaction that is not among `interactions`.
-std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions, std::optional<InteractionId> leaf);
+// The ids from `leaf` back to the root of its branch, the damaged ones on it included. Stops at an interaction that is
+// in neither list.
+std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
+                                 const std::vector<DamagedInteraction>& damaged, std::optional<InteractionId> leaf);
 
 // What an edit of `edited` would do to a chat that ends at `head`.
-EditPreview PreviewOf(const std::vector<Interaction>& interactions, const std::optional<InteractionId>& head,
-                      const Interaction& edited, const ToolRegistry& tools);
+EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolRegistry& tools);
 
 }  // namespace reprise

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <map>
 #include <mutex>
 #include <system_error>
 #include <unordered_map>
@@ -48,12 +49,23 @@ Error Stopping() {
                .retryable = true};
 }
 
+// What a client is told when its interaction is not where it should be.
+Error NotSaved(Error error) {
+  if (error.code == ErrorCode::kStorageFull || error.reason == "save_timeout") return error;
+  error.reason = "save_failed";
+  error.message = "the interaction could not be saved in its chat's folder";
+  return error;
+}
+
+// How many interactions that could not be saved are kept in memory as well, for whoever asks before the next start.
+constexpr std::size_t kMaxRescued = 100;
+
 bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 // Where a new interaction hangs in the chat's tree.
 struct Place {
   std::optional<InteractionId> parent, edited_from;
-  AgentState state;  // what it starts from
+  AgentState state;                                                  // what it starts from
   std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
 };
 
@@ -80,6 +92,8 @@ class Engine::Impl {
   std::shared_ptr<Run> ActiveRun(const ChatId& chat) const;
   std::shared_ptr<Run> ActiveRun(const ChatId& chat, InteractionId id) const;
   std::vector<std::shared_ptr<Run>> ActiveRuns() const;
+  // A finished interaction, also one that only the fallback could take.
+  Result<Interaction> LoadFinished(const ChatId& chat, InteractionId id) const;
   // Blocks until `chat` has no run. `when_idle` is then called with the chat still kept from starting one.
   template <typename Function>
   auto WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle());
@@ -94,10 +108,11 @@ class Engine::Impl {
   mutable std::mutex mutex_;
   std::condition_variable idle_;
   // The chats that are busy; a null run is one that is about to start, or a chat that is being rearranged.
-  std::unordered_map<ChatId, std::shared_ptr<Run>> active_;  // guarded by mutex_
-  bool stopping_ = false;                                    // guarded by mutex_
-  std::size_t unfinished_ = 0;                               // guarded by mutex_; runs whose thread is not done
-  Counters counters_{};                                      // guarded by mutex_; the totals only
+  std::unordered_map<ChatId, std::shared_ptr<Run>> active_;          // guarded by mutex_
+  std::map<std::pair<ChatId, InteractionId>, Interaction> rescued_;  // guarded by mutex_
+  bool stopping_ = false;                                            // guarded by mutex_
+  std::size_t unfinished_ = 0;                                       // guarded by mutex_; runs whose thread is not done
+  Counters counters_{};                                              // guarded by mutex_; the totals only
 
   ElasticPool pool_;  // the runs' threads: after what they use
   Timer timer_;       // its calls use the pool
@@ -110,6 +125,7 @@ class Engine::Impl {
                         Question question, const JournalContent& content);
   Result<void> Occupy(const ChatId& chat);
   void Release(const ChatId& chat);
+  Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place);
   // The run is there for everybody.
   void Admit(const std::shared_ptr<Run>& run);
   void Execute(const std::shared_ptr<Run>& run);
@@ -152,21 +168,38 @@ void Engine::Impl::Release(const ChatId& chat) {
 
 Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
   if (auto occupied = Occupy(chat); !occupied) return Fail(occupied.error());
-  const auto fail = [&](Error error) {
+  std::shared_ptr<Run> run;
+  try {
+    auto made = MakeRun(chat, std::move(request), find_place);
+    if (!made) {
+      Release(chat);
+      return Fail(std::move(made.error()));
+    }
+    run = *std::move(made);
+  } catch (...) {
     Release(chat);
-    return Fail(std::move(error));
-  };
+    throw;
+  }
+  EventSubscription subscription(chat, run->id(), run->log(), run->AddListener());
+  Admit(run);
+  // Tools are not for the caller's thread.
+  run->starts_with_tools() ? pool_.Submit([this, run] { Execute(run); }) : Execute(run);
+  return subscription;
+}
+
+Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequest request,
+                                                   const FindPlace& find_place) {
   auto place = find_place(request);
-  if (!place) return fail(place.error());
+  if (!place) return Fail(place.error());
   const auto model = parts_.models.Resolve(request.model);
-  if (!model) return fail(model.error());
+  if (!model) return Fail(model.error());
   try {
     pool_.StartFirstThread();  // its later failures then mean waiting, which a run can afford
   } catch (const std::system_error& error) {
-    return fail(NoThreads(error.what()));
+    return Fail(NoThreads(error.what()));
   }
   const auto id = parts_.store.ReserveInteraction(chat);
-  if (!id) return fail(id.error());
+  if (!id) return Fail(id.error());
 
   Interaction interaction{.id = *id, .chat_id = chat};
   interaction.parent_id = place->parent;
@@ -175,26 +208,20 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
   interaction.model = model->full_name;
   interaction.created_at = Now();
   auto kept = parts_.store.BeginJournal(chat, *id, {});
-  if (!kept) return fail(kept.error());
+  if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
   if (auto begun = journal.Begin(interaction, request.on_disconnect); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
-    return fail(begun.error());
+    return Fail(begun.error());
   }
-  auto run = std::make_shared<Run>(Run::Plan{.interaction = std::move(interaction),
-                                             .state = std::move(place->state),
-                                             .client = model->client,
-                                             .client_model = model->model,
-                                             .on_disconnect = request.on_disconnect,
-                                             .journal = std::move(journal),
-                                             .interrupted = place->interrupted},
-                                   Run::Services{parts_.tools, approvals_, timer_, options_});
-  EventSubscription subscription(chat, *id, run->log(), run->AddListener());
-  Admit(run);
-  // Tools are not for the caller's thread.
-  const bool runs_tools = place->interrupted && !place->interrupted->calls.empty();
-  runs_tools ? pool_.Submit([this, run] { Execute(run); }) : Execute(run);
-  return subscription;
+  return std::make_shared<Run>(Run::Plan{.interaction = std::move(interaction),
+                                         .state = std::move(place->state),
+                                         .client = model->client,
+                                         .client_model = model->model,
+                                         .on_disconnect = request.on_disconnect,
+                                         .journal = std::move(journal),
+                                         .interrupted = place->interrupted},
+                               Run::Services{parts_.tools, approvals_, timer_, options_});
 }
 
 void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
@@ -228,7 +255,12 @@ void Engine::Impl::Rescue(const std::shared_ptr<Run>& run, Interaction finished,
                                                {"interaction", run->id().str()},
                                                {"code", error.reason},
                                                {"detail", error.detail}});
-  run->FailToSave(finished, error);
+  run->FailToSave(finished, NotSaved(error));
+  {
+    const std::lock_guard lock(mutex_);
+    rescued_.insert_or_assign({run->chat_id(), run->id()}, finished);
+    if (rescued_.size() > kMaxRescued) rescued_.erase(rescued_.begin());
+  }
   saver_.SaveToFallback(std::make_shared<Interaction>(std::move(finished)), [this, run](const Result<void>& rescued) {
     if (!rescued) {
       LogError("no fallback could take the checkpoint",
@@ -252,7 +284,8 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   idle_.notify_all();
 }
 
-// --- after a crash ------------------------------------------------------------------------------------------------------
+// --- after a crash
+// ------------------------------------------------------------------------------------------------------
 
 Result<Engine::Recovered> Engine::Impl::Recover() {
   const auto unfinished = parts_.store.ListUnfinished();
@@ -319,27 +352,27 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
   if (!kept) return Fail(kept.error());
   approvals_.Reopen({chat, interrupted.interaction.id, question.approval});
   RunJournal journal(*std::move(kept), state.messages.size());
-  auto run = std::make_shared<Run>(
-      Run::Plan{.interaction = std::move(interrupted.interaction),
-                .state = std::move(state),
-                .client = model.client,
-                .client_model = model.model,
-                .on_disconnect = interrupted.on_disconnect,
-                .journal = std::move(journal),
-                .interrupted =
-                    AgentLoop::Interrupted{.round_index = interrupted.last_round,
-                                           .calls = std::move(question.calls),
-                                           .first_is_asked = true},
-                .shown = Run::Plan::Shown{.frames = std::move(interrupted.frames),
-                                          .last_seq = interrupted.last_seq,
-                                          .approval = std::move(question.approval)}},
-      Run::Services{parts_.tools, approvals_, timer_, options_});
+  auto run =
+      std::make_shared<Run>(Run::Plan{.interaction = std::move(interrupted.interaction),
+                                      .state = std::move(state),
+                                      .client = model.client,
+                                      .client_model = model.model,
+                                      .on_disconnect = interrupted.on_disconnect,
+                                      .journal = std::move(journal),
+                                      .interrupted = AgentLoop::Interrupted{.round_index = interrupted.last_round,
+                                                                            .calls = std::move(question.calls),
+                                                                            .first_is_asked = true},
+                                      .shown = Run::Plan::Shown{.frames = std::move(interrupted.frames),
+                                                                .last_seq = interrupted.last_seq,
+                                                                .approval = std::move(question.approval)}},
+                            Run::Services{parts_.tools, approvals_, timer_, options_});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
 }
 
-// --- where an interaction hangs -----------------------------------------------------------------------------------------
+// --- where an interaction hangs
+// -----------------------------------------------------------------------------------------
 
 Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
   const auto summary = parts_.store.LoadSummary(chat);
@@ -404,10 +437,18 @@ auto Engine::Impl::WhileIdle(const ChatId& chat, bool wait, Function when_idle) 
   return result;
 }
 
+Result<Interaction> Engine::Impl::LoadFinished(const ChatId& chat, InteractionId id) const {
+  auto stored = parts_.store.LoadInteraction(chat, id);
+  if (stored) return stored;
+  const std::lock_guard lock(mutex_);
+  const auto rescued = rescued_.find({chat, id});
+  if (rescued == rescued_.end()) return stored;
+  return rescued->second;
+}
+
 Error Engine::Impl::WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const {
   const auto run = ActiveRun(within.chat_id, within.interaction_id);
-  const auto stored = run ? Result<Interaction>(run->Snapshot())
-                          : parts_.store.LoadInteraction(within.chat_id, within.interaction_id);
+  const auto stored = run ? Result<Interaction>(run->Snapshot()) : LoadFinished(within.chat_id, within.interaction_id);
   const auto asked_it = [&](const AgentEvent& each) {
     const auto* request = std::get_if<event::ApprovalRequired>(&each.payload);
     return request != nullptr && request->approval_id == approval_id;
@@ -469,11 +510,12 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
 }
 
 Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {
+  if (const auto run = impl_->ActiveRun(chat, interaction)) return Fail(Busy(run));
   const auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
   if (!edited) return Fail(edited.error());
   const auto all = impl_->parts_.store.LoadChat(chat);
   if (!all) return Fail(all.error());
-  return PreviewOf(all->interactions, all->summary.head, *edited, impl_->parts_.tools);
+  return PreviewOf(*all, *edited, impl_->parts_.tools);
 }
 
 Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interaction) {
@@ -481,7 +523,7 @@ Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interacti
     run->RequestStop("requested");
     return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
   }
-  const auto stored = impl_->parts_.store.LoadInteraction(chat, interaction);
+  const auto stored = impl_->LoadFinished(chat, interaction);
   if (!stored) return Fail(stored.error());
   return CancelOutcome{.was_running = false, .status = stored->status};
 }
@@ -489,14 +531,12 @@ Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interacti
 Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
   const auto run = impl_->ActiveRun(chat, interaction);
   std::shared_ptr<EventLog> log;
-  std::shared_ptr<void> hold;
   InteractionStatus status;
   if (run) {
     log = run->log();
-    hold = run->AddListener();
     status = run->status();
   } else {
-    const auto stored = impl_->parts_.store.LoadInteraction(chat, interaction);
+    const auto stored = impl_->LoadFinished(chat, interaction);
     if (!stored) return Fail(stored.error());
     log = RecordedLog(*stored);
     status = stored->status;
@@ -507,12 +547,17 @@ Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interact
   std::vector<PendingApproval> pending = impl_->approvals_.Waiting();
   std::erase_if(
       pending, [&](const PendingApproval& each) { return each.chat_id != chat || each.interaction_id != interaction; });
-  return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), std::move(hold)),
+  return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), nullptr),
                         .offset = *offset,
                         .status = status,
                         .first_seq = after_seq + 1,
                         .last_seq = last.last_seq,
                         .pending_approvals = std::move(pending)};
+}
+
+void Engine::Listen(EventSubscription& subscription) {
+  const auto run = impl_->ActiveRun(subscription.chat_id, subscription.interaction_id);
+  if (run && !subscription.hold_) subscription.hold_ = run->AddListener();
 }
 
 Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
@@ -537,7 +582,7 @@ std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->ap
 
 Result<Interaction> Engine::GetInteraction(const ChatId& chat, InteractionId interaction) {
   if (const auto run = impl_->ActiveRun(chat, interaction)) return run->Snapshot();
-  return impl_->parts_.store.LoadInteraction(chat, interaction);
+  return impl_->LoadFinished(chat, interaction);
 }
 
 Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
@@ -553,7 +598,7 @@ Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
     all.interactions.push_back(run->Snapshot());
     if (all.summary.title.empty()) all.summary.title = TitleFromMessage(all.interactions.back().user_message);
   }
-  const auto branch = BranchOf(all.interactions, leaf);
+  const auto branch = BranchOf(all.interactions, all.damaged, leaf);
   History history{.summary = std::move(all.summary), .entries = {}, .damaged = std::move(all.damaged)};
   for (Interaction& interaction : all.interactions) {
     const bool superseded = !branch.contains(interaction.id);

@@ -99,7 +99,8 @@ Interaction EndInterrupted(InterruptedRun run, AgentState state) {
   for (const ToolCall& call : OpenCalls(state.messages)) {
     run.interaction.events = ended.events;
     if (!LastAbout(run, call.id, &event::ToolCallStarted::id)) continue;
-    Message result{.role = Role::kTool, .content = std::string(kOutcomeUnknown), .tool_calls = {}, .tool_call_id = call.id};
+    Message result{
+        .role = Role::kTool, .content = std::string(kOutcomeUnknown), .tool_calls = {}, .tool_call_id = call.id};
     result.name = call.name;
     state.messages.push_back(std::move(result));
     add(event::ToolResult{call.id, call.name, std::string(kOutcomeUnknown), true});

@@ -27,7 +27,8 @@ struct Question {
 std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state);
 
 // Where an interaction that did not come to its end goes on, and makes `state` fit: what the model had begun to say is
-// dropped, for it says it again; a call whose outcome is not known is run again if its tool may be, else the model is told.
+// dropped, for it says it again; a call whose outcome is not known is run again if its tool may be, else the model is
+// told.
 AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolRegistry& tools);
 
 // The run as an interaction that FAILED (error "interrupted"), with everything that was seen of it.

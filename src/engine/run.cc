@@ -170,6 +170,7 @@ InteractionStatus Run::status() const {
 void Run::SetStatus(InteractionStatus status) {
   const std::lock_guard lock(mutex_);
   interaction_.status = status;
+  if (status == InteractionStatus::kWaitingApproval) ++grace_;
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
@@ -243,21 +244,24 @@ std::shared_ptr<void> Run::AddListener() {
 }
 
 void Run::ListenerGone() {
+  std::uint64_t grace;
   {
     const std::lock_guard lock(mutex_);
-    if (--listeners_ > 0 || on_disconnect_ == OnDisconnect::kContinue || IsFinished(interaction_.status)) return;
+    if (--listeners_ > 0 || on_disconnect_ == OnDisconnect::kContinue) return;
+    if (interaction_.status != InteractionStatus::kRunning) return;
+    grace = grace_;
   }
-  services_.timer.After(services_.options.disconnect_grace, [weak = weak_from_this()] {
-    if (const auto self = weak.lock()) self->CancelIfAbandoned();
+  services_.timer.After(services_.options.disconnect_grace, [weak = weak_from_this(), grace] {
+    if (const auto self = weak.lock()) self->CancelIfAbandoned(grace);
   });
 }
 
 // A pending approval stays pending: somebody may still answer it from elsewhere, and who does wants the run to go on,
 // so no second look is taken after the answer.
-void Run::CancelIfAbandoned() {
+void Run::CancelIfAbandoned(std::uint64_t grace) {
   {
     const std::lock_guard lock(mutex_);
-    if (listeners_ > 0 || interaction_.status != InteractionStatus::kRunning) return;
+    if (grace != grace_ || listeners_ > 0 || interaction_.status != InteractionStatus::kRunning) return;
   }
   RequestStop("client_disconnected");
 }

@@ -1,7 +1,6 @@
 #pragma once
 
-#include <atomic>
-#include <condition_variable>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
@@ -28,7 +27,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     ModelClient* client;
     std::string client_model;  // the client's own name for the model
     OnDisconnect on_disconnect;
-    RunJournal journal;         // begun
+    RunJournal journal;  // begun
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
     std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
     // What another process has shown of this very interaction, and what it asked last.
@@ -52,6 +51,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   InteractionId id() const { return id_; }
   const std::optional<InteractionId>& parent_id() const { return parent_id_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
+  bool starts_with_tools() const { return interrupted_ && !interrupted_->calls.empty(); }
 
   // --- one after the other, each once -----------------------------------------------------------------------------
   // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
@@ -86,7 +86,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Journals what is not visible yet, and makes it visible.
   void Show(Journal::Reach reach);
   void ListenerGone();
-  void CancelIfAbandoned();
+  void CancelIfAbandoned(std::uint64_t grace);
   void SetStatus(InteractionStatus status);
   Result<Decision> Await(const std::string& approval_id, std::stop_token stop);
 
@@ -103,12 +103,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   ModelClient* const client_;
   const std::string client_model_;
 
-  std::optional<AgentLoop> agent_;                    // synchronises itself
+  std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;
   std::optional<event::ApprovalRequired> asked_;  // by another process; used by the agent's thread
 
-  std::mutex show_mutex_;  // keeps journal and log in step; taken after mutex_ is released
-  RunJournal journal_;                 // guarded by show_mutex_
+  std::mutex show_mutex_;               // keeps journal and log in step; taken after mutex_ is released
+  RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
   // The answer is shown when its checkpoint is durable: no need to sync it to the journal before.
   bool holding_ = false;  // guarded by show_mutex_
@@ -118,6 +118,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::string stop_reason_;       // guarded by mutex_
   std::uint32_t last_round_ = 0;  // guarded by mutex_
   int listeners_ = 0;             // guarded by mutex_
+  std::uint64_t grace_ = 0;       // guarded by mutex_; a grace period that began before a question is void
 };
 
 }  // namespace reprise

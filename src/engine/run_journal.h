@@ -16,9 +16,9 @@
 
 namespace reprise {
 
-// Writes what a run has to say into its journal. Each record is one JSON object on one line (schemas/FILES.md): the first
-// has "begin", the others "frames" (the SSE bytes that were shown next) and, if the state has grown since, "messages" (the
-// new ones) and "grants" (all). Not thread-safe.
+// Writes what a run has to say into its journal. Each record is one JSON object on one line (schemas/FILES.md): the
+// first has "begin", the others "frames" (the SSE bytes that were shown next) and, if the state has grown since,
+// "messages" (the new ones) and "grants" (all). Not thread-safe.
 class RunJournal {
  public:
   // `journal` may be null: nothing is kept then. `messages` of the run's state need not be kept, they follow from the

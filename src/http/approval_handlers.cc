@@ -36,7 +36,10 @@ Result<Outcome> AnswerWithin(Engine& engine, const Request& request) {
   }
   auto reply = Answer(engine, std::move(*body), Engine::InteractionRef{*chat, *interaction});
   if (!reply) return Fail(std::move(reply.error()));
-  if (stream) return std::move(*stream);
+  if (stream) {
+    engine.Listen(stream->subscription);
+    return std::move(*stream);
+  }
   return std::move(*reply);
 }
 

@@ -24,6 +24,17 @@ bool AnyPart(std::string_view text, char separator, Use use) {
   }
 }
 
+// Whether a part of an Accept header says "q=0": not this one (RFC 9110, section 12.4.2).
+bool IsRefused(std::string_view part) {
+  const std::size_t parameters = part.find(';');
+  if (parameters == std::string_view::npos) return false;
+  return AnyPart(part.substr(parameters + 1), ';', [](std::string_view parameter) {
+    parameter = TrimBlanks(parameter);
+    return (parameter.starts_with("q=0") || parameter.starts_with("Q=0")) &&
+           parameter.find_first_not_of("0.", 2) == std::string_view::npos;
+  });
+}
+
 }  // namespace
 
 const std::string* RequestHead::Find(std::string_view name) const {
@@ -54,7 +65,7 @@ std::optional<std::string> Request::Query(std::string_view name) const {
 bool Request::Accepts(std::string_view media_type) const {
   return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
     return header.first == "accept" && AnyPart(header.second, ',', [&](std::string_view part) {
-             return EqualsIgnoringCase(TrimBlanks(part.substr(0, part.find(';'))), media_type);
+             return EqualsIgnoringCase(TrimBlanks(part.substr(0, part.find(';'))), media_type) && !IsRefused(part);
            });
   });
 }

@@ -81,6 +81,14 @@ Result<Outcome> Regenerate(Engine& engine, const Request& request) {
   return Follow(engine, engine.Regenerate(target->chat, target->interaction, std::move(body->request)), body->stream);
 }
 
+Result<Outcome> Resume(Engine& engine, const Request& request) {
+  auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  auto body = ParseRegenerateBody(request.body);
+  if (!body) return Fail(std::move(body.error()));
+  return Follow(engine, engine.Resume(target->chat, target->interaction, std::move(body->request)), body->stream);
+}
+
 Result<Outcome> Cancel(Engine& engine, const Request& request) {
   const auto target = TargetOf(request);
   if (!target) return Fail(target.error());
@@ -161,7 +169,10 @@ Result<Outcome> Events(Engine& engine, const Request& request) {
   if (!limit) return Fail(limit.error());
   auto attached = engine.Attach(target->chat, target->interaction, *after_seq);
   if (!attached) return Fail(std::move(attached.error()));
-  if (request.Accepts("text/event-stream")) return EventStreamOf(std::move(*attached));
+  if (request.Accepts("text/event-stream")) {
+    engine.Listen(attached->subscription);
+    return EventStreamOf(std::move(*attached));
+  }
   return EventPageOf(*attached, *after_seq, *limit);
 }
 
@@ -174,6 +185,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions", with(Start));
   router.Add("POST", "/chats/*/interactions/*/edit", with(Edit));
   router.Add("POST", "/chats/*/interactions/*/regenerate", with(Regenerate));
+  router.Add("POST", "/chats/*/interactions/*/resume", with(Resume));
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
   router.Add("GET", "/chats/*/interactions/*", with(Get));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));

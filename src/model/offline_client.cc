@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <array>
 #include <span>
+#include <system_error>
 #include <utility>
 
 #include "base/utf8.h"
@@ -189,8 +190,13 @@ Result<ModelResponse> Write(Answer answer, std::int64_t input_words, ModelStream
 }  // namespace
 
 void OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  queue_.Post([answer = Plan(request), input_words = CountInputWords(request.messages), &stream, stop = std::move(stop),
-               done = std::move(done)] { done(Write(answer, input_words, stream, stop)); });
+  const auto write = [answer = Plan(request), input_words = CountInputWords(request.messages), &stream,
+                      stop = std::move(stop), done] { done(Write(answer, input_words, stream, stop)); };
+  try {
+    queue_.Post(write);
+  } catch (const std::system_error& error) {
+    done(Fail(ErrorCode::kUnavailable, "the system has no thread left for the model", error.what()));
+  }
 }
 
 }  // namespace reprise

@@ -25,6 +25,8 @@ Error OutOfResources(int error) {
                    std::error_code(error, std::generic_category()).message());
 }
 
+tl::unexpected<Error> Cancelled() { return Fail(ErrorCode::kCancelled, "the request was cancelled"); }
+
 // Signals belong to the main thread. SIGPIPE too is kept away: OpenSSL writes to sockets without MSG_NOSIGNAL.
 void BlockSignals() {
   sigset_t all;
@@ -148,14 +150,15 @@ void CurlLoop::RunCommands() {
     if (!command.cancel) {
       Begin(command.transfer);
     } else if (!command.transfer->finished()) {
-      const auto cancelled = Fail(ErrorCode::kCancelled, "the request was cancelled");
-      command.transfer->begun() ? End(*command.transfer, cancelled) : command.transfer->Finish(cancelled);
+      // One that has not been added yet is on its way, and its sender still busy with it.
+      command.transfer->stopped = true;
+      if (command.transfer->begun()) End(*command.transfer, Cancelled());
     }
   }
 }
 
 void CurlLoop::Begin(const std::shared_ptr<CurlTransfer>& transfer) {
-  if (transfer->finished()) return;  // stopped before it came
+  if (transfer->stopped) return transfer->Finish(Cancelled());
   CURL* easy = TakeHandle();
   if (easy == nullptr) {
     transfer->Finish(Fail(OutOfResources(ENOMEM)));

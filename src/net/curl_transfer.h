@@ -60,6 +60,7 @@ class CurlTransfer {
 
   // Where the loop keeps its own notes.
   CURLM* multi = nullptr;
+  bool stopped = false;
   std::optional<TransferDeadlines::iterator> deadline;
 
  private:

@@ -5,6 +5,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/file_names.h"
 
@@ -55,6 +56,17 @@ Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) c
   if (!record) return Fail(std::move(record.error()));
   if (record->links) return *std::move(record->links);
   return ReadInteraction(chat, id).map([](StoredInteraction stored) { return stored.links; });
+}
+
+std::optional<InteractionId> ChatFiles::ClaimedParent(const ChatId& chat, InteractionId id) const {
+  const auto text = file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes);
+  if (!text) return std::nullopt;
+  const auto header = ReadJweHeader(*text);
+  if (!header) return std::nullopt;
+  const auto parent = header->find("parent_id");
+  if (parent == header->end() || !parent->is_string()) return std::nullopt;
+  const auto parsed = InteractionId::Parse(parent->get_ref<const std::string&>());
+  return parsed ? std::optional(*parsed) : std::nullopt;
 }
 
 Result<std::string> ChatFiles::ReadDigest(const ChatId& chat, InteractionId id) const {

@@ -31,8 +31,8 @@ struct ChatOnDisk {
   ChatIndex index;
   std::set<std::uint32_t> numbers;   // of the interaction files, readable or not
   std::set<std::uint32_t> journals;  // likewise
-  bool has_index = false;           // there is a chat.json, readable or cut off
-  bool index_unreadable = false;    // chat.json is there but cut off: it must be set aside before a new one is written
+  bool has_index = false;            // there is a chat.json, readable or cut off
+  bool index_unreadable = false;     // chat.json is there but cut off: it must be set aside before a new one is written
 };
 
 // Reads and writes the records of one data folder. Holds no state and no lock: thread-safe, but whoever writes one chat
@@ -46,6 +46,8 @@ class ChatFiles {
   Result<StoredInteraction> ReadInteraction(const ChatId& chat, InteractionId id) const;
   // Opens the file without reading its content, where the format allows it.
   Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id) const;
+  // The parent that a file names which may be damaged otherwise; nobody has checked it.
+  std::optional<InteractionId> ClaimedParent(const ChatId& chat, InteractionId id) const;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
   // chat.json brought up to date by the interaction files that are newer, or rebuilt from all of them if it is missing
   // or cut off. kNotFound if there is neither.

@@ -214,9 +214,18 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
     if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
     held->directories_made = true;
   }
-  auto digest = FileFor(interaction, held).and_then([&](AtomicFile file) {
-    return files_.WriteInteraction(interaction, *links, std::move(file));
-  });
+  const auto write = [&] {
+    return FileFor(interaction, held).and_then([&](AtomicFile file) {
+      return files_.WriteInteraction(interaction, *links, std::move(file));
+    });
+  };
+  auto digest = write();
+  if (!digest && digest.error().code == ErrorCode::kNotFound) {
+    // Somebody has removed or moved the chat's directory.
+    held->names_durable = false;
+    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
+    digest = write();
+  }
   if (!digest) return Fail(std::move(digest.error()));
   // All names with the first save, also of a chat that was there before: the process that made it may have been killed
   // before it synced them.
@@ -251,15 +260,22 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
   auto held = HoldChat(chat, Missing::kFail, Hold::kState);
   if (!held && held.error().code == ErrorCode::kNotFound) held = HoldChat(chat, Missing::kCreate, Hold::kState);
   if (!held) return Fail(std::move(held.error()));
-  auto cipher = JournalCipher::Create({.chat = chat, .interaction = id}, options_.keys.get());
-  if (!cipher) return Fail(std::move(cipher.error()));
   // First in the list: a journal that is not in it would never be looked for.
   if (auto begun = running_.Begin(chat, id); !begun) return Fail(std::move(begun.error()));
   const std::string path = JournalFile(options_.root, chat, id);
   const auto sync_names = [this, chat] { return SyncJournalNames(chat); };
-  auto journal = records.empty()
-                     ? FileJournal::Create(options_.file_system, path, *std::move(cipher), sync_names)
-                     : FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
+  const auto create = [&]() -> Result<std::unique_ptr<FileJournal>> {
+    auto cipher = JournalCipher::Create({.chat = chat, .interaction = id}, options_.keys.get());
+    if (!cipher) return Fail(std::move(cipher.error()));
+    if (records.empty()) return FileJournal::Create(options_.file_system, path, *std::move(cipher), sync_names);
+    return FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
+  };
+  auto journal = create();
+  if (!journal && journal.error().code == ErrorCode::kNotFound) {
+    (*held)->names_durable = false;
+    if (auto made = files_.CreateDirectories(chat); !made) return Fail(std::move(made.error()));
+    journal = create();
+  }
   if (!journal) return Fail(std::move(journal.error()));
   (*held)->journals.insert(id.number());
   return *std::move(journal);
@@ -487,9 +503,10 @@ Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
     if (read) {
       stored.push_back(*std::move(read));
     } else if (read.error().code == ErrorCode::kCorruption) {
-      result.damaged.push_back({.id = id, .error = std::move(read.error())});
+      result.damaged.push_back(
+          {.id = id, .error = std::move(read.error()), .parent_id = files_.ClaimedParent(chat, id)});
     } else if (read.error().code == ErrorCode::kNotFound) {
-      result.damaged.push_back({.id = id, .error = MissingFile(chat, id)});
+      result.damaged.push_back({.id = id, .error = MissingFile(chat, id), .parent_id = {}});
     } else {
       return Fail(std::move(read.error()));
     }
@@ -532,7 +549,8 @@ void FileInteractionStore::CheckHistory(const ChatIndex& index, const std::vecto
   }
   for (const DamagedInteraction& known : chat.damaged) found.erase(known.id.number());
   for (auto& [number, error] : found) {
-    chat.damaged.push_back({.id = InteractionId::FromNumber(number), .error = std::move(error)});
+    const InteractionId id = InteractionId::FromNumber(number);
+    chat.damaged.push_back({.id = id, .error = std::move(error), .parent_id = files_.ClaimedParent(chat_id, id)});
   }
   std::sort(chat.damaged.begin(), chat.damaged.end(),
             [](const DamagedInteraction& a, const DamagedInteraction& b) { return a.id < b.id; });

@@ -78,7 +78,8 @@ Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::strin
       content.cut_off = true;
       return content;
     }
-    if (!record) return Fail(IntegrityError("auth", place, "record " + std::to_string(i) + " of its journal is damaged"));
+    if (!record)
+      return Fail(IntegrityError("auth", place, "record " + std::to_string(i) + " of its journal is damaged"));
     content.records.push_back(*std::move(record));
   }
   return content;

@@ -13,8 +13,8 @@
 
 namespace reprise {
 
-// A journal as a file: a header line, then a line per record. Appended in one write each, so that what is cut off is the
-// last line.
+// A journal as a file: a header line, then a line per record. Appended in one write each, so that what is cut off is
+// the last line.
 class FileJournal final : public Journal {
  public:
   // Makes the file's name durable, before the first record that is to survive a power loss.
@@ -23,8 +23,8 @@ class FileJournal final : public Journal {
   // Creates `path`, which must not exist. The header is written with the first record.
   static Result<std::unique_ptr<FileJournal>> Create(FileSystem& file_system, const std::string& path,
                                                      JournalCipher cipher, SyncNames sync_names);
-  // Replaces the journal at `path` by one that begins with these records, all or nothing: a position whose record was cut
-  // off cannot be used again under the same key.
+  // Replaces the journal at `path` by one that begins with these records, all or nothing: a position whose record was
+  // cut off cannot be used again under the same key.
   static Result<std::unique_ptr<FileJournal>> Replace(FileSystem& file_system, const std::string& path,
                                                       JournalCipher cipher, const std::vector<std::string>& records,
                                                       SyncNames sync_names);
@@ -41,8 +41,8 @@ class FileJournal final : public Journal {
   std::uint64_t position_ = 0;
 };
 
-// Reads a journal. A last line that is not whole, or does not authenticate, was being written when the power went: it is
-// left out and said to be. kCorruption if a line before it is damaged, kNotFound without a file.
+// Reads a journal. A last line that is not whole, or does not authenticate, was being written when the power went: it
+// is left out and said to be. kCorruption if a line before it is damaged, kNotFound without a file.
 Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::string& path, const RecordPlace& place,
                                        const KeySet* keys);
 

@@ -1,12 +1,17 @@
 #include "store/index_writer.h"
 
+#include <system_error>
 #include <utility>
 
 namespace reprise {
 
 void IndexWriter::Schedule(std::set<ChatId>& chats, const ChatId& chat) {
+  try {
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+  } catch (const std::system_error&) {
+    return;  // the next save tries again; until then the files say what the index does not
+  }
   chats.insert(chat);
-  if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
 }
 
 void IndexWriter::WriteNow(const ChatId& chat) {

@@ -15,7 +15,8 @@ constexpr int kVersion = 1;
 constexpr std::string_view kType = "reprise/journal";
 
 Json HeaderMembers(const RecordPlace& place) {
-  return {{"typ", kType}, {"ver", kVersion}, {"chat_id", place.chat.str()}, {"interaction_id", place.interaction->str()}};
+  return {
+      {"typ", kType}, {"ver", kVersion}, {"chat_id", place.chat.str()}, {"interaction_id", place.interaction->str()}};
 }
 
 Result<void> CheckMembers(const RecordPlace& place, std::string_view header) {
@@ -49,8 +50,7 @@ Result<JournalCipher> JournalCipher::Create(const RecordPlace& place, const KeyS
   return JournalCipher(*std::move(header), std::move(key));
 }
 
-Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::string_view header,
-                                                const KeySet* keys) {
+Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::string_view header, const KeySet* keys) {
   if (keys == nullptr) {
     if (LooksLikeJwe(header)) return Fail(IntegrityError("plain", place, "the journal is sealed"));
     if (auto checked = CheckMembers(place, header); !checked) return Fail(std::move(checked.error()));

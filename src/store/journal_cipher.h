@@ -13,8 +13,8 @@ namespace reprise {
 
 // The lines of one journal file (schemas/FILES.md). The first, the header, is a JWE that holds a key made for this file
 // and is bound to chat and interaction like a checkpoint; each record is one AES-256-GCM message under that key whose
-// IV is its position, so that none can be changed, moved, left out or brought in from elsewhere. Without keys the header
-// and the records are plain JSON. Immutable, thread-safe.
+// IV is its position, so that none can be changed, moved, left out or brought in from elsewhere. Without keys the
+// header and the records are plain JSON. Immutable, thread-safe.
 class JournalCipher {
  public:
   // A new file's. `keys` may be null: plain.

@@ -17,7 +17,8 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
-  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId, const std::vector<std::string>&) override {
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
+                                                const std::vector<std::string>&) override {
     return nullptr;
   }
   Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }

@@ -14,8 +14,8 @@
 
 namespace reprise {
 
-// Which interactions have begun and not ended, in one file of a data folder ("+chat int_001" and "-chat int_001" lines): so
-// that the next start finds them without a look into every chat. Thread-safe.
+// Which interactions have begun and not ended, in one file of a data folder ("+chat int_001" and "-chat int_001"
+// lines): so that the next start finds them without a look into every chat. Thread-safe.
 class RunningList {
  public:
   using Entry = std::pair<ChatId, InteractionId>;

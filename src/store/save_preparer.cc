@@ -1,5 +1,6 @@
 #include "store/save_preparer.h"
 
+#include <system_error>
 #include <utility>
 
 namespace reprise {
@@ -10,8 +11,12 @@ SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interact
   if (sync_names) preparation.names = job.names.get_future();
   {
     const std::lock_guard lock(mutex_);
+    try {
+      if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+    } catch (const std::system_error&) {
+      return {};
+    }
     jobs_.push_back(std::move(job));
-    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
   }
   wake_.notify_one();
   return preparation;

@@ -34,7 +34,8 @@ class SavePreparer {
   SavePreparer(const SavePreparer&) = delete;
   SavePreparer& operator=(const SavePreparer&) = delete;
 
-  // REQUIRES: the chat's directories are there.
+  // REQUIRES: the chat's directories are there. Promises nothing (no result is valid()) if the system has no thread
+  // left.
   SavePreparation Prepare(const ChatId& chat, InteractionId interaction, bool sync_names);
 
  private:

@@ -162,3 +162,61 @@ def test_a_stalled_reader_does_not_hold_up_the_run_nor_memory(server, provider):
         if SLACK == 1:
             assert server.memory_kb() - before < 16 * 16 * 1024
     assert server.home.checkpoint("c", "int_001")["status"] == "COMPLETED"
+
+
+def test_who_answers_within_the_grace_keeps_it_running(make_server, provider):
+    """Nobody listens any more, but somebody has just answered and wants the rest."""
+    server = make_server(provider, config={"disconnect_grace_s": 1})
+    provider.plan(tools(call("run_shell", {"command": "sleep 2; echo done"})), text("slept"))
+    stream = server.client.start("c", "x")
+    asked = stream.until("approval_required")
+    stream.close()
+    server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    eventually(lambda: status_of(server.client, "c") == "COMPLETED", "it completes", 10 * SLACK)
+
+
+def test_looking_is_not_listening(make_server, provider):
+    """A run that goes on without listeners is not cancelled because somebody has looked at it once."""
+    server = make_server(provider, config={"disconnect_grace_s": 0.2})
+    provider.plan(tools(call("run_shell", {"command": "sleep 1.5; echo done"})), text("slept"))
+    stream = server.client.start("c", "x")
+    asked = stream.until("approval_required")
+    stream.close()
+    server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    server.client.get("/chats/c/interactions/int_001/events").expect(200)
+    server.client.get("/chats/c/interactions/int_001/events?after_seq=999", headers={"Accept": "text/event-stream"}).error(400)
+    again = server.client.post("/chats/c/interactions/int_001/approve", {"approval_id": asked["approval_id"], "approved": True},
+                               headers={"Accept": "text/event-stream"})
+    again.error(400)
+    eventually(lambda: status_of(server.client, "c") == "COMPLETED", "it completes", 10 * SLACK)
+
+
+def test_an_interaction_that_could_not_be_saved_is_still_shown(server, provider):
+    server.check_files = False
+    provider.plan(tools(call("write_file", {"path": "a", "content": "1"})), text("written"))
+    stream = server.client.start("c", "x")
+    asked = stream.until("approval_required")
+    away = server.home.data / "away"
+    (server.home.data / "c").rename(away)
+    (server.home.data / "c").write_text("in the way")
+    server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    stream.finish("FAILED")
+    assert stream.all("error")[-1]["code"] in ("save_failed", "io")
+    assert status_of(server.client, "c") == "FAILED"
+    (server.home.data / "c").unlink()
+    away.rename(server.home.data / "c")
+    provider.plan(text("on"))
+    server.client.turn("c", "y")
+
+
+def test_a_chat_folder_that_was_removed_is_made_again(server, provider):
+    import shutil
+    server.check_files = False
+    provider.plan(tools(call("write_file", {"path": "a", "content": "1"})), text("written"), text("on"))
+    stream = server.client.start("c", "x")
+    asked = stream.until("approval_required")
+    shutil.rmtree(server.home.data / "c")
+    server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    stream.finish()
+    server.client.turn("c", "y")
+    assert server.home.checkpoint("c", "int_001")["status"] == "COMPLETED"

@@ -37,7 +37,8 @@ class TroubledStore : public InteractionStore {
     return store_.CreateChat(c, title);
   }
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
-  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId, const std::vector<std::string>&) override {
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
+                                                const std::vector<std::string>&) override {
     return nullptr;
   }
   Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }

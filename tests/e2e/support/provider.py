@@ -212,6 +212,10 @@ class Provider:
         with self.lock:
             self._replies += replies
 
+    def forget_plan(self):
+        with self.lock:
+            self._replies.clear()
+
     def answer_with(self, function):
         """Every request for which nothing is planned gets function(request)."""
         self._answer = function

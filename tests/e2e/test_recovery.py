@@ -1,0 +1,177 @@
+"""kill -9 in the middle of a turn: what a client has seen is still there, and no tool runs twice."""
+import random
+
+from support.provider import Gate, call, text, tools
+from support.timing import SLACK, eventually
+
+
+def raw(stream):
+    return [(e.name, e.seq, e.data) for e in stream.events]
+
+
+def journal(home, chat, interaction):
+    return home.data / chat / "interactions" / f"{interaction}.journal"
+
+
+def test_a_journal_is_there_only_while_it_runs(server, provider):
+    gate = Gate()
+    provider.plan(text("half canary-77", gate, " whole"))
+    stream = server.client.start("c", "canary-77")
+    stream.until("text_delta")
+    file = journal(server.home, "c", "int_001")
+    assert file.exists() and file.stat().st_mode & 0o777 == 0o600
+    assert not server.home.find_text("canary-77")
+    gate.release()
+    stream.finish()
+    assert not file.exists()
+
+
+def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home, provider):
+    home = make_home()
+    first = make_server(provider, home=home)
+    provider.plan(tools(call("write_file", {"path": "out.txt", "content": "text"}), say="I will write"))
+    stream = first.client.start("c", "do it")
+    asked = stream.until("approval_required")
+    seen = raw(stream)
+    first.kill()
+    stream.close()
+
+    second = make_server(provider, home=home)
+    waiting = second.client.get("/approvals").expect(200).json["approvals"]
+    assert [(w["chat_id"], w["interaction_id"], w["approval_id"]) for w in waiting] == [("c", "int_001", asked["approval_id"])]
+    assert second.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
+    again = second.client.attach("c", "int_001", after=0, gapless=True)
+    again.until("approval_required")
+    assert raw(again)[-len(seen):] == seen
+    assert len(provider.requests) == 1 and not (home.workspace / "out.txt").exists()
+    provider.plan(text("written"))
+    second.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    again.finish()
+    second.client.approve("c", "int_001", asked["approval_id"]).error(400)
+    assert (home.workspace / "out.txt").read_text() == "text"
+    assert len(provider.requests) == 2
+    roles = [m["role"] for m in provider.requests[1].conversation]
+    assert roles == ["user", "assistant", "tool"]
+    assert home.checkpoint("c", "int_001")["status"] == "COMPLETED"
+
+
+def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(tools(call("write_file", {"path": "a", "content": "1"}, "call_1"), call("write_file", {"path": "b", "content": "2"}, "call_2")))
+    stream = server.client.start("c", "do it")
+    first = stream.until("approval_required")
+    server.client.approve("c", "int_001", first["approval_id"]).expect(200)
+    second = stream.until("approval_required")
+    for _ in range(2):
+        server.kill()
+        stream.close()
+        server = make_server(provider, home=home)
+        stream = server.client.attach("c", "int_001", after=0, gapless=True)
+        assert [a["approval_id"] for a in server.client.get("/approvals").json["approvals"]] == [second["approval_id"]]
+    server.client.approve("c", "int_001", first["approval_id"]).error(400)
+    provider.plan(text("half"))
+    server.client.approve("c", "int_001", second["approval_id"], approved=False).expect(200)
+    stream.finish()
+    assert (home.workspace / "a").exists() and not (home.workspace / "b").exists()
+
+
+def test_killed_while_the_model_writes(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("a1"), text("half an ", Gate()))
+    server.client.turn("c", "q1")
+    stream = server.client.start("c", "q2")
+    stream.until("text_delta")
+    server.kill()
+    stream.close()
+    server = make_server(provider, home=home)
+    stored = server.client.interaction("c", "int_002")
+    assert stored["status"] == "FAILED" and stored["error"]["code"] == "interrupted" and stored["error"]["retryable"]
+    assert [e["content"] for e in stored["agent_events"] if e["type"] == "MESSAGE"] == ["half an "]
+    assert not journal(home, "c", "int_002").exists()
+    provider.plan(text("whole"))
+    resumed = server.client.stream("POST", "/chats/c/interactions/int_002/resume")
+    resumed.finish()
+    assert [m["content"] for m in provider.requests[-1].conversation] == ["q1", "a1", "q2"]
+    history = server.client.history("c")["interactions"]
+    assert [i["user_message"] for i in history] == ["q1", "q2"]
+    assert history[-1]["edited_from"] == "int_002" and history[-1]["status"] == "COMPLETED"
+    server.client.post(f"/chats/c/interactions/{resumed.interaction}/resume").error(409, "not_resumable")
+
+
+def test_a_tool_whose_outcome_is_unknown_does_not_run_again(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home, config={"approval_mode": "approve_all"})
+    provider.plan(tools(call("run_shell", {"command": "echo x >> count; sleep 4720", "timeout_s": 600})))
+    stream = server.client.start("c", "go")
+    stream.until("tool_call")
+    eventually((home.workspace / "count").exists, "the tool runs")
+    server.kill()
+    stream.close()
+    server = make_server(provider, home=home, config={"approval_mode": "approve_all"})
+    stored = server.client.interaction("c", "int_001")
+    assert stored["status"] == "FAILED"
+    result = [e for e in stored["agent_events"] if e["type"] == "TOOL_RESULT"]
+    assert len(result) == 1 and result[0]["is_error"] and "not known" in result[0]["tool_output"]
+    provider.plan(text("I see"))
+    server.client.stream("POST", "/chats/c/interactions/int_001/resume").finish()
+    last = provider.requests[-1].conversation[-1]
+    assert last["role"] == "tool" and "not known" in last["content"]
+    assert (home.workspace / "count").read_text() == "x\n"
+
+
+def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    server.check_files = False
+    provider.plan(text("half", Gate()))
+    stream = server.client.start("c", "x")
+    stream.until("text_delta")
+    server.kill()
+    stream.close()
+    file = journal(home, "c", "int_001")
+    damaged = bytearray(file.read_bytes())
+    damaged[len(damaged.split(b"\n")[0]) + 20] ^= 1
+    file.write_bytes(damaged)
+    server = make_server(provider, home=home)
+    server.check_files = False
+    assert "int_001" in server.log() and "integrity_auth" in server.log()
+    assert file.read_bytes() == bytes(damaged)
+    provider.plan(text("on"))
+    assert server.client.turn("c", "y").interaction == "int_002"
+
+
+def test_nothing_seen_is_lost_over_thirty_kills(make_server, make_home, provider):
+    """Each turn asks, runs a tool that counts, and answers; the server is killed after a random event."""
+    home = make_home()
+    dice = random.Random(4711)
+    settings = {"approval_mode": "approve_all"}
+    server = make_server(provider, home=home, config=settings)
+    for number in range(1, 31):
+        provider.plan(tools(call("run_shell", {"command": f"echo {number} >> count"}), say="on it"), text("all ", "done"))
+        stream = server.client.start("c", f"q{number}")
+        stop_after = dice.randint(1, 9)
+        for _ in range(stop_after):
+            if stream.next() is None or stream.events[-1].name == "interaction_complete":
+                break
+        seen = raw(stream)
+        server.kill()
+        stream.close()
+        server = make_server(provider, home=home, config=settings)
+        assert server.start_seconds < 2 * SLACK
+        provider.forget_plan()  # what the killed server did not come to ask for
+        stored = server.client.interaction("c", f"int_{number:03}")
+        kept = {e["seq"]: e for e in stored["agent_events"]}
+        for name, seq, data in seen:
+            if name in ("interaction_started", "text_delta", "tool_output_delta", "interaction_complete"):
+                continue
+            assert kept[seq] == data, (name, seq)
+        text_seen = "".join(d["content"] for n, _, d in seen if n == "text_delta")
+        said = "".join(e["content"] for e in stored["agent_events"] if e["type"] in ("MESSAGE", "ANSWER"))
+        assert said.startswith(text_seen), (text_seen, said)
+        assert stored["status"] in ("FAILED", "COMPLETED")
+    count = (home.workspace / "count").read_text().split() if (home.workspace / "count").exists() else []
+    assert len(count) == len(set(count)), "a tool ran twice"
+    provider.plan(text("still here"))
+    server.client.turn("c", "and now?")
