@@ -1,5 +1,7 @@
 """kill -9 in the middle of a turn: what a client has seen is still there, and no tool runs twice."""
+import os
 import random
+import time
 
 from support.provider import Gate, call, text, tools
 from support.timing import SLACK, eventually
@@ -142,17 +144,30 @@ def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provi
     assert server.client.turn("c", "y").interaction == "int_002"
 
 
-def test_nothing_seen_is_lost_over_thirty_kills(make_server, make_home, provider):
+def kills():
+    """Thirty, or as many as fit into REPRISE_TORTURE_MINUTES (scripts/torture)."""
+    deadline = time.monotonic() + 60 * float(os.environ.get("REPRISE_TORTURE_MINUTES", "0"))
+    number = 0
+    while number < 30 or time.monotonic() < deadline:
+        number += 1
+        yield number
+
+
+def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider):
     """Each turn asks, runs a tool that counts, and answers; the server is killed after a random event."""
     home = make_home()
-    dice = random.Random(4711)
+    seed = int(os.environ.get("REPRISE_TORTURE_SEED", "4711"))
+    dice = random.Random(seed)
     settings = {"approval_mode": "approve_all"}
     server = make_server(provider, home=home, config=settings)
-    for number in range(1, 31):
+    turns = {}
+    for number in kills():
+        chat = f"c{number // 100}"  # long chats are for other tests
+        turns[chat] = turns.get(chat, 0) + 1
+        interaction = f"int_{turns[chat]:03}"
         provider.plan(tools(call("run_shell", {"command": f"echo {number} >> count"}), say="on it"), text("all ", "done"))
-        stream = server.client.start("c", f"q{number}")
-        stop_after = dice.randint(1, 9)
-        for _ in range(stop_after):
+        stream = server.client.start(chat, f"q{number}")
+        for _ in range(dice.randint(1, 9)):
             if stream.next() is None or stream.events[-1].name == "interaction_complete":
                 break
         seen = raw(stream)
@@ -161,17 +176,18 @@ def test_nothing_seen_is_lost_over_thirty_kills(make_server, make_home, provider
         server = make_server(provider, home=home, config=settings)
         assert server.start_seconds < 2 * SLACK
         provider.forget_plan()  # what the killed server did not come to ask for
-        stored = server.client.interaction("c", f"int_{number:03}")
+        stored = server.client.interaction(chat, interaction)
+        context = (seed, number, seen, stored)
         kept = {e["seq"]: e for e in stored["agent_events"]}
         for name, seq, data in seen:
-            if name in ("interaction_started", "text_delta", "tool_output_delta", "interaction_complete"):
-                continue
-            assert kept[seq] == data, (name, seq)
+            if name not in ("interaction_started", "text_delta", "tool_output_delta", "interaction_complete"):
+                assert kept[seq] == data, context
         text_seen = "".join(d["content"] for n, _, d in seen if n == "text_delta")
         said = "".join(e["content"] for e in stored["agent_events"] if e["type"] in ("MESSAGE", "ANSWER"))
-        assert said.startswith(text_seen), (text_seen, said)
-        assert stored["status"] in ("FAILED", "COMPLETED")
+        assert said.startswith(text_seen), context
+        assert stored["status"] in ("FAILED", "COMPLETED"), context
     count = (home.workspace / "count").read_text().split() if (home.workspace / "count").exists() else []
     assert len(count) == len(set(count)), "a tool ran twice"
+    print(f"{number} kills, {len(count)} side effects, seed {seed}")
     provider.plan(text("still here"))
-    server.client.turn("c", "and now?")
+    server.client.turn("c0", "and now?")

@@ -1,0 +1,71 @@
+"""A disk that fills up while the server works, as a small file system of its own (which takes root to mount)."""
+import subprocess
+
+import pytest
+from support.provider import Gate, call, text, tools
+
+
+@pytest.fixture
+def small_disk(make_home):
+    """A home whose data folder is on a disk of half a megabyte."""
+    home = make_home()
+    home.data.mkdir(mode=0o700)
+    mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", "size=512k,mode=700", "tmpfs", str(home.data)], stderr=subprocess.PIPE, check=False)
+    if mounted.returncode != 0:
+        pytest.skip(f"cannot mount a file system: {mounted.stderr.decode().strip()}")
+    yield home
+    subprocess.run(["umount", "-l", str(home.data)], check=True)
+
+
+def fill(home):
+    with open(home.data / "fill", "wb", buffering=0) as file:
+        try:
+            while True:
+                file.write(b"\0" * 1024)
+        except OSError:
+            pass
+
+
+def free(home):
+    (home.data / "fill").unlink()
+
+
+def test_full_in_mid_run_fails_it_by_name_and_heals_without_a_restart(make_server, small_disk, provider):
+    server = make_server(provider, home=small_disk)
+    server.check_files = False
+    provider.plan(text("a1"))
+    server.client.turn("c", "q1")
+    before = small_disk.checkpoint_file("c", "int_001").read_bytes()
+
+    gate = Gate()
+    provider.plan(text("half ", gate, "x" * 8192))
+    stream = server.client.start("c", "q2")
+    stream.until("text_delta")
+    fill(small_disk)
+    gate.release()
+    stream.finish("FAILED")
+    assert stream.all("error")[0]["code"] == "storage_full"
+    assert small_disk.checkpoint_file("c", "int_001").read_bytes() == before
+    assert server.client.interaction("c", "int_002")["status"] == "FAILED"
+
+    asked = len(provider.requests)
+    server.client.post("/chats/c/interactions", {"user_message": "q3"}).error(507, "storage_full")
+    server.client.post("/chats/new/interactions", {"user_message": "q3"}).error(507, "storage_full")
+    assert len(provider.requests) == asked, "a model was asked for what could not be kept"
+
+    free(small_disk)
+    provider.plan(text("a4"))
+    server.client.turn("c", "q4")
+
+
+def test_a_tool_does_not_run_when_its_call_cannot_be_put_on_record(make_server, small_disk, provider):
+    server = make_server(provider, home=small_disk)
+    server.check_files = False
+    provider.plan(tools(call("write_file", {"path": "out.txt", "content": "x" * 9000})))
+    stream = server.client.start("c", "q1")
+    asked = stream.until("approval_required")
+    fill(small_disk)
+    server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    stream.finish("FAILED")
+    assert "storage_full" in [e["code"] for e in stream.all("error")]
+    assert not (small_disk.workspace / "out.txt").exists()
