@@ -42,6 +42,9 @@ def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home
     waiting = second.client.get("/approvals").expect(200).json["approvals"]
     assert [(w["chat_id"], w["interaction_id"], w["approval_id"]) for w in waiting] == [("c", "int_001", asked["approval_id"])]
     assert second.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
+    listed = second.client.get("/chats").expect(200, "chat_list").json["chats"]
+    assert [(c["id"], c["title"], c["status"]) for c in listed] == [("c", "do it", "WAITING_APPROVAL")]
+    assert [i["id"] for i in second.client.history("c")["interactions"]] == ["int_001"]
     again = second.client.attach("c", "int_001", after=0, gapless=True)
     again.until("approval_required")
     assert raw(again)[-len(seen):] == seen
