@@ -55,8 +55,8 @@ class EventLog {
   void Close();
 
   struct View {
-    std::string_view
-        bytes;         // valid as long as the log lives; whole frames only at `offset` boundaries given by the log
+    // Valid as long as the log lives; whole frames only at `offset` boundaries given by the log.
+    std::string_view bytes;
     bool end = false;  // closed, and `bytes` reach the end
   };
   // The visible bytes from `offset` on, as many as lie together in memory. Empty: nothing there (yet).
@@ -79,15 +79,17 @@ class EventLog {
 
  private:
   struct Segment;
+  using Segments = std::vector<std::unique_ptr<Segment>>;
   using Listeners = std::vector<std::shared_ptr<EventLogListener>>;
 
   // All with mutex_ held.
+  Segments::const_iterator SegmentAt(std::uint64_t offset) const;  // REQUIRES: offset < size_
   std::string& Reserve(std::uint64_t seq, std::size_t bytes);
   void AppendFrame(std::uint64_t seq, std::string_view name, std::string_view data);
   void AppendDelta(std::string_view type, std::string_view name, std::uint32_t round_index, std::string_view text);
 
   mutable std::mutex mutex_;
-  std::vector<std::unique_ptr<Segment>> segments_;     // guarded by mutex_; a segment never moves its bytes
+  Segments segments_;                                  // guarded by mutex_; a segment never moves its bytes
   std::uint64_t size_ = 0, visible_ = 0;               // guarded by mutex_
   std::uint64_t last_seq_ = 0, last_visible_seq_ = 0;  // guarded by mutex_
   bool closed_ = false;                                // guarded by mutex_

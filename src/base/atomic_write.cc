@@ -7,18 +7,18 @@ namespace {
 
 constexpr std::string_view kTemporarySuffix = ".tmp";
 
+std::string TemporaryPath(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
+  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + std::string(kTemporarySuffix);
+}
+
 }  // namespace
 
 std::string ParentDirectory(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
-}
-
-std::string TemporaryPath(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + std::string(kTemporarySuffix);
 }
 
 bool IsTemporaryName(std::string_view name) { return name.starts_with('.') && name.ends_with(kTemporarySuffix); }
@@ -43,6 +43,14 @@ Result<void> AtomicFile::Commit(std::string_view content, Durability durability)
   });
   if (written) file_.reset();
   return written;
+}
+
+Result<std::unique_ptr<WritableFile>> AtomicFile::CommitOpen(std::string_view content) {
+  auto written = file_->Append(content).and_then([&] { return file_->Sync(); }).and_then([&] {
+    return file_system_->Rename(temporary_, path_);
+  });
+  if (!written) return Fail(std::move(written.error()));
+  return std::move(file_);
 }
 
 Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::string_view content,

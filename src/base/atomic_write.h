@@ -31,6 +31,8 @@ class AtomicFile {
   // Makes the path a file with `content`. When this returns ok the content has reached the disk; the name is durable
   // only after SyncDirectory on the parent. After a failure the path is what it was. Once.
   Result<void> Commit(std::string_view content, Durability durability = Durability::kSynced);
+  // The same, synced, for a file that goes on growing: it stays open.
+  Result<std::unique_ptr<WritableFile>> CommitOpen(std::string_view content);
 
  private:
   AtomicFile(FileSystem& file_system, std::string path, std::string temporary, std::unique_ptr<WritableFile> file)
@@ -41,8 +43,6 @@ class AtomicFile {
   std::unique_ptr<WritableFile> file_;  // null: committed, or moved from
 };
 
-// A name for a temporary file beside `path`, which nothing has yet.
-std::string TemporaryPath(const std::string& path);
 // Whether a directory entry is called like a temporary file of this.
 bool IsTemporaryName(std::string_view name);
 

@@ -24,9 +24,8 @@ std::string DumpJson(const Json& value);
 // The same with an indent of two, for people.
 std::string DumpJsonPretty(const Json& value);
 
-// Appends `text` to `out` as the inside of a JSON string literal (without the quotes), with the control characters, '"'
-// and
-// '\\' escaped and everything else as it is. REQUIRES: `text` is UTF-8.
+// Appends `text` to `out` as the inside of a JSON string literal (without the quotes), with the control characters,
+// '"' and '\\' escaped and everything else as it is. REQUIRES: `text` is UTF-8.
 void AppendJsonEscaped(std::string& out, std::string_view text);
 
 }  // namespace reprise

@@ -92,6 +92,8 @@ class Engine::Impl {
   std::shared_ptr<Run> ActiveRun(const ChatId& chat) const;
   std::shared_ptr<Run> ActiveRun(const ChatId& chat, InteractionId id) const;
   std::vector<std::shared_ptr<Run>> ActiveRuns() const;
+  // An interaction, running or finished.
+  Result<Interaction> Find(const ChatId& chat, InteractionId id) const;
   // A finished interaction, also one that only the fallback could take.
   Result<Interaction> LoadFinished(const ChatId& chat, InteractionId id) const;
   // Blocks until `chat` has no run. `when_idle` is then called with the chat still kept from starting one.
@@ -134,8 +136,7 @@ class Engine::Impl {
   void Complete(Run& run, InteractionStatus status);
 };
 
-// --- starting and ending a run
-// ------------------------------------------------------------------------------------------
+// --- starting and ending a run ---------------------------------------------------------------------------------------
 
 // Takes the chat for one run or one change.
 Result<void> Engine::Impl::Occupy(const ChatId& chat) {
@@ -284,8 +285,7 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   idle_.notify_all();
 }
 
-// --- after a crash
-// ------------------------------------------------------------------------------------------------------
+// --- after a crash ---------------------------------------------------------------------------------------------------
 
 Result<Engine::Recovered> Engine::Impl::Recover() {
   const auto unfinished = parts_.store.ListUnfinished();
@@ -371,8 +371,7 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
   return {};
 }
 
-// --- where an interaction hangs
-// -----------------------------------------------------------------------------------------
+// --- where an interaction hangs --------------------------------------------------------------------------------------
 
 Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
   const auto summary = parts_.store.LoadSummary(chat);
@@ -437,6 +436,11 @@ auto Engine::Impl::WhileIdle(const ChatId& chat, bool wait, Function when_idle) 
   return result;
 }
 
+Result<Interaction> Engine::Impl::Find(const ChatId& chat, InteractionId id) const {
+  if (const auto run = ActiveRun(chat, id)) return run->Snapshot();
+  return LoadFinished(chat, id);
+}
+
 Result<Interaction> Engine::Impl::LoadFinished(const ChatId& chat, InteractionId id) const {
   auto stored = parts_.store.LoadInteraction(chat, id);
   if (stored) return stored;
@@ -447,8 +451,7 @@ Result<Interaction> Engine::Impl::LoadFinished(const ChatId& chat, InteractionId
 }
 
 Error Engine::Impl::WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const {
-  const auto run = ActiveRun(within.chat_id, within.interaction_id);
-  const auto stored = run ? Result<Interaction>(run->Snapshot()) : LoadFinished(within.chat_id, within.interaction_id);
+  const auto stored = Find(within.chat_id, within.interaction_id);
   const auto asked_it = [&](const AgentEvent& each) {
     const auto* request = std::get_if<event::ApprovalRequired>(&each.payload);
     return request != nullptr && request->approval_id == approval_id;
@@ -468,8 +471,7 @@ void Engine::Impl::Stop() {
   idle_.wait(lock, [this] { return unfinished_ == 0; });
 }
 
-// --- the public face
-// ----------------------------------------------------------------------------------------------------
+// --- the public face -------------------------------------------------------------------------------------------------
 
 Engine::Engine(Parts parts, EngineOptions options) : impl_(std::make_unique<Impl>(std::move(parts), options)) {}
 Engine::~Engine() { Stop(); }
@@ -581,8 +583,7 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
 
 Result<Interaction> Engine::GetInteraction(const ChatId& chat, InteractionId interaction) {
-  if (const auto run = impl_->ActiveRun(chat, interaction)) return run->Snapshot();
-  return impl_->LoadFinished(chat, interaction);
+  return impl_->Find(chat, interaction);
 }
 
 Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {

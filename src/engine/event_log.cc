@@ -102,11 +102,10 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
 std::string EventLog::Unpublished() const {
   const std::lock_guard lock(mutex_);
   std::string frames;
-  for (const auto& segment : segments_) {
-    if (segment->begin + segment->bytes.size() <= visible_) continue;
-    const std::uint64_t shown = visible_ > segment->begin ? visible_ - segment->begin : 0;
-    frames.append(segment->bytes, static_cast<std::size_t>(shown), std::string::npos);
-  }
+  if (visible_ == size_) return frames;
+  auto segment = SegmentAt(visible_);
+  frames.append((*segment)->bytes, static_cast<std::size_t>(visible_ - (*segment)->begin), std::string::npos);
+  while (++segment != segments_.end()) frames += (*segment)->bytes;
   return frames;
 }
 
@@ -137,12 +136,15 @@ void EventLog::Close() {
   Publish();
 }
 
+EventLog::Segments::const_iterator EventLog::SegmentAt(std::uint64_t offset) const {
+  return std::prev(std::upper_bound(segments_.begin(), segments_.end(), offset,
+                                    [](std::uint64_t o, const auto& segment) { return o < segment->begin; }));
+}
+
 EventLog::View EventLog::Read(std::uint64_t offset) const {
   const std::lock_guard lock(mutex_);
   if (offset >= visible_) return {.bytes = {}, .end = closed_ && visible_ == size_};
-  const auto after = std::upper_bound(segments_.begin(), segments_.end(), offset,
-                                      [](std::uint64_t o, const auto& segment) { return o < segment->begin; });
-  const Segment& segment = **std::prev(after);
+  const Segment& segment = **SegmentAt(offset);
   const std::size_t from = static_cast<std::size_t>(offset - segment.begin);
   const std::size_t to =
       std::min<std::size_t>(segment.bytes.size(), static_cast<std::size_t>(visible_ - segment.begin));

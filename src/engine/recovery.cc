@@ -10,12 +10,6 @@ namespace {
 
 constexpr std::string_view kNotRun = "The server ended before this call was run.";
 
-bool HasResult(const std::vector<Message>& messages, const std::string& call_id) {
-  return std::any_of(messages.begin(), messages.end(), [&](const Message& message) {
-    return message.role == Role::kTool && message.tool_call_id == call_id;
-  });
-}
-
 // The calls of the last round that have no result.
 std::vector<ToolCall> OpenCalls(const std::vector<Message>& messages) {
   std::vector<ToolCall> open;
@@ -23,17 +17,20 @@ std::vector<ToolCall> OpenCalls(const std::vector<Message>& messages) {
                                     [](const Message& message) { return message.role == Role::kAssistant; });
   if (calling == messages.rend()) return open;
   for (const ToolCall& call : calling->tool_calls) {
-    const std::vector<Message> after(calling.base(), messages.end());
-    if (!HasResult(after, call.id)) open.push_back(call);
+    const bool has_result = std::any_of(calling.base(), messages.end(), [&](const Message& message) {
+      return message.role == Role::kTool && message.tool_call_id == call.id;
+    });
+    if (!has_result) open.push_back(call);
   }
   return open;
 }
 
-// The last event of a type that concerns this call in the last round.
+// The last event of a type that concerns this call in this, the last round.
 template <typename T>
-const T* LastAbout(const InterruptedRun& run, const std::string& call_id, std::string T::*id) {
-  for (auto event = run.interaction.events.rbegin(); event != run.interaction.events.rend(); ++event) {
-    if (event->round_index != run.last_round) return nullptr;
+const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, const std::string& call_id,
+                   std::string T::*id) {
+  for (auto event = events.rbegin(); event != events.rend(); ++event) {
+    if (event->round_index != round) return nullptr;
     const T* found = std::get_if<T>(&event->payload);
     if (found && found->*id == call_id) return found;
   }
@@ -52,8 +49,9 @@ std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState
   std::vector<ToolCall> calls = OpenCalls(state.messages);
   if (calls.empty()) return std::nullopt;
   const std::string& id = calls.front().id;
-  const auto* asked = LastAbout(run, id, &event::ApprovalRequired::call_id);
-  const bool answered = LastAbout(run, id, &event::Approved::call_id) || LastAbout(run, id, &event::Rejected::call_id);
+  const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
+  const auto* asked = last(&event::ApprovalRequired::call_id);
+  const bool answered = last(&event::Approved::call_id) || last(&event::Rejected::call_id);
   if (asked == nullptr || answered) return std::nullopt;
   return Question{.approval = *asked, .calls = std::move(calls)};
 }
@@ -97,8 +95,7 @@ Interaction EndInterrupted(InterruptedRun run, AgentState state) {
     add(event::MessageText{std::move(run.text)});
   }
   for (const ToolCall& call : OpenCalls(state.messages)) {
-    run.interaction.events = ended.events;
-    if (!LastAbout(run, call.id, &event::ToolCallStarted::id)) continue;
+    if (!LastAbout(ended.events, run.last_round, call.id, &event::ToolCallStarted::id)) continue;
     Message result{
         .role = Role::kTool, .content = std::string(kOutcomeUnknown), .tool_calls = {}, .tool_call_id = call.id};
     result.name = call.name;

@@ -85,19 +85,15 @@ void ReadRecord(const Json& record, InterruptedRun& run) {
 
 }  // namespace
 
-std::string RunJournal::BeginRecord(const Interaction& interaction, OnDisconnect on_disconnect) {
+Result<void> RunJournal::Begin(const Interaction& interaction, OnDisconnect on_disconnect) {
+  if (!journal_) return {};
   const Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                       {"edited_from", TextOrNull(interaction.edited_from)},
                       {"user_message", interaction.user_message},
                       {"model", interaction.model},
                       {"created_at", FormatTimestamp(interaction.created_at)},
                       {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
-  return DumpJson({{"begin", begin}});
-}
-
-Result<void> RunJournal::Begin(const Interaction& interaction, OnDisconnect on_disconnect) {
-  if (!journal_) return {};
-  return journal_->Append(BeginRecord(interaction, on_disconnect), Journal::Reach::kProcess);
+  return journal_->Append(DumpJson({{"begin", begin}}), Journal::Reach::kProcess);
 }
 
 void RunJournal::StateGrew(const AgentState& state) {

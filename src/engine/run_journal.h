@@ -27,7 +27,6 @@ class RunJournal {
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
   // The first record of an interaction that has just begun.
-  static std::string BeginRecord(const Interaction& interaction, OnDisconnect on_disconnect);
   Result<void> Begin(const Interaction& interaction, OnDisconnect on_disconnect);
 
   // Goes into the next record.

@@ -60,8 +60,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
 
 FileInteractionStore::~FileInteractionStore() = default;
 
-// --- chats in memory
-// ---------------------------------------------------------------------------------------------------
+// --- chats in memory -------------------------------------------------------------------------------------------------
 
 FileInteractionStore::ChatState::ChatState(const ChatId& chat)
     : index{.summary = {.id = chat, .title = {}, .created_at = Now(), .updated_at = {}, .head = std::nullopt}} {
@@ -134,8 +133,7 @@ Result<void> FileInteractionStore::CheckWritable() const {
   return Fail(ErrorCode::kForbidden, "the data folder was opened for reading");
 }
 
-// --- writing
-// -----------------------------------------------------------------------------------------------------------
+// --- writing ---------------------------------------------------------------------------------------------------------
 
 Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
   if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
@@ -251,14 +249,12 @@ Result<void> FileInteractionStore::SyncStoredNames(const ChatId& chat, HeldChat&
   return synced;
 }
 
-// --- journals
-// ----------------------------------------------------------------------------------------------------------
+// --- journals --------------------------------------------------------------------------------------------------------
 
 Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId& chat, InteractionId id,
                                                                     const std::vector<std::string>& records) {
   if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-  if (!held && held.error().code == ErrorCode::kNotFound) held = HoldChat(chat, Missing::kCreate, Hold::kState);
+  auto held = HoldChat(chat, Missing::kCreate, Hold::kState);
   if (!held) return Fail(std::move(held.error()));
   // First in the list: a journal that is not in it would never be looked for.
   if (auto begun = running_.Begin(chat, id); !begun) return Fail(std::move(begun.error()));
@@ -437,8 +433,7 @@ Result<void> FileInteractionStore::CreateFallbackRoot() {
   return CheckPrivateDirectory(options_.root);
 }
 
-// --- reading
-// -----------------------------------------------------------------------------------------------------------
+// --- reading ---------------------------------------------------------------------------------------------------------
 
 Result<FileInteractionStore::Snapshot> FileInteractionStore::TakeSnapshot(const ChatId& chat) {
   const auto held = HoldChat(chat, Missing::kFail, Hold::kState);

@@ -30,29 +30,31 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Create(FileSystem& file_system
 Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_system, const std::string& path,
                                                           JournalCipher cipher, const std::vector<std::string>& records,
                                                           SyncNames sync_names) {
-  const std::string temporary = TemporaryPath(path);
-  auto journal = Create(file_system, temporary, std::move(cipher), nullptr);
-  if (!journal) return journal;
-  Result<void> written;
+  std::unique_ptr<FileJournal> journal(new FileJournal(nullptr, std::move(cipher), std::move(sync_names)));
+  std::string lines;
   for (const std::string& record : records) {
-    if (written) written = (*journal)->Append(record, Reach::kProcess);
+    auto line = journal->NextLine(record);
+    if (!line) return Fail(std::move(line.error()));
+    lines += *line;
   }
-  if (written) written = (*journal)->file_->Sync();
-  if (written) written = file_system.Rename(temporary, path);
-  if (!written) {
-    static_cast<void>(file_system.RemoveFile(temporary));
-    return Fail(std::move(written.error()));
-  }
-  (*journal)->sync_names_ = std::move(sync_names);
+  auto file = AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(lines); });
+  if (!file) return Fail(std::move(file.error()));
+  journal->file_ = *std::move(file);
   return journal;
+}
+
+Result<std::string> FileJournal::NextLine(std::string_view record) {
+  auto line = cipher_.Seal(position_, record);
+  if (!line) return line;
+  line->push_back('\n');
+  if (position_++ == 0) line->insert(0, cipher_.header() + "\n");
+  return line;
 }
 
 Result<void> FileJournal::Append(std::string_view record, Reach reach) {
   if (!file_) return Fail(ErrorCode::kIo, "the journal could not be written before");
-  auto line = cipher_.Seal(position_, record);
-  if (!line) return Fail(std::move(line.error()));
-  line->push_back('\n');
-  if (position_++ == 0) line->insert(0, cipher_.header() + "\n");
+  const auto line = NextLine(record);
+  if (!line) return Fail(line.error());
   auto written = file_->Append(*line);
   if (written && reach == Reach::kPowerLoss) {
     written = file_->Sync();

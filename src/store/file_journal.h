@@ -35,6 +35,9 @@ class FileJournal final : public Journal {
   FileJournal(std::unique_ptr<WritableFile> file, JournalCipher cipher, SyncNames sync_names)
       : file_(std::move(file)), cipher_(std::move(cipher)), sync_names_(std::move(sync_names)) {}
 
+  // The record as it stands in the file, behind the header if it is the first.
+  Result<std::string> NextLine(std::string_view record);
+
   std::unique_ptr<WritableFile> file_;  // null after a failure
   const JournalCipher cipher_;
   SyncNames sync_names_;  // null once done

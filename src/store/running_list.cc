@@ -62,18 +62,10 @@ Result<void> RunningList::Write(const std::string& lines) {
 
 // The file of the last process is replaced at once by one that says what is running now.
 Result<void> RunningList::StartFile() {
-  const std::string temporary = TemporaryPath(path_);
-  auto file = file_system_.CreateFile(temporary);
-  if (!file) return Fail(std::move(file.error()));
   std::string lines;
   for (const Entry& entry : running_) lines += Line('+', entry);
-  auto written = (*file)->Append(lines).and_then([&] { return (*file)->Sync(); }).and_then([&] {
-    return file_system_.Rename(temporary, path_);
-  });
-  if (!written) {
-    static_cast<void>(file_system_.RemoveFile(temporary));
-    return written;
-  }
+  auto file = AtomicFile::Create(file_system_, path_).and_then([&](AtomicFile made) { return made.CommitOpen(lines); });
+  if (!file) return Fail(std::move(file.error()));
   file_ = *std::move(file);
   lines_ = running_.size();
   name_durable_ = false;
