@@ -39,15 +39,11 @@ class EventLog {
   AgentEvent Append(std::uint32_t round_index, EventPayload payload, Timestamp at = Now());
   // Frames an event that already has its number and time (from a file). REQUIRES: its seq is above all before it.
   void AppendRecorded(const AgentEvent& event);
+  // The same with its data line as it was. REQUIRES: one line.
+  void AppendRecorded(std::uint64_t seq, std::string_view name, std::string_view data);
   // The two deltas of a streaming model, framed without building an event: the path that every token takes.
   void AppendTextDelta(std::uint32_t round_index, std::string_view text);
   void AppendThinkingDelta(std::uint32_t round_index, std::string_view text);
-
-  // The frames that are not yet visible.
-  std::string Unpublished() const;
-  // Puts back what Unpublished gave in another process. REQUIRES: the log is empty; the last of these whole frames has
-  // this number.
-  void AppendFrames(std::string_view frames, std::uint64_t last_seq);
 
   // Makes all that was appended visible and tells the listeners.
   void Publish();

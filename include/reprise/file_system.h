@@ -18,6 +18,8 @@ class WritableFile {
   // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the
   // same descriptor may succeed without having written anything.
   virtual Result<void> Sync() = 0;
+  // Makes the file empty; what is appended next stands at its beginning. Durable with the next Sync.
+  virtual Result<void> Clear() = 0;
   virtual Result<void> Close() = 0;
 };
 

@@ -93,6 +93,11 @@ class PosixWritableFile final : public WritableFile {
     return FailErrno("fsync", path_, sync_error_);
   }
 
+  Result<void> Clear() override {
+    if (Retry([&] { return ::ftruncate(file_.get(), 0); }) == 0 && ::lseek(file_.get(), 0, SEEK_SET) == 0) return {};
+    return FailErrno("ftruncate", path_, errno);
+  }
+
   Result<void> Close() override {
     const int fd = file_.Release();
     if (fd < 0 || ::close(fd) == 0 || errno == EINTR) return {};

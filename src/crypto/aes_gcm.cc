@@ -51,27 +51,35 @@ tl::unexpected<Error> NotAuthentic() {
 }  // namespace
 
 Result<GcmSealed> GcmSeal(const SecretKey& key, std::string_view associated_data, std::string_view plaintext) {
-  std::string iv(kGcmIvBytes, '\0');
-  if (RAND_bytes(Bytes(iv), kGcmIvBytes) != 1) return CryptoFailure();
-  return GcmSealAt(key, std::move(iv), associated_data, plaintext);
+  GcmSealed sealed{.iv = std::string(kGcmIvBytes, '\0'), .ciphertext = {}, .tag = {}};
+  if (RAND_bytes(Bytes(sealed.iv), kGcmIvBytes) != 1) return CryptoFailure();
+  if (auto done = GcmSealTo(sealed.ciphertext, key, sealed.iv, associated_data, plaintext); !done) {
+    return Fail(std::move(done.error()));
+  }
+  sealed.tag = sealed.ciphertext.substr(plaintext.size());
+  sealed.ciphertext.resize(plaintext.size());
+  return sealed;
 }
 
-Result<GcmSealed> GcmSealAt(const SecretKey& key, std::string iv, std::string_view associated_data,
-                            std::string_view plaintext) {
+Result<void> GcmSealTo(std::string& out, const SecretKey& key, std::string_view iv, std::string_view associated_data,
+                       std::string_view plaintext) {
   if (!FitsInt(associated_data) || !FitsInt(plaintext)) return TooLarge();
-  GcmSealed sealed{
-      .iv = std::move(iv), .ciphertext = std::string(plaintext.size(), '\0'), .tag = std::string(kGcmTagBytes, '\0')};
+  const std::size_t begin = out.size();
+  out.resize(begin + plaintext.size() + kGcmTagBytes);
+  unsigned char* const ciphertext = Bytes(out) + begin;
+  unsigned char* const tag = ciphertext + plaintext.size();
   const CipherContext context = NewContext();
   int done = 0, rest = 0;
-  const bool ok = EVP_EncryptInit_ex2(context.get(), Gcm(), key.data(), Bytes(sealed.iv), nullptr) == 1 &&
-                  EVP_EncryptUpdate(context.get(), nullptr, &done, Bytes(associated_data),
-                                    static_cast<int>(associated_data.size())) == 1 &&
-                  EVP_EncryptUpdate(context.get(), Bytes(sealed.ciphertext), &done, Bytes(plaintext),
-                                    static_cast<int>(plaintext.size())) == 1 &&
-                  EVP_EncryptFinal_ex(context.get(), Bytes(sealed.ciphertext) + done, &rest) == 1 &&
-                  EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG, kGcmTagBytes, sealed.tag.data()) == 1;
-  if (!ok) return CryptoFailure();
-  return sealed;
+  const bool ok =
+      EVP_EncryptInit_ex2(context.get(), Gcm(), key.data(), Bytes(iv), nullptr) == 1 &&
+      EVP_EncryptUpdate(context.get(), nullptr, &done, Bytes(associated_data),
+                        static_cast<int>(associated_data.size())) == 1 &&
+      EVP_EncryptUpdate(context.get(), ciphertext, &done, Bytes(plaintext), static_cast<int>(plaintext.size())) == 1 &&
+      EVP_EncryptFinal_ex(context.get(), ciphertext + done, &rest) == 1 &&
+      EVP_CIPHER_CTX_ctrl(context.get(), EVP_CTRL_AEAD_GET_TAG, kGcmTagBytes, tag) == 1;
+  if (ok) return {};
+  out.resize(begin);
+  return CryptoFailure();
 }
 
 Result<std::string> GcmOpen(const SecretKey& key, std::string_view associated_data, std::string_view iv,

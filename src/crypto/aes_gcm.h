@@ -19,9 +19,10 @@ struct GcmSealed {
   std::string iv, ciphertext, tag;
 };
 Result<GcmSealed> GcmSeal(const SecretKey& key, std::string_view associated_data, std::string_view plaintext);
-// With this IV rather than a random one, for keys whose messages are counted. REQUIRES: kGcmIvBytes bytes.
-Result<GcmSealed> GcmSealAt(const SecretKey& key, std::string iv, std::string_view associated_data,
-                            std::string_view plaintext);
+// Appends ciphertext and tag to `out`; with this IV rather than a random one, for keys whose messages are counted.
+// REQUIRES: kGcmIvBytes bytes.
+Result<void> GcmSealTo(std::string& out, const SecretKey& key, std::string_view iv, std::string_view associated_data,
+                       std::string_view plaintext);
 // Decrypts `ciphertext` in its own memory. kCorruption if the tag does not fit; nothing of the text is shown then.
 // REQUIRES: iv and tag have their sizes.
 Result<std::string> GcmOpen(const SecretKey& key, std::string_view associated_data, std::string_view iv,

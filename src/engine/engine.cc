@@ -211,7 +211,8 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   auto kept = parts_.store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
-  if (auto begun = journal.Begin(interaction, request.on_disconnect); !begun) {
+  journal.AddBegin(interaction, request.on_disconnect);
+  if (auto begun = journal.Append(Journal::Reach::kProcess); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
@@ -352,20 +353,18 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
   if (!kept) return Fail(kept.error());
   approvals_.Reopen({chat, interrupted.interaction.id, question.approval});
   RunJournal journal(*std::move(kept), state.messages.size());
-  auto run =
-      std::make_shared<Run>(Run::Plan{.interaction = std::move(interrupted.interaction),
-                                      .state = std::move(state),
-                                      .client = model.client,
-                                      .client_model = model.model,
-                                      .on_disconnect = interrupted.on_disconnect,
-                                      .journal = std::move(journal),
-                                      .interrupted = AgentLoop::Interrupted{.round_index = interrupted.last_round,
-                                                                            .calls = std::move(question.calls),
-                                                                            .first_is_asked = true},
-                                      .shown = Run::Plan::Shown{.frames = std::move(interrupted.frames),
-                                                                .last_seq = interrupted.last_seq,
-                                                                .approval = std::move(question.approval)}},
-                            Run::Services{parts_.tools, approvals_, timer_, options_});
+  auto run = std::make_shared<Run>(
+      Run::Plan{.interaction = std::move(interrupted.interaction),
+                .state = std::move(state),
+                .client = model.client,
+                .client_model = model.model,
+                .on_disconnect = interrupted.on_disconnect,
+                .journal = std::move(journal),
+                .interrupted = AgentLoop::Interrupted{.round_index = interrupted.last_round,
+                                                      .calls = std::move(question.calls),
+                                                      .first_is_asked = true},
+                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .approval = std::move(question.approval)}},
+      Run::Services{parts_.tools, approvals_, timer_, options_});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};

@@ -70,9 +70,12 @@ AgentEvent EventLog::Append(std::uint32_t round_index, EventPayload payload, Tim
 }
 
 void EventLog::AppendRecorded(const AgentEvent& event) {
-  const std::string data = EventData(event);
+  AppendRecorded(event.seq, EventName(event.payload), EventData(event));
+}
+
+void EventLog::AppendRecorded(std::uint64_t seq, std::string_view name, std::string_view data) {
   const std::lock_guard lock(mutex_);
-  AppendFrame(event.seq, EventName(event.payload), data);
+  AppendFrame(seq, name, data);
 }
 
 void EventLog::AppendTextDelta(std::uint32_t round_index, std::string_view text) {
@@ -97,23 +100,6 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
   out.append(",\"round_index\":").append(std::to_string(round_index));
   out.append(",\"content\":\"").append(content).append("\"}").append(kFrameEnd);
   size_ += out.size() - before;
-}
-
-std::string EventLog::Unpublished() const {
-  const std::lock_guard lock(mutex_);
-  std::string frames;
-  if (visible_ == size_) return frames;
-  auto segment = SegmentAt(visible_);
-  frames.append((*segment)->bytes, static_cast<std::size_t>(visible_ - (*segment)->begin), std::string::npos);
-  while (++segment != segments_.end()) frames += (*segment)->bytes;
-  return frames;
-}
-
-void EventLog::AppendFrames(std::string_view frames, std::uint64_t last_seq) {
-  const std::lock_guard lock(mutex_);
-  Reserve(/*seq=*/1, frames.size()).append(frames);
-  size_ += frames.size();
-  last_seq_ = last_seq;
 }
 
 void EventLog::Publish() {

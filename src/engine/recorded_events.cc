@@ -12,17 +12,21 @@ std::optional<std::string> Text(const std::optional<InteractionId>& id) {
 
 }  // namespace
 
+AgentEvent StartOf(const Interaction& interaction) {
+  return {.seq = 1,
+          .round_index = 0,
+          .at = interaction.created_at,
+          .payload = event::InteractionStarted{.interaction_id = interaction.id.str(),
+                                               .chat_id = interaction.chat_id.str(),
+                                               .parent_id = Text(interaction.parent_id),
+                                               .edited_from = Text(interaction.edited_from),
+                                               .model = interaction.model}};
+}
+
 std::vector<AgentEvent> RecordedEvents(const Interaction& interaction) {
   std::vector<AgentEvent> events;
   events.reserve(interaction.events.size() + 2);
-  events.push_back({.seq = 1,
-                    .round_index = 0,
-                    .at = interaction.created_at,
-                    .payload = event::InteractionStarted{.interaction_id = interaction.id.str(),
-                                                         .chat_id = interaction.chat_id.str(),
-                                                         .parent_id = Text(interaction.parent_id),
-                                                         .edited_from = Text(interaction.edited_from),
-                                                         .model = interaction.model}});
+  events.push_back(StartOf(interaction));
   events.insert(events.end(), interaction.events.begin(), interaction.events.end());
   if (IsFinished(interaction.status)) {
     const AgentEvent& last = events.back();

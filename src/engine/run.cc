@@ -3,14 +3,10 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "engine/recorded_events.h"
 
 namespace reprise {
 namespace {
-
-std::optional<std::string> Text(const std::optional<InteractionId>& id) {
-  if (!id) return std::nullopt;
-  return id->str();
-}
 
 InteractionError ToInteractionError(const Error& error) {
   return {.code = error.reason, .message = error.message, .retryable = error.retryable};
@@ -32,7 +28,7 @@ Run::Run(Plan plan, Services services)
       parent_id_(plan.interaction.parent_id),
       on_disconnect_(plan.on_disconnect),
       services_(services),
-      log_(std::make_shared<EventLog>()),
+      log_(plan.shown ? std::move(plan.shown->log) : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
@@ -41,20 +37,13 @@ Run::Run(Plan plan, Services services)
       journal_(std::move(plan.journal)),
       interaction_(std::move(plan.interaction)) {
   if (plan.shown) {
-    log_->AppendFrames(plan.shown->frames, plan.shown->last_seq);
     last_round_ = interrupted_->round_index;
     interaction_.status = InteractionStatus::kWaitingApproval;
     log_->Publish();
     return;
   }
-  log_->Append(0,
-               event::InteractionStarted{.interaction_id = id_.str(),
-                                         .chat_id = chat_id_.str(),
-                                         .parent_id = Text(parent_id_),
-                                         .edited_from = Text(interaction_.edited_from),
-                                         .model = interaction_.model},
-               interaction_.created_at);
-  Show(Journal::Reach::kProcess);
+  log_->AppendRecorded(StartOf(interaction_));
+  log_->Publish();
 }
 
 void Run::Start(Executor executor, std::function<void()> ended) {
@@ -174,25 +163,45 @@ void Run::SetStatus(InteractionStatus status) {
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
+  const std::lock_guard show_lock(show_mutex_);
   const Journal::Reach reach = ReachOf(payload);
-  if (std::holds_alternative<event::Answer>(payload)) {
-    const std::lock_guard lock(show_mutex_);
-    holding_ = true;
-  }
+  if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
   {
-    const std::lock_guard lock(mutex_);  // the record and the log keep the same order
+    const std::lock_guard lock(mutex_);
     last_round_ = round_index;
     AgentEvent event = log_->Append(round_index, std::move(payload));
+    journal_.AddEvent(event);
     if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
   }
   Show(reach);
 }
 
-void Run::Show(Journal::Reach reach) {
+void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) {
   const std::lock_guard lock(show_mutex_);
+  log_->AppendTextDelta(round_index, text);
+  journal_.AddTextDelta(round_index, text);
+}
+
+void Run::AddThinkingDelta(std::uint32_t round_index, std::string_view text) {
+  const std::lock_guard lock(show_mutex_);
+  log_->AppendThinkingDelta(round_index, text);
+  journal_.AddThinkingDelta(round_index, text);
+}
+
+void Run::FlushDeltas() {
+  const std::lock_guard lock(show_mutex_);
+  Show(Journal::Reach::kProcess);
+}
+
+void Run::StateGrew(const AgentState& state) {
+  const std::lock_guard lock(show_mutex_);
+  journal_.AddState(state);
+}
+
+void Run::Show(Journal::Reach reach) {
   if (holding_) return;
   if (!journal_error_) {
-    if (auto kept = journal_.Append(log_->Unpublished(), reach); !kept) {
+    if (auto kept = journal_.Append(reach); !kept) {
       LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
                                                         {"interaction", id_.str()},
                                                         {"code", kept.error().reason},
@@ -203,17 +212,6 @@ void Run::Show(Journal::Reach reach) {
   }
   log_->Publish();
 }
-
-void Run::StateGrew(const AgentState& state) {
-  const std::lock_guard lock(show_mutex_);
-  journal_.StateGrew(state);
-}
-
-void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) { log_->AppendTextDelta(round_index, text); }
-void Run::AddThinkingDelta(std::uint32_t round_index, std::string_view text) {
-  log_->AppendThinkingDelta(round_index, text);
-}
-void Run::FlushDeltas() { Show(Journal::Reach::kProcess); }
 
 Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,
                                         std::stop_token stop) {

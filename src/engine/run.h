@@ -27,13 +27,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     ModelClient* client;
     std::string client_model;  // the client's own name for the model
     OnDisconnect on_disconnect;
-    RunJournal journal;  // begun
+    RunJournal journal;  // begun: its first record is written
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
     std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
     // What another process has shown of this very interaction, and what it asked last.
     struct Shown {
-      std::string frames;
-      std::uint64_t last_seq = 0;
+      std::shared_ptr<EventLog> log;
       event::ApprovalRequired approval;
     };
     std::optional<Shown> shown = std::nullopt;
@@ -83,7 +82,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
  private:
   void AgentEnded(AgentOutcome outcome);
-  // Journals what is not visible yet, and makes it visible.
+  // Journals what is not visible yet, and makes it visible. REQUIRES: show_mutex_ is held.
   void Show(Journal::Reach reach);
   void ListenerGone();
   void CancelIfAbandoned(std::uint64_t grace);
@@ -107,7 +106,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::optional<AgentLoop::Interrupted> interrupted_;
   std::optional<event::ApprovalRequired> asked_;  // by another process; used by the agent's thread
 
-  std::mutex show_mutex_;               // keeps journal and log in step; taken after mutex_ is released
+  std::mutex show_mutex_;               // keeps journal and log in step; taken before mutex_
   RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
   // The answer is shown when its checkpoint is durable: no need to sync it to the journal before.

@@ -5,9 +5,38 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
+#include "domain/event_codec.h"
+#include "engine/recorded_events.h"
 
 namespace reprise {
 namespace {
+
+// The types of items, and what their content is.
+constexpr char kBegin = 'B';          // JSON: what ReadBegin reads
+constexpr char kEvent = 'E';          // the event's name, a line feed, its data line
+constexpr char kTextDelta = 'T';      // the number of the round, the text
+constexpr char kThinkingDelta = 'H';  // likewise
+constexpr char kMessage = 'M';        // JSON: a message that the state has got
+constexpr char kGrants = 'G';         // JSON: all grants of the state
+constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
+
+// A thousand runs may be open.
+constexpr std::size_t kKeptCapacity = 1024;
+
+// Numbers are 32 bits, big-endian.
+constexpr std::size_t kNumberBytes = 4;
+
+void AppendNumber(std::string& out, std::uint32_t number) {
+  for (int shift = 24; shift >= 0; shift -= 8) out += static_cast<char>(number >> shift & 0xff);
+}
+
+std::uint32_t TakeNumber(std::string_view& from) {
+  if (from.size() < kNumberBytes) throw std::invalid_argument("number");
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < kNumberBytes; ++i) number = number << 8 | static_cast<unsigned char>(from[i]);
+  from.remove_prefix(kNumberBytes);
+  return number;
+}
 
 Json TextOrNull(const std::optional<InteractionId>& id) { return id ? Json(id->str()) : Json(); }
 
@@ -31,92 +60,133 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.interaction.created_at = ParseTimestamp(begin.at("created_at").get<std::string>()).value();
   run.on_disconnect =
       begin.at("on_disconnect").get<std::string>() == "continue" ? OnDisconnect::kContinue : OnDisconnect::kCancel;
+  run.log->AppendRecorded(StartOf(run.interaction));
+  run.last_seq = 1;
 }
 
-void ReadEvent(const Json& data, InterruptedRun& run) {
-  run.last_seq = data.at("seq").get<std::uint64_t>();
-  const auto round = data.at("round_index").get<std::uint32_t>();
+void ReadEvent(std::string_view item, InterruptedRun& run) {
+  const std::size_t end_of_name = item.find('\n');
+  if (end_of_name == std::string_view::npos) throw std::invalid_argument("event");
+  const std::string_view name = item.substr(0, end_of_name), data = item.substr(end_of_name + 1);
+  const Json json = ParseJson(data, kMaxRecordDepth).value();
+  run.last_seq = json.at("seq").get<std::uint64_t>();
+  run.last_round = json.at("round_index").get<std::uint32_t>();
+  run.log->AppendRecorded(run.last_seq, name, data);
+  if (json.at("type").get_ref<const std::string&>() == event::ToolOutputDelta::kType) return;
+  AgentEvent event = AgentEventFromJson(json).value();
+  if (std::holds_alternative<event::Thinking>(event.payload)) run.thinking.clear();
+  if (std::holds_alternative<event::MessageText>(event.payload)) run.text.clear();
+  if (const auto* usage = std::get_if<event::Usage>(&event.payload)) {
+    run.interaction.usage.input_tokens += usage->tokens.input_tokens;
+    run.interaction.usage.output_tokens += usage->tokens.output_tokens;
+  }
+  run.interaction.events.push_back(std::move(event));
+}
+
+void ReadDelta(char type, std::string_view item, InterruptedRun& run) {
+  const std::uint32_t round = TakeNumber(item);
   if (round != run.last_round) {
     run.thinking.clear();
     run.text.clear();
   }
   run.last_round = round;
-  const std::string type = data.at("type").get<std::string>();
-  if (type == event::TextDelta::kType) {
-    run.text += data.at("content").get<std::string>();
-  } else if (type == event::ThinkingDelta::kType) {
-    run.thinking += data.at("content").get<std::string>();
-  } else if (type != event::ToolOutputDelta::kType && type != event::InteractionStarted::kType) {
-    AgentEvent event = AgentEventFromJson(data).value();
-    if (std::holds_alternative<event::Thinking>(event.payload)) run.thinking.clear();
-    if (std::holds_alternative<event::MessageText>(event.payload)) run.text.clear();
-    if (const auto* usage = std::get_if<event::Usage>(&event.payload)) {
-      run.interaction.usage.input_tokens += usage->tokens.input_tokens;
-      run.interaction.usage.output_tokens += usage->tokens.output_tokens;
-    }
-    run.interaction.events.push_back(std::move(event));
+  ++run.last_seq;
+  if (type == kTextDelta) {
+    run.text += item;
+    run.log->AppendTextDelta(round, item);
+  } else {
+    run.thinking += item;
+    run.log->AppendThinkingDelta(round, item);
   }
 }
 
-void ReadFrames(std::string_view frames, InterruptedRun& run) {
-  constexpr std::string_view kData = "\ndata: ", kEnd = "\n\n";
-  run.frames += frames;
-  while (!frames.empty()) {
-    const std::size_t end = frames.find(kEnd), data = frames.find(kData);
-    if (end == std::string_view::npos || data > end) throw std::invalid_argument("frame");
-    const std::size_t begin = data + kData.size();
-    ReadEvent(ParseJson(frames.substr(begin, end - begin)).value(), run);
-    frames.remove_prefix(end + kEnd.size());
+void ReadItem(char type, std::string_view content, InterruptedRun& run) {
+  switch (type) {
+    case kBegin:
+      return ReadBegin(ParseJson(content).value(), run);
+    case kEvent:
+      return ReadEvent(content, run);
+    case kTextDelta:
+    case kThinkingDelta:
+      return ReadDelta(type, content, run);
+    case kMessage:
+      return run.messages.push_back(MessageFromJson(ParseJson(content, kMaxRecordDepth).value()).value());
+    case kGrants:
+      run.grants =
+          AgentStateFromJson({{"messages", Json::array()}, {"grants", ParseJson(content).value()}}).value().grants;
+      return;
+    default:
+      throw std::invalid_argument("item");
   }
 }
 
-void ReadRecord(const Json& record, InterruptedRun& run) {
-  if (const auto begin = record.find("begin"); begin != record.end()) ReadBegin(*begin, run);
-  if (const auto messages = record.find("messages"); messages != record.end()) {
-    for (const Json& message : *messages) run.messages.push_back(MessageFromJson(message).value());
-  }
-  if (const auto grants = record.find("grants"); grants != record.end()) {
-    run.grants = AgentStateFromJson({{"messages", Json::array()}, {"grants", *grants}}).value().grants;
-  }
-  if (const auto frames = record.find("frames"); frames != record.end()) {
-    ReadFrames(frames->get_ref<const std::string&>(), run);
+void ReadRecord(std::string_view record, InterruptedRun& run) {
+  while (!record.empty()) {
+    const char type = record.front();
+    record.remove_prefix(1);
+    const std::uint32_t size = TakeNumber(record);
+    if (size > record.size()) throw std::invalid_argument("record");
+    ReadItem(type, record.substr(0, size), run);
+    record.remove_prefix(size);
   }
 }
 
 }  // namespace
 
-Result<void> RunJournal::Begin(const Interaction& interaction, OnDisconnect on_disconnect) {
-  if (!journal_) return {};
+void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect) {
+  if (!journal_) return;
   const Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                       {"edited_from", TextOrNull(interaction.edited_from)},
                       {"user_message", interaction.user_message},
                       {"model", interaction.model},
                       {"created_at", FormatTimestamp(interaction.created_at)},
                       {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
-  return journal_->Append(DumpJson({{"begin", begin}}), Journal::Reach::kProcess);
+  AddItem(kBegin, DumpJson(begin));
 }
 
-void RunJournal::StateGrew(const AgentState& state) {
+void RunJournal::AddEvent(const AgentEvent& event) {
+  if (!journal_) return;
+  AddItem(kEvent, std::string(EventName(event.payload)) + "\n" + EventData(event));
+}
+
+void RunJournal::AddTextDelta(std::uint32_t round_index, std::string_view text) {
+  AddDelta(kTextDelta, round_index, text);
+}
+void RunJournal::AddThinkingDelta(std::uint32_t round_index, std::string_view text) {
+  AddDelta(kThinkingDelta, round_index, text);
+}
+
+void RunJournal::AddState(const AgentState& state) {
   if (!journal_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
-    if (!messages_.empty()) messages_ += ',';
-    messages_ += DumpJson(ToJson(state.messages[messages_kept_]));
+    AddItem(kMessage, DumpJson(ToJson(state.messages[messages_kept_])));
   }
-  grants_ = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
+  std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
+  if (grants == grants_) return;
+  AddItem(kGrants, grants);
+  grants_ = std::move(grants);
 }
 
-Result<void> RunJournal::Append(std::string_view frames, Journal::Reach reach) {
-  if (!journal_ || (frames.empty() && messages_.empty())) return {};
-  std::string record;
-  record.reserve(frames.size() + frames.size() / 8 + messages_.size() + grants_.size() + 64);
-  record += "{\"frames\":\"";
-  AppendJsonEscaped(record, frames);
-  record += '"';
-  if (!messages_.empty()) {
-    record.append(",\"messages\":[").append(std::exchange(messages_, {})).append("],\"grants\":").append(grants_);
-  }
-  record += '}';
-  return journal_->Append(record, reach);
+void RunJournal::AddItem(char type, std::string_view content) {
+  pending_ += type;
+  AppendNumber(pending_, static_cast<std::uint32_t>(content.size()));
+  pending_ += content;
+}
+
+void RunJournal::AddDelta(char type, std::uint32_t round_index, std::string_view text) {
+  if (!journal_) return;
+  pending_ += type;
+  AppendNumber(pending_, static_cast<std::uint32_t>(kNumberBytes + text.size()));
+  AppendNumber(pending_, round_index);
+  pending_ += text;
+}
+
+Result<void> RunJournal::Append(Journal::Reach reach) {
+  if (!journal_ || pending_.empty()) return {};
+  auto appended = journal_->Append(pending_, reach);
+  pending_.clear();
+  if (pending_.capacity() > kKeptCapacity) std::string().swap(pending_);
+  return appended;
 }
 
 Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
@@ -124,9 +194,7 @@ Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const J
   InterruptedRun run{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}};
   try {
     for (const std::string& record : content.records) {
-      const auto json = ParseJson(record, kMaxJsonDepth + 16);
-      if (!json) return Malformed();
-      ReadRecord(*json, run);
+      ReadRecord(record, run);
     }
   } catch (const std::exception&) {
     return Malformed();

@@ -9,6 +9,8 @@
 #include <vector>
 
 #include "reprise/engine.h"
+#include "reprise/event.h"
+#include "reprise/event_log.h"
 #include "reprise/interaction.h"
 #include "reprise/journal.h"
 #include "reprise/message.h"
@@ -16,9 +18,9 @@
 
 namespace reprise {
 
-// Writes what a run has to say into its journal. Each record is one JSON object on one line (schemas/FILES.md): the
-// first has "begin", the others "frames" (the SSE bytes that were shown next) and, if the state has grown since,
-// "messages" (the new ones) and "grants" (all). Not thread-safe.
+// Writes what a run has to say into its journal. A record is a row of items (schemas/FILES.md): how the interaction
+// began, events as they are shown, deltas as their bare text, and what the agent's state has got. What is added gathers
+// until Append. Not thread-safe.
 class RunJournal {
  public:
   // `journal` may be null: nothing is kept then. `messages` of the run's state need not be kept, they follow from the
@@ -26,24 +28,31 @@ class RunJournal {
   RunJournal(std::unique_ptr<Journal> journal, std::size_t messages)
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
-  // The first record of an interaction that has just begun.
-  Result<void> Begin(const Interaction& interaction, OnDisconnect on_disconnect);
+  // Of an interaction that has just begun; stands for interaction_started too.
+  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect);
+  void AddEvent(const AgentEvent& event);
+  void AddTextDelta(std::uint32_t round_index, std::string_view text);
+  void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
+  void AddState(const AgentState& state);
 
-  // Goes into the next record.
-  void StateGrew(const AgentState& state);
-  Result<void> Append(std::string_view frames, Journal::Reach reach);
+  // Writes what has gathered, as one record.
+  Result<void> Append(Journal::Reach reach);
 
  private:
+  void AddItem(char type, std::string_view content);
+  void AddDelta(char type, std::uint32_t round_index, std::string_view text);
+
   std::unique_ptr<Journal> journal_;
   std::size_t messages_kept_;
-  std::string messages_, grants_;  // for the next record, as JSON; no messages: nothing has grown
+  std::string grants_;   // the last that were added, as JSON
+  std::string pending_;  // items
 };
 
 // What a journal says about a run whose process ended.
 struct InterruptedRun {
   Interaction interaction;  // RUNNING, with its durable events
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
-  std::string frames{};  // as they were shown
+  std::shared_ptr<EventLog> log = std::make_shared<EventLog>();  // all that was shown, byte for byte; not published
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
   std::vector<Message> messages{};             // that the run added to the state it started from

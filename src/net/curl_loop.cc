@@ -16,6 +16,7 @@ namespace {
 
 constexpr long kMaxKeptConnections = 256;
 constexpr std::size_t kMaxSpareHandles = 64;
+constexpr std::chrono::microseconds kLongestBatch{500};
 constexpr std::uint64_t kWakeEvent = std::numeric_limits<std::uint64_t>::max();
 
 enum PoolIndex : std::size_t { kAnyAddress, kPublicAddresses };
@@ -100,8 +101,11 @@ void CurlLoop::Run(std::stop_token stop) {
   const std::stop_callback wake_to_stop(stop, [this] { Wake(); });
   std::array<epoll_event, 256> events;
   while (!stop.stop_requested()) {
-    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), EpollTimeout());
+    const int timeout = touched_.empty() ? EpollTimeout() : 0;
+    const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     now_ = std::chrono::steady_clock::now();
+    if (touched_.empty()) batch_began_ = now_;
+    if (ready <= 0 || now_ - batch_began_ >= kLongestBatch) EndBatches();
     bool woken = false;
     for (int i = 0; i < ready; ++i) {
       const epoll_event& event = events[static_cast<std::size_t>(i)];
@@ -184,22 +188,25 @@ CURL* CurlLoop::TakeHandle() {
 void CurlLoop::Act(Pool& pool, curl_socket_t socket, int mask) {
   int running = 0;
   curl_.multi_socket_action(pool.multi, socket, mask, &running);
-  EndBatches();
   ReapFinished(pool);
 }
 
-// Also before ReapFinished, so that a batch ends before its transfer does.
+// What came is handed over together, when nothing more is there to be read or after a moment: a stream that comes
+// faster than it can be shown is shown in larger pieces.
 void CurlLoop::EndBatches() {
-  for (std::size_t i = 0; i < touched_.size(); ++i) {
-    if (touched_[i]->EndBatch(now_)) LetCallerGo(*touched_[i]);
+  batch_.swap(touched_);
+  for (CurlTransfer* transfer : batch_) {
+    if (transfer->EndBatch(now_)) LetCallerGo(*transfer);
   }
-  touched_.clear();
+  batch_.clear();
+  batch_began_ = now_;
 }
 
 void CurlLoop::ReapFinished(Pool& pool) {
   int left = 0;
   while (const CURLMsg* message = curl_.multi_info_read(pool.multi, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
+    EndBatches();  // a batch ends before its transfer does
     const auto found = transfers_.find(message->easy_handle);
     if (found == transfers_.end()) continue;
     CurlTransfer& transfer = *found->second;
@@ -259,6 +266,7 @@ void CurlLoop::End(CurlTransfer& transfer, Result<void> result) {
 
 void CurlLoop::Release(CurlTransfer& transfer) {
   Unschedule(transfer);
+  std::erase(touched_, &transfer);
   CURL* easy = transfer.easy();
   if (transfer.multi != nullptr) curl_.multi_remove_handle(transfer.multi, easy);
   curl_.easy_reset(easy);

@@ -81,7 +81,9 @@ class CurlLoop {
   std::array<Pool, 2> pools_;
   std::unordered_map<CURL*, std::shared_ptr<CurlTransfer>> transfers_;
   TransferDeadlines deadlines_;
-  std::vector<CurlTransfer*> touched_;
+  std::vector<CurlTransfer*> touched_;  // since the last EndBatches
+  std::vector<CurlTransfer*> batch_;    // EndBatches' own, kept for its capacity
+  SteadyTime batch_began_;
   std::vector<CURL*> spare_handles_;
   SteadyTime now_;
 

@@ -44,7 +44,9 @@ Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options
     if (!acquired) return Fail(std::move(acquired.error()));
     lock = *std::move(acquired);
   }
-  return std::unique_ptr<FileInteractionStore>(new FileInteractionStore(std::move(options), std::move(lock)));
+  std::unique_ptr<FileInteractionStore> store(new FileInteractionStore(std::move(options), std::move(lock)));
+  if (store->options_.access == Access::kServer) store->spare_files_.RemoveLeftovers();
+  return store;
 }
 
 FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<DirectoryLock> lock)
@@ -52,6 +54,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
       running_(options_.file_system, RunningFile(options_.root)),
+      spare_files_(options_.file_system, SpareDirectory(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -112,11 +115,12 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
     held->index_unreadable = on_disk->index_unreadable;
     held->has_index = held->index_on_disk = on_disk->has_index;
     held->numbers = std::move(on_disk->numbers);
-    held->journals = std::move(on_disk->journals);
+    for (const std::uint32_t number : on_disk->journals) held->journals.emplace(number, nullptr);
     held->index = std::move(on_disk->index);
   }
-  const auto highest = [](const std::set<std::uint32_t>& numbers) { return numbers.empty() ? 0 : *numbers.rbegin(); };
-  held->next_number = std::max({highest(held->numbers), highest(held->journals), held->index.last}) + 1;
+  const std::uint32_t last_saved = held->numbers.empty() ? 0 : *held->numbers.rbegin();
+  const std::uint32_t last_journal = held->journals.empty() ? 0 : held->journals.rbegin()->first;
+  held->next_number = std::max({last_saved, last_journal, held->index.last}) + 1;
   held->loaded = true;
   return !found;
 }
@@ -258,13 +262,17 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
   if (!held) return Fail(std::move(held.error()));
   // First in the list: a journal that is not in it would never be looked for.
   if (auto begun = running_.Begin(chat, id); !begun) return Fail(std::move(begun.error()));
-  const std::string path = JournalFile(options_.root, chat, id);
+  const std::string path = JournalPath(options_.root, chat, id);
   const auto sync_names = [this, chat] { return SyncJournalNames(chat); };
   const auto create = [&]() -> Result<std::unique_ptr<FileJournal>> {
     auto cipher = JournalCipher::Create({.chat = chat, .interaction = id}, options_.keys.get());
     if (!cipher) return Fail(std::move(cipher.error()));
-    if (records.empty()) return FileJournal::Create(options_.file_system, path, *std::move(cipher), sync_names);
-    return FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
+    if (!records.empty()) {
+      return FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
+    }
+    auto file = spare_files_.Take(path);
+    if (!file) return Fail(std::move(file.error()));
+    return std::make_unique<FileJournal>(*std::move(file), *std::move(cipher), sync_names);
   };
   auto journal = create();
   if (!journal && journal.error().code == ErrorCode::kNotFound) {
@@ -273,7 +281,7 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
     journal = create();
   }
   if (!journal) return Fail(std::move(journal.error()));
-  (*held)->journals.insert(id.number());
+  (*held)->journals.insert_or_assign(id.number(), (*journal)->file());
   return *std::move(journal);
 }
 
@@ -307,21 +315,33 @@ Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
 }
 
 Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, InteractionId id) {
-  return ReadJournalFile(options_.file_system, JournalFile(options_.root, chat, id), {.chat = chat, .interaction = id},
-                         options_.keys.get());
+  const std::string path = JournalPath(options_.root, chat, id);
+  auto content = ReadJournalFile(options_.file_system, path, {.chat = chat, .interaction = id}, options_.keys.get());
+  if (content || content.error().reason != "integrity_swap") return content;
+  // A file that served another interaction before, and nothing of this one had reached the disk when the power went.
+  const auto served = ReadJournalPlace(options_.file_system, path, options_.keys.get());
+  if (!served || !files_.ReadInteraction(served->chat, *served->interaction)) return content;
+  return JournalContent{.records = {}, .cut_off = true};
 }
 
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
+  return RemoveJournal(chat, id, nullptr);
+}
+
+Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, InteractionId id,
+                                                 std::unique_ptr<WritableFile> file) {
   running_.End(chat, id);
-  auto removed = options_.file_system.RemoveFile(JournalFile(options_.root, chat, id));
+  auto removed = spare_files_.Give(JournalPath(options_.root, chat, id), std::move(file));
   if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
   return removed;
 }
 
 // The checkpoint is durable: a journal that comes back after a power loss is seen to be of a saved interaction.
 void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, ChatState& state) {
-  if (state.journals.erase(id.number()) == 0) return;
-  if (auto dropped = DropJournal(chat, id); !dropped) {
+  const auto journal = state.journals.extract(id.number());
+  if (!journal) return;
+  auto file = journal.mapped() ? journal.mapped()->TakeAway() : nullptr;
+  if (auto dropped = RemoveJournal(chat, id, std::move(file)); !dropped) {
     LogWarning("a journal could not be removed", {{"chat", chat.str()}, {"detail", dropped.error().detail}});
   }
 }

@@ -15,9 +15,11 @@
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
 #include "store/directory_lock.h"
+#include "store/file_journal.h"
 #include "store/index_writer.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"
+#include "store/spare_files.h"
 
 namespace reprise {
 
@@ -86,8 +88,9 @@ class FileInteractionStore final : public InteractionStore {
     SavePreparation preparation;  // of the interaction reserved last
     std::uint32_t prepared_number = 0;
     ChatIndex index;
-    std::set<std::uint32_t> numbers;   // stored interactions
-    std::set<std::uint32_t> journals;  // of interactions that run, or did when a process ended
+    std::set<std::uint32_t> numbers;  // stored interactions
+    // Of interactions that run; null: that did when a process ended.
+    std::map<std::uint32_t, std::shared_ptr<JournalFile>> journals;
     std::uint32_t next_number = 1;
   };
   enum class Missing { kFail, kCreate };
@@ -118,6 +121,7 @@ class FileInteractionStore final : public InteractionStore {
   // The same for a journal's, and makes it be found at the next start.
   Result<void> SyncJournalNames(const ChatId& chat);
   Result<std::vector<InteractionRef>> FindJournals();
+  Result<void> RemoveJournal(const ChatId& chat, InteractionId id, std::unique_ptr<WritableFile> file);
   void EndJournal(const ChatId& chat, InteractionId id, ChatState& state);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
   Result<void> CheckSame(const Interaction& interaction);
@@ -137,7 +141,8 @@ class FileInteractionStore final : public InteractionStore {
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
   const ChatFiles files_;
-  RunningList running_;  // synchronises itself
+  RunningList running_;     // synchronises itself
+  SpareFiles spare_files_;  // synchronises itself; for journals
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
   SavePreparer save_preparer_;                                    // after what its thread uses

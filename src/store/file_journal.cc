@@ -8,81 +8,152 @@
 namespace reprise {
 namespace {
 
-std::vector<std::string_view> WholeLines(std::string_view text) {
-  std::vector<std::string_view> lines;
-  for (;;) {
-    const std::size_t end = text.find('\n');
-    if (end == std::string_view::npos) return lines;
-    lines.push_back(text.substr(0, end));
-    text.remove_prefix(end + 1);
+// In front of each record: the size of what follows, with the top bit set if it was to survive a power loss, and the
+// complement of that, both big-endian.
+constexpr std::size_t kPrefixBytes = 8;
+constexpr std::uint32_t kToDisk = 1u << 31;
+
+// A disk that has not got the bytes of a file gives zeros; in sealed bytes so many do not follow each other.
+constexpr std::string_view kUnwritten("\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0\0", 16);
+
+void PutNumber(char* to, std::uint32_t number) {
+  for (int i = 0; i < 4; ++i) to[i] = static_cast<char>(number >> (24 - 8 * i) & 0xff);
+}
+
+std::uint32_t NumberAt(std::string_view from) {
+  std::uint32_t number = 0;
+  for (std::size_t i = 0; i < 4; ++i) number = number << 8 | static_cast<unsigned char>(from[i]);
+  return number;
+}
+
+// What the cipher authenticates beside the record.
+std::string_view AssociatedWith(bool to_disk) { return to_disk ? "synced" : ""; }
+
+struct SealedRecord {
+  bool to_disk = false;
+  std::string_view bytes;
+  std::size_t size = 0;  // with its prefix
+};
+
+enum class Damage { kCutOff, kDamaged };
+
+bool HasUnwrittenBytes(std::string_view bytes) { return bytes.find(kUnwritten) != std::string_view::npos; }
+
+// The record at the beginning of `rest`, which is not empty.
+tl::expected<SealedRecord, Damage> NextRecord(std::string_view rest) {
+  if (rest.size() < kPrefixBytes) return tl::unexpected(Damage::kCutOff);
+  const std::uint32_t word = NumberAt(rest);
+  if (word != ~NumberAt(rest.substr(4))) {
+    // A prefix may begin just before where the disk's bytes end.
+    const bool unwritten = rest[kPrefixBytes - 1] == '\0' && kUnwritten.starts_with(rest.substr(kPrefixBytes, 16));
+    return tl::unexpected(unwritten ? Damage::kCutOff : Damage::kDamaged);
   }
+  const std::size_t size = word & ~kToDisk;
+  if (size > rest.size() - kPrefixBytes) return tl::unexpected(Damage::kCutOff);
+  return SealedRecord{
+      .to_disk = (word & kToDisk) != 0, .bytes = rest.substr(kPrefixBytes, size), .size = kPrefixBytes + size};
+}
+
+// Whether one of the records from `position` on is whole and was on the disk before anybody went on: then what lies
+// before it was there too.
+bool AnySynced(const JournalCipher& cipher, std::uint64_t position, std::string_view rest) {
+  for (; !rest.empty(); ++position) {
+    const auto record = NextRecord(rest);
+    if (!record) return false;
+    if (record->to_disk && cipher.Open(position, AssociatedWith(true), record->bytes)) return true;
+    rest.remove_prefix(record->size);
+  }
+  return false;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<FileJournal>> FileJournal::Create(FileSystem& file_system, const std::string& path,
-                                                         JournalCipher cipher, SyncNames sync_names) {
-  auto file = file_system.CreateFile(path);
-  if (!file) return Fail(std::move(file.error()));
-  return std::unique_ptr<FileJournal>(new FileJournal(*std::move(file), std::move(cipher), std::move(sync_names)));
+Result<void> JournalFile::Append(std::string_view bytes, Journal::Reach reach) {
+  const std::lock_guard lock(mutex_);
+  if (!file_) return Fail(ErrorCode::kIo, "the journal could not be written before");
+  auto written = file_->Append(bytes);
+  if (written && reach == Journal::Reach::kPowerLoss) written = file_->Sync();
+  if (!written) file_.reset();
+  return written;
+}
+
+std::unique_ptr<WritableFile> JournalFile::TakeAway() {
+  const std::lock_guard lock(mutex_);
+  return std::move(file_);
 }
 
 Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_system, const std::string& path,
                                                           JournalCipher cipher, const std::vector<std::string>& records,
                                                           SyncNames sync_names) {
-  std::unique_ptr<FileJournal> journal(new FileJournal(nullptr, std::move(cipher), std::move(sync_names)));
-  std::string lines;
+  auto journal = std::make_unique<FileJournal>(nullptr, std::move(cipher), std::move(sync_names));
+  std::string bytes;
   for (const std::string& record : records) {
-    auto line = journal->NextLine(record);
-    if (!line) return Fail(std::move(line.error()));
-    lines += *line;
+    if (auto sealed = journal->Seal(bytes, record, Reach::kPowerLoss); !sealed) return Fail(std::move(sealed.error()));
   }
-  auto file = AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(lines); });
+  auto file = AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(bytes); });
   if (!file) return Fail(std::move(file.error()));
-  journal->file_ = *std::move(file);
+  journal->file_ = std::make_shared<JournalFile>(*std::move(file));
   return journal;
 }
 
-Result<std::string> FileJournal::NextLine(std::string_view record) {
-  auto line = cipher_.Seal(position_, record);
-  if (!line) return line;
-  line->push_back('\n');
-  if (position_++ == 0) line->insert(0, cipher_.header() + "\n");
-  return line;
+Result<void> FileJournal::Seal(std::string& out, std::string_view record, Reach reach) {
+  if (position_ == 0) out.append(cipher_.header()).push_back('\n');
+  const bool to_disk = reach == Reach::kPowerLoss;
+  const std::size_t size = record.size() + JournalCipher::kOverhead;
+  if (size >= kToDisk) return Fail(ErrorCode::kTooLarge, "too much data for one record");
+  const std::size_t prefix = out.size();
+  out.reserve(prefix + kPrefixBytes + size);
+  out.append(kPrefixBytes, '\0');
+  const std::uint32_t word = static_cast<std::uint32_t>(size) | (to_disk ? kToDisk : 0);
+  PutNumber(out.data() + prefix, word);
+  PutNumber(out.data() + prefix + 4, ~word);
+  return cipher_.Seal(out, position_++, AssociatedWith(to_disk), record);
 }
 
 Result<void> FileJournal::Append(std::string_view record, Reach reach) {
-  if (!file_) return Fail(ErrorCode::kIo, "the journal could not be written before");
-  const auto line = NextLine(record);
-  if (!line) return Fail(line.error());
-  auto written = file_->Append(*line);
-  if (written && reach == Reach::kPowerLoss) {
-    written = file_->Sync();
-    if (written && sync_names_) written = std::exchange(sync_names_, nullptr)();
+  std::string bytes;
+  auto written = Seal(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
+  if (written && reach == Reach::kPowerLoss && sync_names_) {
+    written = std::exchange(sync_names_, nullptr)();
+    if (!written) file_->TakeAway();  // nothing more can be promised
   }
-  // What is on disk now is not known, and a sync that failed once must not be believed later.
-  if (!written) file_.reset();
   return written;
+}
+
+std::optional<RecordPlace> ReadJournalPlace(FileSystem& file_system, const std::string& path, const KeySet* keys) {
+  const auto text = file_system.ReadFile(path, kMaxRecordBytes);
+  if (!text) return std::nullopt;
+  return JournalCipher::PlaceIn(text->substr(0, text->find('\n')), keys);
 }
 
 Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::string& path, const RecordPlace& place,
                                        const KeySet* keys) {
   const auto text = file_system.ReadFile(path, kMaxRecordBytes);
   if (!text) return Fail(text.error());
-  const auto lines = WholeLines(*text);
-  JournalContent content{.records = {}, .cut_off = lines.empty() || text->back() != '\n'};
-  if (lines.empty()) return content;
-  const auto cipher = JournalCipher::FromHeader(place, lines.front(), keys);
+  const auto damaged = [&](std::uint64_t position) {
+    return Fail(IntegrityError("auth", place, "record " + std::to_string(position + 1) + " of its journal is damaged"));
+  };
+  JournalContent content;
+  const std::size_t end_of_header = text->find('\n');
+  content.cut_off = end_of_header == std::string::npos || HasUnwrittenBytes(text->substr(0, end_of_header));
+  if (content.cut_off) return content;
+  const auto cipher = JournalCipher::FromHeader(place, std::string_view(*text).substr(0, end_of_header), keys);
   if (!cipher) return Fail(cipher.error());
-  for (std::size_t i = 1; i < lines.size(); ++i) {
-    auto record = cipher->Open(i - 1, lines[i]);
-    if (!record && i + 1 == lines.size() && !content.cut_off) {
+  std::string_view rest = std::string_view(*text).substr(end_of_header + 1);
+  for (std::uint64_t position = 0; !rest.empty(); ++position) {
+    const auto sealed = NextRecord(rest);
+    if (!sealed && sealed.error() == Damage::kDamaged) return damaged(position);
+    auto record = sealed ? cipher->Open(position, AssociatedWith(sealed->to_disk), sealed->bytes) : Fail(Error{});
+    if (!record && sealed &&
+        (!HasUnwrittenBytes(sealed->bytes) || AnySynced(*cipher, position + 1, rest.substr(sealed->size)))) {
+      return damaged(position);
+    }
+    if (!record) {
       content.cut_off = true;
       return content;
     }
-    if (!record)
-      return Fail(IntegrityError("auth", place, "record " + std::to_string(i) + " of its journal is damaged"));
     content.records.push_back(*std::move(record));
+    rest.remove_prefix(sealed->size);
   }
   return content;
 }

@@ -3,6 +3,8 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -13,16 +15,35 @@
 
 namespace reprise {
 
-// A journal as a file: a header line, then a line per record. Appended in one write each, so that what is cut off is
-// the last line.
+// The file of a journal that is being written. It belongs to two: to the run that appends, and to the store, which
+// takes the file away when the interaction is saved. Thread-safe.
+class JournalFile {
+ public:
+  explicit JournalFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
+
+  // kIo after a failure (what is on disk is not known then, and a sync that failed once must not be believed later),
+  // and when the file was taken away.
+  Result<void> Append(std::string_view bytes, Journal::Reach reach);
+  // Null after a failure.
+  std::unique_ptr<WritableFile> TakeAway();
+
+ private:
+  std::mutex mutex_;
+  std::unique_ptr<WritableFile> file_;  // guarded by mutex_
+};
+
+// A journal as a file (schemas/FILES.md): a header line, then the records. Each is appended in one write, so that what
+// is cut off is the last one.
 class FileJournal final : public Journal {
  public:
   // Makes the file's name durable, before the first record that is to survive a power loss.
   using SyncNames = std::function<Result<void>()>;
 
-  // Creates `path`, which must not exist. The header is written with the first record.
-  static Result<std::unique_ptr<FileJournal>> Create(FileSystem& file_system, const std::string& path,
-                                                     JournalCipher cipher, SyncNames sync_names);
+  // Begins a journal in an empty file. The header is written with the first record.
+  FileJournal(std::unique_ptr<WritableFile> file, JournalCipher cipher, SyncNames sync_names)
+      : file_(std::make_shared<JournalFile>(std::move(file))),
+        cipher_(std::move(cipher)),
+        sync_names_(std::move(sync_names)) {}
   // Replaces the journal at `path` by one that begins with these records, all or nothing: a position whose record was
   // cut off cannot be used again under the same key.
   static Result<std::unique_ptr<FileJournal>> Replace(FileSystem& file_system, const std::string& path,
@@ -30,23 +51,23 @@ class FileJournal final : public Journal {
                                                       SyncNames sync_names);
 
   Result<void> Append(std::string_view record, Reach reach) override;
+  const std::shared_ptr<JournalFile>& file() const { return file_; }
 
  private:
-  FileJournal(std::unique_ptr<WritableFile> file, JournalCipher cipher, SyncNames sync_names)
-      : file_(std::move(file)), cipher_(std::move(cipher)), sync_names_(std::move(sync_names)) {}
+  // Appends the record as it stands in the file, behind the header if it is the first.
+  Result<void> Seal(std::string& out, std::string_view record, Reach reach);
 
-  // The record as it stands in the file, behind the header if it is the first.
-  Result<std::string> NextLine(std::string_view record);
-
-  std::unique_ptr<WritableFile> file_;  // null after a failure
+  std::shared_ptr<JournalFile> file_;
   const JournalCipher cipher_;
   SyncNames sync_names_;  // null once done
   std::uint64_t position_ = 0;
 };
 
-// Reads a journal. A last line that is not whole, or does not authenticate, was being written when the power went: it
-// is left out and said to be. kCorruption if a line before it is damaged, kNotFound without a file.
+// Reads a journal. A last record that is not whole, or of which the disk has not got all, was being written when the
+// power went: it is left out and said to be. kCorruption if a record is damaged otherwise, kNotFound without a file.
 Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::string& path, const RecordPlace& place,
                                        const KeySet* keys);
+// The interaction that a journal says it is of, wherever it lies. nullopt if it cannot be known.
+std::optional<RecordPlace> ReadJournalPlace(FileSystem& file_system, const std::string& path, const KeySet* keys);
 
 }  // namespace reprise

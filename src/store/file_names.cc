@@ -39,10 +39,11 @@ std::string InteractionsDirectory(const std::string& root, const ChatId& chat) {
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id) {
   return Join(InteractionsDirectory(root, chat), id.str()).append(kSuffix);
 }
-std::string JournalFile(const std::string& root, const ChatId& chat, InteractionId id) {
+std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id) {
   return Join(InteractionsDirectory(root, chat), id.str()).append(kJournalSuffix);
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
+std::string SpareDirectory(const std::string& root) { return Join(root, ".spare"); }
 std::string TrashDirectory(const std::string& root) { return Join(root, ".trash"); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));

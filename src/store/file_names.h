@@ -14,6 +14,7 @@
 //   <root>/<chat_id>/interactions/int_001.json
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
 //   <root>/.running                               the interactions that have begun and not ended
+//   <root>/.spare/                                files that wait to be used again
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 namespace reprise {
 
@@ -22,8 +23,9 @@ std::string ChatDirectory(const std::string& root, const ChatId& chat);
 std::string ChatFile(const std::string& root, const ChatId& chat);
 std::string InteractionsDirectory(const std::string& root, const ChatId& chat);
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id);
-std::string JournalFile(const std::string& root, const ChatId& chat, InteractionId id);
+std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id);
 std::string RunningFile(const std::string& root);
+std::string SpareDirectory(const std::string& root);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);

@@ -5,7 +5,7 @@
 
 #include "base/json.h"
 #include "crypto/aes_gcm.h"
-#include "crypto/base64url.h"
+#include "crypto/digest.h"
 #include "crypto/jwe.h"
 
 namespace reprise {
@@ -13,6 +13,7 @@ namespace {
 
 constexpr int kVersion = 1;
 constexpr std::string_view kType = "reprise/journal";
+static_assert(JournalCipher::kOverhead == kGcmTagBytes);
 
 Json HeaderMembers(const RecordPlace& place) {
   return {
@@ -40,6 +41,11 @@ std::string IvAt(std::uint64_t position) {
   return iv;
 }
 
+// Of a plain record: whether the disk has got all of it.
+std::string Checksum(std::string_view record) {
+  return Sha256Digest({record}).substr(std::string_view("sha256:").size(), JournalCipher::kOverhead);
+}
+
 }  // namespace
 
 Result<JournalCipher> JournalCipher::Create(const RecordPlace& place, const KeySet* keys) {
@@ -65,20 +71,38 @@ Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::s
   return JournalCipher(std::string(header), std::move(key));
 }
 
-Result<std::string> JournalCipher::Seal(std::uint64_t position, std::string_view record) const {
-  if (!key_) return std::string(record);
-  auto sealed = GcmSealAt(*key_, IvAt(position), {}, record);
-  if (!sealed) return Fail(std::move(sealed.error()));
-  return EncodeBase64Url(sealed->ciphertext + sealed->tag);
+std::optional<RecordPlace> JournalCipher::PlaceIn(std::string_view header, const KeySet* keys) {
+  std::string members(header);
+  if (keys != nullptr) {
+    auto opened = OpenJwe(header, *keys);
+    if (!opened) return std::nullopt;
+    WipeBytes(opened->plaintext.data(), opened->plaintext.size());
+    members = std::move(opened->protected_header);
+  }
+  const auto json = ParseJson(members);
+  if (!json || !json->is_object() || json->value("typ", Json()) != kType) return std::nullopt;
+  const Json chat_id = json->value("chat_id", Json()), interaction_id = json->value("interaction_id", Json());
+  if (!chat_id.is_string() || !interaction_id.is_string()) return std::nullopt;
+  const auto chat = ChatId::Parse(chat_id.get_ref<const std::string&>());
+  const auto interaction = InteractionId::Parse(interaction_id.get_ref<const std::string&>());
+  if (!chat || !interaction) return std::nullopt;
+  return RecordPlace{.chat = *chat, .interaction = *interaction};
 }
 
-Result<std::string> JournalCipher::Open(std::uint64_t position, std::string_view line) const {
-  if (!key_) return std::string(line);
-  auto bytes = DecodeBase64Url(line);
-  if (!bytes || bytes->size() < kGcmTagBytes) return Fail(ErrorCode::kCorruption, "not a record");
-  const std::string tag = bytes->substr(bytes->size() - kGcmTagBytes);
-  bytes->resize(bytes->size() - kGcmTagBytes);
-  return GcmOpen(*key_, {}, IvAt(position), *std::move(bytes), tag);
+Result<void> JournalCipher::Seal(std::string& out, std::uint64_t position, std::string_view associated,
+                                 std::string_view record) const {
+  if (key_) return GcmSealTo(out, *key_, IvAt(position), associated, record);
+  out.append(record).append(Checksum(record));
+  return {};
+}
+
+Result<std::string> JournalCipher::Open(std::uint64_t position, std::string_view associated,
+                                        std::string_view sealed) const {
+  if (sealed.size() < kOverhead) return Fail(ErrorCode::kCorruption, "not a record");
+  const std::string_view record = sealed.substr(0, sealed.size() - kOverhead), tag = sealed.substr(record.size());
+  if (key_) return GcmOpen(*key_, associated, IvAt(position), std::string(record), tag);
+  if (tag != Checksum(record)) return Fail(ErrorCode::kCorruption, "the record does not fit its checksum");
+  return std::string(record);
 }
 
 }  // namespace reprise

@@ -17,6 +17,9 @@ class FaultyFileSystem::File final : public WritableFile {
     auto counted = owner_.Count(path_);
     return counted && !owner_.ignore_file_syncs_ ? base_->Sync() : counted;
   }
+  Result<void> Clear() override {
+    return owner_.Count(path_).and_then([&] { return base_->Clear(); });
+  }
   Result<void> Close() override {
     return owner_.Count(path_).and_then([&] { return base_->Close(); });
   }
