@@ -40,6 +40,7 @@ struct Options {
   std::string model = "offline";
   bool plain = false;              // chats are stored unencrypted
   std::string key_file;            // empty: the default place
+  std::string passphrase_file;     // of the key file; empty: asked for at the terminal
   std::string token_file;          // empty: no token is asked for
   std::string log_level = "info";  // "debug" | "info" | "warning" | "error"
 

@@ -7,7 +7,7 @@
 #include "base/posix_file_system.h"
 #include "cli/chat_reader.h"
 #include "cli/console.h"
-#include "crypto/key_set.h"
+#include "cli/key_access.h"
 #include "domain/codec.h"
 #include "store/record.h"
 
@@ -42,7 +42,7 @@ int CatFile(const std::string& path, const CommandLine& line, const Environment&
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return Complain(options.error());
   PosixFileSystem disk;
-  const auto keys = KeySet::Load(options->key_file.empty() ? DefaultKeyFile() : options->key_file, disk);
+  const auto keys = LoadKeyFile(KeyFileOf(*options), disk, PassphraseFrom(*options));
   if (!keys && keys.error().code != ErrorCode::kNotFound) return Complain(keys.error());
   const auto record = ReadRecordFile(path, keys ? &*keys : nullptr, disk);
   if (!record && record.error().code == ErrorCode::kNotFound) {

@@ -6,6 +6,7 @@
 
 #include "base/posix_file_system.h"
 #include "cli/console.h"
+#include "cli/key_access.h"
 #include "domain/codec.h"
 #include "store/file_interaction_store.h"
 
@@ -19,8 +20,8 @@ FileSystem& Disk() {
 
 Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {
   if (options.plain) return std::shared_ptr<const KeySet>();
-  const std::string path = options.key_file.empty() ? DefaultKeyFile() : options.key_file;
-  auto keys = KeySet::Load(path, Disk());
+  const std::string path = KeyFileOf(options);
+  auto keys = LoadKeyFile(path, Disk(), PassphraseFrom(options));
   if (keys) return std::make_shared<const KeySet>(*std::move(keys));
   if (keys.error().code != ErrorCode::kNotFound) return Fail(keys.error());
   return Fail(ErrorCode::kForbidden,

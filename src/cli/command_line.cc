@@ -44,10 +44,10 @@ class Grammar {
     for (const auto& [name, help] : {std::pair("init", "Create the key file if there is none"),
                                      std::pair("list", "List the keys' ids; never their secret part")}) {
       CLI::App* command = keys->add_subcommand(name, help);
-      AddSettings(*command, {"key-file"});
-      AddConfig(*command);
-      AddJson(*command);
+      AddKeyFile(*command);
     }
+    AddRotate(*keys);
+    AddPassphrase(*keys);
 
     CLI::App* doctor = Add("doctor", "Check that everything the server needs is in order");
     AddAllSettings(*doctor);
@@ -105,9 +105,39 @@ class Grammar {
   void AddJson(CLI::App& command) { command.add_flag("--json", out_.json, "print JSON"); }
   void AddAll(CLI::App& command) { command.add_flag("--all", out_.all_branches, "superseded interactions too"); }
   void AddReading(CLI::App& command) {
-    AddSettings(command, {"data-dir", "plain", "key-file"});
+    AddSettings(command, {"data-dir", "plain", "key-file", "passphrase-file"});
     AddConfig(command);
     AddJson(command);
+  }
+
+  void AddKeyFile(CLI::App& command) {
+    AddSettings(command, {"key-file", "passphrase-file"});
+    AddConfig(command);
+    AddJson(command);
+  }
+  void AddRotate(CLI::App& keys) {
+    CLI::App* rotate = keys.add_subcommand("rotate", "Make a new key, which seals from now on; the old ones stay");
+    CLI::Option* also = rotate->add_flag("--rewrap", out_.keys.rewrap, "wrap the files to it as `keys rewrap` does");
+    CLI::App* rewrap = keys.add_subcommand(
+        "rewrap", "Wrap every file of a data folder to the current key; go on where that was interrupted");
+    for (CLI::App* command : {rotate, rewrap}) {
+      CLI::Option* remove = command->add_flag("--remove-old", out_.keys.remove_old,
+                                              "then remove the old keys, if every file was wrapped anew; what else was "
+                                              "sealed by them (other folders, backups) can never be read again");
+      if (command == rotate) remove->needs(also);
+      AddSettings(*command, {"data-dir"});
+      AddKeyFile(*command);
+    }
+  }
+  void AddPassphrase(CLI::App& keys) {
+    CLI::App* passphrase = keys.add_subcommand("passphrase", "Set, change or remove the key file's passphrase");
+    CLI::Option* remove = passphrase->add_flag("--remove", out_.keys.remove_passphrase, "keep the keys in the clear");
+    passphrase
+        ->add_option("--new-passphrase-file", out_.keys.new_passphrase_file,
+                     "file (mode 0600) with the new passphrase (default: asks)")
+        ->type_name("FILE")
+        ->excludes(remove);
+    AddKeyFile(*passphrase);
   }
 
   static CLI::App* Deepest(CLI::App* app) {

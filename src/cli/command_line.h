@@ -7,13 +7,21 @@
 
 namespace reprise {
 
+// What the `keys` commands are told beside the settings.
+struct KeysRequest {
+  bool rewrap = false, remove_old = false;
+  bool remove_passphrase = false;
+  std::string new_passphrase_file;  // empty: asks
+};
+
 // A command line that was understood.
 struct CommandLine {
-  std::string command;  // "serve", "ls", "cat", "show", "keys init", "keys list", "doctor"
+  std::string command;  // "serve", "ls", "cat", "show", "keys init" (list, rotate, rewrap, passphrase), "doctor"
   Flags flags;
   std::string argument;  // what `ls`, `cat` and `show` are about; may be empty for `ls`
   bool json = false;
   bool all_branches = false;
+  KeysRequest keys;
 };
 
 // Nothing to run: help or the version for stdout, or an error (one line) for stderr.

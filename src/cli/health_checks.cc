@@ -15,8 +15,8 @@
 #include <cstring>
 
 #include "base/posix_file_system.h"
+#include "cli/key_access.h"
 #include "cli/private_file.h"
-#include "crypto/key_set.h"
 #include "store/file_names.h"
 
 namespace reprise {
@@ -28,14 +28,17 @@ Finding Bad(std::string check, std::string words) { return {std::move(check), Ve
 
 Finding CheckKeyFile(const Options& options) {
   if (options.plain) return Warn("key file", "not needed: chats are stored unencrypted (plain)");
-  const std::string path = options.key_file.empty() ? DefaultKeyFile() : options.key_file;
+  const std::string path = KeyFileOf(options);
   PosixFileSystem disk;
-  const auto keys = KeySet::Load(path, disk);
+  // Asks nobody: without a passphrase file it is enough that there is a passphrase.
+  const auto keys =
+      LoadKeyFile(path, disk, options.passphrase_file.empty() ? PassphraseSource() : PassphraseFrom(options));
   if (keys)
     return Ok("key file", path + " holds " + std::to_string(keys->keys().size()) + " key(s), for its owner only");
   if (keys.error().code == ErrorCode::kNotFound) {
     return Warn("key file", path + " is not there yet; the first start creates it");
   }
+  if (keys.error().reason == "passphrase_needed") return Ok("key file", path + " is protected by a passphrase");
   return Bad("key file", keys.error().message);
 }
 

@@ -1,59 +1,167 @@
 #include "cli/keys_command.h"
 
+#include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "cli/console.h"
+#include "cli/key_access.h"
 #include "cli/terminal_text.h"
-#include "crypto/key_set.h"
+#include "crypto/key_file.h"
+#include "store/directory_lock.h"
+#include "store/file_names.h"
+#include "store/rewrap.h"
 
 namespace reprise {
 namespace {
 
-Result<std::string> KeyFile(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Fail(options.error());
-  return options->key_file.empty() ? DefaultKeyFile() : options->key_file;
+FileSystem& Disk() {
+  static PosixFileSystem disk;  // stateless
+  return disk;
 }
 
-void PrintKeys(const std::string& path, const KeySet& keys, bool json) {
-  if (!json) {
-    Print("key file " + VisibleLine(path) + "\n");
-    for (const KeySet::Key& key : keys.keys()) {
-      Print(VisibleLine(key.kid) + "  A256KW" + (&key == &keys.current() ? "  (seals)\n" : "\n"));
-    }
-    return;
+Result<KeyFile> OpenKeyFile(const Options& options) {
+  auto file = KeyFile::Open(KeyFileOf(options), Disk(), PassphraseFrom(options));
+  if (!file && file.error().code == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound, "there is no key file " + KeyFileOf(options) + " yet (reprise keys init)");
   }
+  return file;
+}
+
+Json Described(const std::string& path, const KeySet& keys, bool has_passphrase) {
   Json list = Json::array();
   for (const KeySet::Key& key : keys.keys()) {
     list.push_back({{"kid", key.kid}, {"alg", "A256KW"}, {"current", &key == &keys.current()}});
   }
-  Print(DumpJson(Json{{"key_file", path}, {"keys", std::move(list)}}) + "\n");
+  return {{"key_file", path}, {"passphrase", has_passphrase}, {"keys", std::move(list)}};
+}
+
+void PrintKeys(const std::string& path, const KeySet& keys, bool has_passphrase, bool json) {
+  if (json) return Print(DumpJson(Described(path, keys, has_passphrase)) + "\n");
+  Print("key file " + VisibleLine(path) + (has_passphrase ? "  (protected by a passphrase)\n" : "\n"));
+  for (const KeySet::Key& key : keys.keys()) {
+    Print(VisibleLine(key.kid) + "  A256KW" + (&key == &keys.current() ? "  (seals)\n" : "\n"));
+  }
+}
+
+// The data folder for this process alone: a server would go on sealing by the keys it has, and rewrite chat.json.
+Result<std::unique_ptr<DirectoryLock>> LockDataFolder(const Options& options) {
+  if (const auto there = Disk().ListDirectory(options.data_dir); !there) {
+    return Fail(there.error().code, "there is no data folder " + options.data_dir);
+  }
+  auto lock = DirectoryLock::Acquire(LockFile(options.data_dir));
+  if (!lock && lock.error().code == ErrorCode::kConflict) {
+    lock.error().message = "files cannot be wrapped anew while a server runs; stop it first: " + lock.error().message;
+  }
+  return lock;
+}
+
+void PrintRewrapped(const KeyFile& file, const Options& options, const Rewrapped& done, bool removed, bool json) {
+  if (!json) {
+    Print(std::to_string(done.files) + " files wrapped to " + VisibleLine(file.keys().current().kid) + ", " +
+          std::to_string(done.current) + " were already" + (removed ? "; the old keys are removed\n" : "\n"));
+    return;
+  }
+  Json report = Described(KeyFileOf(options), file.keys(), file.has_passphrase());
+  report["rewrapped"] = done.files;
+  report["already_current"] = done.current;
+  report["left"] = Json::array();
+  for (const Error& error : done.left) report["left"].push_back({{"file", error.detail}, {"message", error.message}});
+  report["old_keys_removed"] = removed;
+  Print(DumpJson(report) + "\n");
+}
+
+// REQUIRES: the data folder's lock is held.
+int Rewrap(KeyFile& file, const Options& options, const CommandLine& line) {
+  const auto done = RewrapStore(options.data_dir, file.keys(), Disk());
+  if (!done) {
+    Complain(done.error());
+    return Complain(MakeError(ErrorCode::kIo,
+                              "not every file was reached; nothing is lost, and `reprise keys rewrap` "
+                              "goes on from there"));
+  }
+  for (const Error& error : done->left) Complain(error);
+  const bool remove = line.keys.remove_old && done->left.empty();
+  if (remove) {
+    if (const auto removed = file.RemoveOldKeys(); !removed) return Complain(removed.error());
+  }
+  PrintRewrapped(file, options, *done, remove, line.json);
+  if (done->left.empty()) return kExitOk;
+  return Complain(MakeError(ErrorCode::kCorruption, "these files were left as they are, and the old keys are kept"));
 }
 
 }  // namespace
 
 int RunKeysInit(const CommandLine& line, const Environment& environment) {
-  const auto path = KeyFile(line, environment);
-  if (!path) return Complain(path.error());
-  PosixFileSystem disk;
-  const auto keys = KeySet::LoadOrCreate(*path, disk);
-  if (!keys) return Complain(keys.error());
-  PrintKeys(*path, *keys, line.json);
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  const std::string path = KeyFileOf(*options);
+  auto file = KeyFile::Open(path, Disk(), PassphraseFrom(*options));
+  if (!file && file.error().code == ErrorCode::kNotFound) {
+    if (const auto created = LoadOrCreateKeyFile(path, Disk()); !created) return Complain(created.error());
+    file = KeyFile::Open(path, Disk());
+  }
+  if (!file) return Complain(file.error());
+  PrintKeys(path, file->keys(), file->has_passphrase(), line.json);
   return kExitOk;
 }
 
 int RunKeysList(const CommandLine& line, const Environment& environment) {
-  const auto path = KeyFile(line, environment);
-  if (!path) return Complain(path.error());
-  PosixFileSystem disk;
-  const auto keys = KeySet::Load(*path, disk);
-  if (!keys && keys.error().code == ErrorCode::kNotFound) {
-    return Complain(MakeError(ErrorCode::kNotFound, "there is no key file " + *path + " yet (reprise keys init)"));
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  const auto file = OpenKeyFile(*options);
+  if (!file) return Complain(file.error());
+  PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
+  return kExitOk;
+}
+
+int RunKeysRotate(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  std::unique_ptr<DirectoryLock> lock;
+  if (line.keys.rewrap) {
+    auto acquired = LockDataFolder(*options);
+    if (!acquired) return Complain(acquired.error());
+    lock = *std::move(acquired);
   }
-  if (!keys) return Complain(keys.error());
-  PrintKeys(*path, *keys, line.json);
+  auto file = OpenKeyFile(*options);
+  if (!file) return Complain(file.error());
+  if (const auto added = file->AddKey(); !added) return Complain(added.error());
+  if (line.keys.rewrap) return Rewrap(*file, *options, line);
+  PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
+  if (!line.json) Print("a server that runs now seals by the new key from its next start on\n");
+  return kExitOk;
+}
+
+int RunKeysRewrap(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  const auto lock = LockDataFolder(*options);
+  if (!lock) return Complain(lock.error());
+  auto file = OpenKeyFile(*options);
+  if (!file) return Complain(file.error());
+  return Rewrap(*file, *options, line);
+}
+
+int RunKeysPassphrase(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  auto file = OpenKeyFile(*options);
+  if (!file) return Complain(file.error());
+  Result<void> changed;
+  if (!line.keys.remove_passphrase) {
+    changed = NewPassphrase(line.keys.new_passphrase_file).and_then([&](const SecretText& passphrase) {
+      return file->SetPassphrase(passphrase);
+    });
+  } else if (file->has_passphrase()) {
+    changed = file->RemovePassphrase();
+  } else {
+    return Complain(MakeError(ErrorCode::kNotFound, "the key file has no passphrase"));
+  }
+  if (!changed) return Complain(changed.error());
+  PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
   return kExitOk;
 }
 

@@ -10,6 +10,7 @@
 #include "cli/doctor_command.h"
 #include "cli/keys_command.h"
 #include "cli/ls_command.h"
+#include "cli/process.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
 
@@ -18,15 +19,19 @@ namespace {
 
 using Command = int (*)(const CommandLine&, const Environment&);
 
-constexpr std::array<std::pair<std::string_view, Command>, 7> kCommands{{{"serve", RunServe},
-                                                                         {"ls", RunLs},
-                                                                         {"cat", RunCat},
-                                                                         {"show", RunShow},
-                                                                         {"keys init", RunKeysInit},
-                                                                         {"keys list", RunKeysList},
-                                                                         {"doctor", RunDoctor}}};
+constexpr std::array<std::pair<std::string_view, Command>, 10> kCommands{{{"serve", RunServe},
+                                                                          {"ls", RunLs},
+                                                                          {"cat", RunCat},
+                                                                          {"show", RunShow},
+                                                                          {"keys init", RunKeysInit},
+                                                                          {"keys list", RunKeysList},
+                                                                          {"keys rotate", RunKeysRotate},
+                                                                          {"keys rewrap", RunKeysRewrap},
+                                                                          {"keys passphrase", RunKeysPassphrase},
+                                                                          {"doctor", RunDoctor}}};
 
 int Dispatch(const CommandLine& line) {
+  HideMemory();  // every command may come to hold keys
   for (const auto& [name, run] : kCommands) {
     if (name == line.command) return run(line, ProcessEnvironment());
   }

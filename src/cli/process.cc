@@ -50,12 +50,15 @@ extern "C" void ExitAtOnce(int number) { _exit(128 + number); }
 
 }  // namespace
 
-void PrepareProcess() {
-  umask(077);
+void HideMemory() {
   const rlimit no_core{0, 0};
   if (setrlimit(RLIMIT_CORE, &no_core) != 0 || prctl(PR_SET_DUMPABLE, 0) != 0) {
-    LogWarning("core dumps cannot be turned off");  // possible under a foreign sandbox; no reason not to serve
+    LogWarning("core dumps cannot be turned off");  // possible under a foreign sandbox; no reason not to go on
   }
+}
+
+void PrepareProcess() {
+  umask(077);
   RaiseDescriptorLimit();
   struct sigaction ignore {};
   ignore.sa_handler = SIG_IGN;

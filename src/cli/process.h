@@ -2,9 +2,12 @@
 
 namespace reprise {
 
-// Prepares this process for holding keys and serving many connections: files that it creates are its user's only, no
-// core dump and no debugger of the same user sees its memory, descriptors up to the hard limit, SIGPIPE ignored, few
-// heap arenas. Call before any thread starts.
+// Keeps this process's memory, which holds keys, to itself: no core dump (nor of a process that it starts), and no
+// debugger of the same user.
+void HideMemory();
+
+// Prepares this process for serving many connections: files that it creates are its user's only, descriptors up to the
+// hard limit, SIGPIPE ignored, few heap arenas. Call before any thread starts.
 void PrepareProcess();
 
 // Gives memory back that only starting up needed: freed heap, and the pages of program and libraries that were read on

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "cli/key_access.h"
 #include "cli/model_catalog.h"
 #include "store/file_interaction_store.h"
 #include "store/unsaved.h"
@@ -13,8 +14,6 @@
 namespace reprise {
 namespace {
 
-std::string KeyFileOf(const Options& options) { return options.key_file.empty() ? DefaultKeyFile() : options.key_file; }
-
 // Absolute and without symbolic links, as far as it exists.
 std::filesystem::path Resolved(const std::string& path) {
   std::error_code failed;
@@ -22,11 +21,20 @@ std::filesystem::path Resolved(const std::string& path) {
   return failed ? std::filesystem::path(path) : resolved;
 }
 
+bool LiesBelow(const std::string& path, const std::string& folder) {
+  const auto relative = Resolved(path).lexically_relative(Resolved(folder));
+  return !relative.empty() && *relative.begin() != "..";
+}
+
 // A copy of the data folder must not carry its key along.
 Result<void> CheckKeyIsElsewhere(const Options& options) {
-  const auto beside = Resolved(KeyFileOf(options)).lexically_relative(Resolved(options.data_dir));
-  if (beside.empty() || *beside.begin() == "..") return {};
-  return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
+  if (LiesBelow(KeyFileOf(options), options.data_dir)) {
+    return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
+  }
+  if (!options.passphrase_file.empty() && LiesBelow(options.passphrase_file, options.data_dir)) {
+    return Fail(ErrorCode::kInvalidArgument, "the passphrase file must not lie in the data folder");
+  }
+  return {};
 }
 
 // What the tools may never touch, although it may lie in the workspace.
@@ -34,6 +42,7 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
   // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
+  if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& path : paths) path = Resolved(path).string();
@@ -71,7 +80,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 Result<void> ServerParts::OpenStores(const Options& options) {
   if (!options.plain) {
     if (auto checked = CheckKeyIsElsewhere(options); !checked) return checked;
-    auto keys = KeySet::LoadOrCreate(KeyFileOf(options), disk_);
+    auto keys = LoadOrCreateKeyFile(KeyFileOf(options), disk_, PassphraseFrom(options));
     if (!keys) return Fail(keys.error());
     keys_ = std::make_shared<const KeySet>(*std::move(keys));
   }

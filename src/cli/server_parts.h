@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "base/posix_file_system.h"
-#include "crypto/key_set.h"
+#include "crypto/key_file.h"
 #include "net/curl_transport.h"
 #include "reprise/engine.h"
 #include "reprise/interaction_store.h"

@@ -78,6 +78,8 @@ constexpr std::array kSettings{
             [](Options& o, std::string_view t) { return SetBool(o.plain, t); }},
     Setting{"key-file", "FILE", "key set (default $XDG_CONFIG_HOME/reprise/keys.jwks)", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.key_file, t); }},
+    Setting{"passphrase-file", "FILE", "file (mode 0600) with the key set's passphrase, if it has one (default: asks)",
+            SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.passphrase_file, t); }},
     Setting{"token-file", "FILE", "file (mode 0600) with the token that every request must show", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.token_file, t); }},
     Setting{"log-level", "LEVEL", "debug, info, warning or error (default info)", SettingKind::kText, SetLogLevelName},

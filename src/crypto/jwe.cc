@@ -182,6 +182,33 @@ Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
   return OpenedJwe{.protected_header = *std::move(header_text), .plaintext = *std::move(plaintext), .kid = key->kid};
 }
 
+Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
+  auto opened = OpenJwe(text, keys);  // all of it: what is damaged must stay as it is
+  if (!opened) return Fail(std::move(opened.error()));
+  WipeBytes(opened->plaintext.data(), opened->plaintext.size());  // a journal's is a key
+  const Envelope envelope = *ScanEnvelope(text);
+  if (envelope.kid == keys.current().kid) return std::string(text);
+
+  const auto wrapped = DecodeSized(envelope.encrypted_key, kWrappedKeyBytes, "the wrapped key");
+  if (!wrapped) return Fail(wrapped.error());
+  const auto content_key = UnwrapKey(keys.Find(envelope.kid)->secret, *wrapped);
+  if (!content_key) return Fail(content_key.error());
+  const auto rewrapped = WrapKey(keys.current().secret, *content_key);
+  if (!rewrapped) return rewrapped;
+
+  const std::string encrypted_key = EncodeBase64Url(*rewrapped);
+  std::string result(text);
+  const auto replace = [&](std::string_view member, const std::string& value) {
+    result.replace(static_cast<std::size_t>(member.data() - text.data()), member.size(), value);
+  };
+  // The later one first, since the first replacement moves what stands behind it.
+  const bool kid_is_first = envelope.kid.data() < envelope.encrypted_key.data();
+  if (kid_is_first) replace(envelope.encrypted_key, encrypted_key);
+  replace(envelope.kid, keys.current().kid);
+  if (!kid_is_first) replace(envelope.encrypted_key, encrypted_key);
+  return result;
+}
+
 Result<Json> ReadJweHeader(std::string_view text) {
   return ScanEnvelope(text).and_then(HeaderText).and_then(ParseHeader);
 }

@@ -24,6 +24,10 @@ struct OpenedJwe {
 // each member once, no other members, canonical base64url, exact sizes, no "crit", no "zip".
 Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys);
 
+// The same record for the set's current key: only what stands in "header" and "encrypted_key" is replaced, so the
+// content and RecordDigest stay. Nothing to do: the same text. Fails as OpenJwe does.
+Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys);
+
 // The protected header as it stands there: anyone could have written it. kCorruption if `text` is no JWE of ours.
 Result<Json> ReadJweHeader(std::string_view text);
 

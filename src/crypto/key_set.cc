@@ -1,34 +1,45 @@
 #include "crypto/key_set.h"
 
-#include <fcntl.h>
-#include <pwd.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <unistd.h>
+#include <simdjson.h>
 
 #include <algorithm>
-#include <cerrno>
-#include <cstdlib>
-#include <nlohmann/json.hpp>
-#include <optional>
 
-#include "base/atomic_write.h"
-#include "base/json.h"
 #include "base/random.h"
 #include "crypto/base64url.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kMaxKeyFileBytes = 64 * 1024;
+using simdjson::dom::element;
 
-void Wipe(std::string& text) { WipeBytes(text.data(), text.size()); }
+// Parses a text with keys in it. Not our usual JSON library, which leaves copies of them in buffers that it frees:
+// here all strings are in one buffer, and that can be wiped.
+class SecretParser {
+ public:
+  ~SecretParser() {
+    // A string takes five bytes more in the buffer, and three in the text.
+    if (strings_ > 0) WipeBytes(parser_.doc.string_buf.get(), strings_);
+  }
 
-Error KeyFileError(ErrorCode code, std::string reason, std::string message, const std::string& path = {}) {
-  return Error{.code = code, .reason = std::move(reason), .message = std::move(message), .detail = path};
-}
+  // False if it is not JSON. `root` is valid as long as the parser is.
+  bool Parse(std::string_view text, element& root) {
+    SecretText padded;
+    padded.reserve(text.size() + simdjson::SIMDJSON_PADDING);
+    Append(padded, text);
+    const auto error = parser_.parse(padded.data(), padded.size(), /*realloc_if_needed=*/false).get(root);
+    if (parser_.doc.string_buf) strings_ = padded.size() * 5 / 3;
+    return error == simdjson::SUCCESS;
+  }
+
+ private:
+  simdjson::dom::parser parser_;
+  std::size_t strings_ = 0;
+};
+
 tl::unexpected<Error> Invalid(std::string what) {
-  return Fail(KeyFileError(ErrorCode::kCorruption, "key_file_invalid", "the key file cannot be used: " + what));
+  return Fail(Error{.code = ErrorCode::kCorruption,
+                    .reason = "key_file_invalid",
+                    .message = "the key file cannot be used: " + std::move(what)});
 }
 
 // A kid stands in every sealed file as it is, so it holds nothing that JSON would escape.
@@ -40,96 +51,51 @@ bool IsKid(std::string_view kid) {
   });
 }
 
-bool HasText(const Json& object, const char* name, std::string_view expected) {
-  const auto member = object.find(name);
-  return member != object.end() && member->is_string() && member->get_ref<const std::string&>() == expected;
+// A member that is a string; else a view without data.
+std::string_view Text(const element& object, std::string_view name) {
+  std::string_view text;
+  return object[name].get(text) == simdjson::SUCCESS ? text : std::string_view();
 }
+bool IsThere(const element& object, std::string_view name) { return object[name].error() == simdjson::SUCCESS; }
 
-Result<KeySet::Key> KeyFromJwk(Json& jwk) {
-  if (!jwk.is_object() || !HasText(jwk, "kty", "oct")) return Invalid("a key is not of type oct");
-  if (jwk.contains("alg") && !HasText(jwk, "alg", "A256KW")) return Invalid("a key is not for A256KW");
-  if (jwk.contains("use") && !HasText(jwk, "use", "enc")) return Invalid("a key is not for encryption");
-  const auto kid = jwk.find("kid");
-  if (kid == jwk.end() || !kid->is_string() || !IsKid(kid->get_ref<const std::string&>())) {
-    return Invalid("a key has no usable kid");
-  }
-  const auto k = jwk.find("k");
-  if (k == jwk.end() || !k->is_string()) return Invalid("a key has no k");
-  auto bytes = DecodeBase64Url(k->get_ref<const std::string&>());
-  Wipe(k->get_ref<std::string&>());
+Result<KeySet::Key> KeyFromJwk(const element& jwk) {
+  if (Text(jwk, "kty") != "oct") return Invalid("a key is not of type oct");
+  if (IsThere(jwk, "alg") && Text(jwk, "alg") != "A256KW") return Invalid("a key is not for A256KW");
+  if (IsThere(jwk, "use") && Text(jwk, "use") != "enc") return Invalid("a key is not for encryption");
+  const std::string_view kid = Text(jwk, "kid"), k = Text(jwk, "k");
+  if (!IsKid(kid)) return Invalid("a key has no usable kid");
+  if (k.data() == nullptr) return Invalid("a key has no k");
+  auto bytes = DecodeBase64Url(k);
   if (!bytes) return Invalid("k is not base64url");
   auto secret = SecretKey::FromBytes(*bytes);
-  Wipe(*bytes);
+  WipeBytes(bytes->data(), bytes->size());
   if (!secret) return Invalid("a key does not have 256 bits");
-  return KeySet::Key{.kid = kid->get<std::string>(), .secret = *std::move(secret)};
+  return KeySet::Key{.kid = std::string(kid), .secret = *std::move(secret)};
 }
 
-// Written by hand: every copy of the key that a JSON library makes would stay in memory.
-std::string JwkSetText(const KeySet& keys) {
-  std::string text = R"({"keys":[)";
-  text.reserve(256 * keys.keys().size() + 16);  // no reallocation that leaves key bytes behind
-  for (const KeySet::Key& key : keys.keys()) {
-    if (&key != &keys.current()) text += ',';
-    text += R"({"kty":"oct","kid":")" + key.kid + R"(","alg":"A256KW","use":"enc","k":")";
-    AppendBase64Url(text, key.secret.bytes());
-    text += "\"}";
-  }
-  text += "]}\n";
-  return text;
-}
-
-Result<void> CheckNotExposed(const std::string& path) {
-  struct stat status {};
-  // A path that the kernel does not know belongs to a file system without permissions; reading it says if it exists.
-  if (::stat(path.c_str(), &status) != 0) return {};
-  if ((status.st_mode & 077) != 0) {
-    return Fail(KeyFileError(ErrorCode::kForbidden, "key_file_exposed",
-                             "the key file may be read or written by other users; run chmod 600 on it", path));
-  }
-  return {};
-}
-
-// Holds an advisory lock on a directory, so that two first starts do not both create a key: the second would replace
-// the first one's, and with it the only key of what was sealed in between.
-class DirectoryGuard {
- public:
-  explicit DirectoryGuard(const std::string& directory)
-      : fd_(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC)) {
-    while (fd_ >= 0 && ::flock(fd_, LOCK_EX) != 0 && errno == EINTR) {
-    }
-  }
-  ~DirectoryGuard() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  DirectoryGuard(const DirectoryGuard&) = delete;
-  DirectoryGuard& operator=(const DirectoryGuard&) = delete;
-
- private:
-  const int fd_;
-};
-
-std::string HomeDirectory() {
-  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return home;
-  const passwd* user = ::getpwuid(::getuid());
-  return user != nullptr ? user->pw_dir : "/";
-}
+KeySet::Key NewKey() { return {.kid = "key_" + RandomHex(12), .secret = SecretKey::Random()}; }
+KeySet::Key CopyOf(const KeySet::Key& key) { return {.kid = key.kid, .secret = key.secret.Clone()}; }
 
 }  // namespace
 
-KeySet KeySet::Generate() {
+KeySet KeySet::Of(Key key) {
   std::vector<Key> keys;
-  keys.push_back({.kid = "key_" + RandomHex(12), .secret = SecretKey::Random()});
+  keys.push_back(std::move(key));
   return KeySet(std::move(keys));
 }
 
+KeySet KeySet::Generate() { return Of(NewKey()); }
+
 Result<KeySet> KeySet::Parse(std::string_view jwk_set) {
-  auto json = ParseJson(jwk_set);
-  if (!json) return Invalid(json.error().message);
-  const auto list = json->is_object() ? json->find("keys") : json->end();
-  if (!json->is_object() || list == json->end() || !list->is_array()) return Invalid("it is not a JWK Set");
+  SecretParser parser;
+  element root;
+  simdjson::dom::array list;
+  if (!parser.Parse(jwk_set, root) || root["keys"].get(list) != simdjson::SUCCESS) {
+    return Invalid("it is not a JWK Set");
+  }
   std::vector<Key> keys;
-  keys.reserve(list->size());
-  for (Json& jwk : *list) {
+  keys.reserve(list.size());
+  for (const element jwk : list) {
     auto key = KeyFromJwk(jwk);
     if (!key) return Fail(std::move(key.error()));
     const bool twice = std::any_of(keys.begin(), keys.end(), [&](const Key& other) { return other.kid == key->kid; });
@@ -140,42 +106,33 @@ Result<KeySet> KeySet::Parse(std::string_view jwk_set) {
   return KeySet(std::move(keys));
 }
 
-Result<KeySet> KeySet::Load(const std::string& path, FileSystem& file_system) {
-  if (auto private_file = CheckNotExposed(path); !private_file) return Fail(std::move(private_file.error()));
-  auto text = file_system.ReadFile(path, kMaxKeyFileBytes);
-  if (!text) return Fail(std::move(text.error()));
-  auto keys = Parse(*text);
-  Wipe(*text);
-  if (!keys) keys.error().detail = path;
-  return keys;
+SecretText KeySet::ToJwkSet() const {
+  SecretText text;
+  Append(text, R"({"keys":[)");
+  for (const Key& key : keys_) {
+    if (&key != &current()) Append(text, ",");
+    Append(text, R"({"kty":"oct","kid":")" + key.kid + R"(","alg":"A256KW","use":"enc","k":")");
+    std::string k = EncodeBase64Url(key.secret.bytes());
+    Append(text, k);
+    WipeBytes(k.data(), k.size());
+    Append(text, "\"}");
+  }
+  Append(text, "]}\n");
+  return text;
 }
 
-Result<KeySet> KeySet::LoadOrCreate(const std::string& path, FileSystem& file_system) {
-  auto loaded = Load(path, file_system);
-  if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
-  const std::string directory = ParentDirectory(path);
-  if (auto made = CreateDirectories(file_system, directory); !made) return Fail(std::move(made.error()));
-  const DirectoryGuard guard(directory);
-  loaded = Load(path, file_system);
-  if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
-
-  KeySet keys = Generate();
-  std::string text = JwkSetText(keys);
-  auto written = ReplaceFile(file_system, path, text).and_then([&] { return file_system.SyncDirectory(directory); });
-  Wipe(text);
-  if (!written) return Fail(std::move(written.error()));
-  return keys;
+KeySet KeySet::WithNewKey() const {
+  std::vector<Key> keys;
+  keys.push_back(NewKey());
+  for (const Key& key : keys_) keys.push_back(CopyOf(key));
+  return KeySet(std::move(keys));
 }
+
+KeySet KeySet::WithoutOldKeys() const { return Of(CopyOf(current())); }
 
 const KeySet::Key* KeySet::Find(std::string_view kid) const {
   const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& candidate) { return candidate.kid == kid; });
   return key == keys_.end() ? nullptr : &*key;
-}
-
-std::string DefaultKeyFile() {
-  const char* config = std::getenv("XDG_CONFIG_HOME");
-  const bool usable = config != nullptr && *config == '/';  // the XDG rule: a relative path counts as not set
-  return (usable ? std::string(config) : HomeDirectory() + "/.config") + "/reprise/keys.jwks";
 }
 
 }  // namespace reprise

@@ -5,13 +5,13 @@
 #include <vector>
 
 #include "crypto/secret_key.h"
-#include "reprise/file_system.h"
+#include "crypto/secret_text.h"
 #include "reprise/result.h"
 
 namespace reprise {
 
 // The keys of a store: a JWK Set (RFC 7517) of 256-bit symmetric keys. The first is the one that seals, all can open.
-// Immutable, thread-safe, movable only; its bytes are never logged or printed.
+// Immutable, thread-safe, movable only; its bytes are never logged or printed. crypto/key_file.h keeps it on disk.
 class KeySet {
  public:
   struct Key {
@@ -22,15 +22,19 @@ class KeySet {
   KeySet(KeySet&&) = default;
   KeySet& operator=(KeySet&&) = default;
 
+  // A set of one new key.
   static KeySet Generate();
-
-  // kNotFound if there is no such file, kForbidden (reason "key_file_exposed") if another user may read it, kCorruption
-  // (reason "key_file_invalid") if it is not a JWK Set we can use.
-  static Result<KeySet> Load(const std::string& path, FileSystem& file_system);
-  // Creates the file (0600, in a 0700 directory, durable) if there is none. Of several processes that do this at once,
-  // one creates it and the others load what it wrote.
-  static Result<KeySet> LoadOrCreate(const std::string& path, FileSystem& file_system);
+  static KeySet Of(Key key);
+  // kCorruption (reason "key_file_invalid") if it is not a JWK Set we can use. Leaves no copy of a key in freed memory.
   static Result<KeySet> Parse(std::string_view jwk_set);
+
+  // What Parse reads.
+  SecretText ToJwkSet() const;
+
+  // The same keys behind a new one.
+  KeySet WithNewKey() const;
+  // The current key alone.
+  KeySet WithoutOldKeys() const;
 
   const Key& current() const { return keys_.front(); }
   // Null if there is no such key.
@@ -41,8 +45,5 @@ class KeySet {
   explicit KeySet(std::vector<Key> keys) : keys_(std::move(keys)) {}
   std::vector<Key> keys_;  // never empty
 };
-
-// $XDG_CONFIG_HOME/reprise/keys.jwks, else ~/.config/reprise/keys.jwks.
-std::string DefaultKeyFile();
 
 }  // namespace reprise

@@ -32,6 +32,13 @@ TEST_CASE("ParseCommandLine: commands and their arguments", "[command-line]") {
   CHECK(Understood({"cat", "c1/int_001"}).argument == "c1/int_001");
   CHECK(Understood({"keys", "list", "--json"}).command == "keys list");
   CHECK(Understood({"keys", "init", "--key-file", "k"}).command == "keys init");
+  const CommandLine rotate = Understood({"keys", "rotate", "--rewrap", "--remove-old", "--data-dir", "d"});
+  CHECK(rotate.command == "keys rotate");
+  CHECK(rotate.keys.rewrap);
+  CHECK(rotate.keys.remove_old);
+  CHECK(Understood({"keys", "rewrap", "--remove-old"}).keys.remove_old);
+  CHECK(Understood({"keys", "passphrase", "--remove"}).keys.remove_passphrase);
+  CHECK(Understood({"keys", "passphrase", "--new-passphrase-file", "f"}).keys.new_passphrase_file == "f");
 }
 
 TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-line]") {
@@ -41,6 +48,8 @@ TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-li
                                                                      {"serve", "extra"},
                                                                      {"cat"},
                                                                      {"keys"},
+                                                                     {"keys", "rotate", "--remove-old"},
+                                                                     {"keys", "passphrase", "--passphrase", "x"},
                                                                      {"serve", "--port"},
                                                                      {"help", "fly"}}) {
     const EarlyExit exit = Ended(arguments);

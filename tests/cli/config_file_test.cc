@@ -144,7 +144,7 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"tools": {"allow": [""]}})",
       R"({"tools": {"more": 1}})",
       R"({"tool_timeout_s": 3})",
-      R"({"token_file": "t", "key_file": "k", "data_dir": "d", "workspace": "w"})",
+      R"({"token_file": "t", "key_file": "k", "passphrase_file": "p", "data_dir": "d", "workspace": "w"})",
       R"([])",
   };
   int accepted = 0;

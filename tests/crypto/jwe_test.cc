@@ -9,6 +9,7 @@
 
 #include "base/posix_file_system.h"
 #include "crypto/base64url.h"
+#include "crypto/key_file.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -178,7 +179,7 @@ TEST_CASE("JWE: Debian's jose opens what we seal", "[crypto][interop]") {
   }
   const TempDirectory folder;
   PosixFileSystem disk;
-  const auto keys = KeySet::LoadOrCreate(folder.File("keys.jwks"), disk);
+  const auto keys = LoadOrCreateKeyFile(folder.File("keys.jwks"), disk);
   REQUIRE(keys);
   std::string plaintext;
   for (int i = 0; i < 5000; ++i) plaintext += "line " + std::to_string(i) + " \xc3\xbc\n";
@@ -196,7 +197,7 @@ TEST_CASE("JWE: we open what Debian's jose seals", "[crypto][interop]") {
   }
   const TempDirectory folder;
   PosixFileSystem disk;
-  const auto keys = KeySet::LoadOrCreate(folder.File("keys.jwks"), disk);
+  const auto keys = LoadOrCreateKeyFile(folder.File("keys.jwks"), disk);
   REQUIRE(keys);
   const Json jwk_set = Json::parse(*disk.ReadFile(folder.File("keys.jwks"), 1 << 20));
   std::ofstream(folder.File("key.jwk")) << jwk_set["keys"][0].dump();
@@ -219,6 +220,53 @@ TEST_CASE("JWE: speed of a megabyte", "[.benchmark]") {
   for (int i = 0; i < kRuns; ++i) REQUIRE(OpenJwe(*SealJwe(kMembers, plaintext, keys), keys));
   const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
   std::printf("seal+open of 1 MiB: %.2f ms\n", took.count() / kRuns);
+}
+
+TEST_CASE("JWE: wrapping to a new key changes kid and wrapped key alone", "[crypto]") {
+  const KeySet old = KeySet::Generate();
+  const KeySet keys = old.WithNewKey(), fresh = keys.WithoutOldKeys();
+  const std::string sealed = Seal(old, "content");
+  const auto rewrapped = RewrapJwe(sealed, keys);
+  REQUIRE(rewrapped);
+  CHECK(Json::parse(*rewrapped)["header"]["kid"] == fresh.current().kid);
+  for (const char* name : {"protected", "iv", "ciphertext", "tag"})
+    CHECK(Member(*rewrapped, name) == Member(sealed, name));
+  CHECK(Member(*rewrapped, "encrypted_key") != Member(sealed, "encrypted_key"));
+  CHECK(*RecordDigest(*rewrapped) == *RecordDigest(sealed));
+  CHECK(OpenJwe(*rewrapped, fresh)->plaintext == "content");
+  CheckRefused(*rewrapped, old);
+  CHECK(*RewrapJwe(*rewrapped, keys) == *rewrapped);
+}
+
+TEST_CASE("JWE: wrapping anew keeps spaces and the order of the members", "[crypto]") {
+  const KeySet old = KeySet::Generate();
+  const KeySet keys = old.WithNewKey();
+  const Json sealed = Json::parse(Seal(old, "content"));
+  Json turned = Json::object();
+  for (const char* name : {"tag", "encrypted_key", "ciphertext", "header", "iv", "protected"})
+    turned[name] = sealed[name];
+  const auto rewrapped = RewrapJwe(turned.dump(3) + "\n", keys);
+  REQUIRE(rewrapped);
+  Json expected = turned;
+  expected["header"] = Json::parse(*rewrapped)["header"];
+  expected["encrypted_key"] = Json::parse(*rewrapped)["encrypted_key"];
+  CHECK(*rewrapped == expected.dump(3) + "\n");
+  CHECK(OpenJwe(*rewrapped, keys.WithoutOldKeys())->plaintext == "content");
+}
+
+TEST_CASE("JWE: what is damaged or foreign is not wrapped anew", "[crypto]") {
+  const KeySet old = KeySet::Generate();
+  const KeySet keys = old.WithNewKey();
+  const std::string sealed = Seal(old, "content");
+  for (const char* name : {"protected", "encrypted_key", "iv", "ciphertext", "tag"}) {
+    std::string value = Member(sealed, name);
+    value[3] = value[3] == 'A' ? 'B' : 'A';
+    CAPTURE(name);
+    CHECK_FALSE(RewrapJwe(Replaced(sealed, Member(sealed, name), value), keys));
+  }
+  CHECK_FALSE(RewrapJwe(sealed, KeySet::Generate()));
+  CHECK_FALSE(RewrapJwe(sealed.substr(0, sealed.size() - 1), keys));
+  CHECK_FALSE(RewrapJwe("", keys));
 }
 
 }  // namespace reprise

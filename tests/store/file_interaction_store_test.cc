@@ -14,6 +14,7 @@
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "crypto/jwe.h"
+#include "crypto/key_file.h"
 #include "domain/codec.h"
 #include "store/file_names.h"
 #include "store/record.h"
@@ -516,7 +517,7 @@ TEST_CASE("FileInteractionStore: Debian's jose opens a checkpoint with the key f
   }
   TempDirectory folder;
   PosixFileSystem disk;
-  auto keys = KeySet::LoadOrCreate(folder.File("keys.jwks"), disk);
+  auto keys = LoadOrCreateKeyFile(folder.File("keys.jwks"), disk);
   REQUIRE(keys);
   DataFolder data(std::make_shared<const KeySet>(*std::move(keys)));
   data.SaveThree();

@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+
+#include "crypto/secret_text.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Asks at the terminal that controls this process, whatever stdin and stdout are, and reads one line without showing
+// it. kUnavailable without a terminal; kCancelled at an end of input or a signal, which then takes its usual course.
+Result<SecretText> AskHidden(const std::string& prompt);
+
+}  // namespace reprise

@@ -1,0 +1,220 @@
+#include "crypto/key_file.h"
+
+#include <fcntl.h>
+#include <pwd.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <utility>
+
+#include "base/atomic_write.h"
+#include "crypto/jwe.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kMaxKeyFileBytes = 64 * 1024;
+
+tl::unexpected<Error> Refused(std::string reason, std::string message, const std::string& path) {
+  return Fail(
+      Error{.code = ErrorCode::kForbidden, .reason = std::move(reason), .message = std::move(message), .detail = path});
+}
+
+Result<void> CheckNotExposed(const std::string& path) {
+  struct stat status {};
+  // A path that the kernel does not know belongs to a file system without permissions; reading it says if it exists.
+  if (::stat(path.c_str(), &status) != 0) return {};
+  if ((status.st_mode & 077) != 0) {
+    return Refused("key_file_exposed", "the key file may be read or written by other users; run chmod 600 on it", path);
+  }
+  return {};
+}
+
+// The file's text, wiped in the end.
+class FileText {
+ public:
+  explicit FileText(std::string text) : text_(std::move(text)) {}
+  FileText(FileText&&) noexcept = default;
+  FileText& operator=(FileText&&) = delete;
+  ~FileText() { WipeBytes(text_.data(), text_.size()); }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+struct Opened {
+  KeySet keys;
+  std::optional<PassphraseKey> passphrase_key;
+};
+
+Result<Opened> OpenProtected(const std::string& path, const std::string& text, const PassphraseSource& source) {
+  if (!source) return Refused("passphrase_needed", "the key file is protected by a passphrase", path);
+  const auto passphrase = source();
+  if (!passphrase) return Fail(passphrase.error());
+  auto key = PassphraseKey::Recover(text, View(*passphrase));
+  if (!key) return Fail(std::move(key.error()));
+  auto keys = key->Open(text);
+  if (!keys) return Fail(std::move(keys.error()));
+  return Opened{.keys = *std::move(keys), .passphrase_key = *std::move(key)};
+}
+
+Result<Opened> Read(const std::string& path, FileSystem& file_system, const PassphraseSource& source) {
+  if (auto private_file = CheckNotExposed(path); !private_file) return Fail(std::move(private_file.error()));
+  auto content = file_system.ReadFile(path, kMaxKeyFileBytes);
+  if (!content) return Fail(std::move(content.error()));
+  const FileText file(*std::move(content));
+  const auto opened = [&]() -> Result<Opened> {
+    if (LooksLikeJwe(file.text())) return OpenProtected(path, file.text(), source);
+    auto keys = KeySet::Parse(file.text());
+    if (!keys) return Fail(std::move(keys.error()));
+    return Opened{.keys = *std::move(keys), .passphrase_key = std::nullopt};
+  };
+  auto result = opened();
+  if (!result && result.error().detail.empty()) result.error().detail = path;
+  return result;
+}
+
+// A crash in the middle of a change may have left keys in the clear in a temporary file. REQUIRES: nobody else writes.
+void RemoveLeftovers(const std::string& path, FileSystem& file_system) {
+  const std::string directory = ParentDirectory(path);
+  const std::string prefix = "." + path.substr(path.rfind('/') + 1) + ".";
+  const auto entries = file_system.ListDirectory(directory);
+  if (!entries) return;
+  for (const DirectoryEntry& entry : *entries) {
+    if (!entry.name.starts_with(prefix) || !IsTemporaryName(entry.name)) continue;
+    // Tried again at the next change.
+    static_cast<void>(file_system.RemoveFile(directory + "/" + entry.name));
+  }
+}
+
+Result<void> ReplaceKeyFile(const std::string& path, FileSystem& file_system, std::string_view text) {
+  if (text.size() > kMaxKeyFileBytes) return Fail(ErrorCode::kTooLarge, "the key file cannot take any more keys", path);
+  RemoveLeftovers(path, file_system);
+  return ReplaceFile(file_system, path, text).and_then([&] {
+    return file_system.SyncDirectory(ParentDirectory(path));
+  });
+}
+
+// The file itself, for one that is reached over a symbolic link: the link must stay one.
+std::string Resolved(const std::string& path) {
+  std::error_code failed;
+  const auto resolved = std::filesystem::weakly_canonical(path, failed);
+  return failed ? path : resolved.string();
+}
+
+std::string HomeDirectory() {
+  if (const char* home = std::getenv("HOME"); home != nullptr && *home == '/') return home;
+  const passwd* user = ::getpwuid(::getuid());
+  return user != nullptr ? user->pw_dir : "/";
+}
+
+}  // namespace
+
+// Holds an advisory lock on a directory: of two that change the key file at once, or create it, the second would
+// replace the first one's key, and with it the only key of what was sealed in between.
+class KeyFileGuard {
+ public:
+  static Result<std::unique_ptr<KeyFileGuard>> Lock(const std::string& directory) {
+    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    // A directory that the kernel does not know is one in memory, of this process alone.
+    if (fd < 0 && errno == ENOENT) return std::make_unique<KeyFileGuard>(-1);
+    auto guard = std::make_unique<KeyFileGuard>(fd);
+    int locked = fd < 0 ? -1 : ::flock(fd, LOCK_EX);
+    while (fd >= 0 && locked != 0 && errno == EINTR) locked = ::flock(fd, LOCK_EX);
+    if (locked == 0) return guard;
+    return Fail(ErrorCode::kIo, "the key file cannot be locked",
+                directory + ": " + std::generic_category().message(errno));
+  }
+  explicit KeyFileGuard(int fd) : fd_(fd) {}
+  ~KeyFileGuard() {
+    if (fd_ >= 0) ::close(fd_);
+  }
+  KeyFileGuard(const KeyFileGuard&) = delete;
+  KeyFileGuard& operator=(const KeyFileGuard&) = delete;
+
+ private:
+  const int fd_;
+};
+
+KeyFile::KeyFile(std::string path, FileSystem& file_system, std::unique_ptr<KeyFileGuard> guard, KeySet keys,
+                 std::optional<PassphraseKey> passphrase_key)
+    : path_(std::move(path)),
+      file_system_(&file_system),
+      guard_(std::move(guard)),
+      keys_(std::move(keys)),
+      passphrase_key_(std::move(passphrase_key)) {}
+KeyFile::KeyFile(KeyFile&&) noexcept = default;
+KeyFile& KeyFile::operator=(KeyFile&&) noexcept = default;
+KeyFile::~KeyFile() = default;
+
+Result<KeyFile> KeyFile::Open(const std::string& path, FileSystem& file_system, const PassphraseSource& passphrase) {
+  std::string file = Resolved(path);
+  auto guard = KeyFileGuard::Lock(ParentDirectory(file));
+  if (!guard) return Fail(std::move(guard.error()));
+  auto opened = Read(file, file_system, passphrase);
+  if (!opened) return Fail(std::move(opened.error()));
+  return KeyFile(std::move(file), file_system, *std::move(guard), std::move(opened->keys),
+                 std::move(opened->passphrase_key));
+}
+
+Result<void> KeyFile::Write(const KeySet& keys, const PassphraseKey* sealed_by) const {
+  if (sealed_by == nullptr) return ReplaceKeyFile(path_, *file_system_, View(keys.ToJwkSet()));
+  return sealed_by->Seal(keys).and_then(
+      [&](const std::string& text) { return ReplaceKeyFile(path_, *file_system_, text); });
+}
+
+Result<void> KeyFile::ChangeKeys(KeySet keys) {
+  auto written = Write(keys, passphrase_key_ ? &*passphrase_key_ : nullptr);
+  if (written) keys_ = std::move(keys);
+  return written;
+}
+
+Result<void> KeyFile::AddKey() { return ChangeKeys(keys_.WithNewKey()); }
+Result<void> KeyFile::RemoveOldKeys() { return ChangeKeys(keys_.WithoutOldKeys()); }
+
+Result<void> KeyFile::SetPassphrase(const SecretText& passphrase) {
+  auto key = PassphraseKey::Derive(View(passphrase));
+  if (!key) return Fail(std::move(key.error()));
+  auto written = Write(keys_, &*key);
+  if (written) passphrase_key_ = *std::move(key);
+  return written;
+}
+
+Result<void> KeyFile::RemovePassphrase() {
+  auto written = Write(keys_, nullptr);
+  if (written) passphrase_key_.reset();
+  return written;
+}
+
+Result<KeySet> LoadKeyFile(const std::string& path, FileSystem& file_system, const PassphraseSource& passphrase) {
+  return Read(path, file_system, passphrase).map([](Opened opened) { return std::move(opened.keys); });
+}
+
+Result<KeySet> LoadOrCreateKeyFile(const std::string& path, FileSystem& file_system,
+                                   const PassphraseSource& passphrase) {
+  auto loaded = LoadKeyFile(path, file_system, passphrase);
+  if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
+  const std::string file = Resolved(path);
+  if (auto made = CreateDirectories(file_system, ParentDirectory(file)); !made) return Fail(std::move(made.error()));
+  const auto guard = KeyFileGuard::Lock(ParentDirectory(file));
+  if (!guard) return Fail(guard.error());
+  loaded = LoadKeyFile(path, file_system, passphrase);
+  if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
+  KeySet keys = KeySet::Generate();
+  auto written = ReplaceKeyFile(file, file_system, View(keys.ToJwkSet()));
+  if (!written) return Fail(std::move(written.error()));
+  return keys;
+}
+
+std::string DefaultKeyFile() {
+  const char* config = std::getenv("XDG_CONFIG_HOME");
+  const bool usable = config != nullptr && *config == '/';  // the XDG rule: a relative path counts as not set
+  return (usable ? std::string(config) : HomeDirectory() + "/.config") + "/reprise/keys.jwks";
+}
+
+}  // namespace reprise

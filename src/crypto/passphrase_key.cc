@@ -1,0 +1,101 @@
+#include "crypto/passphrase_key.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "crypto/base64url.h"
+#include "crypto/jwe.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kVersion = 1;
+constexpr std::string_view kType = "reprise/keys";
+constexpr std::string_view kKid = "passphrase";
+constexpr std::size_t kSaltBytes = 32;
+// Whoever can write the key file must get neither a cheap guess at the passphrase nor the machine's memory.
+constexpr std::uint64_t kMinN = 1 << 17, kMaxN = 1 << 20, kR = 8, kMaxP = 4;
+constexpr std::size_t kMinSaltBytes = 16, kMaxSaltBytes = 64;
+
+tl::unexpected<Error> Invalid(std::string_view what) {
+  return Fail(Error{.code = ErrorCode::kCorruption,
+                    .reason = "key_file_invalid",
+                    .message = "the key file cannot be used: " + std::string(what)});
+}
+
+std::uint64_t NumberIn(const Json& header, const char* name) {
+  const auto member = header.find(name);
+  return member != header.end() && member->is_number_unsigned() ? member->get<std::uint64_t>() : 0;
+}
+std::string TextIn(const Json& header, const char* name) {
+  const auto member = header.find(name);
+  return member != header.end() && member->is_string() ? member->get<std::string>() : "";
+}
+
+Result<ScryptParameters> ParametersFrom(std::string_view text) {
+  const auto header = ReadJweHeader(text);
+  if (!header) return Invalid(header.error().message);
+  if (TextIn(*header, "typ") != kType) return Invalid("it is a sealed record of another type");
+  if (NumberIn(*header, "ver") != kVersion || TextIn(*header, "kdf") != "scrypt") {
+    return Invalid("it was written by a version of this program that is not known here");
+  }
+  auto salt = DecodeBase64Url(TextIn(*header, "salt"));
+  ScryptParameters found{.salt = std::move(salt).value_or(""),
+                         .n = NumberIn(*header, "n"),
+                         .r = NumberIn(*header, "r"),
+                         .p = NumberIn(*header, "p")};
+  const bool power_of_two = found.n != 0 && (found.n & (found.n - 1)) == 0;
+  const bool in_range = found.n >= kMinN && found.n <= kMaxN && found.r == kR && found.p >= 1 && found.p <= kMaxP &&
+                        found.salt.size() >= kMinSaltBytes && found.salt.size() <= kMaxSaltBytes;
+  if (!power_of_two || !in_range) return Invalid("its scrypt parameters are outside of what is accepted");
+  return found;
+}
+
+std::string RandomSalt() {
+  const SecretKey random = SecretKey::Random();
+  static_assert(kSaltBytes == SecretKey::kBytes);
+  return std::string(random.bytes());
+}
+
+}  // namespace
+
+PassphraseKey::PassphraseKey(SecretKey key, ScryptParameters parameters)
+    : key_(KeySet::Of({.kid = std::string(kKid), .secret = std::move(key)})), parameters_(std::move(parameters)) {}
+
+Result<PassphraseKey> PassphraseKey::Derive(std::string_view passphrase) {
+  ScryptParameters parameters{.salt = RandomSalt()};
+  return ScryptKey(passphrase, parameters).map([&](SecretKey key) {
+    return PassphraseKey(std::move(key), std::move(parameters));
+  });
+}
+
+Result<PassphraseKey> PassphraseKey::Recover(std::string_view text, std::string_view passphrase) {
+  auto parameters = ParametersFrom(text);
+  if (!parameters) return Fail(std::move(parameters.error()));
+  return ScryptKey(passphrase, *parameters).map([&](SecretKey key) {
+    return PassphraseKey(std::move(key), *std::move(parameters));
+  });
+}
+
+Result<std::string> PassphraseKey::Seal(const KeySet& keys) const {
+  const Json header = {
+      {"typ", kType},       {"ver", kVersion},    {"cty", "jwk-set+json"}, {"kdf", "scrypt"},
+      {"n", parameters_.n}, {"r", parameters_.r}, {"p", parameters_.p},    {"salt", EncodeBase64Url(parameters_.salt)}};
+  const SecretText jwk_set = keys.ToJwkSet();
+  return SealJwe(header, View(jwk_set), key_).map([](std::string text) { return text + "\n"; });
+}
+
+Result<KeySet> PassphraseKey::Open(std::string_view text) const {
+  auto opened = OpenJwe(text, key_);
+  if (!opened) {
+    return Fail(Error{.code = ErrorCode::kForbidden,
+                      .reason = "passphrase_wrong",
+                      .message = "the passphrase does not open the key file"});
+  }
+  auto keys = KeySet::Parse(opened->plaintext);
+  WipeBytes(opened->plaintext.data(), opened->plaintext.size());
+  return keys;
+}
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "crypto/key_set.h"
+#include "crypto/scrypt.h"
+#include "crypto/secret_text.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// What a passphrase makes of a key set: an encrypted JWK Set (RFC 7517, section 7), that is a JWE like those of
+// crypto/jwe.h whose key is derived by scrypt. How, stands in its protected header (schemas/FILES.md). Immutable,
+// movable only.
+class PassphraseKey {
+ public:
+  // With a new salt. Takes ScryptKey's time and memory, as does Recover.
+  static Result<PassphraseKey> Derive(std::string_view passphrase);
+  // As `text` says it was sealed. kCorruption (reason "key_file_invalid") if it does not say so, or names parameters
+  // that are weaker than ours or would take more than 1 GiB.
+  static Result<PassphraseKey> Recover(std::string_view text, std::string_view passphrase);
+
+  Result<std::string> Seal(const KeySet& keys) const;
+  // kForbidden (reason "passphrase_wrong") if `text` was sealed by another passphrase or changed since: which of the
+  // two cannot be told.
+  Result<KeySet> Open(std::string_view text) const;
+
+ private:
+  PassphraseKey(SecretKey key, ScryptParameters parameters);
+
+  KeySet key_;
+  ScryptParameters parameters_;
+};
+
+}  // namespace reprise
