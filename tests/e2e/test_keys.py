@@ -210,6 +210,19 @@ def test_wrapping_that_is_killed_is_finished_by_the_next(keys, figure):
     assert between > 0
 
 
+def test_who_reads_meanwhile_notices_nothing(keys):
+    keys.fill(chats=3, turns=4)
+    first = keys.run("cat", "chat0", "--data-dir", keys.home.data).out
+    read = 0
+    while read < 20:
+        keys.run("keys", "rotate")  # before anybody reads: whoever has loaded the keys by then has to start again
+        wrapping = keys.start("keys", "rewrap", "--data-dir", keys.home.data)
+        while wrapping.poll() is None:
+            assert keys.run("cat", "chat0", "--data-dir", keys.home.data).out == first
+            read += 1
+        assert wrapping.returncode == 0, wrapping.communicate()
+
+
 def test_of_rotations_at_once_none_loses_a_key(keys):
     keys.run("keys", "init")
     first = keys.kids()
