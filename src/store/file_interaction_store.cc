@@ -316,10 +316,12 @@ Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
 
 Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, InteractionId id) {
   const std::string path = JournalPath(options_.root, chat, id);
-  auto content = ReadJournalFile(options_.file_system, path, {.chat = chat, .interaction = id}, options_.keys.get());
+  const auto text = options_.file_system.ReadFile(path, kMaxRecordBytes);
+  if (!text) return Fail(text.error());
+  auto content = ReadJournalText(*text, {.chat = chat, .interaction = id}, options_.keys.get());
   if (content || content.error().reason != "integrity_swap") return content;
   // A file that served another interaction before, and nothing of this one had reached the disk when the power went.
-  const auto served = ReadJournalPlace(options_.file_system, path, options_.keys.get());
+  const auto served = JournalCipher::ClaimedPlace(text->substr(0, text->find('\n')));
   if (!served || !files_.ReadInteraction(served->chat, *served->interaction)) return content;
   return JournalContent{.records = {}, .cut_off = true};
 }

@@ -39,6 +39,16 @@ enum class Damage { kCutOff, kDamaged };
 
 bool HasUnwrittenBytes(std::string_view bytes) { return bytes.find(kUnwritten) != std::string_view::npos; }
 
+// Behind the JSON object at the beginning of `text`, whose strings hold no braces; the end if it is not whole.
+std::size_t EndOfObject(std::string_view text) {
+  int depth = 0;
+  for (std::size_t i = 0; i < text.size(); ++i) {
+    if (text[i] == '{') ++depth;
+    if (text[i] == '}' && --depth == 0) return i + 1;
+  }
+  return text.size();
+}
+
 // The record at the beginning of `rest`, which is not empty.
 tl::expected<SealedRecord, Damage> NextRecord(std::string_view rest) {
   if (rest.size() < kPrefixBytes) return tl::unexpected(Damage::kCutOff);
@@ -120,26 +130,27 @@ Result<void> FileJournal::Append(std::string_view record, Reach reach) {
   return written;
 }
 
-std::optional<RecordPlace> ReadJournalPlace(FileSystem& file_system, const std::string& path, const KeySet* keys) {
-  const auto text = file_system.ReadFile(path, kMaxRecordBytes);
-  if (!text) return std::nullopt;
-  return JournalCipher::PlaceIn(text->substr(0, text->find('\n')), keys);
-}
-
 Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::string& path, const RecordPlace& place,
                                        const KeySet* keys) {
-  const auto text = file_system.ReadFile(path, kMaxRecordBytes);
-  if (!text) return Fail(text.error());
+  return file_system.ReadFile(path, kMaxRecordBytes).and_then([&](const std::string& text) {
+    return ReadJournalText(text, place, keys);
+  });
+}
+
+Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace& place, const KeySet* keys) {
   const auto damaged = [&](std::uint64_t position) {
     return Fail(IntegrityError("auth", place, "record " + std::to_string(position + 1) + " of its journal is damaged"));
   };
   JournalContent content;
-  const std::size_t end_of_header = text->find('\n');
-  content.cut_off = end_of_header == std::string::npos || HasUnwrittenBytes(text->substr(0, end_of_header));
+  const std::size_t end_of_header = text.find('\n');
+  if (end_of_header == std::string_view::npos && text.find_first_not_of('\0', EndOfObject(text)) != text.npos) {
+    return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
+  }
+  content.cut_off = end_of_header == std::string_view::npos || HasUnwrittenBytes(text.substr(0, end_of_header));
   if (content.cut_off) return content;
-  const auto cipher = JournalCipher::FromHeader(place, std::string_view(*text).substr(0, end_of_header), keys);
+  const auto cipher = JournalCipher::FromHeader(place, text.substr(0, end_of_header), keys);
   if (!cipher) return Fail(cipher.error());
-  std::string_view rest = std::string_view(*text).substr(end_of_header + 1);
+  std::string_view rest = text.substr(end_of_header + 1);
   for (std::uint64_t position = 0; !rest.empty(); ++position) {
     const auto sealed = NextRecord(rest);
     if (!sealed && sealed.error() == Damage::kDamaged) return damaged(position);

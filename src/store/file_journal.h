@@ -4,7 +4,6 @@
 #include <functional>
 #include <memory>
 #include <mutex>
-#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -65,9 +64,8 @@ class FileJournal final : public Journal {
 
 // Reads a journal. A last record that is not whole, or of which the disk has not got all, was being written when the
 // power went: it is left out and said to be. kCorruption if a record is damaged otherwise, kNotFound without a file.
+Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace& place, const KeySet* keys);
 Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::string& path, const RecordPlace& place,
                                        const KeySet* keys);
-// The interaction that a journal says it is of, wherever it lies. nullopt if it cannot be known.
-std::optional<RecordPlace> ReadJournalPlace(FileSystem& file_system, const std::string& path, const KeySet* keys);
 
 }  // namespace reprise

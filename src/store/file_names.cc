@@ -1,6 +1,7 @@
 #include "store/file_names.h"
 
 #include <algorithm>
+#include <filesystem>
 
 #include "base/random.h"
 
@@ -10,6 +11,7 @@ namespace {
 constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
 constexpr std::string_view kChatFile = "chat.json";
 constexpr std::string_view kInteractions = "interactions";
+constexpr std::string_view kIncoming = ".incoming.";
 
 std::string Join(std::string path, std::string_view name) { return path.append("/").append(name); }
 
@@ -52,6 +54,9 @@ std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timesta
   return ChatFile(root, chat) + ".damaged." + FileTime(now) + "." + RandomHex(4);
 }
 
+std::string IncomingDirectory(const std::string& root) { return Join(root, std::string(kIncoming) + RandomHex(8)); }
+bool IsIncomingDirectory(std::string_view name) { return name.starts_with(kIncoming); }
+
 std::optional<ChatId> ParseChatDirectory(std::string_view name) {
   auto chat = ChatId::Parse(name);
   if (!chat) return std::nullopt;
@@ -60,6 +65,31 @@ std::optional<ChatId> ParseChatDirectory(std::string_view name) {
 
 std::optional<InteractionId> ParseInteractionFile(std::string_view name) { return ParseNumbered(name, kSuffix); }
 std::optional<InteractionId> ParseJournalFile(std::string_view name) { return ParseNumbered(name, kJournalSuffix); }
+
+std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
+  const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
+  const std::filesystem::path file = whole.has_filename() ? whole : whole.parent_path();
+  const std::string name = file.filename();
+  const auto in_chat = [&](const std::filesystem::path& directory, PlaceInStore::Kind kind,
+                           std::optional<InteractionId> id) -> std::optional<PlaceInStore> {
+    auto chat = ParseChatDirectory(directory.filename().string());
+    if (!chat) return std::nullopt;
+    return PlaceInStore{directory.parent_path(), *std::move(chat), kind, id};
+  };
+  const std::filesystem::path parent = file.parent_path();
+  if (name == kChatFile) return in_chat(parent, PlaceInStore::Kind::kChatFile, std::nullopt);
+  if (parent.filename() == kInteractions) {
+    if (const auto id = ParseInteractionFile(name)) {
+      return in_chat(parent.parent_path(), PlaceInStore::Kind::kCheckpoint, id);
+    }
+    if (const auto id = ParseJournalFile(name)) return in_chat(parent.parent_path(), PlaceInStore::Kind::kJournal, id);
+  }
+  return in_chat(file, PlaceInStore::Kind::kChatDirectory, std::nullopt);
+}
+
+std::string JournalName(const ChatId& chat, InteractionId interaction) {
+  return Join(Join(chat.str(), kInteractions), interaction.str()).append(kJournalSuffix);
+}
 
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction) {
   if (!interaction) return Join(chat.str(), kChatFile);

@@ -16,6 +16,7 @@
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.spare/                                files that wait to be used again
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
+//   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
 namespace reprise {
 
 std::string LockFile(const std::string& root);
@@ -32,12 +33,28 @@ std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp n
 // Where a chat.json that cannot be read goes before a new one is written; a name that nothing has yet.
 std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timestamp now);
 
+// A folder in which a whole chat is put together before it is moved into its place; a name that nothing has yet.
+std::string IncomingDirectory(const std::string& root);
+bool IsIncomingDirectory(std::string_view name);
+
 // What the names of directory entries mean; nullopt for everything that is not ours.
 std::optional<ChatId> ParseChatDirectory(std::string_view name);
 std::optional<InteractionId> ParseInteractionFile(std::string_view name);
 std::optional<InteractionId> ParseJournalFile(std::string_view name);
 
+// Where in which data folder a path leads, if it is that of a chat's folder or of one of its files.
+struct PlaceInStore {
+  enum class Kind { kChatDirectory, kChatFile, kCheckpoint, kJournal };
+  std::string root;
+  ChatId chat;
+  Kind kind;
+  std::optional<InteractionId> interaction;  // of a checkpoint or a journal
+};
+// A directory counts as a chat's if it is called like one: the caller has to look whether it is.
+std::optional<PlaceInStore> ParseStorePath(const std::string& path);
+
 // A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);
+std::string JournalName(const ChatId& chat, InteractionId interaction);
 
 }  // namespace reprise

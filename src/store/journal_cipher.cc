@@ -62,6 +62,9 @@ Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::s
     if (auto checked = CheckMembers(place, header); !checked) return Fail(std::move(checked.error()));
     return JournalCipher(std::string(header), std::nullopt);
   }
+  if (!LooksLikeJwe(header) && ClaimedPlace(header)) {
+    return Fail(IntegrityError("plain", place, "the journal is not sealed, and this data folder is"));
+  }
   auto opened = OpenJwe(header, *keys);
   if (!opened) return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
   if (auto checked = CheckMembers(place, opened->protected_header); !checked) return Fail(std::move(checked.error()));
@@ -71,21 +74,16 @@ Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::s
   return JournalCipher(std::string(header), std::move(key));
 }
 
-std::optional<RecordPlace> JournalCipher::PlaceIn(std::string_view header, const KeySet* keys) {
-  std::string members(header);
-  if (keys != nullptr) {
-    auto opened = OpenJwe(header, *keys);
-    if (!opened) return std::nullopt;
-    WipeBytes(opened->plaintext.data(), opened->plaintext.size());
-    members = std::move(opened->protected_header);
-  }
-  const auto json = ParseJson(members);
-  if (!json || !json->is_object() || json->value("typ", Json()) != kType) return std::nullopt;
-  const Json chat_id = json->value("chat_id", Json()), interaction_id = json->value("interaction_id", Json());
-  if (!chat_id.is_string() || !interaction_id.is_string()) return std::nullopt;
-  const auto chat = ChatId::Parse(chat_id.get_ref<const std::string&>());
-  const auto interaction = InteractionId::Parse(interaction_id.get_ref<const std::string&>());
-  if (!chat || !interaction) return std::nullopt;
+std::optional<RecordPlace> JournalCipher::ClaimedPlace(std::string_view header) {
+  const auto json = LooksLikeJwe(header) ? ReadJweHeader(header) : ParseJson(header);
+  if (!json || !json->is_object()) return std::nullopt;
+  const auto text = [&](const char* name) {
+    const auto member = json->find(name);
+    return member != json->end() && member->is_string() ? member->get<std::string>() : std::string();
+  };
+  const auto chat = ChatId::Parse(text("chat_id"));
+  const auto interaction = InteractionId::Parse(text("interaction_id"));
+  if (text("typ") != kType || !chat || !interaction) return std::nullopt;
   return RecordPlace{.chat = *chat, .interaction = *interaction};
 }
 

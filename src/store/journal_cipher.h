@@ -25,8 +25,8 @@ class JournalCipher {
   // That of a file with this first line. kCorruption unless it was made for exactly this place.
   static Result<JournalCipher> FromHeader(const RecordPlace& place, std::string_view header, const KeySet* keys);
 
-  // What an authentic header says where it belongs.
-  static std::optional<RecordPlace> PlaceIn(std::string_view header, const KeySet* keys);
+  // What a file with this first line says of itself, whoever wrote it; nullopt if it is no journal.
+  static std::optional<RecordPlace> ClaimedPlace(std::string_view header);
 
   const std::string& header() const { return header_; }
   // Appends the sealed record to `out`. A position may be used once only. `associated` must be the same at Open.

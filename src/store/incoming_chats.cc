@@ -1,0 +1,132 @@
+#include "store/incoming_chats.h"
+
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "domain/codec.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+void RemoveAll(const std::string& folder) {
+  std::error_code ignored;  // what stays is removed by the next one who brings chats in
+  std::filesystem::remove_all(folder, ignored);
+}
+
+std::string AsText(const Interaction& interaction) { return DumpJson(ToJson(interaction)); }
+
+}  // namespace
+
+Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat) {
+  auto stored = from.LoadChat(chat);
+  if (!stored) return Fail(std::move(stored.error()));
+  if (!stored->damaged.empty()) return Fail(std::move(stored->damaged.front().error));
+  IncomingChat whole{.summary = std::move(stored->summary),
+                     .interactions = {},
+                     .load = [&from, chat](InteractionId id) { return from.LoadInteraction(chat, id); }};
+  for (const Interaction& interaction : stored->interactions) whole.interactions.push_back(interaction.id);
+  return whole;
+}
+
+Result<IncomingChats> IncomingChats::Open(Options options) {
+  if (auto made = CreateDirectories(options.file_system, options.root); !made) return Fail(std::move(made.error()));
+  std::unique_ptr<DirectoryLock> lock;
+  if (options.lock) {
+    auto acquired = DirectoryLock::Acquire(LockFile(options.root));
+    if (!acquired) return Fail(std::move(acquired.error()));
+    lock = *std::move(acquired);
+  }
+  const auto entries = options.file_system.ListDirectory(options.root);
+  if (!entries) return Fail(entries.error());
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory && IsIncomingDirectory(entry.name)) RemoveAll(options.root + "/" + entry.name);
+  }
+  return IncomingChats(std::move(options), std::move(lock));
+}
+
+bool IncomingChats::Has(const ChatId& chat) const {
+  std::error_code failed;
+  const auto status = std::filesystem::symlink_status(ChatDirectory(options_.root, chat), failed);
+  return status.type() != std::filesystem::file_type::not_found;
+}
+
+Result<void> IncomingChats::Add(const IncomingChat& chat) {
+  if (Has(chat.summary.id)) {
+    return Fail(Error{.code = ErrorCode::kConflict,
+                      .reason = "chat_exists",
+                      .message = "there is a chat " + chat.summary.id.str() + " already"});
+  }
+  const std::string folder = IncomingDirectory(options_.root);
+  auto added = options_.file_system.CreateDirectory(folder)
+                   .and_then([&](bool) { return Write(chat, folder); })
+                   .and_then([&] { return Compare(chat, folder); })
+                   .and_then([&] { return Place(chat, folder); });
+  RemoveAll(folder);
+  return added;
+}
+
+Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder) const {
+  const ChatId& id = chat.summary.id;
+  {
+    auto store = FileInteractionStore::Open(
+        {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .lock = false});
+    if (!store) return Fail(std::move(store.error()));
+    if (chat.interactions.empty()) {
+      if (auto made = (*store)->CreateChat(id, chat.summary.title); !made) return Fail(std::move(made.error()));
+    }
+    for (const InteractionId number : chat.interactions) {
+      const auto saved = chat.load(number).and_then(
+          [&](const Interaction& interaction) { return (*store)->SaveInteraction(interaction); });
+      if (!saved) return saved;
+    }
+    for (const auto& [number, records] : chat.journals) {
+      auto begun = (*store)->BeginJournal(id, number, records);
+      if (!begun) return Fail(std::move(begun.error()));
+    }
+  }
+  // The index that the store has left knows what is there; title, head and times are the chat's own.
+  const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
+  auto on_disk = files.ReadChat(id);
+  if (!on_disk) return Fail(std::move(on_disk.error()));
+  on_disk->index.summary = chat.summary;
+  return files.WriteIndex(on_disk->index).and_then([&] { return files.SyncNames(id); });
+}
+
+Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder) const {
+  auto store = FileInteractionStore::Open({.root = folder,
+                                           .keys = options_.keys,
+                                           .file_system = options_.file_system,
+                                           .access = FileInteractionStore::Access::kReadOnly});
+  if (!store) return Fail(std::move(store.error()));
+  for (const InteractionId number : chat.interactions) {
+    const auto meant = chat.load(number);
+    if (!meant) return Fail(meant.error());
+    const auto written = (*store)->LoadInteraction(chat.summary.id, number);
+    if (!written) return Fail(written.error());
+    if (AsText(*meant) != AsText(*written)) {
+      return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
+    }
+  }
+  return {};
+}
+
+Result<void> IncomingChats::Place(const IncomingChat& chat, const std::string& folder) const {
+  const ChatId& id = chat.summary.id;
+  FileSystem& disk = options_.file_system;
+  if (!chat.journals.empty()) {
+    // Without this list the next start looks into every chat for journals, and finds these.
+    auto removed = disk.RemoveFile(RunningFile(options_.root));
+    if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
+  }
+  return disk.Rename(ChatDirectory(folder, id), ChatDirectory(options_.root, id))
+      .and_then([&] { return disk.SyncDirectory(options_.root); })
+      .and_then([&] { return disk.SyncDirectory(folder); });
+}
+
+}  // namespace reprise

@@ -1,0 +1,64 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "crypto/key_set.h"
+#include "reprise/file_system.h"
+#include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
+#include "reprise/result.h"
+#include "store/directory_lock.h"
+
+namespace reprise {
+
+// A whole chat on its way into a data folder.
+struct IncomingChat {
+  ChatSummary summary;                      // as the folder is to keep it
+  std::vector<InteractionId> interactions;  // rising; finished, and each after its parent
+  // One of them, with `chat_id` the summary's id. Called twice: to write it, and to compare.
+  std::function<Result<Interaction>(InteractionId)> load;
+  std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
+};
+
+// A stored chat as it is. Fails with what is wrong if any part of it is damaged. `from` must outlive the result; the
+// folder must not change meanwhile.
+Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat);
+
+// Brings chats into a data folder that nobody else uses. Each is put together in a folder of its own there, read back,
+// and moved into its place in one step when it is durable: a chat is there as a whole or not at all, whenever the
+// process ends. For the real disk only, not thread-safe.
+class IncomingChats {
+ public:
+  struct Options {
+    std::string root;                    // created if it is not there
+    std::shared_ptr<const KeySet> keys;  // null: plain
+    FileSystem& file_system;             // must outlive the object
+    bool lock = true;                    // false: the caller has the lock
+  };
+  // kConflict (reason "store_locked") if a server uses the folder. Removes what an earlier one left behind.
+  static Result<IncomingChats> Open(Options options);
+
+  // Whether there is anything under this name.
+  bool Has(const ChatId& chat) const;
+  // kConflict (reason "chat_exists") if Has. Otherwise the failures of `load` and of InteractionStore; the folder is
+  // then as it was.
+  Result<void> Add(const IncomingChat& chat);
+
+ private:
+  IncomingChats(Options options, std::unique_ptr<DirectoryLock> lock)
+      : options_(std::move(options)), lock_(std::move(lock)) {}
+
+  Result<void> Write(const IncomingChat& chat, const std::string& folder) const;
+  Result<void> Compare(const IncomingChat& chat, const std::string& folder) const;
+  Result<void> Place(const IncomingChat& chat, const std::string& folder) const;
+
+  Options options_;
+  std::unique_ptr<DirectoryLock> lock_;  // null: the caller's
+};
+
+}  // namespace reprise

@@ -1,0 +1,295 @@
+#include "store/verify.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/json.h"
+#include "crypto/jwe.h"
+#include "domain/codec.h"
+#include "store/chat_files.h"
+#include "store/file_journal.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kReasonPrefix = "integrity_";
+
+// What an Error says, as a problem of this file.
+Problem ProblemOf(std::string file, const Error& error) {
+  if (error.code != ErrorCode::kCorruption || !error.reason.starts_with(kReasonPrefix)) {
+    return {std::move(file), "auth", "it cannot be read: " + error.message};
+  }
+  std::string message = error.message;
+  const std::string name = error.detail + ": ";  // the message begins with it
+  if (message.starts_with(name)) message.erase(0, name.size());
+  return {std::move(file), error.reason.substr(kReasonPrefix.size()), std::move(message)};
+}
+
+std::optional<Problem> JournalProblem(const std::string& file, std::string_view text, const RecordPlace& place,
+                                      const KeySet* keys) {
+  const auto content = ReadJournalText(text, place, keys);
+  if (!content) return ProblemOf(file, content.error());
+  // Nothing but a first line that has no end yet: if it is whole all the same, it can be of another file.
+  if (content->cut_off && text.find('\n') == std::string_view::npos && ParseJson(text)) {
+    const auto cipher = JournalCipher::FromHeader(place, text, keys);
+    if (!cipher) return ProblemOf(file, cipher.error());
+  }
+  return std::nullopt;
+}
+
+// One look at the files of one chat.
+class ChatCheck {
+ public:
+  ChatCheck(const std::string& root, ChatId chat, std::shared_ptr<const KeySet> keys, FileSystem& file_system)
+      : root_(root),
+        chat_(std::move(chat)),
+        keys_(std::move(keys)),
+        file_system_(file_system),
+        format_(MakeRecordFormat(keys_)),
+        files_(root, MakeRecordFormat(keys_), file_system) {}
+
+  // kNotFound if there is nothing of this chat.
+  Result<VerifyReport> Run() && {
+    // The index first: a server writes an interaction before the index that knows it, so that what the index speaks of
+    // is found in the listing.
+    ReadIndex();
+    const auto listed = files_.ListInteractions(chat_);
+    if (!listed) return Fail(listed.error());
+    if (!has_index_ && listed->checkpoints.empty() && listed->journals.empty()) {
+      return Fail(ErrorCode::kNotFound, "no such chat");
+    }
+    for (const std::uint32_t number : listed->checkpoints) CheckInteraction(InteractionId::FromNumber(number));
+    for (const std::uint32_t number : listed->journals) CheckJournal(InteractionId::FromNumber(number));
+    CheckHistory();
+    // A chat's first index follows its first checkpoint, so that the one may be there without the other for a moment.
+    if (!has_index_ && listed->checkpoints.size() > 1) {
+      Add(RecordName(chat_, std::nullopt), "missing", "the file is gone");
+    }
+    for (auto& [file, problem] : problems_) report_.problems.push_back(std::move(problem));
+    return std::move(report_);
+  }
+
+ private:
+  void Add(std::string file, std::string kind, std::string message) {
+    Problem problem{file, std::move(kind), std::move(message)};
+    problems_.emplace(std::move(file), std::move(problem));  // the first thing that is wrong with a file is the cause
+  }
+  void Add(Problem problem) { problems_.emplace(problem.file, problem); }
+
+  void ReadIndex() {
+    const std::string name = RecordName(chat_, std::nullopt);
+    const auto text = file_system_.ReadFile(ChatFile(root_, chat_), kMaxRecordBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;
+    has_index_ = true;
+    ++report_.checked;
+    const auto record = text.and_then([&](const std::string& content) {
+      return format_->Open({.chat = chat_, .interaction = std::nullopt}, content);
+    });
+    auto index =
+        record.and_then([&](const OpenedRecord& opened) { return ChatIndexFromJson(chat_, opened.plaintext); });
+    if (index) {
+      index_ = *std::move(index);
+    } else {
+      Add(ProblemOf(name, index.error()));
+    }
+  }
+
+  void CheckInteraction(InteractionId id) {
+    ++report_.checked;
+    auto stored = files_.ReadInteraction(chat_, id);
+    if (stored) {
+      found_.emplace(id, Found{.links = std::move(stored->links), .digest = std::move(stored->digest)});
+    } else if (stored.error().code == ErrorCode::kNotFound) {
+      Add(RecordName(chat_, id), "missing", "the file is gone");
+    } else {
+      Add(ProblemOf(RecordName(chat_, id), stored.error()));
+    }
+  }
+
+  void CheckJournal(InteractionId id) {
+    const auto text = file_system_.ReadFile(JournalFile(root_, chat_, id), kMaxRecordBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;  // the interaction has ended meanwhile
+    ++report_.checked;
+    const std::string name = JournalName(chat_, id);
+    if (!text) {
+      Add(ProblemOf(name, text.error()));
+    } else if (auto problem = JournalProblem(name, *text, {.chat = chat_, .interaction = id}, keys_.get())) {
+      Add(*std::move(problem));
+    }
+  }
+
+  // What the files say of each other.
+  void CheckHistory() {
+    if (index_) {
+      for (const auto& [number, digest] : index_->leaves) Expect(InteractionId::FromNumber(number), digest);
+      if (index_->summary.head) Expect(*index_->summary.head, std::nullopt);
+    }
+    // From the newest down, so that what a replaced file says of its parent is not believed.
+    for (auto one = found_.rbegin(); one != found_.rend(); ++one) {
+      const RecordLinks& links = one->second.links;
+      if (links.parent && !problems_.contains(RecordName(chat_, one->first))) {
+        Expect(*links.parent, links.parent_digest);
+      }
+    }
+  }
+
+  void Expect(InteractionId id, const std::optional<std::string>& digest) {
+    const auto there = found_.find(id);
+    if (there == found_.end()) {
+      Add(RecordName(chat_, id), "missing", "the file is gone");
+    } else if (digest && files_.authenticated() && *digest != there->second.digest) {
+      Add(RecordName(chat_, id), "rollback", "it is not the version that was stored last");
+    }
+  }
+
+  struct Found {
+    RecordLinks links;
+    std::string digest;
+  };
+
+  const std::string& root_;
+  const ChatId chat_;
+  const std::shared_ptr<const KeySet> keys_;
+  FileSystem& file_system_;
+  const std::unique_ptr<RecordFormat> format_;
+  const ChatFiles files_;
+
+  VerifyReport report_;
+  std::map<std::string, Problem> problems_;  // by file
+  std::optional<ChatIndex> index_;
+  bool has_index_ = false;  // readable or not
+  std::map<InteractionId, Found> found_;
+};
+
+// A chat may be deleted, and another one made in its place, between the look at one file and at the next: what is
+// wrong is wrong at a second look too.
+Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, const std::shared_ptr<const KeySet>& keys,
+                                FileSystem& file_system) {
+  const auto check = [&] { return ChatCheck(root, chat, keys, file_system).Run(); };
+  const auto first = check();
+  if (!first || first->problems.empty()) return first;
+  auto second = check();
+  if (!second) return second;
+  std::erase_if(second->problems, [&](const Problem& problem) {
+    return std::find(first->problems.begin(), first->problems.end(), problem) == first->problems.end();
+  });
+  return second;
+}
+
+// --- a file that lies anywhere ---------------------------------------------------------------------------------------
+
+Error NotOurs() {
+  return {.code = ErrorCode::kCorruption,
+          .reason = "integrity_auth",
+          .message = "it is neither a record nor a journal, or too damaged to tell"};
+}
+
+// The place that a record claims to be made for.
+std::optional<RecordPlace> ClaimedPlace(const Json& header, const char* chat_member, const char* interaction_member) {
+  const auto text = [&](const char* name) {
+    const auto member = header.find(name);
+    return member != header.end() && member->is_string() ? member->get<std::string>() : std::string();
+  };
+  const auto chat = ChatId::Parse(text(chat_member));
+  if (!chat) return std::nullopt;
+  if (!header.contains(interaction_member)) return RecordPlace{.chat = *chat, .interaction = std::nullopt};
+  const auto interaction = InteractionId::Parse(text(interaction_member));
+  if (!interaction) return std::nullopt;
+  return RecordPlace{.chat = *chat, .interaction = *interaction};
+}
+
+Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> keys) {
+  const bool sealed = LooksLikeJwe(text);
+  const auto json = sealed ? ReadJweHeader(text) : ParseJson(text, 2 * kMaxJsonDepth);
+  if (!json || !json->is_object()) return Fail(NotOurs());
+  const bool is_chat = !sealed && json->contains("leaves");
+  const auto place = sealed    ? ClaimedPlace(*json, "chat_id", "interaction_id")
+                     : is_chat ? ClaimedPlace(*json, "id", "interaction_id")
+                               : ClaimedPlace(*json, "chat_id", "id");
+  if (!place) return Fail(NotOurs());
+  const auto record = MakeRecordFormat(std::move(keys))->Open(*place, text);
+  if (!record) return Fail(record.error());
+  if (!place->interaction) return ChatIndexFromJson(place->chat, record->plaintext).map([](const ChatIndex&) {});
+  const auto content = ParseJson(record->plaintext, 2 * kMaxJsonDepth);
+  if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));
+  const auto interaction = InteractionFromJson(*content);
+  if (!interaction) {
+    const bool version = interaction.error().reason == "integrity_version";
+    return Fail(IntegrityError(version ? "version" : "auth", *place, interaction.error().message));
+  }
+  if (interaction->chat_id != place->chat || interaction->id != *place->interaction) {
+    return Fail(IntegrityError("swap", *place, "its content belongs to another place"));
+  }
+  return {};
+}
+
+Result<VerifyReport> VerifyLoneFile(const std::string& path, std::shared_ptr<const KeySet> keys,
+                                    FileSystem& file_system) {
+  const auto text = file_system.ReadFile(path, kMaxRecordBytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return Fail(text.error());
+  VerifyReport report{.checked = 1, .problems = {}};
+  if (!text) {
+    report.problems.push_back(ProblemOf(path, text.error()));
+    return report;
+  }
+  const std::string_view first_line = std::string_view(*text).substr(0, text->find('\n'));
+  if (const auto place = JournalCipher::ClaimedPlace(first_line)) {
+    if (auto problem = JournalProblem(path, *text, *place, keys.get())) report.problems.push_back(*std::move(problem));
+  } else if (const auto checked = CheckRecord(*text, std::move(keys)); !checked) {
+    report.problems.push_back(ProblemOf(path, checked.error()));
+  }
+  return report;
+}
+
+std::string NameOf(const PlaceInStore& place) {
+  return place.kind == PlaceInStore::Kind::kJournal ? JournalName(place.chat, *place.interaction)
+                                                    : RecordName(place.chat, place.interaction);
+}
+
+}  // namespace
+
+Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system) {
+  auto chats = ChatFiles(root, MakeRecordFormat(keys), file_system).ListChats();
+  if (!chats) return Fail(std::move(chats.error()));
+  std::sort(chats->begin(), chats->end());
+  VerifyReport report;
+  for (const ChatId& chat : *chats) {
+    auto one = CheckTwice(root, chat, keys, file_system);
+    if (!one && one.error().code == ErrorCode::kNotFound) continue;  // empty, or deleted meanwhile
+    if (!one) {
+      report.problems.push_back(ProblemOf(chat.str(), one.error()));
+      continue;
+    }
+    report.checked += one->checked;
+    std::move(one->problems.begin(), one->problems.end(), std::back_inserter(report.problems));
+  }
+  return report;
+}
+
+Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
+                                FileSystem& file_system) {
+  return CheckTwice(root, chat, keys, file_system);
+}
+
+Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system) {
+  const auto place = ParseStorePath(path);
+  if (!place || place->kind == PlaceInStore::Kind::kChatDirectory) {
+    return VerifyLoneFile(path, std::move(keys), file_system);
+  }
+  const auto text = file_system.ReadFile(path, kMaxRecordBytes);
+  const bool there = text || text.error().code != ErrorCode::kNotFound;
+  auto report = CheckTwice(place->root, place->chat, std::move(keys), file_system);
+  if (!report) return report;
+  const std::string name = NameOf(*place);
+  std::erase_if(report->problems, [&](const Problem& problem) { return problem.file != name; });
+  if (!there && report->problems.empty()) return Fail(ErrorCode::kNotFound, "there is no file " + path);
+  report->checked = there ? 1 : 0;
+  return report;
+}
+
+}  // namespace reprise
