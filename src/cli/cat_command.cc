@@ -1,15 +1,11 @@
 #include "cli/cat_command.h"
 
-#include <sys/stat.h>
-
 #include <nlohmann/json.hpp>
 
-#include "base/posix_file_system.h"
 #include "cli/chat_reader.h"
 #include "cli/console.h"
-#include "cli/key_access.h"
+#include "cli/lone_file.h"
 #include "domain/codec.h"
-#include "store/record.h"
 
 namespace reprise {
 namespace {
@@ -28,28 +24,13 @@ int CatRecord(InteractionStore& store, const RecordReference& what) {
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
 
-bool IsFile(const std::string& path) {
-  struct stat status {};
-  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
-}
-
-bool HasChat(InteractionStore& store, const ChatId& chat) {
-  const auto summary = store.LoadSummary(chat);
-  return summary || summary.error().code != ErrorCode::kNotFound;
-}
-
-int CatFile(const std::string& path, const CommandLine& line, const Environment& environment) {
+int CatFile(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return Complain(options.error());
-  PosixFileSystem disk;
-  const auto keys = LoadKeyFile(KeyFileOf(*options), disk, PassphraseFrom(*options));
-  if (!keys && keys.error().code != ErrorCode::kNotFound) return Complain(keys.error());
-  const auto record = ReadRecordFile(path, keys ? &*keys : nullptr, disk);
-  if (!record && record.error().code == ErrorCode::kNotFound) {
-    return Complain(MakeError(ErrorCode::kNotFound, "there is no file " + path));
-  }
-  if (!record) return Complain(record.error());
-  Print(record->plaintext + (record->plaintext.ends_with('\n') ? "" : "\n"));
+  const auto file = ReadLoneFile(line.argument, *options);
+  if (!file) return Complain(file.error());
+  Print(file->text);
+  if (file->cut_off) Warn("the last record was not written to its end, and is left out");
   return kExitOk;
 }
 
@@ -63,7 +44,7 @@ int RunCat(const CommandLine& line, const Environment& environment) {
     if (!reader && !is_file) return Complain(reader.error());
     if (reader && (!is_file || HasChat(reader->store(), what->chat))) return CatRecord(reader->store(), *what);
   }
-  return CatFile(line.argument, line, environment);
+  return CatFile(line, environment);
 }
 
 }  // namespace reprise

@@ -1,5 +1,8 @@
 #include "cli/chat_reader.h"
 
+#include <sys/stat.h>
+
+#include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -7,11 +10,12 @@
 #include "base/posix_file_system.h"
 #include "cli/console.h"
 #include "cli/key_access.h"
+#include "cli/output_file.h"
 #include "domain/codec.h"
+#include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 
 namespace reprise {
-namespace {
 
 FileSystem& Disk() {
   static PosixFileSystem disk;  // stateless; stores refer to it
@@ -28,10 +32,36 @@ Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {
               "there is no key file " + path + " to open the chats with (--key-file, or --plain)");
 }
 
-}  // namespace
+Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder) {
+  if (options.plain) return std::shared_ptr<const KeySet>();
+  if (LiesIn(KeyFileOf(options), folder)) {
+    return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
+  }
+  if (!options.passphrase_file.empty() && LiesIn(options.passphrase_file, folder)) {
+    return Fail(ErrorCode::kInvalidArgument, "the passphrase file must not lie in the data folder");
+  }
+  auto keys = LoadOrCreateKeyFile(KeyFileOf(options), Disk(), PassphraseFrom(options));
+  if (!keys) return Fail(keys.error());
+  return std::make_shared<const KeySet>(*std::move(keys));
+}
+
+bool IsFile(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+}
+
+bool HasChat(InteractionStore& store, const ChatId& chat) {
+  const auto summary = store.LoadSummary(chat);
+  return summary || summary.error().code != ErrorCode::kNotFound;
+}
 
 Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& environment) {
-  const auto options = LoadOptions(line.flags, environment);
+  auto options = LoadOptions(line.flags, environment);
   if (!options) return Fail(options.error());
   auto keys = KeysFor(*options);
   if (!keys) return Fail(keys.error());
@@ -43,7 +73,14 @@ Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& 
     return Fail(ErrorCode::kNotFound, "there is no data folder " + options->data_dir);
   }
   if (!store) return Fail(store.error());
-  return ChatReader(*std::move(store));
+  return ChatReader(*std::move(options), *std::move(store));
+}
+
+Result<std::vector<ChatId>> ChatReader::AllChats() const {
+  // Only names are read: which format they are in does not matter.
+  auto chats = ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
+  if (chats) std::sort(chats->begin(), chats->end());
+  return chats;
 }
 
 Result<RecordReference> ParseReference(std::string_view text) {

@@ -3,11 +3,15 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "cli/command_line.h"
+#include "crypto/key_set.h"
+#include "reprise/file_system.h"
 #include "reprise/interaction_store.h"
 
 namespace reprise {
@@ -19,12 +23,30 @@ class ChatReader {
   static Result<ChatReader> Open(const CommandLine& line, const Environment& environment);
 
   InteractionStore& store() { return *store_; }
+  const Options& options() const { return options_; }
+  // Those of one chat, or of all: some may be damaged.
+  Result<std::vector<ChatId>> AllChats() const;
 
  private:
-  explicit ChatReader(std::unique_ptr<InteractionStore> store) : store_(std::move(store)) {}
+  ChatReader(Options options, std::unique_ptr<InteractionStore> store)
+      : options_(std::move(options)), store_(std::move(store)) {}
 
+  Options options_;
   std::unique_ptr<InteractionStore> store_;
 };
+
+// The real disk.
+FileSystem& Disk();
+
+// Null for --plain. kForbidden if there is no key file.
+Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options);
+// The same for who writes to `folder`: a key file is made if there is none. kInvalidArgument if it would lie in there:
+// a copy of the chats must not carry their key along.
+Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder);
+
+bool IsFile(const std::string& path);
+bool IsDirectory(const std::string& path);
+bool HasChat(InteractionStore& store, const ChatId& chat);
 
 // CHAT or CHAT/INTERACTION.
 struct RecordReference {

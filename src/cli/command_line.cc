@@ -30,14 +30,16 @@ class Grammar {
     AddReading(*ls);
     AddAll(*ls);
 
-    CLI::App* cat = Add("cat", "Print a record's plaintext JSON");
+    CLI::App* cat = Add("cat", "Print the plaintext JSON of a chat, an interaction or a file");
     cat->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
     AddReading(*cat);
 
     CLI::App* show = Add("show", "Print a chat or an interaction for reading");
-    show->add_option("WHAT", out_.argument, "CHAT, or CHAT/INTERACTION")->required();
+    show->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
     AddReading(*show);
     AddAll(*show);
+
+    AddFolderCommands();
 
     CLI::App* keys = Add("keys", "The keys that chats are sealed with");
     keys->require_subcommand(1);
@@ -70,12 +72,68 @@ class Grammar {
     const CLI::App* chosen = Deepest(&app_);
     if (chosen == &app_) return Usage("a command is needed");
     if (chosen->get_name() == "help") return Help();
+    if (out_.format.empty()) out_.format = "json";
+    if (chosen->get_name() == "search" && chosen->count("--limit") == 0) out_.limit = 100;
     out_.command = (chosen->get_parent() == &app_ ? "" : chosen->get_parent()->get_name() + " ") + chosen->get_name();
     return out_;
   }
 
  private:
   CLI::App* Add(const std::string& name, const std::string& help) { return app_.add_subcommand(name, help); }
+
+  // Checking, taking out, bringing in and converting what a data folder holds.
+  void AddFolderCommands() {
+    CLI::App* verify = Add("verify", "Check every file of the data folder, also while a server uses it");
+    verify->add_option("WHAT", out_.arguments, "FILE, CHAT, or CHAT/INTERACTION (default: all chats)");
+    AddReading(*verify);
+
+    CLI::App* exporting = Add("export", "Take chats out, as JSON, Markdown or JSONL");
+    exporting->add_option("WHAT", out_.arguments, "CHAT, or CHAT/INTERACTION (default: all chats)");
+    exporting->add_option("--format", out_.format, "json (documents that import reads), markdown, or jsonl")
+        ->type_name("FORMAT")
+        ->default_str("json")
+        ->check(CLI::IsMember({"json", "markdown", "jsonl"}));
+    exporting->add_option("--branches", out_.branches, "head or all (default: all for json, else head)")
+        ->type_name("WHICH")
+        ->check(CLI::IsMember({"head", "all"}));
+    AddOutput(*exporting, "file or folder to write to (default: standard output)");
+    AddReading(*exporting);
+
+    CLI::App* import = Add("import", "Bring in plain chats, as new chats");
+    import->add_option("PATH", out_.arguments, "a folder of chats, a chat's folder, or a JSON document of one")
+        ->required();
+    import->add_option("--as", out_.as, "the chat's name here (default: its own, or that with -2, -3, ...)")
+        ->type_name("CHAT");
+    AddReading(*import);
+
+    CLI::App* search = Add("search", "Find text in messages, answers, tool calls and results");
+    search->add_option("TEXT", out_.argument, "what to look for")->required();
+    search->add_option("--chat", out_.chat, "in this chat only")->type_name("CHAT");
+    search->add_flag("--regex", out_.regex, "TEXT is a regular expression (RE2 syntax)");
+    search->add_flag("--case-sensitive", out_.case_sensitive, "upper and lower case differ");
+    search->add_option("--limit", out_.limit, "at most so many places (default 100; 0: all)")
+        ->type_name("N")
+        ->default_str("100")
+        ->check(CLI::Range(0, 1'000'000'000));
+    AddReading(*search);
+
+    for (const auto& [name, help] : {std::pair("encrypt", "Seal plain chats, or one plain file"),
+                                     std::pair("decrypt", "Write plain copies of sealed chats, or of one file")}) {
+      CLI::App* command = Add(name, help);
+      command->add_option("WHAT", out_.arguments, "FILE, or CHAT");
+      command->add_flag("--all", out_.all_chats, "every chat of the data folder");
+      command->add_flag("--in-place", out_.in_place,
+                        "with --all: convert the data folder itself; what it held is kept beside it");
+      AddOutput(*command, "data folder to write chats to, or file (default for a file: standard output)");
+      AddSettings(*command, {"data-dir", "key-file"});
+      AddConfig(*command);
+      AddJson(*command);
+    }
+  }
+  void AddOutput(CLI::App& command, const std::string& help) {
+    command.add_option("-o,--output", out_.output, help)->type_name("PATH");
+    command.add_flag("--force", out_.force, "replace files that are there");
+  }
 
   void AddSetting(CLI::App& command, const Setting& setting) {
     const std::string name(setting.name);

@@ -2,6 +2,7 @@
 
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "cli/options.h"
 
@@ -16,12 +17,25 @@ struct KeysRequest {
 
 // A command line that was understood.
 struct CommandLine {
-  std::string command;  // "serve", "ls", "cat", "show", "keys init" (list, rotate, rewrap, passphrase), "doctor"
+  std::string command;  // "serve", "ls", "keys init", ...
   Flags flags;
   std::string argument;  // what `ls`, `cat` and `show` are about; may be empty for `ls`
   bool json = false;
   bool all_branches = false;
   KeysRequest keys;
+
+  // Of the commands that take a folder's chats in and out.
+  std::vector<std::string> arguments;          // what `verify`, `export`, `import`, `encrypt` and `decrypt` are about
+  std::string output;                          // a file or a folder; empty: stdout
+  std::string format;                          // of `export`: "json", "markdown", "jsonl"
+  std::string branches;                        // of `export`: "head", "all", or empty: what suits the format
+  std::string chat;                            // of `search`: in this one only
+  std::string as;                              // of `import`: the chat's new name
+  int limit = 0;                               // of `search`
+  bool force = false;                          // replace what is there
+  bool all_chats = false;                      // of `encrypt` and `decrypt`
+  bool in_place = false;                       // likewise
+  bool regex = false, case_sensitive = false;  // of `search`
 };
 
 // Nothing to run: help or the version for stdout, or an error (one line) for stderr.

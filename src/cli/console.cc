@@ -12,10 +12,18 @@ void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), std
 bool FlushOutput() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 int Complain(const Error& error) {
-  const std::string detail = error.detail.empty() ? "" : " (" + error.detail + ")";
-  const std::string line = "reprise: " + VisibleLine(error.message + detail) + "\n";
-  std::fwrite(line.data(), 1, line.size(), stderr);
+  Warn(error.message + (error.detail.empty() ? "" : " (" + error.detail + ")"));
   return kExitFailure;
+}
+
+int Misused(std::string_view message) {
+  Warn(message);
+  return kExitUsage;
+}
+
+void Warn(std::string_view message) {
+  const std::string line = "reprise: " + VisibleLine(message) + "\n";
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 }  // namespace reprise

@@ -15,5 +15,9 @@ bool FlushOutput();
 // "reprise: MESSAGE (DETAIL)" on stderr, on one line whatever they hold: the terminal is this person's log. Returns
 // kExitFailure.
 int Complain(const Error& error);
+// The same for arguments that cannot be followed. Returns kExitUsage.
+int Misused(std::string_view message);
+// The same for what does not keep the command from doing what it was asked to.
+void Warn(std::string_view message);
 
 }  // namespace reprise

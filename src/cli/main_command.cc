@@ -1,34 +1,46 @@
 #include "cli/main_command.h"
 
-#include <array>
 #include <cstdio>
 #include <utility>
 
 #include "cli/cat_command.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
+#include "cli/convert_command.h"
 #include "cli/doctor_command.h"
+#include "cli/export_command.h"
+#include "cli/import_command.h"
 #include "cli/keys_command.h"
 #include "cli/ls_command.h"
 #include "cli/process.h"
+#include "cli/search_command.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
+#include "cli/verify_command.h"
 
 namespace reprise {
 namespace {
 
 using Command = int (*)(const CommandLine&, const Environment&);
 
-constexpr std::array<std::pair<std::string_view, Command>, 10> kCommands{{{"serve", RunServe},
-                                                                          {"ls", RunLs},
-                                                                          {"cat", RunCat},
-                                                                          {"show", RunShow},
-                                                                          {"keys init", RunKeysInit},
-                                                                          {"keys list", RunKeysList},
-                                                                          {"keys rotate", RunKeysRotate},
-                                                                          {"keys rewrap", RunKeysRewrap},
-                                                                          {"keys passphrase", RunKeysPassphrase},
-                                                                          {"doctor", RunDoctor}}};
+constexpr std::pair<std::string_view, Command> kCommands[] = {
+    {"serve", RunServe},
+    {"ls", RunLs},
+    {"cat", RunCat},
+    {"show", RunShow},
+    {"verify", RunVerify},
+    {"export", RunExport},
+    {"import", RunImport},
+    {"search", RunSearch},
+    {"encrypt", RunEncrypt},
+    {"decrypt", RunDecrypt},
+    {"keys init", RunKeysInit},
+    {"keys list", RunKeysList},
+    {"keys rotate", RunKeysRotate},
+    {"keys rewrap", RunKeysRewrap},
+    {"keys passphrase", RunKeysPassphrase},
+    {"doctor", RunDoctor},
+};
 
 int Dispatch(const CommandLine& line) {
   HideMemory();  // every command may come to hold keys

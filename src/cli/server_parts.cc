@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "cli/chat_reader.h"
 #include "cli/key_access.h"
 #include "cli/model_catalog.h"
 #include "store/file_interaction_store.h"
@@ -19,22 +20,6 @@ std::filesystem::path Resolved(const std::string& path) {
   std::error_code failed;
   auto resolved = std::filesystem::weakly_canonical(path, failed);
   return failed ? std::filesystem::path(path) : resolved;
-}
-
-bool LiesBelow(const std::string& path, const std::string& folder) {
-  const auto relative = Resolved(path).lexically_relative(Resolved(folder));
-  return !relative.empty() && *relative.begin() != "..";
-}
-
-// A copy of the data folder must not carry its key along.
-Result<void> CheckKeyIsElsewhere(const Options& options) {
-  if (LiesBelow(KeyFileOf(options), options.data_dir)) {
-    return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
-  }
-  if (!options.passphrase_file.empty() && LiesBelow(options.passphrase_file, options.data_dir)) {
-    return Fail(ErrorCode::kInvalidArgument, "the passphrase file must not lie in the data folder");
-  }
-  return {};
 }
 
 // What the tools may never touch, although it may lie in the workspace.
@@ -78,12 +63,9 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 }
 
 Result<void> ServerParts::OpenStores(const Options& options) {
-  if (!options.plain) {
-    if (auto checked = CheckKeyIsElsewhere(options); !checked) return checked;
-    auto keys = LoadOrCreateKeyFile(KeyFileOf(options), disk_, PassphraseFrom(options));
-    if (!keys) return Fail(keys.error());
-    keys_ = std::make_shared<const KeySet>(*std::move(keys));
-  }
+  auto keys = KeysForWriting(options, options.data_dir);
+  if (!keys) return Fail(keys.error());
+  keys_ = *std::move(keys);
   auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
   if (!store) return Fail(store.error());
   store_ = *std::move(store);

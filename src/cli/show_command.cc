@@ -4,6 +4,7 @@
 
 #include "cli/chat_reader.h"
 #include "cli/console.h"
+#include "cli/lone_file.h"
 #include "cli/transcript.h"
 #include "domain/codec.h"
 
@@ -34,12 +35,30 @@ int ShowChat(InteractionStore& store, const RecordReference& what, const Command
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
 
+Error NotForReading(const std::string& path) {
+  return MakeError(ErrorCode::kInvalidArgument, path + " is no interaction (reprise cat prints what it is)");
+}
+
+int ShowFile(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  const auto file = ReadLoneFile(line.argument, *options);
+  if (!file) return Complain(file.error());
+  const auto interaction =
+      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+  if (!interaction) return Complain(NotForReading(line.argument));
+  Print(line.json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
+  return kExitOk;
+}
+
 }  // namespace
 
 int RunShow(const CommandLine& line, const Environment& environment) {
   const auto what = ParseReference(line.argument);
+  if (!what && IsFile(line.argument)) return ShowFile(line, environment);
   if (!what) return Complain(what.error());
   auto reader = ChatReader::Open(line, environment);
+  if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
   if (!reader) return Complain(reader.error());
   return what->interaction ? ShowInteraction(reader->store(), *what, line.json)
                            : ShowChat(reader->store(), *what, line);

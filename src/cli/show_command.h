@@ -4,7 +4,7 @@
 
 namespace reprise {
 
-// `reprise show CHAT[/INTERACTION]`: for reading. Returns the exit status.
+// `reprise show FILE|CHAT[/INTERACTION]`: for reading. Returns the exit status.
 int RunShow(const CommandLine& line, const Environment& environment);
 
 }  // namespace reprise

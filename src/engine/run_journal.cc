@@ -120,14 +120,42 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
   }
 }
 
-void ReadRecord(std::string_view record, InterruptedRun& run) {
+template <typename Function>
+void ForEachItem(std::string_view record, Function function) {
   while (!record.empty()) {
     const char type = record.front();
     record.remove_prefix(1);
     const std::uint32_t size = TakeNumber(record);
     if (size > record.size()) throw std::invalid_argument("record");
-    ReadItem(type, record.substr(0, size), run);
+    function(type, record.substr(0, size));
     record.remove_prefix(size);
+  }
+}
+
+Json DeltaAsJson(std::string_view item) {
+  const std::uint32_t round = TakeNumber(item);
+  return {{"round_index", round}, {"content", item}};
+}
+
+Json ItemAsJson(char type, std::string_view content) {
+  switch (type) {
+    case kBegin:
+      return {{"begin", ParseJson(content).value()}};
+    case kEvent: {
+      const std::size_t end_of_name = content.find('\n');
+      return {{"event", content.substr(0, end_of_name)},
+              {"data", ParseJson(content.substr(end_of_name + 1), kMaxRecordDepth).value()}};
+    }
+    case kTextDelta:
+      return {{"text_delta", DeltaAsJson(content)}};
+    case kThinkingDelta:
+      return {{"thinking_delta", DeltaAsJson(content)}};
+    case kMessage:
+      return {{"message", ParseJson(content, kMaxRecordDepth).value()}};
+    case kGrants:
+      return {{"grants", ParseJson(content).value()}};
+    default:
+      throw std::invalid_argument("item");
   }
 }
 
@@ -189,12 +217,23 @@ Result<void> RunJournal::Append(Journal::Reach reach) {
   return appended;
 }
 
+Result<std::string> JournalRecordAsJson(std::string_view record) {
+  std::string lines;
+  try {
+    ForEachItem(record,
+                [&](char type, std::string_view content) { lines += DumpJson(ItemAsJson(type, content)) + "\n"; });
+  } catch (const std::exception&) {
+    return Malformed();
+  }
+  return lines;
+}
+
 Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
   if (content.records.empty()) return std::optional<InterruptedRun>();
   InterruptedRun run{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}};
   try {
     for (const std::string& record : content.records) {
-      ReadRecord(record, run);
+      ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run); });
     }
   } catch (const std::exception&) {
     return Malformed();

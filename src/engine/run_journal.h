@@ -60,6 +60,10 @@ struct InterruptedRun {
   // What the model was heard to say in the last round, as deltas that no event repeats.
   std::string thinking{}, text{};
 };
+// A record for people and programs that look into a journal: a line of JSON per item ({"begin":...}, {"event":name,
+// "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}). kCorruption likewise.
+Result<std::string> JournalRecordAsJson(std::string_view record);
+
 // nullopt: it had not begun. kCorruption if its records are not what RunJournal writes.
 Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content);
 

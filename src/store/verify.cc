@@ -112,7 +112,7 @@ class ChatCheck {
   }
 
   void CheckJournal(InteractionId id) {
-    const auto text = file_system_.ReadFile(JournalFile(root_, chat_, id), kMaxRecordBytes);
+    const auto text = file_system_.ReadFile(JournalPath(root_, chat_, id), kMaxRecordBytes);
     if (!text && text.error().code == ErrorCode::kNotFound) return;  // the interaction has ended meanwhile
     ++report_.checked;
     const std::string name = JournalName(chat_, id);

@@ -41,6 +41,21 @@ TEST_CASE("ParseCommandLine: commands and their arguments", "[command-line]") {
   CHECK(Understood({"keys", "passphrase", "--new-passphrase-file", "f"}).keys.new_passphrase_file == "f");
 }
 
+TEST_CASE("ParseCommandLine: chats in and out", "[command-line]") {
+  CHECK(Understood({"verify"}).arguments.empty());
+  CHECK(Understood({"verify", "a", "b/int_001"}).arguments == std::vector<std::string>{"a", "b/int_001"});
+  CHECK(Understood({"export"}).format == "json");
+  const CommandLine line = Understood({"export", "a", "--format", "jsonl", "--branches", "all", "-o", "x", "--force"});
+  CHECK(line.format == "jsonl");
+  CHECK(line.branches == "all");
+  CHECK(line.output == "x");
+  CHECK(line.force);
+  CHECK(Understood({"import", "p", "--as", "n"}).as == "n");
+  CHECK(Understood({"search", "t"}).limit == 100);
+  CHECK(Understood({"search", "t", "--limit", "0", "--chat", "c"}).limit == 0);
+  CHECK(Understood({"encrypt", "--all", "--in-place"}).in_place);
+}
+
 TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-line]") {
   for (const auto& arguments : std::vector<std::vector<const char*>>{{},
                                                                      {"fly"},
@@ -51,7 +66,13 @@ TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-li
                                                                      {"keys", "rotate", "--remove-old"},
                                                                      {"keys", "passphrase", "--passphrase", "x"},
                                                                      {"serve", "--port"},
-                                                                     {"help", "fly"}}) {
+                                                                     {"help", "fly"},
+                                                                     {"import"},
+                                                                     {"search"},
+                                                                     {"export", "--format", "xml"},
+                                                                     {"export", "--branches", "some"},
+                                                                     {"search", "x", "--limit", "-1"},
+                                                                     {"verify", "--output", "x"}}) {
     const EarlyExit exit = Ended(arguments);
     INFO(exit.text);
     CHECK(exit.status == 2);
@@ -63,7 +84,8 @@ TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-li
 TEST_CASE("ParseCommandLine: help and version are status 0", "[command-line]") {
   CHECK(Ended({"--version"}).status == 0);
   CHECK(Ended({"--version"}).text == "reprise 0.1.0\n");
-  for (const char* command : {"serve", "ls", "cat", "show", "keys", "doctor"}) {
+  for (const char* command :
+       {"serve", "ls", "cat", "show", "verify", "export", "import", "search", "encrypt", "decrypt", "keys", "doctor"}) {
     INFO(command);
     CHECK(Ended({command, "--help"}).status == 0);
     CHECK(Ended({command, "--help"}).text.find(std::string("reprise ") + command) != std::string::npos);

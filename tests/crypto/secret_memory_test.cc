@@ -39,7 +39,7 @@ volatile unsigned seed = 7;
 }
 
 using Pattern = unsigned char (*)(std::size_t);
-constexpr std::size_t kWindow = 16;  // shorter pieces turn up in registers that were saved on the stack
+constexpr std::size_t kWindow = 20;  // shorter pieces turn up in vector registers that were saved on the stack
 
 std::size_t CountIn(const unsigned char* begin, const unsigned char* end, Pattern pattern) {
   std::size_t found = 0;

@@ -48,11 +48,11 @@ void Fill(MemoryFileSystem& disk, const KeySet* keys) {
     REQUIRE(store->SaveInteraction(Sample(other, Id(1), {}, "thrown away")));
     REQUIRE(store->DeleteChat(other));
   }
-  const auto journal = FileJournal::Create(disk, JournalFile(kRoot, Chat1(), *kRunning.interaction),
-                                           *JournalCipher::Create(kRunning, keys), [] { return Result<void>(); });
-  REQUIRE(journal);
-  REQUIRE((*journal)->Append("first record", Journal::Reach::kPowerLoss));
-  REQUIRE((*journal)->Append("second record", Journal::Reach::kPowerLoss));
+  auto file = disk.CreateFile(JournalPath(kRoot, Chat1(), *kRunning.interaction));
+  REQUIRE(file);
+  FileJournal journal(*std::move(file), *JournalCipher::Create(kRunning, keys), {});
+  REQUIRE(journal.Append("first record", Journal::Reach::kPowerLoss));
+  REQUIRE(journal.Append("second record", Journal::Reach::kPowerLoss));
   REQUIRE(disk.SyncDirectory(InteractionsDirectory(kRoot, Chat1())));
 }
 
@@ -82,7 +82,7 @@ void CheckReadable(FileSystem& disk, const KeySet& keys) {
   REQUIRE(chat);
   REQUIRE(chat->damaged.empty());
   REQUIRE(chat->interactions == std::vector{Sample(1, {}, "one"), Sample(2, 1, "two"), Sample(3, 2, "three")});
-  const auto journal = ReadJournalFile(disk, JournalFile(kRoot, Chat1(), *kRunning.interaction), kRunning, &keys);
+  const auto journal = ReadJournalFile(disk, JournalPath(kRoot, Chat1(), *kRunning.interaction), kRunning, &keys);
   REQUIRE(journal);
   REQUIRE(journal->records == std::vector<std::string>{"first record", "second record"});
   for (const auto& [path, text] : FilesOf(disk)) {

@@ -1,0 +1,63 @@
+#include "cli/chat_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "cli/chat_reader.h"
+#include "cli/output_file.h"
+#include "crypto/digest.h"
+#include "domain/codec.h"
+#include "store/chat_index.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store) {
+  const ChatId& id = chat.summary.id;
+  for (const std::string& made : {ChatDirectory(root, id), InteractionsDirectory(root, id)}) {
+    if (auto created = Disk().CreateDirectory(made); !created) return Fail(std::move(created.error()));
+  }
+  ChatIndex index{.summary = {.id = id, .created_at = chat.summary.created_at}};
+  for (const Interaction& listed : chat.interactions) {
+    const auto interaction = store.LoadInteraction(id, listed.id);
+    if (!interaction) return Fail(interaction.error());
+    const std::string text = DumpJson(ToJson(*interaction)) + "\n";
+    if (auto written = ReplaceFile(Disk(), InteractionFile(root, id, listed.id), text); !written) return written;
+    AddToIndex(index, *interaction, Sha256Digest({text}));
+  }
+  // The newest is the head if the chat's own cannot be read.
+  const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),
+                                    [&](const Interaction& one) { return one.id == chat.summary.head; });
+  if (has_head || chat.interactions.empty()) {
+    index.summary = chat.summary;
+  } else {
+    index.summary.title = chat.summary.title;
+  }
+  if (chat.interactions.empty()) index.summary.head.reset(), index.summary.head_status.reset();
+  return ReplaceFile(Disk(), ChatFile(root, id), ChatIndexToJson(index) + "\n")
+      .and_then([&] { return Disk().SyncDirectory(InteractionsDirectory(root, id)); })
+      .and_then([&] { return Disk().SyncDirectory(ChatDirectory(root, id)); });
+}
+
+}  // namespace
+
+Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, bool replace) {
+  const std::string target = ChatDirectory(directory, chat.summary.id);
+  auto free = CheckNothingThere(target);
+  if (!free && !replace) return free;
+  const std::string folder = IncomingDirectory(directory);
+  auto written = CreateDirectories(Disk(), folder).and_then([&](bool) { return WriteDocuments(folder, chat, store); });
+  // What was there goes into the folder that is removed at the end; for a moment neither is in its place.
+  if (written && !free) written = Disk().Rename(target, folder + "/replaced");
+  if (written) written = Disk().Rename(ChatDirectory(folder, chat.summary.id), target);
+  if (written) written = Disk().SyncDirectory(directory);
+  std::error_code ignored;  // a leftover has a name that nothing reads
+  std::filesystem::remove_all(folder, ignored);
+  return written;
+}
+
+}  // namespace reprise

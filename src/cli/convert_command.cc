@@ -1,0 +1,210 @@
+#include "cli/convert_command.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "cli/chat_reader.h"
+#include "cli/console.h"
+#include "cli/folder_conversion.h"
+#include "cli/lone_file.h"
+#include "cli/output_file.h"
+#include "cli/terminal_text.h"
+#include "crypto/jwe.h"
+#include "domain/codec.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/incoming_chats.h"
+
+namespace reprise {
+namespace {
+
+enum class Direction { kEncrypt, kDecrypt };
+
+class Conversion {
+ public:
+  Conversion(Direction direction, const CommandLine& line, Options options)
+      : direction_(direction), line_(line), options_(std::move(options)) {
+    options_.plain = false;  // one side is sealed, whatever the server is set to
+  }
+
+  int Run() {
+    if (line_.arguments.empty() == !line_.all_chats) return Misused("name a file or chats, or say --all");
+    if (line_.in_place && (!line_.all_chats || !line_.output.empty()))
+      return Misused("--in-place goes with --all alone");
+    if (line_.in_place) return InPlace();
+    if (line_.arguments.size() == 1 && MeansFile(line_.arguments.front())) return File(line_.arguments.front());
+    if (line_.output.empty()) return Misused("chats need a data folder to go to (--output DIR)");
+    if (LiesIn(line_.output, options_.data_dir)) {
+      return Misused("--output lies in the data folder (which is converted itself by --all --in-place)");
+    }
+    return Chats();
+  }
+
+ private:
+  // null for the plain side.
+  Result<KeyChange> Keys(const std::string& target) const {
+    if (direction_ == Direction::kDecrypt) {
+      return KeysFor(options_).map([](auto keys) { return KeyChange{std::move(keys), nullptr}; });
+    }
+    return KeysForWriting(options_, target).map([](auto keys) { return KeyChange{nullptr, std::move(keys)}; });
+  }
+
+  // What reads like a chat's id is one, unless only a file has that name.
+  bool MeansFile(const std::string& what) const {
+    if (!IsFile(what)) return false;
+    const auto reference = ParseReference(what);
+    if (!reference) return true;
+    const auto files =
+        ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListInteractions(reference->chat);
+    return !files || (files->checkpoints.empty() && files->journals.empty());
+  }
+
+  // --- a file ---
+  int File(const std::string& path) {
+    auto text = direction_ == Direction::kDecrypt ? Decrypted(path) : Encrypted(path);
+    if (!text) return Complain(text.error());
+    if (line_.output.empty()) {
+      Print(*text);
+    } else if (auto written = WriteOutputFile(line_.output, *text, line_.force); !written) {
+      return Complain(written.error());
+    } else if (line_.json) {
+      Print(DumpJson(Json{{"ok", true}, {"output", line_.output}}) + "\n");
+    }
+    return kExitOk;
+  }
+
+  Result<std::string> Decrypted(const std::string& path) const {
+    return ReadLoneFile(path, options_).map([](LoneFile file) { return std::move(file.text); });
+  }
+
+  // By itself it cannot know its parent's sealed form, and is not bound to it.
+  Result<std::string> Encrypted(const std::string& path) const {
+    const auto text = Disk().ReadFile(path, kMaxRecordBytes);
+    if (!text) return Fail(text.error());
+    if (LooksLikeJwe(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is sealed already");
+    const auto interaction =
+        ParseJson(*text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+    if (!interaction) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  path + " is not an interaction (chats are sealed by their name): " + interaction.error().message);
+    }
+    const auto keys = KeysForWriting(options_, options_.data_dir);
+    if (!keys) return Fail(keys.error());
+    return MakeRecordFormat(*keys)
+        ->Seal({.chat = interaction->chat_id, .interaction = interaction->id},
+               {.parent = interaction->parent_id, .parent_digest = std::nullopt}, DumpJson(ToJson(*interaction)))
+        .map([](SealedRecord record) { return std::move(record.text) + "\n"; });
+  }
+
+  // --- chats ---
+  int Chats() {
+    const auto keys = Keys(line_.output);
+    if (!keys) return Complain(keys.error());
+    auto from = FileInteractionStore::Open({.root = options_.data_dir,
+                                            .keys = keys->from,
+                                            .file_system = Disk(),
+                                            .access = FileInteractionStore::Access::kReadOnly});
+    if (!from) return Complain(MakeError(ErrorCode::kNotFound, "there is no data folder " + options_.data_dir));
+    const auto wanted = Wanted();
+    if (!wanted) return Complain(wanted.error());
+    auto target = IncomingChats::Open({.root = line_.output, .keys = keys->to, .file_system = Disk()});
+    if (!target) return Complain(target.error());
+    for (const ChatId& chat : *wanted) {
+      auto whole = WholeChat(**from, chat);
+      if (!whole && whole.error().code == ErrorCode::kNotFound && line_.all_chats) continue;  // empty, or deleted
+      auto added = whole.and_then([&](const IncomingChat& found) { return target->Add(found); });
+      if (!added) {
+        failed_.push_back({{"chat_id", chat.str()}, {"message", added.error().message}});
+        Complain(added.error());
+        continue;
+      }
+      WarnOfUnfinished(chat);
+      converted_.push_back(chat);
+    }
+    return Finish(line_.output, std::nullopt);
+  }
+
+  Result<std::vector<ChatId>> Wanted() const {
+    if (line_.all_chats) {
+      auto all = ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
+      if (all) std::sort(all->begin(), all->end());
+      return all;
+    }
+    std::vector<ChatId> chats;
+    for (const std::string& argument : line_.arguments) {
+      const auto chat = ChatId::Parse(argument);
+      if (!chat) return Fail(ErrorCode::kInvalidArgument, "there is neither a chat nor a file " + argument);
+      chats.push_back(*chat);
+    }
+    return chats;
+  }
+
+  void WarnOfUnfinished(const ChatId& chat) const {
+    const auto files = ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListInteractions(chat);
+    if (!files) return;
+    for (const std::uint32_t number : files->journals) {
+      if (files->checkpoints.contains(number)) continue;
+      Warn(chat.str() + "/" + InteractionId::FromNumber(number).str() + " has not ended, and is left out");
+    }
+  }
+
+  // --- the data folder ---
+  int InPlace() {
+    const auto keys = Keys(options_.data_dir);
+    if (!keys) return Complain(keys.error());
+    const auto kept = ConvertFolder(options_.data_dir, *keys, converted_);
+    if (!kept) return Complain(kept.error());
+    const int status = Finish(options_.data_dir, *kept);
+    if (!line_.json) {
+      Print("What the folder held before is kept in " + VisibleLine(*kept) + ", with its trash.\n" +
+            (direction_ == Direction::kEncrypt ? "It is not encrypted: remove it when you have seen that all is well.\n"
+                                               : "From now on the server needs --plain.\n"));
+    }
+    return status;
+  }
+
+  int Finish(const std::string& output, const std::optional<std::string>& kept) const {
+    if (line_.json) {
+      Json chats = Json::array();
+      for (const ChatId& chat : converted_) chats.push_back(chat.str());
+      Print(DumpJson(Json{{"ok", failed_.empty()},
+                          {"chats", std::move(chats)},
+                          {"failed", failed_},
+                          {"output", output},
+                          {"kept", kept ? Json(*kept) : Json()}}) +
+            "\n");
+    } else {
+      Print(std::to_string(converted_.size()) + (converted_.size() == 1 ? " chat " : " chats ") +
+            (direction_ == Direction::kEncrypt ? "sealed in " : "in plain in ") + VisibleLine(output) + "\n");
+    }
+    return failed_.empty() ? kExitOk : kExitFailure;
+  }
+
+  const Direction direction_;
+  const CommandLine& line_;
+  Options options_;
+  std::vector<ChatId> converted_;
+  Json failed_ = Json::array();
+};
+
+int Run(Direction direction, const CommandLine& line, const Environment& environment) {
+  auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  return Conversion(direction, line, *std::move(options)).Run();
+}
+
+}  // namespace
+
+int RunEncrypt(const CommandLine& line, const Environment& environment) {
+  return Run(Direction::kEncrypt, line, environment);
+}
+
+int RunDecrypt(const CommandLine& line, const Environment& environment) {
+  return Run(Direction::kDecrypt, line, environment);
+}
+
+}  // namespace reprise

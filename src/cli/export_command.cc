@@ -1,0 +1,218 @@
+#include "cli/export_command.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/atomic_write.h"
+#include "cli/chat_folder.h"
+#include "cli/chat_reader.h"
+#include "cli/console.h"
+#include "cli/markdown.h"
+#include "cli/output_file.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+// One argument: a chat, with those of its interactions that are asked for and can be read.
+struct Item {
+  Chat chat;
+  std::set<InteractionId> branch;  // the head's
+  bool single = false;             // one interaction was asked for
+};
+
+// A message as it goes over the wire of OpenAI's interface: without what a provider has added for itself.
+Json PlainMessage(Message message) {
+  const auto extras = ParseJson(message.extras.empty() ? "{}" : message.extras, 2 * kMaxJsonDepth);
+  message.extras.clear();
+  Json json = ToJson(message);
+  // Content in parts is content all the same.
+  if (!message.content && extras && extras->is_object() && extras->contains("content"))
+    json["content"] = (*extras)["content"];
+  return json;
+}
+
+class Export {
+ public:
+  Export(InteractionStore& store, const CommandLine& line) : store_(store), line_(line) {}
+
+  // One item after the other, so that a large folder need not fit into memory.
+  int Run(const std::vector<RecordReference>& wanted, bool everything) {
+    const bool folder = IntoFolder(wanted, everything);
+    if (line_.output.empty() && line_.format == "json" && wanted.size() != 1) {
+      return Misused("several chats as JSON need a folder to go to (--output DIR)");
+    }
+    if (folder) {
+      if (auto made = CreateDirectories(Disk(), line_.output); !made) return Complain(made.error());
+    }
+    std::string text;
+    bool first = true;
+    for (const RecordReference& what : wanted) {
+      const auto item = Load(what, everything);
+      if (!item) continue;
+      if (folder) {
+        auto written = Write(*item);
+        written ? exported_.push_back(*written) : void(status_ = Complain(written.error()));
+        continue;
+      }
+      if (line_.format == "markdown" && !first) text += "\n";
+      first = false;
+      text += Text(*item);
+      if (line_.output.empty()) Print(std::exchange(text, {}));
+    }
+    if (!folder && !line_.output.empty() && !first) {
+      if (auto written = WriteOutputFile(line_.output, text, line_.force); !written) return Complain(written.error());
+      exported_.push_back(line_.output);
+    }
+    if (line_.json && !line_.output.empty()) {
+      Print(DumpJson(Json{{"ok", status_ == kExitOk}, {"exported", exported_}}) + "\n");
+    }
+    return status_;
+  }
+
+ private:
+  bool IntoFolder(const std::vector<RecordReference>& wanted, bool everything) const {
+    if (line_.output.empty()) return false;
+    if (IsDirectory(line_.output) || line_.output.ends_with('/')) return true;
+    const bool chats = everything || std::any_of(wanted.begin(), wanted.end(),
+                                                 [](const RecordReference& what) { return !what.interaction; });
+    if (line_.format == "json") return chats || wanted.size() > 1;
+    return line_.format == "markdown" && (everything || wanted.size() > 1);
+  }
+
+  // Nothing if there is nothing to write; then it has been said why.
+  std::optional<Item> Load(const RecordReference& what, bool everything) {
+    auto chat = store_.LoadChat(what.chat);
+    const bool empty = !chat && chat.error().code == ErrorCode::kNotFound;
+    if (empty && everything) return std::nullopt;       // or deleted meanwhile
+    if (!chat && what.interaction) chat = Alone(what);  // its chat.json is damaged, or there is nothing
+    if (!chat) {
+      status_ = Complain(chat.error());
+      return std::nullopt;
+    }
+    Item item{.chat = *std::move(chat), .branch = {}, .single = what.interaction.has_value()};
+    item.branch = HeadBranch(item.chat);
+    auto& interactions = item.chat.interactions;
+    if (what.interaction) {
+      std::erase_if(interactions, [&](const Interaction& one) { return one.id != *what.interaction; });
+      if (interactions.empty()) {
+        const auto missing = store_.LoadInteraction(what.chat, *what.interaction);
+        status_ = Complain(missing ? MakeError(ErrorCode::kCorruption, what.interaction->str() + " is damaged")
+                                   : missing.error());
+        return std::nullopt;
+      }
+    } else {
+      if (!AllBranches()) {
+        std::erase_if(interactions, [&](const Interaction& one) { return !item.branch.contains(one.id); });
+      }
+      ComplainOfDamage(item.chat);
+      if (!item.chat.damaged.empty()) status_ = kExitFailure;
+    }
+    return item;
+  }
+
+  Result<Chat> Alone(const RecordReference& what) {
+    return store_.LoadInteraction(what.chat, *what.interaction).map([&](Interaction interaction) {
+      Chat chat{.summary = {.id = what.chat,
+                            .title = TitleFromMessage(interaction.user_message),
+                            .created_at = interaction.created_at,
+                            .updated_at = interaction.completed_at.value_or(interaction.created_at),
+                            .head = interaction.id,
+                            .head_status = interaction.status},
+                .interactions = {},
+                .damaged = {}};
+      chat.interactions.push_back(std::move(interaction));
+      return chat;
+    });
+  }
+
+  bool AllBranches() const { return line_.branches.empty() ? line_.format == "json" : line_.branches == "all"; }
+
+  // The whole item as one JSON document.
+  std::string Document(const Item& item) {
+    if (!item.single) return DumpJson(ChatToJson(item.chat, AllBranches())) + "\n";
+    const auto interaction = store_.LoadInteraction(item.chat.summary.id, item.chat.interactions.front().id);
+    if (interaction) return DumpJson(ToJson(*interaction)) + "\n";
+    status_ = Complain(interaction.error());
+    return {};
+  }
+
+  std::string Text(const Item& item) {
+    if (line_.format == "json") return Document(item);
+    return line_.format == "markdown" ? Markdown(item) : Conversations(item);
+  }
+
+  static std::string Markdown(const Item& item) {
+    std::vector<MarkdownTurn> turns;
+    for (const Interaction& one : item.chat.interactions) turns.push_back({&one, !item.branch.contains(one.id)});
+    return FormatMarkdown(item.chat.summary, turns);
+  }
+
+  // A line for each branch: the messages that the agent had at its end.
+  std::string Conversations(const Item& item) {
+    std::set<InteractionId> ends;
+    for (const Interaction& one : item.chat.interactions) ends.insert(one.id);
+    for (const Interaction& one : item.chat.interactions) {
+      if (one.parent_id) ends.erase(*one.parent_id);
+    }
+    std::string lines;
+    for (const InteractionId end : ends) {
+      const auto interaction = store_.LoadInteraction(item.chat.summary.id, end);
+      if (!interaction) {
+        status_ = Complain(interaction.error());
+        continue;
+      }
+      if (!interaction->final_agent_state) continue;
+      Json messages = Json::array();
+      for (const Message& message : interaction->final_agent_state->messages) messages.push_back(PlainMessage(message));
+      lines += DumpJson(Json{{"messages", std::move(messages)}}) + "\n";
+    }
+    return lines;
+  }
+
+  // Returns what it has made.
+  Result<std::string> Write(const Item& item) {
+    std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
+    if (line_.format == "json" && !item.single) {
+      return WriteChatFolder(line_.output, item.chat, store_, line_.force).map([&] { return path; });
+    }
+    if (item.single) path += "-" + item.chat.interactions.front().id.str();
+    path += line_.format == "json" ? ".json" : line_.format == "markdown" ? ".md" : ".jsonl";
+    return WriteOutputFile(path, Text(item), line_.force).map([&] { return path; });
+  }
+
+  InteractionStore& store_;
+  const CommandLine& line_;
+  std::vector<std::string> exported_;  // paths
+  int status_ = kExitOk;
+};
+
+}  // namespace
+
+int RunExport(const CommandLine& line, const Environment& environment) {
+  std::vector<RecordReference> wanted;
+  for (const std::string& argument : line.arguments) {
+    const auto what = ParseReference(argument);
+    if (!what) return Misused(argument + ": " + what.error().message);
+    wanted.push_back(*what);
+  }
+  auto reader = ChatReader::Open(line, environment);
+  if (!reader) return Complain(reader.error());
+  if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
+    return Misused("--output lies in the data folder, which is the server's");
+  }
+  const bool everything = wanted.empty();
+  if (everything) {
+    const auto chats = reader->AllChats();
+    if (!chats) return Complain(chats.error());
+    for (const ChatId& chat : *chats) wanted.push_back({chat, std::nullopt});
+  }
+  return Export(reader->store(), line).Run(wanted, everything);
+}
+
+}  // namespace reprise

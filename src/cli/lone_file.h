@@ -1,0 +1,19 @@
+#pragma once
+
+#include <string>
+
+#include "reprise/options.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// The plaintext of one file, wherever it lies: a checkpoint, a chat.json or a journal.
+struct LoneFile {
+  std::string text;      // JSON; a journal's is a value per line
+  bool cut_off = false;  // of a journal: its last record was not written to its end, and is left out
+};
+
+// A plain file needs no key. kNotFound, kForbidden (sealed, and there is no key file), kCorruption.
+Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options);
+
+}  // namespace reprise

@@ -1,0 +1,94 @@
+#include "cli/markdown.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <variant>
+
+#include "base/json.h"
+#include "cli/terminal_text.h"
+#include "cli/transcript.h"
+
+namespace reprise {
+namespace {
+
+// A JSON string is a YAML string too.
+std::string Quoted(std::string_view text) { return DumpJson(Json(VisibleLine(text))); }
+
+std::string Quote(std::string_view text) { return "> " + Indented(text, "> ") + "\n"; }
+
+// A fence longer than any run of backticks in the text.
+std::string Fenced(std::string_view text) {
+  std::size_t longest = 0, run = 0;
+  for (const char c : text) {
+    run = c == '`' ? run + 1 : 0;
+    longest = std::max(longest, run);
+  }
+  const std::string fence(std::max<std::size_t>(3, longest + 1), '`');
+  return fence + "\n" + Indented(text, "") + "\n" + fence + "\n";
+}
+
+// A name between backticks.
+std::string Code(std::string_view name) {
+  std::string text = VisibleLine(name);
+  std::replace(text.begin(), text.end(), '`', '\'');
+  return "`" + text + "`";
+}
+
+struct EventWriter {
+  std::string operator()(const event::Thinking& e) const { return "*Thinking*\n\n" + Quote(e.content); }
+  std::string operator()(const event::MessageText& e) const { return "**Agent**\n\n" + Indented(e.content, "") + "\n"; }
+  std::string operator()(const event::Answer& e) const { return "**Agent**\n\n" + Indented(e.content, "") + "\n"; }
+  std::string operator()(const event::ToolCallStarted& e) const {
+    return "**Tool** " + Code(e.tool_name) + "\n\n" + Fenced(e.tool_input);
+  }
+  std::string operator()(const event::ToolResult& e) const {
+    return std::string(e.is_error ? "**Failed**" : "**Result**") + "\n\n" + Fenced(e.tool_output);
+  }
+  std::string operator()(const event::ApprovalRequired& e) const {
+    return "*Asked for approval of* " + Code(e.tool_name) + "\n";
+  }
+  std::string operator()(const event::Approved& e) const {
+    return e.tool_input ? "*Approved, with other arguments*\n\n" + Fenced(*e.tool_input) : "*Approved*\n";
+  }
+  std::string operator()(const event::Rejected& e) const {
+    return e.feedback ? "*Rejected*\n\n" + Quote(*e.feedback) : "*Rejected*\n";
+  }
+  std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + VisibleLine(e.reason) + "\n"; }
+  std::string operator()(const event::Failed& e) const { return "*Error:* " + VisibleLine(e.message) + "\n"; }
+  // Not for people, or never stored.
+  std::string operator()(const event::Usage&) const { return {}; }
+  std::string operator()(const event::InteractionStarted&) const { return {}; }
+  std::string operator()(const event::ThinkingDelta&) const { return {}; }
+  std::string operator()(const event::TextDelta&) const { return {}; }
+  std::string operator()(const event::ToolOutputDelta&) const { return {}; }
+  std::string operator()(const event::InteractionComplete&) const { return {}; }
+};
+
+std::string Turn(const MarkdownTurn& turn) {
+  const Interaction& interaction = *turn.interaction;
+  std::string out = "\n## " + interaction.id.str() + " · " + FormatForReading(interaction.created_at) + " · " +
+                    std::string(ToString(interaction.status));
+  if (interaction.parent_id) out += " · after " + interaction.parent_id->str();
+  if (interaction.edited_from) out += " · edit of " + interaction.edited_from->str();
+  if (turn.superseded) out += " · superseded";
+  out += "\n\n**You**\n\n" + Quote(interaction.user_message);
+  for (const AgentEvent& agent_event : interaction.events) {
+    const std::string text = std::visit(EventWriter{}, agent_event.payload);
+    if (!text.empty()) out += "\n" + text;
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string FormatMarkdown(const ChatSummary& summary, const std::vector<MarkdownTurn>& turns) {
+  std::string out = "---\nchat: " + Quoted(summary.id.str()) + "\ntitle: " + Quoted(summary.title) +
+                    "\ncreated_at: " + Quoted(FormatTimestamp(summary.created_at)) +
+                    "\nupdated_at: " + Quoted(FormatTimestamp(summary.updated_at)) + "\n---\n\n# " +
+                    VisibleLine(summary.title) + "\n";
+  for (const MarkdownTurn& turn : turns) out += Turn(turn);
+  return out;
+}
+
+}  // namespace reprise
