@@ -57,7 +57,8 @@ class InteractionStore {
   // --- reading ---
   virtual Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) = 0;
 
-  // Everything in one chat, damaged interactions named beside the readable ones.
+  // Everything in one chat, damaged interactions named beside the readable ones. Of a long chat without the final
+  // states: each repeats the one before it, and all together would grow with the square of the chat's length.
   virtual Result<Chat> LoadChat(const ChatId& chat) = 0;
   virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
 

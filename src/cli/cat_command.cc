@@ -30,6 +30,7 @@ int CatFile(const CommandLine& line, const Environment& environment) {
   const auto file = ReadLoneFile(line.argument, *options);
   if (!file) return Complain(file.error());
   Print(file->text);
+  if (file->is_part) Warn("the final state is only what was added to the interaction before, whose file is elsewhere");
   if (file->cut_off) Warn("the last record was not written to its end, and is left out");
   return kExitOk;
 }

@@ -1,13 +1,18 @@
 #include "cli/lone_file.h"
 
-#include <optional>
+#include <memory>
+#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "cli/chat_reader.h"
 #include "cli/key_access.h"
 #include "crypto/jwe.h"
+#include "domain/codec.h"
 #include "engine/run_journal.h"
+#include "store/file_interaction_store.h"
 #include "store/file_journal.h"
+#include "store/file_names.h"
+#include "store/linked_state.h"
 #include "store/record.h"
 
 namespace reprise {
@@ -21,12 +26,24 @@ Error KeyNeeded(const std::string& path) {
 }
 
 // None for a plain file, and if there is no key file. What is plain must not cost a passphrase.
-Result<std::optional<KeySet>> KeysIfSealed(std::string_view text, const Options& options) {
-  if (!LooksLikeJwe(text)) return std::optional<KeySet>();
+Result<std::shared_ptr<const KeySet>> KeysIfSealed(std::string_view text, const Options& options) {
+  if (!LooksLikeJwe(text)) return nullptr;
   auto keys = LoadKeyFile(KeyFileOf(options), Disk(), PassphraseFrom(options));
-  if (keys) return std::optional<KeySet>(*std::move(keys));
-  if (keys.error().code == ErrorCode::kNotFound) return std::optional<KeySet>();
+  if (keys) return std::make_shared<const KeySet>(*std::move(keys));
+  if (keys.error().code == ErrorCode::kNotFound) return nullptr;
   return Fail(std::move(keys.error()));
+}
+
+// An interaction in its folder, with what its state continues.
+Result<std::string> ReadWhole(const PlaceInStore& place, std::shared_ptr<const KeySet> keys) {
+  auto store = FileInteractionStore::Open({.root = place.root,
+                                           .keys = std::move(keys),
+                                           .file_system = Disk(),
+                                           .access = FileInteractionStore::Access::kReadOnly});
+  if (!store) return Fail(std::move(store.error()));
+  return (*store)->LoadInteraction(place.chat, *place.interaction).map([](const Interaction& interaction) {
+    return DumpJson(ToJson(interaction));
+  });
 }
 
 Result<LoneFile> ReadJournal(const std::string& path, std::string_view text, const RecordPlace& place,
@@ -53,14 +70,21 @@ Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options) {
   }
   if (!text) return Fail(text.error());
   const std::string_view first_line = std::string_view(*text).substr(0, text->find('\n'));
-  auto keys = KeysIfSealed(first_line, options);
-  if (!keys) return Fail(std::move(keys.error()));
-  const KeySet* usable = *keys ? &**keys : nullptr;
-  if (const auto place = JournalCipher::ClaimedPlace(first_line)) return ReadJournal(path, *text, *place, usable);
-  auto record = ReadRecordFile(path, usable, Disk());
+  const auto keys = KeysIfSealed(first_line, options);
+  if (!keys) return Fail(keys.error());
+  if (const auto place = JournalCipher::ClaimedPlace(first_line)) return ReadJournal(path, *text, *place, keys->get());
+  auto record = ReadRecordFile(path, keys->get(), Disk());
   if (!record) return Fail(std::move(record.error()));
-  if (!record->plaintext.ends_with('\n')) record->plaintext += '\n';
-  return LoneFile{.text = std::move(record->plaintext)};
+  LoneFile file{.text = std::move(record->plaintext)};
+  file.is_part = HasLinkedState(file.text);
+  const auto place = ParseStorePath(path);
+  if (file.is_part && place && place->kind == PlaceInStore::Kind::kCheckpoint) {
+    auto whole = ReadWhole(*place, *keys);
+    if (!whole) return Fail(std::move(whole.error()));
+    file = LoneFile{.text = *std::move(whole)};
+  }
+  if (!file.text.ends_with('\n')) file.text += '\n';
+  return file;
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@ namespace reprise {
 struct LoneFile {
   std::string text;      // JSON; a journal's is a value per line
   bool cut_off = false;  // of a journal: its last record was not written to its end, and is left out
+  bool is_part = false;  // of an interaction with a long state, without the folder that has the rest of it
 };
 
 // A plain file needs no key. kNotFound, kForbidden (sealed, and there is no key file), kCorruption.

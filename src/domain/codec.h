@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 
@@ -17,7 +18,8 @@ namespace reprise {
 Json ToJson(const Message& message);
 Result<Message> MessageFromJson(const Json& json);
 
-Json ToJson(const AgentState& state);
+// The messages before the `first` one are left out.
+Json ToJson(const AgentState& state, std::size_t first = 0);
 Result<AgentState> AgentStateFromJson(const Json& json);
 
 Json ToJson(const AgentEvent& event);
@@ -26,7 +28,8 @@ Result<AgentEvent> AgentEventFromJson(const Json& json);
 std::string_view EventName(const EventPayload& payload);
 std::string_view EventType(const EventPayload& payload);
 
-Json ToJson(const Interaction& interaction);
+// Of the final state, the messages before the `first_message` are left out.
+Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
 Result<Interaction> InteractionFromJson(const Json& json);
 
 Json ToJson(const ChatSummary& summary);

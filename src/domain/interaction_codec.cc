@@ -38,7 +38,7 @@ std::optional<InteractionError> ErrorFromJson(JsonReader& reader) {
 
 }  // namespace
 
-Json ToJson(const Interaction& interaction) {
+Json ToJson(const Interaction& interaction, std::size_t first_message) {
   Json events = Json::array();
   for (const AgentEvent& event : interaction.events) events.push_back(ToJson(event));
   Json json = {{"schema", kSchema},
@@ -49,7 +49,8 @@ Json ToJson(const Interaction& interaction) {
                {"status", ToString(interaction.status)},
                {"user_message", interaction.user_message},
                {"agent_events", std::move(events)}};
-  json["final_agent_state"] = interaction.final_agent_state ? ToJson(*interaction.final_agent_state) : Json(nullptr);
+  json["final_agent_state"] =
+      interaction.final_agent_state ? ToJson(*interaction.final_agent_state, first_message) : Json(nullptr);
   json["model"] = interaction.model;
   json["usage"] = {{"input_tokens", interaction.usage.input_tokens},
                    {"output_tokens", interaction.usage.output_tokens}};

@@ -95,9 +95,9 @@ Result<Message> MessageFromJson(const Json& json) {
   return message;
 }
 
-Json ToJson(const AgentState& state) {
+Json ToJson(const AgentState& state, std::size_t first) {
   Json messages = Json::array();
-  for (const Message& message : state.messages) messages.push_back(ToJson(message));
+  for (std::size_t i = first; i < state.messages.size(); ++i) messages.push_back(ToJson(state.messages[i]));
   Json grants = Json::array();
   for (const Grant& grant : state.grants) {
     grants.push_back({{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});

@@ -15,13 +15,29 @@ namespace {
 // Provider extras may be as deep as the wire allows, and lie a few levels down in the record.
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
-Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view plaintext) {
-  const auto json = ParseJson(plaintext, kMaxRecordDepth);
+Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view plaintext,
+                                     std::optional<StateLink>& state_link) {
+  auto json = ParseJson(plaintext, kMaxRecordDepth);
   if (!json) return Fail(IntegrityError("auth", place, "its content is not JSON"));
+  auto link = UnlinkState(*json);
+  if (!link) return Fail(IntegrityError("auth", place, link.error().message));
+  state_link = *std::move(link);
   auto interaction = InteractionFromJson(*json);
   if (interaction) return interaction;
   const bool version = interaction.error().reason == "integrity_version";
   return Fail(IntegrityError(version ? "version" : "auth", place, interaction.error().message));
+}
+
+// Whether the final state may be too long to be written in full; cheaper than its exact size.
+bool IsLong(const Interaction& interaction) {
+  constexpr std::size_t kAround = 40;  // member names and such
+  if (!interaction.final_agent_state) return false;
+  std::size_t bytes = 0;
+  for (const Message& message : interaction.final_agent_state->messages) {
+    bytes += kAround + message.extras.size() + (message.content ? message.content->size() : 0);
+    for (const ToolCall& call : message.tool_calls) bytes += kAround + call.arguments.size();
+  }
+  return bytes > kFullStateBytes - kFullStateBytes / 8;
 }
 
 // A file that was cut off, as a disk leaves it that lost power: not even the end of an object.
@@ -42,13 +58,17 @@ Result<StoredInteraction> ChatFiles::ReadInteraction(const ChatId& chat, Interac
   auto record = OpenInteraction(chat, id);
   if (!record) return Fail(std::move(record.error()));
   const RecordPlace place{.chat = chat, .interaction = id};
-  auto interaction = ParseInteraction(place, record->plaintext);
+  std::optional<StateLink> state_link;
+  auto interaction = ParseInteraction(place, record->plaintext, state_link);
   if (!interaction) return Fail(std::move(interaction.error()));
   const RecordLinks links = record->links.value_or(RecordLinks{.parent = interaction->parent_id, .parent_digest = {}});
   if (interaction->chat_id != chat || interaction->id != id || interaction->parent_id != links.parent) {
     return Fail(IntegrityError("swap", place, "its content belongs to another place"));
   }
-  return StoredInteraction{.interaction = *std::move(interaction), .links = links, .digest = std::move(record->digest)};
+  return StoredInteraction{.interaction = *std::move(interaction),
+                           .links = links,
+                           .digest = std::move(record->digest),
+                           .state_link = std::move(state_link)};
 }
 
 Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) const {
@@ -185,14 +205,17 @@ Result<AtomicFile> ChatFiles::CreateInteractionFile(const ChatId& chat, Interact
   return AtomicFile::Create(file_system_, InteractionFile(root_, chat, id));
 }
 
-Result<std::string> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
-                                                AtomicFile file) const {
+Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
+                                                       AtomicFile file, const ParentState& parent_state) const {
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
-  auto record = format_->Seal(place, links, DumpJson(ToJson(interaction)));
+  const auto parent = parent_state && IsLong(interaction) ? parent_state() : std::nullopt;
+  auto state_link = parent ? LinkTo(*parent, *interaction.final_agent_state) : std::nullopt;
+  const Json json = state_link ? ToLinkedJson(interaction, *state_link) : ToJson(interaction);
+  auto record = format_->Seal(place, links, DumpJson(json));
   if (!record) return Fail(std::move(record.error()));
   auto written = file.Commit(record->text);
   if (!written) return Fail(std::move(written.error()));
-  return std::move(record->digest);
+  return WrittenInteraction{.digest = std::move(record->digest), .state_link = std::move(state_link)};
 }
 
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {

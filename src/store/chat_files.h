@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -11,6 +12,7 @@
 #include "reprise/interaction.h"
 #include "reprise/result.h"
 #include "store/chat_index.h"
+#include "store/linked_state.h"
 #include "store/record.h"
 
 namespace reprise {
@@ -19,6 +21,12 @@ struct StoredInteraction {
   Interaction interaction;
   RecordLinks links;
   std::string digest;
+  std::optional<StateLink> state_link;  // set: the final state is what it adds to the parent's
+};
+
+struct WrittenInteraction {
+  std::string digest;
+  std::optional<StateLink> state_link;  // likewise
 };
 
 // The numbers of a chat's files, readable or not.
@@ -68,8 +76,11 @@ class ChatFiles {
   Result<void> SyncNames(const ChatId& chat) const;
   // Where WriteInteraction writes.
   Result<AtomicFile> CreateInteractionFile(const ChatId& chat, InteractionId id) const;
-  // Durable once its name is. Returns the record's digest.
-  Result<std::string> WriteInteraction(const Interaction& interaction, const RecordLinks& links, AtomicFile file) const;
+  // Durable once its name is. A long state is written as what it adds, if `parent_state` (called for long ones only)
+  // knows that of the parent; null: never.
+  using ParentState = std::function<std::optional<KnownState>()>;
+  Result<WrittenInteraction> WriteInteraction(const Interaction& interaction, const RecordLinks& links, AtomicFile file,
+                                              const ParentState& parent_state) const;
   // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power
   // loss is as good, unless it moves the head back.
   Result<void> WriteIndex(const ChatIndex& index, Durability durability = Durability::kSynced) const;

@@ -15,6 +15,8 @@
 namespace reprise {
 namespace {
 
+constexpr std::size_t kKeptStateBytes = 32u << 20;
+
 tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
 
@@ -53,6 +55,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
+      states_(kKeptStateBytes),
       running_(options_.file_system, RunningFile(options_.root)),
       spare_files_(options_.file_system, SpareDirectory(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
@@ -218,22 +221,28 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   }
   const auto write = [&] {
     return FileFor(interaction, held).and_then([&](AtomicFile file) {
-      return files_.WriteInteraction(interaction, *links, std::move(file));
+      // In a fallback folder a parent may be missing.
+      ChatFiles::ParentState parent_state;
+      if (options_.access == Access::kServer) {
+        parent_state = [&] { return ParentState(interaction.chat_id, *links); };
+      }
+      return files_.WriteInteraction(interaction, *links, std::move(file), parent_state);
     });
   };
-  auto digest = write();
-  if (!digest && digest.error().code == ErrorCode::kNotFound) {
+  auto written = write();
+  if (!written && written.error().code == ErrorCode::kNotFound) {
     // Somebody has removed or moved the chat's directory.
     held->names_durable = false;
     if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
-    digest = write();
+    written = write();
   }
-  if (!digest) return Fail(std::move(digest.error()));
+  if (!written) return Fail(std::move(written.error()));
   // All names with the first save, also of a chat that was there before: the process that made it may have been killed
   // before it synced them.
   if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) return synced;
   held->names_durable = true;
-  AddToIndex(held->index, interaction, *std::move(digest));
+  KeepState(interaction, *written);
+  AddToIndex(held->index, interaction, std::move(written->digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
   EndJournal(interaction.chat_id, interaction.id, *held.state);
@@ -349,11 +358,74 @@ void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, Chat
 }
 
 Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
-  const auto stored = files_.ReadInteraction(interaction.chat_id, interaction.id);
+  const auto stored = ReadWhole(interaction.chat_id, interaction.id);
   if (!stored) return Fail(stored.error());
   // Compared as they are written: text that is not UTF-8 changes on its way to the file.
   if (DumpJson(ToJson(stored->interaction)) == DumpJson(ToJson(interaction))) return {};
   return Conflict("interaction_exists", "another interaction is stored under this id");
+}
+
+// --- long states -----------------------------------------------------------------------------------------------------
+
+Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id) {
+  auto stored = files_.ReadInteraction(chat, id);
+  if (!stored || !stored->state_link) return stored;
+  const StateTotals totals = stored->state_link->totals;
+  std::vector<std::vector<Message>> parts;  // newest first; each is what was added to the one behind it
+  auto known = states_.Find(stored->digest);
+  AgentState& state = *stored->interaction.final_agent_state;
+  std::optional<StateLink> link = stored->state_link;
+  RecordLinks links = stored->links;
+  InteractionId child = id;
+  if (!known) parts.push_back(std::move(state.messages));
+  while (link && !known) {
+    const auto unusable = [&](std::string_view kind, std::string_view what) {
+      return Fail(IntegrityError(kind, {.chat = chat, .interaction = child}, what));
+    };
+    // Parents are older, so this ends.
+    if (!links.parent || *links.parent >= child) return unusable("auth", "its state continues that of no interaction");
+    child = *links.parent;
+    auto parent = files_.ReadInteraction(chat, child);
+    if (!parent && parent.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, child));
+    if (!parent) return parent;
+    if (links.parent_digest && *links.parent_digest != parent->digest) {
+      return unusable("rollback", "it is not the version that the next interaction was built on");
+    }
+    known = states_.Find(parent->digest);
+    if (!known && !parent->interaction.final_agent_state) return unusable("auth", "it has no state to continue");
+    if (!known) parts.push_back(std::move(parent->interaction.final_agent_state->messages));
+    link = parent->state_link;
+    links = std::move(parent->links);
+  }
+  if (known) {
+    state.messages = known->state->messages;
+  } else {
+    state.messages.clear();
+  }
+  for (auto part = parts.rbegin(); part != parts.rend(); ++part) {
+    state.messages.insert(state.messages.end(), std::make_move_iterator(part->begin()),
+                          std::make_move_iterator(part->end()));
+  }
+  if (state.messages.size() != totals.messages) {
+    return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "its state is not whole"));
+  }
+  states_.Put(stored->digest, state, totals);
+  stored->state_link.reset();
+  return stored;
+}
+
+std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, const RecordLinks& links) {
+  if (!links.parent || !links.parent_digest) return std::nullopt;
+  if (auto known = states_.Find(*links.parent_digest)) return known;
+  auto parent = files_.ReadInteraction(chat, *links.parent);
+  if (!parent || !parent->interaction.final_agent_state) return std::nullopt;
+  if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
+  auto state = std::make_shared<const AgentState>(*std::move(parent->interaction.final_agent_state));
+  return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
+}
+
+void FileInteractionStore::KeepState(const Interaction& interaction, const WrittenInteraction& written) {
+  if (written.state_link) states_.Put(written.digest, *interaction.final_agent_state, written.state_link->totals);
 }
 
 Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interaction, const HeldChat& held) {
@@ -476,7 +548,7 @@ bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
 }
 
 Result<Interaction> FileInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
-  auto stored = files_.ReadInteraction(chat, id);
+  auto stored = ReadWhole(chat, id);
   if (stored) return std::move(stored->interaction);
   if (stored.error().code != ErrorCode::kNotFound) return Fail(std::move(stored.error()));
   if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
@@ -497,7 +569,7 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const 
   }
   if (!links) return Fail(links.error());
   if (!links->parent) return std::optional<AgentState>();
-  auto parent = files_.ReadInteraction(chat, *links->parent);
+  auto parent = ReadWhole(chat, *links->parent);
   if (!parent && parent.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, *links->parent));
   if (!parent) return Fail(std::move(parent.error()));
   if (links->parent_digest && *links->parent_digest != parent->digest) {
@@ -518,6 +590,7 @@ Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
     const InteractionId id = InteractionId::FromNumber(number);
     auto read = files_.ReadInteraction(chat, id);
     if (read) {
+      if (read->state_link) read->interaction.final_agent_state.reset();
       stored.push_back(*std::move(read));
     } else if (read.error().code == ErrorCode::kCorruption) {
       result.damaged.push_back(

@@ -20,6 +20,7 @@
 #include "store/running_list.h"
 #include "store/save_preparer.h"
 #include "store/spare_files.h"
+#include "store/state_cache.h"
 
 namespace reprise {
 
@@ -140,7 +141,13 @@ class FileInteractionStore final : public InteractionStore {
 
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
+  // An interaction with its whole state.
+  Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id);
+  std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
+  void KeepState(const Interaction& interaction, const WrittenInteraction& written);
+
   const ChatFiles files_;
+  StateCache states_;       // synchronises itself
   RunningList running_;     // synchronises itself
   SpareFiles spare_files_;  // synchronises itself; for journals
   std::mutex chats_mutex_;

@@ -1,0 +1,215 @@
+#include "store/linked_state.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "store/file_interaction_store.h"
+#include "store/file_names.h"
+#include "store/sample.h"
+#include "support/memory_file_system.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+const std::string kRoot = "/data";
+
+// A chat whose turns each say `bytes` in all, a fifth of it the user.
+class LongChat {
+ public:
+  explicit LongChat(std::size_t bytes, bool sealed = true) : bytes_(bytes) {
+    if (sealed) keys_ = std::make_shared<const KeySet>(KeySet::Generate());
+  }
+
+  std::unique_ptr<FileInteractionStore> Open() {
+    return *FileInteractionStore::Open({.root = kRoot, .keys = keys_, .file_system = disk, .lock = false});
+  }
+
+  // The next turn after the last one, its text unlike any other.
+  Interaction NextTurn() {
+    ++number_;
+    const std::string tag = std::to_string(number_) + " ";
+    const std::string question = tag + std::string(bytes_ / 5, 'q'), answer = tag + std::string(bytes_ * 4 / 5, 'a');
+    Interaction turn =
+        Sample(Chat1(), Id(number_), number_ > 1 ? std::optional(Id(number_ - 1)) : std::nullopt, question);
+    state_.messages.push_back({.role = Role::kUser, .content = question});
+    Message call{.role = Role::kAssistant, .content = std::nullopt};
+    call.tool_calls.push_back({"call_" + tag, "echo", R"({"text":")" + std::string(100, 'x') + tag + "\"}"});
+    state_.messages.push_back(call);
+    state_.messages.push_back({.role = Role::kTool, .content = "ok", .tool_calls = {}, .tool_call_id = "call_" + tag});
+    state_.messages.push_back({.role = Role::kAssistant, .content = answer});
+    turn.events = {{2, 0, turn.created_at, event::ToolCallStarted{"call_" + tag, "echo", call.tool_calls[0].arguments}},
+                   {3, 0, turn.created_at, event::ToolResult{"call_" + tag, "echo", "ok", false}},
+                   {4, 1, turn.created_at, event::Answer{answer}}};
+    turn.final_agent_state = state_;
+    return turn;
+  }
+  std::size_t said() const { return number_ * bytes_; }
+
+  std::size_t FileBytes(std::uint32_t number) {
+    return disk.ReadFile(InteractionFile(kRoot, Chat1(), Id(number)), kMaxRecordBytes)->size();
+  }
+  std::size_t DiskBytes() {
+    std::size_t all = 0;
+    for (std::uint32_t n = 1; n <= number_; ++n) all += FileBytes(n);
+    return all;
+  }
+
+  MemoryFileSystem disk;
+
+ private:
+  const std::size_t bytes_;
+  std::shared_ptr<const KeySet> keys_;
+  std::uint32_t number_ = 0;
+  AgentState state_;
+};
+
+}  // namespace
+
+TEST_CASE("Long chats: what is loaded is what was saved, from a new store too", "[store]") {
+  LongChat chat(3000, GENERATE(true, false));
+  std::vector<Interaction> turns;
+  {
+    auto store = chat.Open();
+    for (int i = 0; i < 120; ++i) {
+      turns.push_back(chat.NextTurn());
+      REQUIRE(store->SaveInteraction(turns.back()));
+    }
+    REQUIRE(store->SaveInteraction(turns.back()));  // twice is the same
+    for (const Interaction& turn : turns) REQUIRE(store->LoadInteraction(Chat1(), turn.id) == turn);
+  }
+  auto store = chat.Open();
+  for (const Interaction& turn : turns) REQUIRE(store->LoadInteraction(Chat1(), turn.id) == turn);
+  CHECK(store->LoadPreviousState(Chat1(), Id(120))->value() == *turns[118].final_agent_state);
+  // The whole chat comes without what would grow with the square of its length.
+  const auto all = store->LoadChat(Chat1());
+  REQUIRE(all);
+  CHECK(all->damaged.empty());
+  CHECK(all->interactions.size() == 120);
+  CHECK(all->interactions.front().final_agent_state);
+  CHECK_FALSE(all->interactions.back().final_agent_state);
+  CHECK(all->interactions.back().events == turns.back().events);
+}
+
+TEST_CASE("Long chats: disk space grows with what was said", "[store]") {
+  LongChat chat(3500);
+  auto store = chat.Open();
+  double most = 0;
+  for (int turn = 1; turn <= 1000; ++turn) {
+    REQUIRE(store->SaveInteraction(chat.NextTurn()));
+    if (turn >= 100 && turn % 20 == 0) most = std::max(most, double(chat.DiskBytes()) / double(chat.said()));
+  }
+  INFO("at most " << most << " times what was said");
+  CHECK(most < 4);
+  // A turn costs what it says, and not what was said before.
+  CHECK(chat.FileBytes(1000) < 3 * 3500);
+}
+
+TEST_CASE("Long chats: what is put together from many small files is written in full from time to time", "[store]") {
+  LongChat chat(300, /*sealed=*/false);
+  auto store = chat.Open();
+  std::vector<int> full;
+  for (int turn = 1; turn <= 1500; ++turn) {
+    REQUIRE(store->SaveInteraction(chat.NextTurn()));
+    if (chat.FileBytes(static_cast<std::uint32_t>(turn)) > 2 * kFullStateBytes) full.push_back(turn);
+  }
+  REQUIRE(full.size() >= 2);
+  CHECK(full.size() <= 4);
+  CHECK(full[1] > full[0] * 3 / 2);
+}
+
+TEST_CASE("Long chats: a state up to 64 KiB is in one file, a longer one refers", "[store]") {
+  LongChat chat(4000, /*sealed=*/false);
+  auto store = chat.Open();
+  for (int turn = 1; turn <= 40; ++turn) {
+    REQUIRE(store->SaveInteraction(chat.NextTurn()));
+    const auto text =
+        chat.disk.ReadFile(InteractionFile(kRoot, Chat1(), Id(static_cast<std::uint32_t>(turn))), kMaxRecordBytes);
+    const Json state = ParseJson(*text)->at("final_agent_state");
+    const auto totals =
+        TotalsOf(*store->LoadInteraction(Chat1(), Id(static_cast<std::uint32_t>(turn)))->final_agent_state);
+    INFO(turn << ": " << totals.bytes);
+    CHECK(state.contains("linked") == (totals.bytes > kFullStateBytes));
+    if (!state.contains("linked")) CHECK(state.at("messages").size() == totals.messages);
+  }
+}
+
+TEST_CASE("Long chats: a state that does not continue its parent's is written in full", "[store]") {
+  LongChat chat(4000, /*sealed=*/false);
+  auto store = chat.Open();
+  for (int turn = 1; turn <= 30; ++turn) REQUIRE(store->SaveInteraction(chat.NextTurn()));
+  Interaction other = chat.NextTurn();
+  other.final_agent_state->messages.front().content = "summed up";
+  REQUIRE(store->SaveInteraction(other));
+  CHECK(chat.FileBytes(31) > kFullStateBytes);
+  CHECK(chat.FileBytes(30) < 16'000);
+  CHECK(store->LoadInteraction(Chat1(), other.id) == other);
+}
+
+TEST_CASE("Long chats: a damaged, replaced or missing file before a state is named, and what does not need it is read",
+          "[store][fault]") {
+  LongChat chat(4000);
+  std::vector<std::string> files;
+  auto store = chat.Open();
+  for (int turn = 1; turn <= 30; ++turn) REQUIRE(store->SaveInteraction(chat.NextTurn()));
+  store = chat.Open();
+  const std::string path = InteractionFile(kRoot, Chat1(), Id(25));
+  const std::string whole = *chat.disk.ReadFile(path, kMaxRecordBytes);
+  std::string flipped = whole;
+  flipped[whole.size() / 2] = static_cast<char>(flipped[whole.size() / 2] ^ 1);
+  SECTION("flipped") {
+    chat.disk.Overwrite(path, flipped);
+    CHECK(store->LoadInteraction(Chat1(), Id(30)).error().reason == "integrity_auth");
+  }
+  SECTION("missing") {
+    REQUIRE(chat.disk.RemoveFile(path));
+    CHECK(store->LoadInteraction(Chat1(), Id(30)).error().reason == "integrity_missing");
+  }
+  SECTION("another's") {
+    chat.disk.Overwrite(path, *chat.disk.ReadFile(InteractionFile(kRoot, Chat1(), Id(24)), kMaxRecordBytes));
+    CHECK(store->LoadInteraction(Chat1(), Id(30)).error().reason == "integrity_swap");
+  }
+  CHECK(store->LoadInteraction(Chat1(), Id(30)).error().detail.find("int_025") != std::string::npos);
+  CHECK(store->LoadInteraction(Chat1(), Id(24)));
+  const auto all = store->LoadChat(Chat1());
+  REQUIRE(all);
+  CHECK(all->interactions.size() == 29);
+  CHECK(all->damaged.size() == 1);
+}
+
+TEST_CASE("UnlinkState: a link that is not one of ours is damage", "[store]") {
+  const Json good = {{"user_message", "hello"},
+                     {"agent_events", Json::array()},
+                     {"final_agent_state",
+                      {{"messages", {{{"role", "user"}, {"content", ""}}}},
+                       {"linked",
+                        {{"kept", 1},
+                         {"messages", 2},
+                         {"bytes", 9},
+                         {"digest", "d"},
+                         {"full_bytes", 1},
+                         {"files", 1},
+                         {"texts", {{0, 0}}}}}}}};
+  Json json = good;
+  const auto link = UnlinkState(json);
+  REQUIRE(link);
+  REQUIRE(*link);
+  CHECK(json["final_agent_state"]["messages"][0]["content"] == "hello");
+  CHECK_FALSE(json["final_agent_state"].contains("linked"));
+  for (const Json& texts : {Json{{0, 7}}, Json{{1, 0}}, Json{{-1, 0}}, Json{{0}}, Json("x"), Json{{"a", "b"}}}) {
+    json = good;
+    json["final_agent_state"]["linked"]["texts"] = texts;
+    INFO(DumpJson(texts));
+    CHECK(UnlinkState(json).error().code == ErrorCode::kCorruption);
+  }
+  for (const char* member : {"kept", "messages", "bytes", "digest", "full_bytes", "files"}) {
+    json = good;
+    json["final_agent_state"]["linked"].erase(member);
+    CHECK(UnlinkState(json).error().code == ErrorCode::kCorruption);
+  }
+  for (Json other : {Json(), Json(1), Json::array(), Json{{"final_agent_state", nullptr}}})
+    CHECK_FALSE(*UnlinkState(other));
+}
+
+}  // namespace reprise
