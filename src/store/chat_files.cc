@@ -40,10 +40,27 @@ bool IsLong(const Interaction& interaction) {
   return bytes > kFullStateBytes - kFullStateBytes / 8;
 }
 
-// A file that was cut off, as a disk leaves it that lost power: not even the end of an object.
-bool IsCutOff(std::string_view text) {
-  const std::size_t last = text.find_last_not_of(" \t\r\n");
-  return last == std::string_view::npos || text[last] != '}';
+bool EndsInsideString(std::string_view json) {
+  bool inside = false;
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    if (json[i] == '"') inside = !inside;
+    if (inside && json[i] == '\\') ++i;
+  }
+  return inside;
+}
+
+// Whether a file, which cannot be read, was cut off, as a disk leaves it that lost power: JSON up to its end, perhaps
+// with zeros in place of the rest. A changed byte does not look like that, also if it is one of the last.
+bool IsCutOff(std::string_view text, bool sealed) {
+  text = text.substr(0, text.find_last_not_of('\0') + 1);
+  if (sealed && text.ends_with('}') && EndsInsideString(text))
+    return false;  // there is no such text in a sealed record
+  try {
+    [[maybe_unused]] const Json whole = Json::parse(text);
+    return false;
+  } catch (const Json::parse_error& error) {
+    return error.byte > text.size();  // it is the end that came too early
+  }
 }
 
 }  // namespace
@@ -111,13 +128,12 @@ Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& 
   const auto text = file_system_.ReadFile(ChatFile(root_, chat), kMaxRecordBytes);
   if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!text) return Fail(text.error());
-  cut_off = IsCutOff(*text);
+  const auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
+  auto index = record ? ChatIndexFromJson(chat, record->plaintext) : Fail(record.error());
+  if (index) return *std::move(index);
+  cut_off = IsCutOff(*text, format_->authenticated());
   if (cut_off) return std::nullopt;
-  auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
-  if (!record) return Fail(std::move(record.error()));
-  auto index = ChatIndexFromJson(chat, record->plaintext);
-  if (!index) return Fail(std::move(index.error()));
-  return *std::move(index);
+  return Fail(std::move(index.error()));
 }
 
 Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
@@ -235,12 +251,18 @@ Result<void> ChatFiles::SetIndexAside(const ChatId& chat) const {
 
 Result<void> ChatFiles::MoveToTrash(const ChatId& chat) const {
   const std::string trash = TrashDirectory(root_);
-  auto made = file_system_.CreateDirectory(trash);
-  if (!made) return Fail(std::move(made.error()));
-  // The new name first: between the two syncs the chat may be found in both places, never in none.
-  return file_system_.Rename(ChatDirectory(root_, chat), TrashedChat(root_, chat, Now()))
-      .and_then([&] { return file_system_.SyncDirectory(trash); })
-      .and_then([&] { return file_system_.SyncDirectory(root_); });
+  const std::string from = ChatDirectory(root_, chat), to = TrashedChat(root_, chat, Now());
+  // The trash itself first (the process that made it may have ended before it was durable), then the chat's new name:
+  // between two syncs the chat may be found in both places, never in none.
+  auto moved = file_system_.CreateDirectory(trash).and_then([&](bool) { return SyncRoot(); }).and_then([&] {
+    return file_system_.Rename(from, to);
+  });
+  if (!moved) return moved;
+  if (auto synced = file_system_.SyncDirectory(trash); !synced) {
+    static_cast<void>(file_system_.Rename(to, from));  // or the next sync would make it be in none
+    return synced;
+  }
+  return SyncRoot();
 }
 
 Result<void> ChatFiles::RemoveInteraction(const ChatId& chat, InteractionId id) const {

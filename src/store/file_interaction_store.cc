@@ -166,7 +166,10 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
       return Fail(std::move(made.error()));
     }
     state.directories_made = true;
-    if (!held->created) files_.RemoveLeftovers(chat);
+  }
+  // Nothing of this process is being written in the chat yet.
+  if (!std::exchange(state.leftovers_removed, true) && options_.access == Access::kServer && !held->created) {
+    files_.RemoveLeftovers(chat);
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
   if (options_.access == Access::kServer) {
@@ -310,16 +313,26 @@ Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
   return unfinished;
 }
 
-// Without the list: a folder of an earlier version, or one that lost it.
+// Without the list: a folder of an earlier version, or one that lost it. The list that is begun next knows them all.
 Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
-  std::vector<InteractionRef> found;
   const auto chats = files_.ListChats();
   if (!chats) return Fail(chats.error());
+  std::vector<InteractionRef> found;
+  std::vector<RunningList::Entry> entries;
+  bool all = true;
   for (const ChatId& chat : *chats) {
     const auto files = files_.ListInteractions(chat);
-    if (!files) continue;  // it is named when it is used
-    for (const std::uint32_t number : files->journals) found.push_back({chat, InteractionId::FromNumber(number)});
+    if (!files) {
+      LogError("a chat's folder cannot be listed", {{"chat", chat.str()}, {"detail", files.error().detail}});
+      all = false;
+      continue;
+    }
+    for (const std::uint32_t number : files->journals) {
+      found.push_back({chat, InteractionId::FromNumber(number)});
+      entries.emplace_back(chat, InteractionId::FromNumber(number));
+    }
   }
+  running_.Adopt(entries, all);
   return found;
 }
 

@@ -34,10 +34,19 @@ std::optional<std::set<RunningList::Entry>> RunningList::ReadLast() {
   for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(end + 1)) {
     if (end == 0) continue;
     const auto entry = ParseEntry(rest.substr(1, end - 1));
-    if (!entry) return std::nullopt;
+    if (!entry) {
+      running_.clear();
+      return std::nullopt;
+    }
     rest.front() == '+' ? void(running_.insert(*entry)) : void(running_.erase(*entry));
   }
   return running_;
+}
+
+void RunningList::Adopt(const std::vector<Entry>& found, bool all) {
+  const std::lock_guard lock(mutex_);
+  running_.insert(found.begin(), found.end());
+  complete_ = all;
 }
 
 Result<void> RunningList::Begin(const ChatId& chat, InteractionId interaction) {
@@ -62,7 +71,7 @@ Result<void> RunningList::Write(const std::string& lines) {
 
 // The file of the last process is replaced at once by one that says what is running now.
 Result<void> RunningList::StartFile() {
-  std::string lines;
+  std::string lines = complete_ ? "" : "?\n";
   for (const Entry& entry : running_) lines += Line('+', entry);
   auto file = AtomicFile::Create(file_system_, path_).and_then([&](AtomicFile made) { return made.CommitOpen(lines); });
   if (!file) return Fail(std::move(file.error()));

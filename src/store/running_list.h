@@ -7,6 +7,7 @@
 #include <set>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "reprise/file_system.h"
 #include "reprise/ids.h"
@@ -27,6 +28,10 @@ class RunningList {
   // before the first Begin.
   std::optional<std::set<Entry>> ReadLast();
 
+  // Instead of what ReadLast did not know: these interactions, found in the folder, are unfinished. Unless `all` were
+  // found, the next start has to look again.
+  void Adopt(const std::vector<Entry>& found, bool all);
+
   // In the file when it returns ok; there after a power loss only after Sync.
   Result<void> Begin(const ChatId& chat, InteractionId interaction);
   Result<void> Sync();
@@ -43,6 +48,7 @@ class RunningList {
   std::mutex mutex_;
   std::set<Entry> running_;             // guarded by mutex_
   std::unique_ptr<WritableFile> file_;  // guarded by mutex_; null before the first line and after a failure
+  bool complete_ = true;                // guarded by mutex_; nothing is unfinished but what is in running_
   std::size_t lines_ = 0;               // guarded by mutex_; in the file
   bool name_durable_ = false;           // guarded by mutex_
 };
