@@ -101,6 +101,8 @@ class Engine::Impl {
   auto WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle());
   // Why an approval of `within` is not in the book: it was processed before the server was started again, or never was.
   Error WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const;
+  // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
+  Result<void> Delete(const ChatId& chat);
   void Stop();
 
   const Parts parts_;
@@ -122,7 +124,11 @@ class Engine::Impl {
 
  private:
   enum class RecoveredAs { kNothing, kWaiting, kFailed };
-  Result<RecoveredAs> RecoverOne(const InteractionRef& ref);
+  // `may_wait`: a run that waited for an answer may go on waiting.
+  Result<RecoveredAs> RecoverOne(const InteractionRef& ref, bool may_wait);
+  // It is in a fallback folder, from where it is brought home at another start.
+  bool IsRescued(const InteractionRef& ref);
+  Result<void> SaveInterrupted(const Interaction& ended);
   Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
                         Question question, const JournalContent& content);
   Result<void> Occupy(const ChatId& chat);
@@ -291,9 +297,15 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
 Result<Engine::Recovered> Engine::Impl::Recover() {
   const auto unfinished = parts_.store.ListUnfinished();
   if (!unfinished) return Fail(unfinished.error());
+  // A chat may have several if an earlier start had to leave some. It can have one run: that of the newest.
+  std::map<ChatId, InteractionId> newest;
+  for (const InteractionRef& ref : *unfinished) {
+    const auto known = newest.try_emplace(ref.chat_id, ref.interaction_id).first;
+    known->second = std::max(known->second, ref.interaction_id);
+  }
   Recovered recovered;
   for (const InteractionRef& ref : *unfinished) {
-    const auto outcome = RecoverOne(ref);
+    const auto outcome = RecoverOne(ref, newest.at(ref.chat_id) == ref.interaction_id);
     if (!outcome) {
       ++recovered.left;
       LogError("an interrupted interaction could not be recovered; its journal is left as it is",
@@ -310,15 +322,39 @@ Result<Engine::Recovered> Engine::Impl::Recover() {
   return recovered;
 }
 
-Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef& ref) {
+bool Engine::Impl::IsRescued(const InteractionRef& ref) {
+  for (InteractionStore* fallback : parts_.fallback_stores) {
+    auto rescued = fallback->LoadInteraction(ref.chat_id, ref.interaction_id);
+    if (!rescued) continue;
+    const std::lock_guard lock(mutex_);
+    rescued_.insert_or_assign({ref.chat_id, ref.interaction_id}, *std::move(rescued));
+    return true;
+  }
+  return false;
+}
+
+// One that was left at an earlier start must not take the head from what was built since.
+Result<void> Engine::Impl::SaveInterrupted(const Interaction& ended) {
+  const auto before = parts_.store.LoadSummary(ended.chat_id);
+  if (auto saved = parts_.store.SaveInteraction(ended); !saved) return saved;
+  if (!before || !before->head || *before->head < ended.id) return {};
+  return parts_.store.MoveHead(ended.chat_id, *before->head).map([](const ChatSummary&) {});
+}
+
+Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef& ref, bool may_wait) {
   const auto drop = [&]() -> Result<RecoveredAs> {
     if (auto dropped = parts_.store.DropJournal(ref.chat_id, ref.interaction_id); !dropped) {
       return Fail(dropped.error());
     }
     return RecoveredAs::kNothing;
   };
-  // Killed between its checkpoint and the end of its journal.
-  if (parts_.store.LoadInteraction(ref.chat_id, ref.interaction_id)) return drop();
+  // Killed between its checkpoint and the end of its journal. Saved again, so that it is durable before the journal
+  // goes.
+  const auto saved = parts_.store.LoadInteraction(ref.chat_id, ref.interaction_id);
+  if (saved) return parts_.store.SaveInteraction(*saved).and_then(drop);
+  // One that is there and cannot be read has come to its end as well: what it asked must not be asked again.
+  if (!IsNotFound(saved.error())) return Fail(saved.error());
+  if (IsRescued(ref)) return RecoveredAs::kNothing;
   const auto content = parts_.store.ReadJournal(ref.chat_id, ref.interaction_id);
   if (!content && IsNotFound(content.error())) return drop();
   if (!content) return Fail(content.error());
@@ -332,7 +368,7 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
     state = std::move(stored->final_agent_state).value_or(AgentState{});
   }
   RestoreState(**run, state);
-  if (auto question = OpenQuestion(**run, state)) {
+  if (auto question = OpenQuestion(**run, state); question && may_wait) {
     const auto model = parts_.models.Resolve((*run)->interaction.model);
     if (model && parts_.tools.Find(question->approval.tool_name)) {
       return AskAgain(**std::move(run), std::move(state), *model, *std::move(question), *content).map([] {
@@ -340,9 +376,7 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
       });
     }
   }
-  return parts_.store.SaveInteraction(EndInterrupted(**std::move(run), std::move(state))).map([] {
-    return RecoveredAs::kFailed;
-  });
+  return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
 }
 
 // An approval that was pending is pending again, under its id; the run goes on when it is answered.
@@ -457,6 +491,18 @@ Error Engine::Impl::WhyNotWaiting(std::string_view approval_id, const Interactio
   };
   if (stored && std::any_of(stored->events.begin(), stored->events.end(), asked_it)) return AlreadyProcessed();
   return MakeError(ErrorCode::kNotFound, "there is no such approval");
+}
+
+Result<void> Engine::Impl::Delete(const ChatId& chat) {
+  for (InteractionStore* fallback : parts_.fallback_stores) {
+    auto deleted = fallback->DeleteChat(chat);
+    if (!deleted && !IsNotFound(deleted.error())) return deleted;
+  }
+  auto deleted = parts_.store.DeleteChat(chat);
+  if (!deleted) return deleted;
+  const std::lock_guard lock(mutex_);
+  std::erase_if(rescued_, [&](const auto& each) { return each.first.first == chat; });
+  return {};
 }
 
 void Engine::Impl::Stop() {
@@ -634,7 +680,7 @@ Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& ti
 
 Result<void> Engine::DeleteChat(const ChatId& chat) {
   if (const auto run = impl_->ActiveRun(chat)) run->RequestStop("chat_deleted");
-  return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->parts_.store.DeleteChat(chat); });
+  return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->Delete(chat); });
 }
 
 Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction) {
