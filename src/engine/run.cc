@@ -200,15 +200,15 @@ void Run::StateGrew(const AgentState& state) {
 
 void Run::Show(Journal::Reach reach) {
   if (holding_) return;
-  if (!journal_error_) {
-    if (auto kept = journal_.Append(reach); !kept) {
-      LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
-                                                        {"interaction", id_.str()},
-                                                        {"code", kept.error().reason},
-                                                        {"detail", kept.error().detail}});
-      journal_error_ = std::move(kept.error());
-      stop_.request_stop();
-    }
+  if (auto kept = journal_.Append(reach); !kept) {
+    LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
+                                                      {"interaction", id_.str()},
+                                                      {"code", kept.error().reason},
+                                                      {"detail", kept.error().detail}});
+    journal_error_ = std::move(kept.error());
+    holding_ = true;
+    stop_.request_stop();
+    return;
   }
   log_->Publish();
 }

@@ -109,7 +109,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::mutex show_mutex_;               // keeps journal and log in step; taken before mutex_
   RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
-  // The answer is shown when its checkpoint is durable: no need to sync it to the journal before.
+  // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
+  // to the journal before, and when the journal failed.
   bool holding_ = false;  // guarded by show_mutex_
 
   mutable std::mutex mutex_;
