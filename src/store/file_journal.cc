@@ -49,6 +49,12 @@ std::size_t EndOfObject(std::string_view text) {
   return text.size();
 }
 
+// The same of the first `size` of these bytes; what begins in them may go on behind them, or the file ends there.
+bool HasUnwrittenBytes(std::string_view rest, std::size_t size) {
+  const std::string_view around = rest.substr(0, size + kUnwritten.size() - 1);
+  return HasUnwrittenBytes(around) || (around.size() == rest.size() && around.ends_with('\0'));
+}
+
 // The record at the beginning of `rest`, which is not empty.
 tl::expected<SealedRecord, Damage> NextRecord(std::string_view rest) {
   if (rest.size() < kPrefixBytes) return tl::unexpected(Damage::kCutOff);
@@ -156,7 +162,7 @@ Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace&
     if (!sealed && sealed.error() == Damage::kDamaged) return damaged(position);
     auto record = sealed ? cipher->Open(position, AssociatedWith(sealed->to_disk), sealed->bytes) : Fail(Error{});
     if (!record && sealed &&
-        (!HasUnwrittenBytes(sealed->bytes) || AnySynced(*cipher, position + 1, rest.substr(sealed->size)))) {
+        (!HasUnwrittenBytes(rest, sealed->size) || AnySynced(*cipher, position + 1, rest.substr(sealed->size)))) {
       return damaged(position);
     }
     if (!record) {

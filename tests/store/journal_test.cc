@@ -94,9 +94,10 @@ TEST_CASE("Journal: what the disk has not got of the last record is not damage",
   for (const KeySet* keys : {&Keys(), static_cast<const KeySet*>(nullptr)}) {
     const std::string bytes = WriteRecords(keys);
     const std::size_t last = RecordsBegin(bytes).at(2);
-    for (std::size_t size = last; size + 16 <= bytes.size(); ++size) {
+    for (std::size_t size = last; size < bytes.size(); ++size) {
       std::string zeros = bytes;
       std::fill(zeros.begin() + static_cast<std::ptrdiff_t>(size), zeros.end(), '\0');
+      if (zeros == bytes) break;  // they are the record's own
       const auto content = ReadBytes(zeros, keys);
       CAPTURE(size, bytes.size());
       REQUIRE(content);
@@ -124,6 +125,18 @@ TEST_CASE("Journal: a hole before a record that was synced is damage, before one
       CHECK(content->records.size() == 1);
     }
   }
+}
+
+TEST_CASE("Journal: a hole that begins with the last bytes of a record is the end", "[store][fault]") {
+  MemoryFileSystem disk;
+  const auto journal = NewJournal(disk, &Keys());
+  for (int i = 0; i < 3; ++i) REQUIRE(journal->Append(kRecords[0], Journal::Reach::kProcess));
+  std::string bytes = *disk.ReadFile(kPath, 1 << 20);
+  std::fill_n(bytes.begin() + static_cast<std::ptrdiff_t>(RecordsBegin(bytes).at(2) - 4), 30, '\0');
+  const auto content = ReadBytes(bytes, &Keys());
+  REQUIRE(content);
+  CHECK(content->cut_off);
+  CHECK(content->records.size() == 1);
 }
 
 TEST_CASE("Journal: no flipped bit goes unnoticed", "[store][fault]") {
