@@ -3,6 +3,7 @@ import os
 import random
 import time
 
+import pytest
 from support.provider import Gate, call, text, tools
 from support.timing import SLACK, eventually
 
@@ -147,50 +148,95 @@ def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provi
     assert server.client.turn("c", "y").interaction == "int_002"
 
 
+MINUTES = float(os.environ.get("REPRISE_TORTURE_MINUTES", "0"))
+
+
 def kills():
-    """Thirty, or as many as fit into REPRISE_TORTURE_MINUTES (scripts/torture)."""
-    deadline = time.monotonic() + 60 * float(os.environ.get("REPRISE_TORTURE_MINUTES", "0"))
+    """Thirty; a thousand, and as many as fit into REPRISE_TORTURE_MINUTES, when scripts/torture asks."""
+    deadline = time.monotonic() + 60 * MINUTES
     number = 0
-    while number < 30 or time.monotonic() < deadline:
+    while number < (1000 if MINUTES else 30) or time.monotonic() < deadline:
         number += 1
         yield number
 
 
-def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider):
-    """Each turn asks, runs a tool that counts, and answers; the server is killed after a random event."""
+def check_kept(stored, seen, context):
+    """Everything that a client has seen is in the record, with its number and its bytes."""
+    kept = {e["seq"]: e for e in stored["agent_events"]}
+    assert list(kept) == sorted(kept), context
+    for name, seq, data in seen:
+        if name not in ("interaction_started", "text_delta", "tool_output_delta", "interaction_complete"):
+            assert kept[seq] == data, context
+    text_seen = "".join(d["content"] for n, _, d in seen if n == "text_delta")
+    said = "".join(e["content"] for e in stored["agent_events"] if e["type"] in ("MESSAGE", "ANSWER"))
+    assert said.startswith(text_seen), context
+
+
+@pytest.mark.limit(60 + (1800 + 60 * MINUTES if MINUTES else 0))
+def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, figure):
+    """Each turn asks, runs a tool that counts, and answers; the server is killed somewhere on the way, and once more while a
+    question that survived is answered."""
     home = make_home()
     seed = int(os.environ.get("REPRISE_TORTURE_SEED", "4711"))
     dice = random.Random(seed)
-    settings = {"approval_mode": "approve_all"}
-    server = make_server(provider, home=home, config=settings)
+    server = make_server(provider, home=home)
+    slowest = 0.0
     turns = {}
+    answered = 0
+
+    def kill_and_restart(stream):
+        nonlocal server, slowest
+        # Between two events as well as behind one: somewhere within the millisecond or two that a step takes.
+        time.sleep(dice.choice((0, 0, dice.random() * 0.003)))
+        server.kill()
+        stream.close()
+        server = make_server(provider, home=home)
+        slowest = max(slowest, server.start_seconds)
+        assert server.start_seconds < 2 * SLACK
+        provider.forget_plan()  # what the killed server did not come to ask for
+
     for number in kills():
         chat = f"c{number // 100}"  # long chats are for other tests
         turns[chat] = turns.get(chat, 0) + 1
         interaction = f"int_{turns[chat]:03}"
         provider.plan(tools(call("run_shell", {"command": f"echo {number} >> count"}), say="on it"), text("all ", "done"))
         stream = server.client.start(chat, f"q{number}")
-        for _ in range(dice.randint(1, 9)):
-            if stream.next() is None or stream.events[-1].name == "interaction_complete":
+        for _ in range(dice.randint(1, 11)):  # the whole turn has ten
+            event = stream.next()
+            if event is None or event.name == "interaction_complete":
+                break
+            if event.name == "approval_required" and dice.random() < 0.7:
+                server.client.approve(chat, interaction, event["approval_id"]).expect(200)
+            elif event.name == "approval_required":
                 break
         seen = raw(stream)
-        server.kill()
-        stream.close()
-        server = make_server(provider, home=home, config=settings)
-        assert server.start_seconds < 2 * SLACK
-        provider.forget_plan()  # what the killed server did not come to ask for
+        kill_and_restart(stream)
         stored = server.client.interaction(chat, interaction)
-        context = (seed, number, seen, stored)
-        kept = {e["seq"]: e for e in stored["agent_events"]}
-        for name, seq, data in seen:
-            if name not in ("interaction_started", "text_delta", "tool_output_delta", "interaction_complete"):
-                assert kept[seq] == data, context
-        text_seen = "".join(d["content"] for n, _, d in seen if n == "text_delta")
-        said = "".join(e["content"] for e in stored["agent_events"] if e["type"] in ("MESSAGE", "ANSWER"))
-        assert said.startswith(text_seen), context
-        assert stored["status"] in ("FAILED", "COMPLETED"), context
+        if stored["status"] == "WAITING_APPROVAL":
+            again = server.client.attach(chat, interaction, after=0, gapless=True)
+            asked = again.until("approval_required")
+            assert raw(again)[:len(seen)] == seen[:len(raw(again))], (seed, number, seen, raw(again))
+            provider.plan(text("all ", "done"))
+            server.client.approve(chat, interaction, asked["approval_id"]).expect(200)
+            again.until("approved")  # from here on it is on record
+            answered += 1
+            for _ in range(dice.randint(0, 5)):
+                if again.next() is None or again.events[-1].name == "interaction_complete":
+                    break
+            seen = max(raw(again), seen, key=len)
+            kill_and_restart(again)
+            server.client.approve(chat, interaction, asked["approval_id"]).error(400)
+            stored = server.client.interaction(chat, interaction)
+        check_kept(stored, seen, (seed, number, seen, stored))
+        assert stored["status"] in ("FAILED", "COMPLETED"), (seed, number, stored)
+        # Whoever comes back with the last number they saw gets what follows it, and nothing twice.
+        rest = server.client.attach(chat, interaction, last_event_id=min(seen[-1][1], stored["agent_events"][-1]["seq"]))
+        assert [e.seq for e in rest.rest()] == sorted({e.seq for e in rest.events})
     count = (home.workspace / "count").read_text().split() if (home.workspace / "count").exists() else []
     assert len(count) == len(set(count)), "a tool ran twice"
-    print(f"{number} kills, {len(count)} side effects, seed {seed}")
+    assert answered > 0 and count
+    figure(f"{number} kills: nothing seen was lost, {len(count)} tools ran, none twice; {answered} questions survived; slowest restart "
+           f"{slowest:.2f} s; seed {seed}")
     provider.plan(text("still here"))
     server.client.turn("c0", "and now?")
+    assert not [path for path in (home.data / "c0").rglob("*.tmp")]

@@ -14,7 +14,9 @@ class FaultyFileSystem::File final : public WritableFile {
     return counted;
   }
   Result<void> Sync() override {
+    if (sync_failed_) ++owner_.repeated_syncs_;
     auto counted = owner_.Count(path_);
+    sync_failed_ = sync_failed_ || !counted;
     return counted && !owner_.ignore_file_syncs_ ? base_->Sync() : counted;
   }
   Result<void> Clear() override {
@@ -28,6 +30,7 @@ class FaultyFileSystem::File final : public WritableFile {
   FaultyFileSystem& owner_;
   const std::unique_ptr<WritableFile> base_;
   const std::string path_;
+  bool sync_failed_ = false;
 };
 
 Result<void> FaultyFileSystem::Count(const std::string& path) {
@@ -39,7 +42,7 @@ Result<void> FaultyFileSystem::Count(const std::string& path) {
 }
 
 Result<std::string> FaultyFileSystem::ReadFile(const std::string& path, std::uint64_t max_bytes) {
-  return base_.ReadFile(path, max_bytes);
+  return CountRead(path).and_then([&] { return base_.ReadFile(path, max_bytes); });
 }
 
 Result<std::unique_ptr<WritableFile>> FaultyFileSystem::CreateFile(const std::string& path) {
@@ -67,7 +70,7 @@ Result<void> FaultyFileSystem::RemoveFile(const std::string& path) {
 }
 
 Result<std::vector<DirectoryEntry>> FaultyFileSystem::ListDirectory(const std::string& path) {
-  return base_.ListDirectory(path);
+  return CountRead(path).and_then([&] { return base_.ListDirectory(path); });
 }
 
 }  // namespace reprise

@@ -20,6 +20,7 @@ class FaultyFileSystem final : public FileSystem {
     ErrorCode code = ErrorCode::kIo;
     bool from_then_on = false;
     bool short_write = false;  // a failing append writes the first half
+    bool reads = false;        // reading a file and listing a directory count and fail too
   };
 
   explicit FaultyFileSystem(FileSystem& base) : FaultyFileSystem(base, Fault{}) {}
@@ -31,6 +32,8 @@ class FaultyFileSystem final : public FileSystem {
 
   std::size_t calls() const { return calls_; }
   bool fired() const { return fired_; }
+  // How often a file was synced again after its Sync had failed. The kernel would have said ok.
+  std::size_t repeated_syncs() const { return repeated_syncs_; }
 
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
@@ -44,11 +47,12 @@ class FaultyFileSystem final : public FileSystem {
   class File;
   // Counts a call; its failure if it is to fail.
   Result<void> Count(const std::string& path);
+  Result<void> CountRead(const std::string& path) { return fault_.reads ? Count(path) : Result<void>(); }
 
   FileSystem& base_;
   const Fault fault_;
   bool ignore_file_syncs_ = false, ignore_directory_syncs_ = false;
-  std::atomic<std::size_t> calls_ = 0;
+  std::atomic<std::size_t> calls_ = 0, repeated_syncs_ = 0;
   std::atomic<bool> fired_ = false;
 };
 

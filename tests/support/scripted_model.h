@@ -32,6 +32,11 @@ class ScriptedModel : public ModelClient {
     const std::lock_guard lock(mutex_);
     rounds_.push_back(std::move(round));
   }
+  // Drops the rounds that were not asked for.
+  void Forget() {
+    const std::lock_guard lock(mutex_);
+    rounds_.clear();
+  }
   void ThenAnswer(std::string text) {
     Then([text](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
       stream.OnText(text);

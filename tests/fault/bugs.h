@@ -1,0 +1,24 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/file_system.h"
+#include "reprise/interaction_store.h"
+
+namespace reprise {
+
+// A way to do it wrong, put between the parts of the product.
+struct Bug {
+  std::string name;
+  std::function<std::unique_ptr<FileSystem>(FileSystem&)> disk{};                // while the server works
+  std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> store{};   // while the server works
+  std::function<std::unique_ptr<InteractionStore>(InteractionStore&)> reader{};  // when it starts after the power loss
+};
+
+// One after the other: what one bug has remembered is gone when the next is made.
+std::vector<Bug> AllBugs();
+
+}  // namespace reprise

@@ -1,0 +1,165 @@
+// Every call to the disk fails once, or from then on, under a server that people work with; or it fills up. Whatever
+// happens is told by its name, and what was told is there afterwards, also when the power fails too.
+#include <algorithm>
+#include <utility>
+
+#include "fault/check.h"
+#include "fault/full_disk.h"
+#include "fault/scenario.h"
+#include "fault/torture.h"
+#include "support/await_log.h"
+#include "support/faulty_file_system.h"
+#include "support/memory_file_system.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+using Kept = MemoryFileSystem::Kept;
+
+std::shared_ptr<const KeySet> Keys() {
+  static const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
+  return keys;
+}
+
+// A server's life on a disk in trouble, with a fallback folder on a healthy one.
+struct Trouble {
+  void Live(FileSystem& troubled) {
+    Life life(troubled, &ledger, {.keys = Keys(), .fallback = &fallback});
+    errors = life.errors();
+    if (life.not_opened()) {
+      errors.push_back(*life.not_opened());
+      return;
+    }
+    FirstLife(life);
+    errors = life.errors();
+    stream_errors = life.StreamErrors();
+    if (after) after(life);
+    life.Kill();
+  }
+
+  // The first promise that is not kept after a power loss; also the fallback's disk loses what it had not synced.
+  std::string Broken() const {
+    const Promises promises = Ledger::Reader(ledger).AtTheEnd();
+    for (const Kept kept : {Kept::kNothing, Kept::kNames, Kept::kEverything}) {
+      const auto left = disk.AfterPowerLoss(kept), left_fallback = fallback.AfterPowerLoss(kept);
+      const CheckOptions options{.life = {.keys = Keys(), .fallback = left_fallback.get()}};
+      const std::string broken = BrokenPromise(*left, promises, options);
+      if (!broken.empty()) return broken + " (kept " + std::to_string(static_cast<int>(kept)) + ")";
+    }
+    return "";
+  }
+
+  // What was reported must be this kind of trouble, and nothing else. (What builds on something that failed is not
+  // there.)
+  std::string Misreported(ErrorCode code) const {
+    for (const Error& error : errors) {
+      if (error.code != code && error.code != ErrorCode::kNotFound) return error.reason + ": " + error.message;
+    }
+    for (const std::string& reason : stream_errors) {
+      if (reason != DefaultReason(code) && !(code == ErrorCode::kIo && reason == "save_failed")) return reason;
+    }
+    return "";
+  }
+
+  MemoryFileSystem disk, fallback;
+  Ledger ledger{[] { return 0; }};
+  std::vector<Error> errors;
+  std::vector<std::string> stream_errors;
+  std::function<void(Life&)> after;
+};
+
+}  // namespace
+
+TEST_CASE("Failing disk: each call fails, once or for good", "[fault]") {
+  const Silence silence;
+  const bool from_then_on = GENERATE(false, true);
+  const ErrorCode code = GENERATE(ErrorCode::kIo, ErrorCode::kStorageFull);
+  const std::size_t step = Torture::Get().is_long ? 1 : Torture::Get().fraction;
+  std::size_t runs = 0, reported = 0;
+  for (std::size_t n = 1;; n += step, ++runs) {
+    Trouble trouble;
+    FaultyFileSystem faulty(trouble.disk, {.at = n, .code = code, .from_then_on = from_then_on, .short_write = true});
+    trouble.Live(faulty);
+    CAPTURE(n, from_then_on, DefaultReason(code));
+    REQUIRE(trouble.Misreported(code) == "");
+    REQUIRE(faulty.repeated_syncs() == 0);
+    REQUIRE(trouble.Broken() == "");
+    reported += trouble.errors.size() + trouble.stream_errors.size();
+    // (The last calls are those of the index, which nobody waits for.)
+    if (from_then_on && n < 100) REQUIRE(trouble.errors.size() + trouble.stream_errors.size() > 0);
+    if (!faulty.fired()) break;
+  }
+  Report("failing disk, " + std::string(DefaultReason(code)) + (from_then_on ? " for good: " : " once: ") +
+         std::to_string(runs) + " calls, " + std::to_string(reported) + " failures reported");
+  CHECK(runs > 100 / step);
+}
+
+TEST_CASE("Failing disk: reading fails", "[fault]") {
+  const Silence silence;
+  const bool from_then_on = GENERATE(false, true);
+  // A store with everything in it, left by a server that was killed.
+  MemoryFileSystem disk, fallback;
+  Ledger ledger{[] { return 0; }};
+  {
+    Life life(disk, &ledger, {.keys = Keys()});
+    FirstLife(life);
+    life.Kill();
+  }
+  const Promises promises = Ledger::Reader(ledger).AtTheEnd();
+  std::size_t runs = 0;
+  for (std::size_t n = 1;; ++n, ++runs) {
+    const auto copy = disk.AfterPowerLoss(Kept::kEverything);
+    FaultyFileSystem faulty(*copy, {.at = n, .from_then_on = from_then_on, .reads = true});
+    {
+      Life life(faulty, nullptr, {.keys = Keys()});
+      if (!life.not_opened()) SecondLife(life);
+      CAPTURE(n, from_then_on);
+      for (const Error& error : life.errors()) {
+        CAPTURE(error.message, error.detail);
+        REQUIRE((error.code == ErrorCode::kIo || error.code == ErrorCode::kNotFound));
+      }
+      life.Kill();
+    }
+    CAPTURE(n, from_then_on);
+    // What was promised before; the second life may have gone on from there.
+    Promises before = promises;
+    for (auto& [place, run] : before.runs) run.answered = true;
+    for (auto& [id, chat] : before.chats) chat.moving = true;
+    REQUIRE(BrokenPromise(*copy, before, {.life = {.keys = Keys()}}) == "");
+    if (!faulty.fired()) break;
+  }
+  Report(std::string("reading fails ") + (from_then_on ? "for good: " : "once: ") + std::to_string(runs) + " calls");
+  CHECK(runs > 40);
+}
+
+TEST_CASE("Full disk: it fills up anywhere, and works again when there is room", "[fault]") {
+  const Silence silence;
+  const std::size_t step = (Torture::Get().is_long ? 64 : 512) * Torture::Get().fraction;
+  std::size_t runs = 0;
+  for (std::size_t room = 0;; room += step, ++runs) {
+    Trouble trouble;
+    FullDisk full(trouble.disk, room);
+    bool went_on = true;
+    trouble.after = [&](Life& life) {
+      if (!full.was_full()) return;
+      full.MakeRoom();
+      life.ThenAnswer({"there is room"});
+      const auto log = life.Start(kMain, "again");
+      life.Finish(log);
+      went_on = log && SeenEvents(ReadLog(*log)).ended == InteractionStatus::kCompleted;
+    };
+    trouble.Live(full);
+    CAPTURE(room);
+    REQUIRE(trouble.Misreported(ErrorCode::kStorageFull) == "");
+    REQUIRE(trouble.Broken() == "");
+    if (!full.was_full()) break;
+    CHECK(trouble.errors.size() + trouble.stream_errors.size() > 0);
+    if (trouble.after && !trouble.disk.ListDirectory(kDataFolder)) continue;  // it never began
+    REQUIRE(went_on);
+  }
+  Report("full disk: " + std::to_string(runs) + " sizes");
+  CHECK(runs > 20 / Torture::Get().fraction);
+}
+
+}  // namespace reprise

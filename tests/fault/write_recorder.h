@@ -1,0 +1,49 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "reprise/file_system.h"
+
+namespace reprise {
+
+// One call that changed the disk.
+struct DiskWrite {
+  enum class Kind { kCreate, kAppend, kClear, kSync, kRename, kSyncDirectory, kCreateDirectory, kRemove };
+  Kind kind;
+  std::string path{};    // kCreate, kRename (from), kSyncDirectory, kCreateDirectory, kRemove
+  std::string to{};      // kRename
+  std::string data{};    // kAppend
+  std::size_t file = 0;  // kCreate, kAppend, kClear, kSync: which of the files made so far
+};
+
+// Writes down, in order, what is done to the file system below. Calls take turns. Thread-safe.
+class WriteRecorder final : public FileSystem {
+ public:
+  explicit WriteRecorder(FileSystem& base) : base_(base) {}
+
+  // How many writes there are so far.
+  std::size_t position() const;
+  std::vector<DiskWrite> writes() const;
+
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
+  Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
+  Result<void> Rename(const std::string& from, const std::string& to) override;
+  Result<void> SyncDirectory(const std::string& path) override;
+  Result<bool> CreateDirectory(const std::string& path) override;
+  Result<void> RemoveFile(const std::string& path) override;
+  Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
+
+ private:
+  class File;
+
+  FileSystem& base_;
+  mutable std::mutex mutex_;
+  std::vector<DiskWrite> writes_;  // guarded by mutex_
+  std::size_t files_ = 0;          // guarded by mutex_
+};
+
+}  // namespace reprise

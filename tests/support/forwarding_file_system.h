@@ -1,0 +1,32 @@
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/file_system.h"
+
+namespace reprise {
+
+// Hands every call to another file system: what a double of one need not change.
+class ForwardingFileSystem : public FileSystem {
+ public:
+  explicit ForwardingFileSystem(FileSystem& base) : base_(base) {}
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    return base_.ReadFile(path, max_bytes);
+  }
+  Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override { return base_.CreateFile(path); }
+  Result<void> Rename(const std::string& from, const std::string& to) override { return base_.Rename(from, to); }
+  Result<void> SyncDirectory(const std::string& path) override { return base_.SyncDirectory(path); }
+  Result<bool> CreateDirectory(const std::string& path) override { return base_.CreateDirectory(path); }
+  Result<void> RemoveFile(const std::string& path) override { return base_.RemoveFile(path); }
+  Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override {
+    return base_.ListDirectory(path);
+  }
+
+ protected:
+  FileSystem& base_;
+};
+
+}  // namespace reprise

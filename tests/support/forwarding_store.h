@@ -1,0 +1,45 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/interaction_store.h"
+
+namespace reprise {
+
+// Hands every call to another store: what a double of a store need not change.
+class ForwardingStore : public InteractionStore {
+ public:
+  explicit ForwardingStore(InteractionStore& base) : base_(base) {}
+
+  Result<ChatSummary> CreateChat(const ChatId& c, const std::string& title) override {
+    return base_.CreateChat(c, title);
+  }
+  Result<InteractionId> ReserveInteraction(const ChatId& c) override { return base_.ReserveInteraction(c); }
+  Result<void> SaveInteraction(const Interaction& interaction) override { return base_.SaveInteraction(interaction); }
+  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& c, InteractionId i,
+                                                const std::vector<std::string>& records) override {
+    return base_.BeginJournal(c, i, records);
+  }
+  Result<std::vector<InteractionRef>> ListUnfinished() override { return base_.ListUnfinished(); }
+  Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return base_.ReadJournal(c, i); }
+  Result<void> DropJournal(const ChatId& c, InteractionId i) override { return base_.DropJournal(c, i); }
+  Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override { return base_.LoadInteraction(c, i); }
+  Result<Chat> LoadChat(const ChatId& c) override { return base_.LoadChat(c); }
+  Result<ChatSummary> LoadSummary(const ChatId& c) override { return base_.LoadSummary(c); }
+  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& c, InteractionId i) override {
+    return base_.LoadPreviousState(c, i);
+  }
+  Result<std::vector<ChatSummary>> ListChats() override { return base_.ListChats(); }
+  Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override {
+    return base_.RenameChat(c, title);
+  }
+  Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return base_.MoveHead(c, i); }
+  Result<void> DeleteChat(const ChatId& c) override { return base_.DeleteChat(c); }
+
+ protected:
+  InteractionStore& base_;
+};
+
+}  // namespace reprise
