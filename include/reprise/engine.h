@@ -36,6 +36,7 @@ struct EngineOptions {
   std::chrono::milliseconds tool_timeout{60'000};
   std::chrono::milliseconds save_timeout{5000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
+  int max_retries = 3;  // of a model request that fails for a reason that may pass
   std::size_t max_active_runs = 10'000;
 };
 

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -38,6 +40,8 @@ struct Error {
   std::string detail = {};        // for the log
   bool retryable = false;         // the same request may succeed later
   std::string details_json = {};  // optional JSON object for the client ("error.details")
+  // How long the remote party asks us to wait before the same request is sent again, if it said so.
+  std::optional<std::chrono::milliseconds> retry_after = {};
 };
 
 // An Error with the kind's default reason.

@@ -20,8 +20,11 @@ std::optional<InteractionStatus> ParseInteractionStatus(std::string_view name);
 bool IsFinished(InteractionStatus status);
 
 struct TokenUsage {
-  std::int64_t input_tokens = 0;
+  std::int64_t input_tokens = 0;  // all of them, whether the provider's cache knew them or not
   std::int64_t output_tokens = 0;
+  std::int64_t cache_read_tokens = 0;   // of the input tokens: read from the provider's cache
+  std::int64_t cache_write_tokens = 0;  // of the input tokens: written to it
+  TokenUsage& operator+=(const TokenUsage& more);
   bool operator==(const TokenUsage&) const = default;
 };
 
@@ -106,6 +109,14 @@ struct Usage {
   TokenUsage tokens;
   bool operator==(const Usage&) const = default;
 };
+// A model request failed and is sent again after a pause. Nothing of its response had been shown.
+struct Retry {
+  static constexpr std::string_view kType = "RETRY", kName = "retry";
+  int attempt = 0;            // counts the repetitions of this request, from 1
+  std::int64_t delay_ms = 0;  // the pause
+  std::string code, message;  // why it failed
+  bool operator==(const Retry&) const = default;
+};
 struct Cancelled {
   static constexpr std::string_view kType = "CANCELLED", kName = "cancelled";
   std::string reason;  // "requested" | "client_disconnected" | "server_stopping" | "chat_deleted"
@@ -126,10 +137,11 @@ struct InteractionComplete {
 
 }  // namespace event
 
-using EventPayload = std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
-                                  event::MessageText, event::Answer, event::ToolCallStarted, event::ToolOutputDelta,
-                                  event::ToolResult, event::ApprovalRequired, event::Approved, event::Rejected,
-                                  event::Usage, event::Cancelled, event::Failed, event::InteractionComplete>;
+using EventPayload =
+    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
+                 event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
+                 event::ApprovalRequired, event::Approved, event::Rejected, event::Usage, event::Retry,
+                 event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

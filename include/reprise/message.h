@@ -24,6 +24,7 @@ struct Message {
   std::vector<ToolCall> tool_calls{};    // assistant only
   std::string tool_call_id{};            // tool only
   std::string name{};                    // tool only, may be empty
+  bool is_error = false;                 // tool only: the call failed
   // JSON object text with every member not named above, kept verbatim (thinking blocks with their signatures must come
   // back to the provider unchanged). Empty if there is none.
   std::string extras{};

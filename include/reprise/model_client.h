@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <stop_token>
 #include <string>
@@ -12,6 +13,30 @@
 #include "reprise/tool.h"
 
 namespace reprise {
+
+// How much a model thinks before it answers, where the provider lets us say so.
+enum class ThinkingMode {
+  kDefault,   // thinks where it is known to be able to, as much as it sees fit
+  kOff,       // nothing is said about thinking
+  kAdaptive,  // as much as the model sees fit
+  kBudget,    // up to a number of tokens
+};
+
+// What is known about a model. Zero: not known.
+struct ModelFacts {
+  std::int64_t context_window = 0;     // tokens, of request and response together
+  std::int64_t max_output_tokens = 0;  // of one response
+  ThinkingMode thinking = ThinkingMode::kDefault;
+  std::int64_t thinking_budget = 0;  // tokens, with kBudget
+  bool operator==(const ModelFacts&) const = default;
+};
+
+// A model as its provider lists it.
+struct ListedModel {
+  std::string name;                 // the provider's own
+  std::int64_t context_window = 0;  // tokens; 0: the provider does not say
+  bool operator==(const ListedModel&) const = default;
+};
 
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
@@ -54,11 +79,19 @@ class ModelClient {
   // never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
-  // Models the provider offers by itself, for GET /models; may be empty. Must not touch the network.
+  // Models that are known without asking the provider; may be empty.
   virtual std::vector<std::string> KnownModels() const { return {}; }
+
+  using Listed = std::function<void(Result<std::vector<ListedModel>>)>;
+  // Asks the provider which models it has. Returns at once; `done` is called exactly once, as that of Generate, with
+  // the same failures. A client that has nobody to ask gives an empty list.
+  virtual void ListModels(std::stop_token stop, Listed done) {
+    static_cast<void>(stop);
+    done(std::vector<ListedModel>());
+  }
 };
 
-// Finds the client for "provider/model" names. Immutable after construction.
+// Finds the client for "provider/model" names. Thread-safe.
 class ModelDirectory {
  public:
   virtual ~ModelDirectory() = default;
@@ -66,14 +99,20 @@ class ModelDirectory {
     ModelClient* client;    // owned by the directory
     std::string model;      // what ModelRequest::model takes
     std::string full_name;  // "openai/gpt-4o-mini", "offline"
+    // Tokens that request and response may have together: what the configuration says, else what the provider has
+    // listed, else what is built in. 0: not known.
+    std::int64_t context_window = 0;
   };
   // kInvalidArgument (reason "unknown_model") for a provider that is not configured. An empty name is the default
-  // model.
+  // model. Does not touch the network.
   virtual Result<Resolved> Resolve(std::string_view name) const = 0;
   virtual const std::string& default_model() const = 0;
   struct Entry {
     std::string name, provider;
+    std::int64_t context_window = 0;  // 0: not known
   };
+  // What is configured, and what the providers that can be asked have. Blocks until they have answered, for a few
+  // seconds at most; what they said is remembered for some minutes.
   virtual std::vector<Entry> List() const = 0;
 };
 

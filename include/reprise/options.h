@@ -18,10 +18,6 @@ struct ProviderOptions {
   std::string api_key;   // empty: none
 };
 
-struct ModelFacts {
-  std::int64_t context_window = 0;  // tokens; 0: unknown
-};
-
 struct ToolPolicy {
   std::vector<std::string> require_approval;  // ask although they would not by default
   std::vector<std::string> allow{"*"};        // names; '*' stands for any characters
@@ -49,6 +45,7 @@ struct Options {
   ToolPolicy tools;
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   int max_rounds = 25;
+  int max_retries = 3;
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
 };

@@ -1,11 +1,13 @@
 #include "agent/agent_loop.h"
 
 #include <algorithm>
+#include <atomic>
 #include <exception>
 #include <utility>
 
 #include "agent/history.h"
 #include "base/logging.h"
+#include "base/random.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 
@@ -50,6 +52,7 @@ class AgentLoop::StreamRelay : public ModelStream {
     observer_.AddTextDelta(round_, delta);
   }
   void OnBatchEnd() override { observer_.FlushDeltas(); }
+  bool silent() const { return thinking_.empty() && text_.empty(); }
   std::string TakeThinking() { return std::move(thinking_); }
   std::string TakeText() { return std::move(text_); }
 
@@ -113,17 +116,40 @@ void AgentLoop::AskModel() {
 
 void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
   if (!response) {
+    if (RetryLater(response.error())) return;
     RecordPartial();
     if (response.error().code == ErrorCode::kCancelled) return Finish(InteractionStatus::kCancelled);
     return Finish(InteractionStatus::kFailed, response.error());
   }
+  retries_ = 0;
   RecordResponse(*response);
   RunCalls(response->tool_calls);
-  usage_.input_tokens += response->usage.input_tokens;
-  usage_.output_tokens += response->usage.output_tokens;
+  usage_ += response->usage;
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
   NextRound();
+}
+
+// True if the request is sent again after a pause. What a client has seen cannot be taken back, so a response that had
+// begun to show is not asked for twice.
+bool AgentLoop::RetryLater(const Error& error) {
+  if (!parts_.delay || stop_.stop_requested() || !said_->silent()) return false;
+  const auto pause = RetryDelay(limits_.retry, error, retries_, RandomFraction());
+  if (!pause) return false;
+  ++retries_;
+  LogWarning("a model request failed and is sent again",
+             {{"code", error.reason}, {"delay_ms", std::to_string(pause->count())}, {"detail", error.detail}});
+  parts_.observer.Emit(
+      round_,
+      event::Retry{.attempt = retries_, .delay_ms = pause->count(), .code = error.reason, .message = error.message});
+  // The end of the pause and a stop may meet; whoever comes second finds the loop further on, or gone.
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  const auto go_on = [this, over] {
+    if (!over->exchange(true)) parts_.executor([this] { AskModel(); });
+  };
+  on_stop_.emplace(stop_, go_on);
+  parts_.delay(*pause, go_on);
+  return true;
 }
 
 // What a client saw of a broken response stays: as events and in the history.
@@ -168,6 +194,7 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
 void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
+  message.is_error = outcome.is_error;
   state_.messages.push_back(std::move(message));
   parts_.observer.StateGrew(state_);
   parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});

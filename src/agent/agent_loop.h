@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/retry_policy.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/event.h"
@@ -51,6 +52,7 @@ struct AgentLimits {
   int max_rounds = 25;
   std::chrono::milliseconds tool_timeout{60'000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
+  RetryPolicy retry{};
 };
 
 struct AgentOutcome {
@@ -62,9 +64,12 @@ struct AgentOutcome {
 
 // Runs a job on a thread that may block.
 using Executor = std::function<void(std::function<void()>)>;
+// Calls a function later, on a thread that must not be held up.
+using Delay = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
 
 // The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run.
-// It holds a thread of the executor while it works or waits for a person, and none while the model writes.
+// It holds a thread of the executor while it works or waits for a person, and none while the model writes or a request
+// that failed waits to be sent again.
 class AgentLoop {
  public:
   struct Parts {  // all must outlive the loop
@@ -73,6 +78,7 @@ class AgentLoop {
     AgentObserver& observer;
     ApprovalGate& approvals;
     Executor executor;
+    Delay delay{};  // null: a request that failed is not sent again
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
@@ -99,6 +105,7 @@ class AgentLoop {
 
   void AskModel();
   void TakeResponse(const Result<ModelResponse>& response);
+  bool RetryLater(const Error& error);
   void RecordResponse(const ModelResponse& response);
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
@@ -117,7 +124,10 @@ class AgentLoop {
   AgentState state_;
   TokenUsage usage_;
   std::uint32_t round_ = 0;
+  int retries_ = 0;                    // of this round's request
   std::unique_ptr<StreamRelay> said_;  // by the model, in this round
+  // Ends a pause when the run is stopped.
+  std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::function<void(AgentOutcome)> done_;
 };
 

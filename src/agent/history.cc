@@ -22,7 +22,7 @@ std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view p
                                 .tool_calls = {},
                                 .tool_call_id = call.id,
                                 .name = call.name,
-                                .extras = {}});
+                                .is_error = true});
     }
     added += missing.size();
     const auto at = messages.begin() + static_cast<std::ptrdiff_t>(end);

@@ -4,6 +4,7 @@
 
 #include <cerrno>
 #include <cstdlib>
+#include <random>
 #include <vector>
 
 namespace reprise {
@@ -23,6 +24,11 @@ std::string RandomHex(std::size_t bytes) {
     text += kHex[c & 15];
   }
   return text;
+}
+
+double RandomFraction() {
+  static thread_local std::minstd_rand engine{std::random_device{}()};
+  return std::uniform_real_distribution<double>(0.0, 1.0)(engine);
 }
 
 }  // namespace reprise

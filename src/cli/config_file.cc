@@ -12,6 +12,8 @@ namespace {
 
 struct TooDeep {};
 
+constexpr std::int64_t kLeastThinkingBudget = 1024;  // the API refuses smaller ones
+
 Result<void> Reject(std::string_view key, std::string_view why) {
   return Fail(ErrorCode::kInvalidArgument, "key \"" + std::string(key) + "\" " + std::string(why));
 }
@@ -203,8 +205,35 @@ class ConfigReader {
     return {};
   }
 
-  Result<void> ReadModels(const std::string& key, const Json& value) {
-    for (const auto& [name, members] : value.items()) {
+  static Result<std::int64_t> ReadTokens(const std::string& place, const Json& value, std::int64_t least) {
+    if (!value.is_number_unsigned() || value.get<std::uint64_t>() < static_cast<std::uint64_t>(least) ||
+        value.get<std::uint64_t>() > 1'000'000'000'000) {
+      return tl::unexpected(Reject(place, "must be an integer from " + std::to_string(least) + " on").error());
+    }
+    return value.get<std::int64_t>();
+  }
+
+  static Result<void> ReadFact(const std::string& place, const std::string& fact, const Json& value,
+                               ModelFacts& facts) {
+    if (fact == "thinking" && (value == "off" || value == "adaptive")) {
+      facts.thinking = value == "off" ? ThinkingMode::kOff : ThinkingMode::kAdaptive;
+      return {};
+    }
+    std::int64_t* const target = fact == "context_window"      ? &facts.context_window
+                                 : fact == "max_output_tokens" ? &facts.max_output_tokens
+                                 : fact == "thinking"          ? &facts.thinking_budget
+                                                               : nullptr;
+    if (target == nullptr) return UnknownKey(place);
+    if (fact == "thinking" && !value.is_number()) return Reject(place, "must be off, adaptive or a number of tokens");
+    const auto tokens = ReadTokens(place, value, fact == "thinking" ? kLeastThinkingBudget : 1);
+    if (!tokens) return Fail(tokens.error());
+    *target = *tokens;
+    if (fact == "thinking") facts.thinking = ThinkingMode::kBudget;
+    return {};
+  }
+
+  Result<void> ReadModels(const std::string& key, const Json& models) {
+    for (const auto& [name, members] : models.items()) {
       const std::string place = Join(key, name);
       const std::size_t slash = name.find('/');
       if (slash == 0 || slash == std::string::npos || slash + 1 == name.size()) {
@@ -212,13 +241,8 @@ class ConfigReader {
       }
       if (!members.is_object()) return Reject(place, "must be an object");
       ModelFacts facts;
-      for (const auto& [fact, number] : members.items()) {
-        if (fact != "context_window") return UnknownKey(Join(place, fact));
-        if (!number.is_number_unsigned() || number.get<std::uint64_t>() == 0 ||
-            number.get<std::uint64_t>() > 1'000'000'000'000) {
-          return Reject(Join(place, fact), "must be an integer above 0");
-        }
-        facts.context_window = number.get<std::int64_t>();
+      for (const auto& [fact, value] : members.items()) {
+        if (auto read = ReadFact(Join(place, fact), fact, value, facts); !read) return read;
       }
       options_.models[name] = facts;
     }

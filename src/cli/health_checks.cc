@@ -131,8 +131,6 @@ Finding CheckProvider(const Options& options) {
   const std::string name = options.model.substr(0, options.model.find('/'));
   for (const ProviderOptions& provider : options.providers) {
     if (provider.name != name) continue;
-    if (provider.type == "anthropic")
-      return Bad("model", options.model + ": providers of type anthropic are not supported yet");
     return Ok("model", options.model + " at " + provider.base_url +
                            (provider.api_key.empty() ? ", without a key" : ", with a key"));
   }

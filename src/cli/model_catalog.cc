@@ -1,62 +1,61 @@
 #include "cli/model_catalog.h"
 
+#include <map>
+#include <set>
+#include <string>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "cli/options.h"
 #include "model/model_directory.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::string_view kOpenAiDefault = "gpt-4o-mini";
-
-std::string_view ProviderOf(std::string_view model) { return model.substr(0, model.find('/')); }
-
-// What GET /models names of a provider: what the configuration says about it, and the model that is used unasked.
-std::vector<std::string> ModelsOf(const ProviderOptions& provider, const Options& options) {
-  std::set<std::string> names;
+// What the configuration says about a provider's models, by the provider's own names.
+std::map<std::string, ModelFacts, std::less<>> FactsOf(const ProviderOptions& provider, const Options& options) {
+  std::map<std::string, ModelFacts, std::less<>> own;
   const std::string prefix = provider.name + "/";
   for (const auto& [name, facts] : options.models) {
-    if (name.starts_with(prefix)) names.insert(name.substr(prefix.size()));
+    if (name.starts_with(prefix)) own.emplace(name.substr(prefix.size()), facts);
   }
+  return own;
+}
+
+// What GET /models names of a provider unasked: what the configuration says about it, and the model that is used.
+std::vector<std::string> ModelsOf(const ProviderOptions& provider, const Options& options) {
+  std::set<std::string> names;
+  for (const auto& [name, facts] : FactsOf(provider, options)) names.insert(name);
+  const std::string prefix = provider.name + "/";
   if (options.model.starts_with(prefix)) names.insert(options.model.substr(prefix.size()));
-  if (names.empty() && provider.name == "openai" && !provider.api_key.empty())
-    names.insert(std::string(kOpenAiDefault));
+  const std::string usual = UsualModel(provider);
+  if (names.empty() && usual.starts_with(prefix)) names.insert(usual.substr(prefix.size()));
   return {names.begin(), names.end()};
+}
+
+// Asking the well-known ones without a key would only tell them that we are here.
+bool ListsModels(const ProviderOptions& provider) {
+  const bool wants_key = provider.base_url.starts_with("https://api.openai.com") ||
+                         provider.base_url.starts_with("https://api.anthropic.com");
+  return !provider.api_key.empty() || !wants_key;
 }
 
 }  // namespace
 
-Result<std::unique_ptr<ModelCatalog>> ModelCatalog::Create(Transport& transport, const Options& options) {
-  std::vector<ProviderConfig> supported;
-  std::set<std::string, std::less<>> unsupported;
+Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport, const Options& options) {
+  std::vector<ProviderConfig> providers;
   for (const ProviderOptions& provider : options.providers) {
-    if (provider.type != "openai") {
-      unsupported.insert(provider.name);
-      continue;
-    }
-    supported.push_back({.name = provider.name,
+    providers.push_back({.name = provider.name,
                          .type = provider.type,
                          .base_url = provider.base_url,
                          .api_key = provider.api_key,
                          .idle_timeout = options.provider_idle_timeout,
-                         .models = ModelsOf(provider, options)});
+                         .models = ModelsOf(provider, options),
+                         .lists_models = ListsModels(provider),
+                         .facts = FactsOf(provider, options)});
   }
-  const bool usable = !unsupported.contains(ProviderOf(options.model));
-  auto directory = ConfiguredModelDirectory::Create(transport, std::move(supported),
-                                                    usable ? options.model : std::string("offline"));
-  if (!directory) return Fail(directory.error());
-  return std::unique_ptr<ModelCatalog>(new ModelCatalog(*std::move(directory), std::move(unsupported), options.model));
-}
-
-Result<ModelDirectory::Resolved> ModelCatalog::Resolve(std::string_view name) const {
-  const std::string_view wanted = name.empty() ? std::string_view(default_model_) : name;
-  if (unsupported_.contains(ProviderOf(wanted))) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument,
-                      .reason = "provider_not_supported",
-                      .message = "the provider " + std::string(ProviderOf(wanted)) +
-                                 " is of a type that is not supported yet (anthropic)"});
-  }
-  return supported_->Resolve(wanted);
+  return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);
 }
 
 }  // namespace reprise

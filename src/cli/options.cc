@@ -77,17 +77,12 @@ Result<void> FinishProviders(Options& options) {
   return {};
 }
 
-// Providers of type anthropic are passed over: they exist in the configuration but cannot be talked to yet, and a
-// default that always fails helps nobody.
 std::string ChooseModel(const Options& options) {
-  const auto has_key = [](const ProviderOptions& provider) {
-    return provider.type == "openai" && !provider.api_key.empty();
-  };
   for (const ProviderOptions& provider : options.providers) {
-    if (provider.name == "openai" && has_key(provider)) return "openai/gpt-4o-mini";
+    if (std::string usual = UsualModel(provider); !usual.empty()) return usual;
   }
   for (const ProviderOptions& provider : options.providers) {
-    if (!has_key(provider)) continue;
+    if (provider.api_key.empty()) continue;
     for (const auto& [name, facts] : options.models) {
       if (name.starts_with(provider.name + "/")) return name;
     }
@@ -112,6 +107,13 @@ Result<void> CheckModel(const Options& options) {
 }
 
 }  // namespace
+
+std::string UsualModel(const ProviderOptions& provider) {
+  if (provider.api_key.empty()) return {};
+  if (provider.name == "openai" && provider.type == "openai") return "openai/gpt-4o-mini";
+  if (provider.name == "anthropic" && provider.type == "anthropic") return "anthropic/claude-sonnet-5";
+  return {};
+}
 
 bool IsLoopback(const std::string& host) {
   if (host == "localhost") return true;

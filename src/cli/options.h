@@ -16,11 +16,15 @@ using Flags = std::map<std::string, std::string>;
 // the one that --config or REPRISE_CONFIG names, else reprise.json in the working directory if there is one.
 //
 // Where no file names providers, openai and anthropic exist and take OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY
-// and ANTHROPIC_BASE_URL. The model is the one that was named, else openai/gpt-4o-mini if the provider openai has a
-// key, else the first of `models` whose provider has one, else offline.
+// and ANTHROPIC_BASE_URL. The model is the one that was named, else the usual one of the first provider that has
+// one, else the first of `models` whose provider has a key, else offline.
 //
 // Failures are one line for the person at the terminal that names the flag, variable or key; never a secret's value.
 Result<Options> LoadOptions(const Flags& flags, const Environment& environment);
+
+// The model that is used of a well-known provider (openai, anthropic) if it has a key and nothing is said, by its full
+// name; empty for others.
+std::string UsualModel(const ProviderOptions& provider);
 
 // True for 127.0.0.0/8, ::1 and localhost: reachable from this machine only.
 bool IsLoopback(const std::string& host);

@@ -39,7 +39,7 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
 Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options) {
   std::unique_ptr<ServerParts> parts(new ServerParts);
   if (auto opened = parts->OpenStores(options); !opened) return Fail(opened.error());
-  auto models = ModelCatalog::Create(parts->transport_, options);
+  auto models = MakeModelDirectory(parts->transport_, options);
   if (!models) return Fail(models.error());
   parts->models_ = *std::move(models);
   if (auto opened = parts->OpenTools(options); !opened) return Fail(opened.error());
@@ -51,7 +51,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
       std::make_unique<Engine>(std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
                                                                       .disconnect_grace = options.disconnect_grace,
                                                                       .tool_timeout = options.tools.timeout,
-                                                                      .approval_mode = options.approval_mode});
+                                                                      .approval_mode = options.approval_mode,
+                                                                      .max_retries = options.max_retries});
   const auto recovered = parts->engine_->Recover();
   if (!recovered) return Fail(recovered.error());
   if (recovered->waiting + recovered->failed + recovered->left > 0) {

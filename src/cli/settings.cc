@@ -87,6 +87,8 @@ constexpr std::array kSettings{
             SetApprovalMode},
     Setting{"max-rounds", "N", "model requests per interaction (default 25)", SettingKind::kInteger,
             [](Options& o, std::string_view t) { return SetInteger(o.max_rounds, t, 1, 1000); }},
+    Setting{"max-retries", "N", "times a model request that failed is sent again (default 3)", SettingKind::kInteger,
+            [](Options& o, std::string_view t) { return SetInteger(o.max_retries, t, 0, 100); }},
     Setting{"provider-idle-timeout-s", "S", "longest silence of a model (default 120)", SettingKind::kNumber,
             [](Options& o, std::string_view t) { return SetSeconds(o.provider_idle_timeout, t, false); }},
     Setting{"disconnect-grace-s", "S", "how long a run outlives its last client (default 2)", SettingKind::kNumber,

@@ -34,6 +34,7 @@ struct EventWriter {
     return Entry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
   }
   std::string operator()(const event::Rejected& e) const { return Entry("rejected", e.feedback.value_or("")); }
+  std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
   // Counted in the heading, or never stored.

@@ -18,6 +18,14 @@ constexpr std::array<std::pair<InteractionStatus, std::string_view>, 6> kStatusN
 
 }  // namespace
 
+TokenUsage& TokenUsage::operator+=(const TokenUsage& more) {
+  input_tokens += more.input_tokens;
+  output_tokens += more.output_tokens;
+  cache_read_tokens += more.cache_read_tokens;
+  cache_write_tokens += more.cache_write_tokens;
+  return *this;
+}
+
 std::string_view ToString(InteractionStatus status) {
   for (const auto& [value, name] : kStatusNames) {
     if (value == status) return name;

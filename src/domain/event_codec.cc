@@ -4,6 +4,7 @@
 
 #include "domain/codec.h"
 #include "domain/json_reader.h"
+#include "domain/usage_codec.h"
 
 namespace reprise {
 namespace {
@@ -64,9 +65,12 @@ void Write(Json& out, const event::Rejected& e) {
   out["call_id"] = e.call_id;
   if (e.feedback) out["feedback"] = *e.feedback;
 }
-void Write(Json& out, const event::Usage& e) {
-  out["input_tokens"] = e.tokens.input_tokens;
-  out["output_tokens"] = e.tokens.output_tokens;
+void Write(Json& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
+void Write(Json& out, const event::Retry& e) {
+  out["attempt"] = e.attempt;
+  out["delay_ms"] = e.delay_ms;
+  out["code"] = e.code;
+  out["message"] = e.message;
 }
 void Write(Json& out, const event::Cancelled& e) { out["reason"] = e.reason; }
 void Write(Json& out, const event::Failed& e) {
@@ -120,7 +124,11 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
     return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback")};
   }
   if (type == event::Usage::kType) {
-    return event::Usage{{in.Integer("input_tokens"), in.Integer("output_tokens")}};
+    return event::Usage{ReadUsage(in)};
+  }
+  if (type == event::Retry::kType) {
+    return event::Retry{static_cast<int>(in.Integer("attempt")), in.Integer("delay_ms"), in.String("code"),
+                        in.String("message")};
   }
   if (type == event::Cancelled::kType) return event::Cancelled{in.String("reason")};
   if (type == event::Failed::kType) {

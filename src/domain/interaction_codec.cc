@@ -2,6 +2,7 @@
 
 #include "domain/codec.h"
 #include "domain/json_reader.h"
+#include "domain/usage_codec.h"
 
 namespace reprise {
 namespace {
@@ -22,7 +23,7 @@ TokenUsage UsageFromJson(JsonReader& reader) {
   const Json* usage = reader.Find("usage");
   if (usage == nullptr) return {};
   JsonReader inner(*usage, "usage");
-  TokenUsage tokens{inner.Integer("input_tokens"), inner.Integer("output_tokens")};
+  TokenUsage tokens = ReadUsage(inner);
   if (inner.error()) reader.Reject("usage");
   return tokens;
 }
@@ -52,8 +53,8 @@ Json ToJson(const Interaction& interaction, std::size_t first_message) {
   json["final_agent_state"] =
       interaction.final_agent_state ? ToJson(*interaction.final_agent_state, first_message) : Json(nullptr);
   json["model"] = interaction.model;
-  json["usage"] = {{"input_tokens", interaction.usage.input_tokens},
-                   {"output_tokens", interaction.usage.output_tokens}};
+  json["usage"] = Json::object();
+  WriteUsage(json["usage"], interaction.usage);
   json["error"] = nullptr;
   if (interaction.error) {
     json["error"] = {{"code", interaction.error->code},

@@ -40,7 +40,8 @@ Result<ToolCall> ToolCallFromJson(const Json& json) {
 }
 
 bool IsOwnMember(std::string_view key) {
-  return key == "role" || key == "content" || key == "tool_calls" || key == "tool_call_id" || key == "name";
+  return key == "role" || key == "content" || key == "tool_calls" || key == "tool_call_id" || key == "name" ||
+         key == "is_error";
 }
 
 }  // namespace
@@ -54,6 +55,7 @@ Json ToJson(const Message& message) {
   }
   if (message.role == Role::kTool) json["tool_call_id"] = message.tool_call_id;
   if (!message.name.empty()) json["name"] = message.name;
+  if (message.is_error) json["is_error"] = true;
   if (!message.extras.empty()) {
     if (auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth); extras && extras->is_object()) {
       for (auto& [key, value] : extras->items()) json[key] = std::move(value);
@@ -87,6 +89,7 @@ Result<Message> MessageFromJson(const Json& json) {
   }
   if (message.role == Role::kTool) message.tool_call_id = reader.String("tool_call_id");
   message.name = reader.OptionalString("name").value_or("");
+  message.is_error = message.role == Role::kTool && reader.Bool("is_error", false);
   if (reader.error()) return Fail(*reader.error());
   for (const auto& [key, value] : json.items()) {
     if (!IsOwnMember(key)) extras[key] = value;

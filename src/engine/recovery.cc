@@ -99,6 +99,7 @@ Interaction EndInterrupted(InterruptedRun run, AgentState state) {
     Message result{
         .role = Role::kTool, .content = std::string(kOutcomeUnknown), .tool_calls = {}, .tool_call_id = call.id};
     result.name = call.name;
+    result.is_error = true;
     state.messages.push_back(std::move(result));
     add(event::ToolResult{call.id, call.name, std::string(kOutcomeUnknown), true});
   }

@@ -51,9 +51,13 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   if (!interrupted_) state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
-                           .approval_mode = services_.options.approval_mode};
-  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor)}, limits, client_model_,
-                 std::move(state), stop_.get_token());
+                           .approval_mode = services_.options.approval_mode,
+                           .retry = {.max_retries = services_.options.max_retries}};
+  const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
+    timer.After(pause, std::move(call));
+  };
+  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor), delay}, limits,
+                 client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));
     ended();

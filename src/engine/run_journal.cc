@@ -77,8 +77,7 @@ void ReadEvent(std::string_view item, InterruptedRun& run) {
   if (std::holds_alternative<event::Thinking>(event.payload)) run.thinking.clear();
   if (std::holds_alternative<event::MessageText>(event.payload)) run.text.clear();
   if (const auto* usage = std::get_if<event::Usage>(&event.payload)) {
-    run.interaction.usage.input_tokens += usage->tokens.input_tokens;
-    run.interaction.usage.output_tokens += usage->tokens.output_tokens;
+    run.interaction.usage += usage->tokens;
   }
   run.interaction.events.push_back(std::move(event));
 }

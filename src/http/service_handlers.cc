@@ -30,7 +30,11 @@ Result<Outcome> Tools(const HandlerContext& context) {
 Result<Outcome> Models(const HandlerContext& context) {
   const ModelDirectory& directory = context.engine.models();
   Json models = Json::array();
-  for (const auto& entry : directory.List()) models.push_back({{"name", entry.name}, {"provider", entry.provider}});
+  for (const auto& entry : directory.List()) {
+    Json model = {{"name", entry.name}, {"provider", entry.provider}};
+    if (entry.context_window != 0) model["context_window"] = entry.context_window;
+    models.push_back(std::move(model));
+  }
   return Reply{.body = DumpJson({{"models", std::move(models)}, {"default", directory.default_model()}})};
 }
 
@@ -80,9 +84,10 @@ Result<Outcome> Metrics(const HandlerContext& context) {
 }  // namespace
 
 void AddServiceRoutes(Router& router, const HandlerContext& context) {
-  const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&)) {
+  const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&),
+                       Lane lane = Lane::kControl) {
     router.Add(
-        "GET", path, [&context, handler](const Request&) { return handler(context); }, Lane::kControl);
+        "GET", path, [&context, handler](const Request&) { return handler(context); }, lane);
   };
   add("/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; });
   // A server that is stopping answers 503 before any handler is asked.
@@ -90,7 +95,7 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add("/metrics", Metrics);
   add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });
   add("/tools", Tools);
-  add("/models", Models);
+  add("/models", Models, Lane::kWork);  // may ask the providers
 }
 
 }  // namespace reprise

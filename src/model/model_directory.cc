@@ -1,8 +1,11 @@
 #include "model/model_directory.h"
 
+#include <set>
 #include <utility>
 
 #include "base/utf8.h"
+#include "model/anthropic_client.h"
+#include "model/model_table.h"
 #include "model/offline_client.h"
 #include "model/openai_client.h"
 
@@ -28,8 +31,9 @@ std::string Quoted(std::string_view name) {
 }  // namespace
 
 Result<std::unique_ptr<ConfiguredModelDirectory>> ConfiguredModelDirectory::Create(
-    Transport& transport, std::vector<ProviderConfig> providers, std::string default_model) {
-  std::unique_ptr<ConfiguredModelDirectory> directory(new ConfiguredModelDirectory);
+    Transport& transport, std::vector<ProviderConfig> providers, std::string default_model,
+    ListingCache::Limits limits) {
+  std::unique_ptr<ConfiguredModelDirectory> directory(new ConfiguredModelDirectory(limits));
   for (ProviderConfig& config : providers) {
     if (auto added = directory->Add(transport, std::move(config)); !added) return Fail(added.error());
   }
@@ -53,18 +57,39 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
     providers_.emplace(name, Provider{std::make_unique<OfflineClient>(), /*has_models=*/false});
     return {};
   }
-  if (config.type != "openai") {
-    return Fail(InvalidConfig("provider " + Quoted(name) + " is of an unknown type; known are openai and offline"));
+  if (config.type != "openai" && config.type != "anthropic") {
+    return Fail(
+        InvalidConfig("provider " + Quoted(name) + " is of an unknown type; known are openai, anthropic and offline"));
   }
   if (config.base_url.empty()) return Fail(InvalidConfig("provider " + Quoted(name) + " has no base_url"));
-  OpenAiOptions options{.base_url = std::move(config.base_url),
-                        .api_key = std::move(config.api_key),
-                        .connect_timeout = config.connect_timeout,
-                        .idle_timeout = config.idle_timeout,
-                        .models = std::move(config.models)};
-  providers_.emplace(name,
-                     Provider{std::make_unique<OpenAiClient>(transport, std::move(options)), /*has_models=*/true});
+  Provider provider{.client = nullptr, .has_models = true, .lists_models = config.lists_models, .facts = config.facts};
+  if (config.type == "anthropic") {
+    provider.client =
+        std::make_unique<AnthropicClient>(transport, AnthropicOptions{.base_url = std::move(config.base_url),
+                                                                      .api_key = std::move(config.api_key),
+                                                                      .connect_timeout = config.connect_timeout,
+                                                                      .idle_timeout = config.idle_timeout,
+                                                                      .models = std::move(config.models),
+                                                                      .facts = std::move(config.facts)});
+  } else {
+    provider.client = std::make_unique<OpenAiClient>(transport, OpenAiOptions{.base_url = std::move(config.base_url),
+                                                                              .api_key = std::move(config.api_key),
+                                                                              .connect_timeout = config.connect_timeout,
+                                                                              .idle_timeout = config.idle_timeout,
+                                                                              .models = std::move(config.models)});
+  }
+  providers_.emplace(name, std::move(provider));
   return {};
+}
+
+std::int64_t ConfiguredModelDirectory::ContextWindow(std::string_view provider_name, const Provider& provider,
+                                                     std::string_view model) const {
+  const auto configured = provider.facts.find(model);
+  if (configured != provider.facts.end() && configured->second.context_window != 0) {
+    return configured->second.context_window;
+  }
+  const std::int64_t listed = listings_.ContextWindow(provider_name, model);
+  return listed != 0 ? listed : BuiltInFacts(model).context_window;
 }
 
 Error ConfiguredModelDirectory::UnknownModel(std::string_view what) const {
@@ -91,17 +116,29 @@ Result<ModelDirectory::Resolved> ConfiguredModelDirectory::Resolve(std::string_v
   if (!provider.has_models)
     return Resolved{provider.client.get(), std::string(provider_name), std::string(provider_name)};
   if (model.empty()) return Fail(UnknownModel(Quoted(name) + " does not say which model"));
-  return Resolved{provider.client.get(), std::string(model), std::string(name)};
+  return Resolved{provider.client.get(), std::string(model), std::string(name),
+                  ContextWindow(provider_name, provider, model)};
 }
 
 std::vector<ModelDirectory::Entry> ConfiguredModelDirectory::List() const {
+  std::map<std::string, ModelClient*> clients;
+  for (const auto& [name, provider] : providers_) {
+    if (provider.lists_models) clients.emplace(name, provider.client.get());
+  }
+  listings_.Refresh(clients);
   std::vector<Entry> entries;
   for (const auto& [name, provider] : providers_) {
     if (!provider.has_models) {
-      entries.push_back({name, name});
+      entries.push_back({.name = name, .provider = name});
       continue;
     }
-    for (const std::string& model : provider.client->KnownModels()) entries.push_back({name + "/" + model, name});
+    std::set<std::string> models;
+    for (const std::string& model : provider.client->KnownModels()) models.insert(model);
+    for (const ListedModel& model : listings_.Models(name)) models.insert(model.name);
+    for (const std::string& model : models) {
+      entries.push_back(
+          {.name = name + "/" + model, .provider = name, .context_window = ContextWindow(name, provider, model)});
+    }
   }
   return entries;
 }

@@ -29,13 +29,14 @@ class OpenAiClient : public ModelClient {
 
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
   std::vector<std::string> KnownModels() const override { return options_.models; }
+  void ListModels(std::stop_token stop, Listed done) override;
 
  private:
-  HttpRequest MakeHttpRequest(const ModelRequest& request) const;
+  HttpRequest MakeHttpRequest(std::string_view path) const;
 
   Transport& transport_;
   const OpenAiOptions options_;
-  const std::string url_;
+  const std::string base_url_;  // without a slash at its end
 };
 
 }  // namespace reprise

@@ -4,20 +4,11 @@
 #include <string_view>
 
 #include "base/json.h"
-#include "base/utf8.h"
+#include "model/anthropic_blocks.h"
+#include "model/json_writer.h"
 
 namespace reprise {
 namespace {
-
-void AppendString(std::string& out, std::string_view text) {
-  out += '"';
-  if (IsUtf8(text)) {
-    AppendJsonEscaped(out, text);
-  } else {
-    AppendJsonEscaped(out, ToValidUtf8(text));
-  }
-  out += '"';
-}
 
 std::string_view RoleName(Role role) {
   switch (role) {
@@ -35,18 +26,18 @@ std::string_view RoleName(Role role) {
 
 void AppendToolCall(std::string& out, const ToolCall& call) {
   out += R"({"id":)";
-  AppendString(out, call.id);
+  AppendJsonString(out, call.id);
   out += R"(,"type":"function","function":{"name":)";
-  AppendString(out, call.name);
+  AppendJsonString(out, call.name);
   out += R"(,"arguments":)";
   // "" is not JSON, and some servers parse what they are sent back.
-  AppendString(out, call.arguments.empty() ? "{}" : call.arguments);
+  AppendJsonString(out, call.arguments.empty() ? "{}" : call.arguments);
   out += "}}";
 }
 
 void AppendContent(std::string& out, const Message& message) {
   if (message.content) {
-    AppendString(out, *message.content);
+    AppendJsonString(out, *message.content);
   } else {
     // Only an assistant message that calls tools may have none.
     out += message.role == Role::kAssistant && !message.tool_calls.empty() ? "null" : R"("")";
@@ -60,6 +51,7 @@ Json ExtrasOf(const Message& message) {
   auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth);
   if (!extras || !extras->is_object()) return Json::object();
   for (const char* own : {"role", "tool_calls", "tool_call_id", "name"}) extras->erase(own);
+  extras->erase(std::string(kAnthropicBlocks));  // of an answer that came from elsewhere
   if (message.content) extras->erase("content");
   return *std::move(extras);
 }
@@ -83,15 +75,15 @@ void AppendMessage(std::string& out, const Message& message) {
   }
   if (message.role == Role::kTool) {
     out += R"(,"tool_call_id":)";
-    AppendString(out, message.tool_call_id);
+    AppendJsonString(out, message.tool_call_id);
   }
   if (!message.name.empty()) {
     out += R"(,"name":)";
-    AppendString(out, message.name);
+    AppendJsonString(out, message.name);
   }
   for (const auto& [key, value] : extras.items()) {
     out += ',';
-    AppendString(out, key);
+    AppendJsonString(out, key);
     out += ':';
     out += DumpJson(value);
   }
@@ -100,9 +92,9 @@ void AppendMessage(std::string& out, const Message& message) {
 
 void AppendTool(std::string& out, const ToolSpec& tool) {
   out += R"({"type":"function","function":{"name":)";
-  AppendString(out, tool.name);
+  AppendJsonString(out, tool.name);
   out += R"(,"description":)";
-  AppendString(out, tool.description);
+  AppendJsonString(out, tool.description);
   out += R"(,"parameters":)";
   out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
   out += "}}";
@@ -130,7 +122,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request) {
   std::string out;
   out.reserve(EstimateSize(request));
   out += R"({"model":)";
-  AppendString(out, request.model);
+  AppendJsonString(out, request.model);
   out += R"(,"messages":[)";
   for (const Message& message : request.messages) {
     AppendMessage(out, message);

@@ -46,10 +46,10 @@ bool ContainsAny(std::string_view text, const std::array<std::string_view, kCoun
 
 // OpenAI, Azure, llama.cpp, vLLM, Ollama, OpenRouter, Mistral have no common code for this.
 bool IsContextLength(const std::string& code, const std::string& message) {
-  static constexpr std::array<std::string_view, 8> kPhrases{
-      "context_length",  "context length",     "context window",    "context size",
-      "too many tokens", "prompt is too long", "input is too long", "maximum number of tokens"};
-  return ContainsAny<8>(code, kPhrases) || ContainsAny<8>(message, kPhrases);
+  static constexpr std::array<std::string_view, 9> kPhrases{
+      "context_length",     "context length",    "context window",           "context size",        "too many tokens",
+      "prompt is too long", "input is too long", "maximum number of tokens", "exceed context limit"};
+  return ContainsAny<9>(code, kPhrases) || ContainsAny<9>(message, kPhrases);
 }
 
 Kind KindOfCode(const std::string& code) {

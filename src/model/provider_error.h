@@ -14,8 +14,10 @@ struct ProviderFault {
   std::string message = {};  // its own words, may be empty
 };
 
-// kProvider with the reason of model_client.h that fits. The message quotes the provider's words, cut to 300 characters
-// and without anything that looks like `api_key`.
+// kProvider with the reason of model_client.h that fits. What may pass (rate limits, overload, time-outs, faults of the
+// provider's own) is retryable; a request that is not valid, a model that is not there, a key that is refused, a
+// context that is too long and a quota that is used up are not. The message quotes the provider's words, cut to 300
+// characters and without anything that looks like `api_key`.
 Error MakeProviderError(const ProviderFault& fault, std::string_view api_key);
 
 // kProvider, reason provider_protocol: the provider did not answer as agreed.

@@ -58,7 +58,12 @@ struct Fixture {
     state.messages.push_back(Message{.role = Role::kUser, .content = "go"});
     // Rounds run one within the other; a promise tells the end.
     const Executor at_once = [](const std::function<void()>& job) { job(); };
-    AgentLoop loop({model, tools, recorder, recorder, at_once}, limits, "m", state, stop.get_token());
+    const Delay delay = [this](std::chrono::milliseconds pause, std::function<void()> call) {
+      pauses.push_back(pause);
+      if (on_pause) on_pause();
+      call();
+    };
+    AgentLoop loop({model, tools, recorder, recorder, at_once, delay}, limits, "m", state, stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
     return outcome.get_future().get();
@@ -69,7 +74,23 @@ struct Fixture {
   std::stop_source stop;
   AgentState state;
   std::vector<std::string> ran;
+  std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
+  std::function<void()> on_pause;
 };
+
+Error Busy() {
+  Error error = MakeError(ErrorCode::kProvider, "busy");
+  error.reason = "provider_overloaded";
+  error.retryable = true;
+  return error;
+}
+
+ScriptedModel::Round FailWith(Error error, std::string text = {}) {
+  return [error, text](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
+    if (!text.empty()) stream.OnText(text);
+    return Fail(error);
+  };
+}
 
 using Names = std::vector<std::string>;
 
@@ -218,4 +239,88 @@ TEST_CASE("AgentLoop: a tool that throws becomes an error result", "[agent]") {
   f.model.ThenAnswer("oh");
   CHECK(f.Run().status == InteractionStatus::kCompleted);
   CHECK(f.recorder.Last<event::ToolResult>().is_error);
+}
+
+TEST_CASE("AgentLoop: a request that failed is sent again, unchanged, after pauses that double", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.model.Then(FailWith(Busy()));
+  f.model.ThenAnswer("hello");
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.names == Names{"retry", "retry", "retry", "answer"});
+  const auto& last = f.recorder.Last<event::Retry>();
+  CHECK(last.attempt == 3);
+  CHECK(last.code == "provider_overloaded");
+  CHECK(last.message == "busy");
+  REQUIRE(f.pauses.size() == 3);
+  CHECK(last.delay_ms == f.pauses[2].count());
+  for (std::size_t i = 0; i < 3; ++i) {
+    const auto middle = 1000 << i;
+    CHECK(f.pauses[i].count() >= middle * 8 / 10);
+    CHECK(f.pauses[i].count() <= middle * 12 / 10);
+  }
+  const auto requests = f.model.requests();
+  CHECK(requests.size() == 4);
+  CHECK(requests[0] == requests[3]);
+  CHECK(outcome.state.messages.size() == 2);
+}
+
+TEST_CASE("AgentLoop: the last failure is told when the retries are used up", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.model.Then(FailWith(Busy()));
+  AgentLimits limits;
+  limits.retry.max_retries = 2;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "provider_overloaded");
+  CHECK(f.recorder.names == Names{"retry", "retry"});
+  CHECK(f.model.requests().size() == 3);
+}
+
+TEST_CASE("AgentLoop: a response that had begun to show is not asked for again", "[agent]") {
+  Fixture f;
+  f.model.Then(FailWith(Busy(), "half"));
+  CHECK(f.Run().status == InteractionStatus::kFailed);
+  CHECK(f.recorder.names == Names{"message"});
+  CHECK(f.pauses.empty());
+}
+
+TEST_CASE("AgentLoop: a failure that will not pass is not tried again", "[agent]") {
+  Fixture f;
+  Error error = Busy();
+  error.retryable = false;
+  f.model.Then(FailWith(error));
+  CHECK(f.Run().status == InteractionStatus::kFailed);
+  CHECK(f.pauses.empty());
+}
+
+TEST_CASE("AgentLoop: each round counts its own retries", "[agent]") {
+  Fixture f;
+  f.model.Then(FailWith(Busy()));
+  f.model.ThenCall({{"1", "echo", "{}"}});
+  f.model.Then(FailWith(Busy()));
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.retry.max_retries = 1;
+  CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.Last<event::Retry>().attempt == 1);
+  CHECK(f.pauses.size() == 2);
+}
+
+TEST_CASE("AgentLoop: a stop ends the pause at once, and its end comes to nothing", "[agent]") {
+  Fixture f;
+  f.model.Then(FailWith(Busy()));
+  f.on_pause = [&] { f.stop.request_stop(); };  // the pause's end, which follows, is the second to come
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCancelled);
+  CHECK(f.model.requests().size() == 1);
+}
+
+TEST_CASE("AgentLoop: a failed call is marked in the history", "[agent]") {
+  Fixture f;
+  f.model.ThenCall({{"1", "nope", "{}"}, {"2", "echo", "{}"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.state.messages[2].is_error);
+  CHECK_FALSE(outcome.state.messages[3].is_error);
 }

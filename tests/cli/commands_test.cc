@@ -416,18 +416,4 @@ TEST_CASE("reprise serve: refuses a key file in the data folder", "[commands][se
   CHECK(finished.err == "reprise: the key file must not lie in the data folder\n");
 }
 
-TEST_CASE("reprise serve: a model of a type that is not supported yet says so when it is used", "[commands][serve]") {
-  const World world;
-  Variables variables = world.variables;
-  variables["ANTHROPIC_API_KEY"] = "sk-canary-1234567890";
-  ServerProcess server(world.Serve(), variables, world.dir.path());
-  const std::string response =
-      server.Http("POST", "/chats/c1/interactions", R"({"user_message": "hi", "model": "anthropic/claude"})");
-  INFO(response);
-  CHECK(response.find("HTTP/1.1 400") == 0);
-  CHECK(response.find("provider_not_supported") != std::string::npos);
-  server.Signal(SIGTERM);
-  CHECK(server.Wait().err.find("canary") == std::string::npos);
-}
-
 }  // namespace reprise::test

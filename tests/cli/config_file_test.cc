@@ -47,6 +47,27 @@ TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
   CHECK(options.disconnect_grace == std::chrono::seconds(0));
 }
 
+TEST_CASE("ApplyConfig: facts about models", "[config]") {
+  Options options;
+  REQUIRE(ApplyConfig(options, R"({"max_retries": 0, "models": {
+      "a/one": {"context_window": 8000, "max_output_tokens": 500, "thinking": 2048},
+      "a/two": {"thinking": "adaptive"}, "a/three": {"thinking": "off"}, "a/four": {}}})",
+                      FakeEnvironment({})));
+  CHECK(options.max_retries == 0);
+  CHECK(options.models.at("a/one") == ModelFacts{8000, 500, ThinkingMode::kBudget, 2048});
+  CHECK(options.models.at("a/two").thinking == ThinkingMode::kAdaptive);
+  CHECK(options.models.at("a/three").thinking == ThinkingMode::kOff);
+  CHECK(options.models.at("a/four") == ModelFacts{});
+  CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": "much"}}})") ==
+        "key \"models.a/b.thinking\" must be off, adaptive or a number of tokens");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": 1023}}})") ==
+        "key \"models.a/b.thinking\" must be an integer from 1024 on");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"max_output_tokens": 0}}})") ==
+        "key \"models.a/b.max_output_tokens\" must be an integer from 1 on");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"context_window": -1}}})") ==
+        "key \"models.a/b.context_window\" must be an integer from 1 on");
+}
+
 TEST_CASE("ApplyConfig: unknown keys are errors that name the key", "[config]") {
   CHECK(ErrorOf(R"({"prot": 1})") == "unknown key \"prot\"");
   CHECK(ErrorOf(R"({"tools": {"alow": []}})") == "unknown key \"tools.alow\"");

@@ -29,6 +29,7 @@ TEST_CASE("LoadOptions: the defaults are the documented ones", "[options]") {
   CHECK(options.model == "offline");
   CHECK_FALSE(options.plain);
   CHECK(options.max_rounds == 25);
+  CHECK(options.max_retries == 3);
   CHECK(options.disconnect_grace == std::chrono::seconds(2));
   CHECK(options.provider_idle_timeout == std::chrono::seconds(120));
   CHECK(options.tools.timeout == std::chrono::seconds(60));
@@ -76,8 +77,9 @@ TEST_CASE("LoadOptions: seconds and switches are checked", "[options]") {
 TEST_CASE("LoadOptions: the model follows from the keys that are there", "[options]") {
   CHECK(Load({}, {{"OPENAI_API_KEY", "sk-1"}}).model == "openai/gpt-4o-mini");
   CHECK(Load({}, {{"OPENAI_API_KEY", "sk-1"}, {"REPRISE_MODEL", "offline"}}).model == "offline");
-  CHECK(Load({}, {{"ANTHROPIC_API_KEY", "sk-2"}}).model == "offline");       // cannot be talked to yet
-  CHECK(Load({{"model", "anthropic/claude"}}).model == "anthropic/claude");  // but can be asked for
+  CHECK(Load({}, {{"ANTHROPIC_API_KEY", "sk-2"}}).model == "anthropic/claude-sonnet-5");
+  CHECK(Load({}, {{"ANTHROPIC_API_KEY", "sk-2"}, {"OPENAI_API_KEY", "sk-1"}}).model == "openai/gpt-4o-mini");
+  CHECK(Load({{"model", "anthropic/claude"}}).model == "anthropic/claude");
   const TempDirectory dir;
   const std::string file = dir.Write("c.json", R"({"providers": {"mine": {"type": "openai", "api_key": "k",
       "base_url": "http://127.0.0.1:1/v1/"}}, "models": {"mine/big": {}}})");

@@ -93,7 +93,8 @@ std::vector<EventPayload> OneOfEach() {
           approval,
           event::Approved{approval.approval_id, "call_1", approval.arguments_digest, "once", "{\"a\":1}"},
           event::Rejected{approval.approval_id, "call_1", std::nullopt},
-          event::Usage{{1, 2}},
+          event::Usage{{1, 2, 3, 4}},
+          event::Retry{1, 1000, "provider_overloaded", "busy"},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};

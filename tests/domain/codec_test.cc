@@ -36,20 +36,23 @@ Interaction FullInteraction() {
   add(event::ToolResult{"call_1", "run_shell", "out", true});
   add(event::Rejected{"approval_2", "call_2", "no"});
   add(event::Usage{{3, 4}});
+  add(event::Retry{2, 2000, "provider_overloaded", "busy"});
+  add(event::Usage{{9, 4, 5, 1}});
   add(event::Answer{"done"});
   add(event::Cancelled{"requested"});
   add(event::Failed{"provider_error", "bad", true});
   AgentState state;
-  state.messages = {{.role = Role::kUser, .content = "hi"},
-                    {.role = Role::kAssistant,
-                     .content = std::nullopt,
-                     .tool_calls = {{"call_1", "run_shell", "{}"}},
-                     .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
-                    {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell"}};
+  state.messages = {
+      {.role = Role::kUser, .content = "hi"},
+      {.role = Role::kAssistant,
+       .content = std::nullopt,
+       .tool_calls = {{"call_1", "run_shell", "{}"}},
+       .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
+      {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell", .is_error = true}};
   state.grants = {{"run_shell", "sha256:00"}};
   interaction.final_agent_state = state;
   interaction.model = "openai/x";
-  interaction.usage = {3, 4};
+  interaction.usage = {12, 8, 5, 1};
   interaction.error = InteractionError{"provider_error", "bad", true};
   interaction.created_at = interaction.completed_at.emplace(kTime);
   return interaction;

@@ -65,6 +65,38 @@ TEST_CASE("ModelDirectory: lists the configured models", "[model]") {
   CHECK(names == std::vector<std::string>{"offline of offline", "openai/a of openai", "openai/b/c of openai"});
 }
 
+// Answers every GET with the same body.
+struct ListTransport : Transport {
+  void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token, Done done) override {
+    urls.push_back(request.url);
+    handler.OnHead(200, {{"content-type", "application/json"}});
+    handler.OnData(body);
+    done({});
+  }
+  std::string body;
+  std::vector<std::string> urls;
+};
+
+TEST_CASE("ModelDirectory: lists what the providers have, and learns their models' context windows", "[model]") {
+  ListTransport transport;
+  transport.body = R"({"data":[{"id":"gpt-4o","context_length":5},{"id":"mine","context_length":6},{"id":"x"}]})";
+  ProviderConfig quiet = OpenAi("quiet", {"gpt-4o"});
+  quiet.lists_models = false;
+  ProviderConfig claude{.name = "claude", .type = "anthropic", .base_url = "http://127.0.0.1:1", .api_key = "k"};
+  claude.facts["mine"].context_window = 7;
+  const auto directory = ConfiguredModelDirectory::Create(transport, {quiet, claude}, "");
+  REQUIRE(directory);
+  CHECK((*directory)->Resolve("claude/gpt-4o")->context_window == 128'000);  // built in, before anybody was asked
+  std::vector<std::string> entries;
+  for (const auto& entry : (*directory)->List())
+    entries.push_back(entry.name + " " + std::to_string(entry.context_window));
+  CHECK(entries ==
+        std::vector<std::string>{"claude/gpt-4o 5", "claude/mine 7", "claude/x 0", "offline 0", "quiet/gpt-4o 128000"});
+  CHECK((*directory)->Resolve("claude/gpt-4o")->context_window == 5);
+  CHECK((*directory)->Resolve("claude/unheard-of")->context_window == 0);
+  CHECK(transport.urls == std::vector<std::string>{"http://127.0.0.1:1/v1/models?limit=1000"});
+}
+
 TEST_CASE("ModelDirectory: a wrong configuration is refused", "[model]") {
   NoTransport transport;
   const auto reason = [&](std::vector<ProviderConfig> providers, std::string model) {

@@ -145,11 +145,13 @@ TEST_CASE("OpenAiClient: text, thinking and usage are put together, empty deltas
       Delta(R"({"role":"assistant","content":""})") + ": ping\n\n" + Delta(R"({"reasoning_content":"let me "})") +
       Delta(R"({"reasoning":"see","reasoning_content":"see"})") + Delta(R"({"content":"Hel"})") +
       Delta(R"({"content":"lo \u00e9"})") + Delta(R"({"content":null,"refusal":" no"})") + Delta("{}", R"("stop")") +
-      Event(R"({"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3}})") + kDone);
+      Event(
+          R"({"choices":[],"usage":{"prompt_tokens":12,"completion_tokens":3,"prompt_tokens_details":{"cached_tokens":5}}})") +
+      kDone);
   REQUIRE(response);
   CHECK(response->text == "Hello \xC3\xA9 no");
   CHECK(response->thinking == "let me see");
-  CHECK(response->usage == TokenUsage{12, 3});
+  CHECK(response->usage == TokenUsage{12, 3, 5});
   CHECK(response->tool_calls.empty());
   CHECK(response->extras.empty());
 }

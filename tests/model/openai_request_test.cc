@@ -62,6 +62,17 @@ TEST_CASE("OpenAI request: extras go back as they came and nothing stands twice"
         std::string::npos);
 }
 
+TEST_CASE("OpenAI request: the blocks of an Anthropic answer and the mark of a failed call stay at home", "[openai]") {
+  Message message = Say(Role::kAssistant, "text");
+  message.extras = R"({"anthropic_blocks":[{"type":"thinking"}],"n":1})";
+  Message result = Say(Role::kTool, "no");
+  result.is_error = true;
+  const std::string body = BuildChatCompletionRequest({"m", {message, result}, {}});
+  CHECK(body.find("anthropic") == std::string::npos);
+  CHECK(body.find("is_error") == std::string::npos);
+  CHECK(body.find(R"("n":1)") != std::string::npos);
+}
+
 TEST_CASE("OpenAI request: content in parts comes from the extras", "[openai]") {
   Message message = Say(Role::kUser, std::nullopt);
   message.extras = R"({"content":[{"type":"text","text":"x"}]})";

@@ -1,4 +1,4 @@
-"""A scripted OpenAI-compatible provider on loopback.
+"""A scripted provider on loopback: OpenAI-compatible, and Anthropic's Messages API (see anthropic.py for its replies).
 
 Each request is answered by a Reply: a status, headers and a list of steps that are played one after the other. A step is
 bytes (sent in one chunk of the transfer coding), a Gate (waits until the test lets it pass) or CUT (drops the connection).
@@ -11,7 +11,9 @@ import select
 import socket
 import struct
 import threading
+import time
 
+from . import anthropic
 from .timing import SOON
 
 CUT = object()
@@ -155,6 +157,7 @@ def ill_formed(messages):
 
 class Request:
     def __init__(self, body, headers, path):
+        self.at = 0.0  # time.monotonic() when it had come
         self.body = body
         self.headers = headers
         self.path = path
@@ -174,13 +177,15 @@ class Request:
 
 
 class Provider:
-    def __init__(self):
+    def __init__(self, port=0):
         self.requests = []
         self.violations = []
         self.lock = threading.Lock()
         self.arrived = threading.Condition(self.lock)
         self._replies = []
         self._answer = None
+        self.listing = None  # the reply to GET /v1/models, or a function that gives it
+        self.listings = []   # the headers of each such request
         self._stopping_read, self._stopping_write = os.pipe()
         provider = self
 
@@ -190,6 +195,9 @@ class Provider:
 
             def log_message(self, *_):
                 pass
+
+            def do_GET(self):
+                provider.play(self, provider.list(self.headers, self.path))
 
             def do_POST(self):
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
@@ -202,7 +210,7 @@ class Provider:
             def handle_error(self, *_):
                 pass  # a connection that the server under test dropped
 
-        self.http = HttpServer(("127.0.0.1", 0), Handler)
+        self.http = HttpServer(("127.0.0.1", port), Handler)
         self.url = f"http://127.0.0.1:{self.http.server_port}/v1"
         self.thread = threading.Thread(target=self.http.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True)
         self.thread.start()
@@ -223,15 +231,17 @@ class Provider:
     def take(self, raw, headers, path):
         try:
             body = json.loads(raw.decode())
-            problem = ill_formed(body["messages"])
+            speaks_anthropic = path == anthropic.PATH
+            problem = (anthropic.ill_formed(body) if speaks_anthropic else ill_formed(body["messages"]))
         except (ValueError, KeyError) as error:
             body, problem = {"messages": []}, f"not a request: {error!r}"
         request = Request(body, headers, path)
-        if not problem and path != "/v1/chat/completions":
+        if not problem and path not in ("/v1/chat/completions", anthropic.PATH):
             problem = f"path {path}"
         if not problem and headers.get("Content-Type", "").split(";")[0] != "application/json":
             problem = f"content type {headers.get('Content-Type')}"
         with self.lock:
+            request.at = time.monotonic()
             self.requests.append(request)
             if problem:
                 self.violations.append(problem)
@@ -241,6 +251,13 @@ class Provider:
         if self._answer:
             return self._answer(request)
         return failure(500, "the test planned no reply to this request")
+
+    def list(self, headers, path):
+        with self.lock:
+            self.listings.append((path, dict(headers)))
+        if self.listing is None:
+            return failure(404, "no such page")
+        return self.listing() if callable(self.listing) else self.listing
 
     def wait_requests(self, count):
         with self.lock:

@@ -112,7 +112,8 @@ class Server:
 
     @staticmethod
     def _settings(provider, more):
-        settings = {"disconnect_grace_s": 0.2, **more}
+        # Tests of failures want to see the first; those of retries say how many.
+        settings = {"disconnect_grace_s": 0.2, "max_retries": 0, **more}
         if provider:
             settings.setdefault("providers", {
                 "test": {"type": "openai", "base_url": provider.url, "api_key": "${TEST_API_KEY}"}})

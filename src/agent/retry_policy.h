@@ -1,0 +1,25 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+
+#include "reprise/error.h"
+
+namespace reprise {
+
+// When a model request that failed is sent again.
+struct RetryPolicy {
+  int max_retries = 3;                                     // of one request
+  std::chrono::milliseconds first_delay{1000};             // doubled with each retry ...
+  std::chrono::milliseconds max_delay{10'000};             // ... up to this
+  std::chrono::milliseconds max_requested_delay{120'000};  // a provider that asks for more has refused
+};
+
+// The pause before a request that has been repeated `retries` times and failed again is sent once more; nullopt: never.
+// Only failures that may pass are repeated. What the provider asks for is kept to; otherwise the pause is a fifth
+// shorter to a fifth longer than the policy's (`random` in [0, 1) says where between them), so that many runs which
+// failed together do not come back together.
+std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, const Error& error, int retries,
+                                                    double random);
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/model_client.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+struct AnthropicOptions {
+  std::string base_url = {};  // "https://api.anthropic.com", with or without "/v1"
+  std::string api_key = {};   // empty: no x-api-key header
+  std::chrono::milliseconds connect_timeout{10'000};
+  // Longest wait for the next event; as in OpenAiOptions. A "ping" of this protocol is an event: the provider sends
+  // them while the model thinks.
+  std::chrono::milliseconds idle_timeout{120'000};
+  std::vector<std::string> models = {};                       // for KnownModels
+  std::map<std::string, ModelFacts, std::less<>> facts = {};  // that are configured, by the provider's own names
+};
+
+// Anthropic's Messages API (version 2023-06-01), and servers that speak it. The stream is called on the transport's
+// thread. Never retries.
+class AnthropicClient : public ModelClient {
+ public:
+  // `transport` must outlive this.
+  AnthropicClient(Transport& transport, AnthropicOptions options);
+
+  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  std::vector<std::string> KnownModels() const override { return options_.models; }
+  void ListModels(std::stop_token stop, Listed done) override;
+
+ private:
+  HttpRequest MakeHttpRequest(std::string_view path) const;
+  ModelFacts FactsOf(const std::string& model) const;
+
+  Transport& transport_;
+  const AnthropicOptions options_;
+  const std::string base_url_;  // with the version, without a slash at its end
+};
+
+}  // namespace reprise

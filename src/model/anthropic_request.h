@@ -1,0 +1,20 @@
+#pragma once
+
+#include <string>
+
+#include "reprise/model_client.h"
+
+namespace reprise {
+
+// The body of a streamed POST /v1/messages. Built in one buffer, because a conversation may be many megabytes long.
+// Text that is not UTF-8 is mended on the way; what the API refuses (empty texts, names with other characters,
+// arguments that are no object) is left out or mended, so that no message of a history can make every later request
+// fail.
+//
+// System messages, wherever they stand, become the system prompt. Neighbouring user messages and tool results become
+// one user message, in which the results come first. Four places are marked for the provider's cache: the tools, the
+// system prompt, and the last two user messages (the second finds what the request before has left). `facts` say how
+// long the answer may become and how the model is to think; kDefault says nothing about that.
+std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts);
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/anthropic_blocks.h"
+#include "model/provider_response.h"
+#include "model/tool_call_assembler.h"
+
+namespace reprise {
+
+// The answer to a request to Anthropic's Messages API
+// (https://platform.claude.com/docs/en/build-with-claude/streaming). Thinking blocks are kept in the response's extras
+// as they came (see anthropic_blocks.h). The input tokens are all of them, those from the provider's cache included.
+class AnthropicResponse : public ProviderResponse {
+ public:
+  static constexpr std::size_t kMaxBlocks = 4096;
+  static constexpr std::size_t kMaxVerbatimBytes = 16u << 20;  // of all blocks together
+
+  using ProviderResponse::ProviderResponse;
+
+  bool TakeEvent(std::string_view data) override;
+  void TakeDocument(std::string_view json) override;
+  bool complete() const override { return stopped_ || !stop_reason_.empty(); }
+  Result<ModelResponse> Take() override;
+
+ private:
+  struct Json;  // what touches the JSON library; in the source file
+  // A block while it is written.
+  struct OpenBlock {
+    enum class Kind { kText, kThinking, kVerbatim, kToolUse, kIgnored };
+    std::int64_t index = 0;
+    Kind kind = Kind::kIgnored;
+    bool closed = false;
+    std::size_t text_bytes = 0;           // kText
+    std::string thinking{}, signature{};  // kThinking
+    std::string json{};                   // kVerbatim
+    std::string whole_input{};            // kToolUse: the arguments, if the block began with them
+    bool has_input = false;               // kToolUse: they came in pieces
+  };
+  OpenBlock* Find(std::int64_t index);
+  bool HasRoomFor(std::size_t bytes);
+  std::string TakeExtras();
+  bool EndedByItself() const;
+
+  std::vector<OpenBlock> blocks_;
+  std::size_t verbatim_bytes_ = 0;
+  ToolCallAssembler tool_calls_;
+  TokenUsage usage_;  // as the provider counts: without the tokens from and for the cache
+  std::string stop_reason_;
+  bool stopped_ = false;  // message_stop
+};
+
+}  // namespace reprise

@@ -1,0 +1,39 @@
+#include "model/event_json.h"
+
+#include <algorithm>
+#include <cstddef>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "model/json_text.h"
+
+namespace reprise {
+namespace {
+
+// Larger events are rare; their buffers are not kept (simdjson wants some ten times the text).
+constexpr std::size_t kKeptCapacity = 64 * 1024;
+
+simdjson::error_code ParseWith(simdjson::dom::parser& parser, std::string_view json, simdjson::dom::element& root) {
+  if (parser.max_depth() != static_cast<std::size_t>(kMaxJsonDepth) || parser.capacity() < json.size()) {
+    if (const auto error = parser.allocate(std::max(json.size(), kKeptCapacity), kMaxJsonDepth)) return error;
+  }
+  return parser.parse(json.data(), json.size()).get(root);
+}
+
+}  // namespace
+
+EventJson::EventJson(std::string_view json) {
+  if (HasSurrogateEscape(json)) json = mended_ = MendSurrogateEscapes(json);
+  // Scratch space, one per thread rather than one per stream.
+  static thread_local simdjson::dom::parser kept_parser;
+  simdjson::dom::parser& parser = json.size() > kKeptCapacity ? large_parser_ : kept_parser;
+  auto error = ParseWith(parser, json, root_);
+  if (error == simdjson::UTF8_ERROR) {
+    mended_ = ToValidUtf8(json);
+    // U+FFFD is longer than what it replaces, so the size class may change.
+    error = ParseWith(mended_.size() > kKeptCapacity ? large_parser_ : parser, mended_, root_);
+  }
+  valid_ = error == simdjson::SUCCESS && root_.is_object();
+}
+
+}  // namespace reprise

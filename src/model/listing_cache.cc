@@ -1,0 +1,90 @@
+#include "model/listing_cache.h"
+
+#include <algorithm>
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "base/logging.h"
+
+namespace reprise {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+}  // namespace
+
+struct ListingCache::State {
+  struct Listing {
+    std::vector<ListedModel> models;
+    Clock::time_point good_until{};
+    bool asked = false;  // and not answered yet
+  };
+  const Listing* Find(std::string_view provider) const {
+    const auto found = listings.find(provider);
+    return found == listings.end() ? nullptr : &found->second;
+  }
+
+  mutable std::mutex mutex;
+  std::condition_variable answered;
+  std::map<std::string, Listing, std::less<>> listings;  // guarded by mutex
+};
+
+ListingCache::ListingCache(Limits limits) : limits_(limits), state_(std::make_shared<State>()) {}
+
+ListingCache::~ListingCache() {
+  stop_.request_stop();
+  std::unique_lock lock(state_->mutex);
+  state_->answered.wait(lock, [this] {
+    return std::none_of(state_->listings.begin(), state_->listings.end(),
+                        [](const auto& each) { return each.second.asked; });
+  });
+}
+
+void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
+  std::vector<std::pair<std::string, ModelClient*>> old;
+  {
+    const std::lock_guard lock(state_->mutex);
+    const auto now = Clock::now();
+    for (const auto& [provider, client] : clients) {
+      State::Listing& listing = state_->listings[provider];
+      if (listing.asked || listing.good_until > now) continue;
+      listing.asked = true;
+      old.emplace_back(provider, client);
+    }
+  }
+  for (const auto& [provider, client] : old) {
+    client->ListModels(stop_.get_token(), [state = state_, limits = limits_,
+                                           name = provider](Result<std::vector<ListedModel>> models) {
+      if (!models) LogInfo("a provider did not list its models", {{"provider", name}, {"code", models.error().reason}});
+      const std::lock_guard lock(state->mutex);
+      State::Listing& listing = state->listings[name];
+      listing.asked = false;
+      listing.good_until = Clock::now() + (models ? limits.keep : limits.keep_failure);
+      if (models) listing.models = *std::move(models);  // else what was known stays
+      state->answered.notify_all();
+    });
+  }
+  std::unique_lock lock(state_->mutex);
+  state_->answered.wait_for(lock, limits_.wait, [&] {
+    return std::all_of(clients.begin(), clients.end(),
+                       [&](const auto& each) { return !state_->listings[each.first].asked; });
+  });
+}
+
+std::vector<ListedModel> ListingCache::Models(std::string_view provider) const {
+  const std::lock_guard lock(state_->mutex);
+  const State::Listing* listing = state_->Find(provider);
+  return listing == nullptr ? std::vector<ListedModel>() : listing->models;
+}
+
+std::int64_t ListingCache::ContextWindow(std::string_view provider, std::string_view model) const {
+  const std::lock_guard lock(state_->mutex);
+  const State::Listing* listing = state_->Find(provider);
+  if (listing == nullptr) return 0;
+  const auto found = std::find_if(listing->models.begin(), listing->models.end(),
+                                  [&](const ListedModel& each) { return each.name == model; });
+  return found == listing->models.end() ? 0 : found->context_window;
+}
+
+}  // namespace reprise

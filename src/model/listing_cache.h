@@ -1,0 +1,47 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/model_client.h"
+
+namespace reprise {
+
+// Remembers which models each provider has. Thread-safe.
+class ListingCache {
+ public:
+  struct Limits {
+    std::chrono::milliseconds wait{3000};     // for a provider's answer
+    std::chrono::milliseconds keep{300'000};  // an answer
+    std::chrono::milliseconds keep_failure{15'000};
+  };
+  explicit ListingCache(Limits limits);
+  // Stops what is under way and waits for its end, which takes milliseconds.
+  ~ListingCache();
+  ListingCache(const ListingCache&) = delete;
+  ListingCache& operator=(const ListingCache&) = delete;
+
+  // Asks those clients whose answer is missing or old, all at once, and waits for them, `wait` at most. One that is
+  // being asked already is not asked twice. Who answers later is remembered all the same. The clients must outlive
+  // this.
+  void Refresh(const std::map<std::string, ModelClient*>& clients);
+
+  // The last answer of a provider; empty before there is one. Does not block.
+  std::vector<ListedModel> Models(std::string_view provider) const;
+  // 0: not listed, or listed without it.
+  std::int64_t ContextWindow(std::string_view provider, std::string_view model) const;
+
+ private:
+  struct State;
+  const Limits limits_;
+  const std::shared_ptr<State> state_;
+  std::stop_source stop_;
+};
+
+}  // namespace reprise

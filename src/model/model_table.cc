@@ -1,0 +1,87 @@
+#include "model/model_table.h"
+
+#include <array>
+#include <charconv>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+
+namespace reprise {
+namespace {
+
+// OpenAI's, by the beginnings of their names; the longer one first. https://platform.openai.com/docs/models
+struct Row {
+  std::string_view prefix;
+  std::int64_t context_window, max_output_tokens;
+};
+constexpr std::array kOpenAi{
+    Row{"gpt-5", 400'000, 128'000},
+    Row{"gpt-4.1", 1'047'576, 32'768},
+    Row{"gpt-4o", 128'000, 16'384},
+    Row{"chatgpt-4o", 128'000, 16'384},
+    Row{"gpt-4-turbo", 128'000, 4096},
+    Row{"gpt-4-32k", 32'768, 0},
+    Row{"gpt-4", 8192, 0},
+    Row{"gpt-3.5-turbo", 16'385, 4096},
+    Row{"o1-mini", 128'000, 65'536},
+    Row{"o1", 200'000, 100'000},
+    Row{"o3", 200'000, 100'000},
+    Row{"o4-mini", 200'000, 100'000},
+};
+
+// Claude's version: claude-sonnet-4-6 and claude-3-7-sonnet-20250219 are 4.6 and 3.7. A long number is a date.
+std::pair<int, int> ClaudeVersion(std::string_view name) {
+  std::array<int, 2> version{0, 0};
+  std::size_t found = 0;
+  while (!name.empty() && found < version.size()) {
+    const std::size_t end = name.find_first_of("-.@");
+    const std::string_view part = name.substr(0, end);
+    int number = 0;
+    const auto [stop, error] = std::from_chars(part.data(), part.data() + part.size(), number);
+    const bool is_number = error == std::errc() && stop == part.data() + part.size() && part.size() <= 2;
+    if (is_number) version[found++] = number;
+    if (!is_number && found > 0) break;
+    name = end == std::string_view::npos ? std::string_view() : name.substr(end + 1);
+  }
+  return {version[0], version[1]};
+}
+
+// https://platform.claude.com/docs/en/models/overview
+ModelFacts ClaudeFacts(std::string_view name) {
+  const auto version = ClaudeVersion(name);
+  if (version.first == 0) return {.context_window = 200'000};
+  ModelFacts facts{.context_window = version.first >= 5 ? 1'000'000 : 200'000};
+  facts.max_output_tokens = version.first >= 5           ? 64'000
+                            : version.first == 4         ? 32'000
+                            : version == std::pair(3, 7) ? 64'000
+                            : version == std::pair(3, 5) ? 8192
+                                                         : 4096;
+  // From 4.6 on; from 4.7 on it is the only way to make them think.
+  if (version >= std::pair(4, 6)) facts.thinking = ThinkingMode::kAdaptive;
+  return facts;
+}
+
+}  // namespace
+
+ModelFacts BuiltInFacts(std::string_view model) {
+  if (const std::size_t slash = model.rfind('/'); slash != std::string_view::npos) model = model.substr(slash + 1);
+  if (model.starts_with("claude-")) return ClaudeFacts(model.substr(std::string_view("claude-").size()));
+  for (const Row& row : kOpenAi) {
+    if (model.starts_with(row.prefix)) {
+      return {.context_window = row.context_window, .max_output_tokens = row.max_output_tokens};
+    }
+  }
+  return {};
+}
+
+ModelFacts Complete(ModelFacts facts, const ModelFacts& more) {
+  if (facts.context_window == 0) facts.context_window = more.context_window;
+  if (facts.max_output_tokens == 0) facts.max_output_tokens = more.max_output_tokens;
+  if (facts.thinking == ThinkingMode::kDefault) {
+    facts.thinking = more.thinking;
+    facts.thinking_budget = more.thinking_budget;
+  }
+  return facts;
+}
+
+}  // namespace reprise

@@ -1,0 +1,143 @@
+#include "model/response_reader.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "model/retry_after.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxErrorBytes = 64 * 1024;
+constexpr std::size_t kMaxDocumentBytes = ProviderResponse::kMaxTextBytes;
+
+std::string_view HeaderOr(const HttpHeaders& headers, std::string_view name, std::string_view fallback) {
+  for (const auto& [key, value] : headers) {
+    if (key == name) return value;
+  }
+  return fallback;
+}
+
+std::string StringMember(const Json& object, const char* key) {
+  const auto found = object.find(key);
+  if (found == object.end()) return {};
+  if (found->is_string()) return found->get<std::string>();
+  return found->is_number_integer() ? found->dump() : std::string();
+}
+
+}  // namespace
+
+ProviderFault ReadErrorBody(int status, std::string_view body) {
+  ProviderFault fault{.status = status};
+  const auto json = ParseJson(ToValidUtf8(body));
+  if (!json || !json->is_object()) return fault;
+  const auto error = json->find("error");
+  const Json& described = error != json->end() && error->is_object() ? *error : *json;
+  fault.code = StringMember(described, "code");
+  if (fault.code.empty()) fault.code = StringMember(described, "type");
+  for (const char* key : {"message", "error", "detail"}) {
+    if (fault.message.empty()) fault.message = StringMember(described, key);
+  }
+  return fault;
+}
+
+ResponseReader::ResponseReader(std::unique_ptr<ProviderResponse> response, std::string_view api_key,
+                               std::chrono::milliseconds idle_timeout)
+    : response_(std::move(response)), api_key_(api_key), idle_timeout_(idle_timeout) {}
+
+void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
+  status_ = status;
+  last_event_ = Clock::now();
+  if (status < 200 || status >= 300) {
+    kind_ = Kind::kError;
+    retry_after_ = RetryAfter(headers, std::chrono::system_clock::now());
+    return;
+  }
+  const std::string_view type = HeaderOr(headers, "content-type", "text/event-stream");
+  if (type.starts_with("text/event-stream") || type.starts_with("text/plain") ||
+      type.starts_with("application/octet-stream")) {
+    kind_ = Kind::kEvents;
+  } else if (type.starts_with("application/json")) {
+    kind_ = Kind::kDocument;
+  } else {
+    error_ = ProtocolError("The model provider answered with a page instead of an event stream");
+  }
+}
+
+bool ResponseReader::OnData(std::string_view bytes) {
+  if (error_) return false;
+  switch (kind_) {
+    case Kind::kEvents:
+      return TakeEvents(bytes);
+    case Kind::kDocument:
+      return Append(bytes, kMaxDocumentBytes);
+    case Kind::kError:
+      return Append(bytes, kMaxErrorBytes);
+  }
+  return false;
+}
+
+void ResponseReader::OnBatchEnd() { response_->EndBatch(); }
+
+Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
+  if (!transported && transported.error().code == ErrorCode::kCancelled) return Fail(transported.error());
+  if (error_) return Fail(*error_);
+  if (kind_ == Kind::kError && status_ != 0) {
+    Error error = MakeProviderError(ReadErrorBody(status_, body_), api_key_);
+    error.retry_after = retry_after_;
+    return Fail(std::move(error));
+  }
+  if (response_->failed()) return response_->Take();
+  // What comes after the end of the answer (the usage, [DONE]) may be missing.
+  if (!transported && !response_->complete()) return Fail(FromTransportError(transported.error(), status_ != 0));
+  if (kind_ == Kind::kDocument && transported) response_->TakeDocument(body_);
+  if (kind_ == Kind::kEvents) TakeUnfinishedEvent();
+  response_->EndBatch();
+  return response_->Take();
+}
+
+bool ResponseReader::TakeEvents(std::string_view bytes) {
+  bool any = false;
+  parser_.Feed(bytes);
+  while (const auto event = parser_.Next()) {
+    any = true;
+    if (!response_->TakeEvent(event->data)) return false;
+  }
+  if (parser_.overflowed()) {
+    error_ = ProtocolError("The model provider sent an event that is too long");
+    return false;
+  }
+  return WithinIdleLimit(any);
+}
+
+// The transport's own clock starts again with every byte, pings included; this one only with events.
+bool ResponseReader::WithinIdleLimit(bool any_event) {
+  const auto now = Clock::now();
+  if (any_event) {
+    last_event_ = now;
+  } else if (now - last_event_ >= idle_timeout_) {
+    error_ = FromTransportError(MakeError(ErrorCode::kDeadlineExceeded, {}), /*head_seen=*/true);
+    return false;
+  }
+  return true;
+}
+
+bool ResponseReader::Append(std::string_view bytes, std::size_t limit) {
+  if (kind_ == Kind::kDocument && body_.size() + bytes.size() > limit) {
+    error_ = ProtocolError("The model provider's answer is too long");
+    return false;
+  }
+  body_ += bytes.substr(0, limit - body_.size());
+  return body_.size() < limit;
+}
+
+// An event without its blank line at the end is taken if it is whole, which only its JSON can tell.
+void ResponseReader::TakeUnfinishedEvent() {
+  if (response_->complete()) return;
+  const auto event = parser_.Finish();
+  if (event && (event->data == "[DONE]" || ParseJson(ToValidUtf8(event->data)))) response_->TakeEvent(event->data);
+}
+
+}  // namespace reprise

@@ -1,0 +1,54 @@
+#include "model/model_listing.h"
+
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+std::vector<ListedModel> Read(std::string_view json) {
+  auto models = ReadModelList(json);
+  REQUIRE(models);
+  return *models;
+}
+
+TEST_CASE("ReadModelList: the forms in use", "[model]") {
+  const std::vector<ListedModel> two{{"a", 0}, {"b/c", 0}};
+  CHECK(Read(R"({"object":"list","data":[{"id":"a","object":"model"},{"id":"b/c"}]})") == two);
+  CHECK(Read(R"({"models":[{"name":"a"},{"name":"b/c"}]})") == two);
+  CHECK(Read(R"([{"id":"a"},{"id":"b/c"}])") == two);
+  CHECK(Read(R"({"data":[]})").empty());
+}
+
+TEST_CASE("ReadModelList: the size of the context under its many names", "[model]") {
+  CHECK(Read(R"({"data":[{"id":"v","max_model_len":4096},{"id":"o","context_length":131072},
+    {"id":"g","context_window":8192},{"id":"l","max_context_length":32768,"loaded_context_length":4096},
+    {"id":"c","max_input_tokens":200000,"max_tokens":64000},{"id":"ll","meta":{"n_ctx_train":40960}},
+    {"id":"w","context_length":"big","meta":7},{"id":"n","context_length":-5},{"id":"h","context_length":1e30}]})") ==
+        std::vector<ListedModel>{{"v", 4096},
+                                 {"o", 131072},
+                                 {"g", 8192},
+                                 {"l", 4096},
+                                 {"c", 200000},
+                                 {"ll", 40960},
+                                 {"w", 0},
+                                 {"n", 0},
+                                 {"h", 0}});
+}
+
+TEST_CASE("ReadModelList: entries that are no models are passed over", "[model]") {
+  const std::string longest(256, 'x');
+  CHECK(Read(R"({"data":[1,null,{},{"id":null},{"id":""},{"id":"a\nb"},{"id":")" + longest + R"(y"},{"id":")" +
+             longest + R"("}]})") == std::vector<ListedModel>{{longest, 0}});
+}
+
+TEST_CASE("ReadModelList: no list is an error", "[model]") {
+  for (const char* text : {"", "<html>", "{}", R"({"data":5})", "7", R"({"error":"no"})"}) {
+    INFO(text);
+    const auto models = ReadModelList(text);
+    REQUIRE_FALSE(models);
+    CHECK(models.error().reason == "provider_protocol");
+  }
+}
+
+}  // namespace
+}  // namespace reprise

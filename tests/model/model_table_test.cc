@@ -1,0 +1,43 @@
+#include "model/model_table.h"
+
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+TEST_CASE("BuiltInFacts: well-known models", "[model]") {
+  CHECK(BuiltInFacts("gpt-4o-mini").context_window == 128'000);
+  CHECK(BuiltInFacts("gpt-4.1-nano").context_window == 1'047'576);
+  CHECK(BuiltInFacts("gpt-4").context_window == 8192);
+  CHECK(BuiltInFacts("openai/gpt-5.2-codex").context_window == 400'000);  // as a router names it
+  CHECK(BuiltInFacts("claude-sonnet-4-5-20250929").context_window == 200'000);
+  CHECK(BuiltInFacts("claude-3-5-haiku-20241022").max_output_tokens == 8192);
+  CHECK(BuiltInFacts("claude-3-opus-20240229").max_output_tokens == 4096);
+  CHECK(BuiltInFacts("claude-opus-5-5").context_window == 1'000'000);
+  CHECK(BuiltInFacts("qwen3") == ModelFacts{});
+  CHECK(BuiltInFacts("") == ModelFacts{});
+  CHECK(BuiltInFacts("claude-") == ModelFacts{.context_window = 200'000});
+}
+
+TEST_CASE("BuiltInFacts: who decides how much to think", "[model]") {
+  for (const char* name :
+       {"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-fable-5-1", "claude-haiku-5-5-20261001"}) {
+    INFO(name);
+    CHECK(BuiltInFacts(name).thinking == ThinkingMode::kAdaptive);
+  }
+  for (const char* name : {"claude-haiku-4-5-20251001", "claude-sonnet-4-20250514", "claude-3-7-sonnet-20250219",
+                           "claude-instant", "gpt-5"}) {
+    INFO(name);
+    CHECK(BuiltInFacts(name).thinking == ThinkingMode::kDefault);
+  }
+}
+
+TEST_CASE("Complete: what is configured counts", "[model]") {
+  const ModelFacts built_in{.context_window = 1, .max_output_tokens = 2, .thinking = ThinkingMode::kAdaptive};
+  CHECK(Complete({}, built_in) == built_in);
+  const ModelFacts off = Complete({.context_window = 5, .thinking = ThinkingMode::kOff}, built_in);
+  CHECK(off == ModelFacts{5, 2, ThinkingMode::kOff, 0});
+}
+
+}  // namespace
+}  // namespace reprise
