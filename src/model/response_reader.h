@@ -8,7 +8,7 @@
 
 #include "model/provider_error.h"
 #include "model/provider_response.h"
-#include "model/sse_parser.h"
+#include "base/sse_parser.h"
 #include "reprise/transport.h"
 
 namespace reprise {

@@ -9,8 +9,8 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "net/curl_transfer.h"
-#include "net/unique_fd.h"
 
 namespace reprise {
 

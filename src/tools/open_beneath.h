@@ -4,7 +4,7 @@
 
 #include <string>
 
-#include "tools/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace reprise {
 

@@ -1,9 +1,7 @@
 #include "tools/subprocess.h"
 
-#include <fcntl.h>
 #include <poll.h>
 #include <sys/eventfd.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,14 +10,12 @@
 #include <cerrno>
 #include <csignal>
 #include <cstdint>
-#include <cstring>
 #include <optional>
 #include <utility>
 
 #include "base/logging.h"
+#include "base/unique_fd.h"
 #include "tools/output_capture.h"
-#include "tools/supervisor.h"
-#include "tools/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -30,123 +26,6 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kMaxDying{5};
 constexpr std::size_t kReadSize = 64 * 1024;
 constexpr int kMaxLeftReads = 64;
-
-struct Pipe {
-  UniqueFd read, write;
-};
-
-std::optional<Pipe> MakePipe() {
-  std::array<int, 2> ends{};
-  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return std::nullopt;
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-// A socket rather than a pipe, as only a socket can be written to without risking SIGPIPE.
-std::optional<Pipe> MakeSocketPair() {
-  std::array<int, 2> ends{};
-  if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
-  return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
-}
-
-Error CannotStart(int error_number) {
-  return MakeError(ErrorCode::kUnavailable,
-                   std::string("the command cannot be started: ") + std::strerror(error_number));
-}
-
-std::vector<char*> Pointers(const std::vector<std::string>& strings) {
-  std::vector<char*> pointers;
-  for (const std::string& text : strings)
-    pointers.push_back(const_cast<char*>(text.c_str()));  // execve changes nothing
-  pointers.push_back(nullptr);
-  return pointers;
-}
-
-// No handler of the server may run in the child before it has reset them.
-class SignalsBlocked {
- public:
-  SignalsBlocked() {
-    sigset_t all;
-    ::sigfillset(&all);
-    ::pthread_sigmask(SIG_SETMASK, &all, &before_);
-  }
-  ~SignalsBlocked() { ::pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
-  SignalsBlocked(const SignalsBlocked&) = delete;
-  SignalsBlocked& operator=(const SignalsBlocked&) = delete;
-
- private:
-  sigset_t before_{};
-};
-
-// The server's side of one supervised command.
-class Supervised {
- public:
-  static Result<Supervised> Start(const Command& command) {
-    UniqueFd null_fd(::open("/dev/null", O_RDWR | O_CLOEXEC));
-    auto output = MakePipe();
-    auto control = MakeSocketPair();
-    auto report = MakePipe();
-    if (!null_fd || !output || !control || !report) return Fail(CannotStart(errno));
-    ::fcntl(output->read.get(), F_SETFL, O_NONBLOCK);
-    ::fcntl(report->read.get(), F_SETFL, O_NONBLOCK);
-    const auto argv = Pointers(command.argv);
-    const auto environment = Pointers(command.environment);
-    const SupervisorPlan plan{.directory = command.directory.c_str(),
-                              .argv = argv.data(),
-                              .environment = environment.data(),
-                              .null_fd = null_fd.get(),
-                              .output_fd = output->write.get(),
-                              .control_fd = control->read.get(),
-                              .report_fd = report->write.get()};
-    const pid_t pid = Fork(plan);
-    if (pid < 0) return Fail(CannotStart(errno));
-    return Supervised(pid, std::move(output->read), std::move(control->write), std::move(report->read));
-  }
-
-  int output() const { return output_.get(); }
-  int report() const { return report_.get(); }
-
-  void Terminate() {
-    // If it fails the supervisor has just ended, which its report says.
-    [[maybe_unused]] const ssize_t sent = ::send(control_.get(), &kTerminateRequest, 1, MSG_NOSIGNAL);
-  }
-  void Kill() { control_.Reset(); }
-
-  // Takes what reports there are. True: the supervisor has gone, and with it everything else.
-  bool ReadReports() {
-    SupervisorReport report{};
-    for (;;) {
-      const ssize_t got = ::read(report_.get(), &report, sizeof report);
-      if (got < 0) return errno != EAGAIN && errno != EINTR;
-      if (got == 0) return true;
-      if (report.kind == SupervisorReport::kStartFailed) start_error_ = report.value;
-      if (report.kind == SupervisorReport::kEnded) status_ = report.value;
-    }
-  }
-
-  // REQUIRES: ReadReports was true.
-  void Reap() {
-    while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-    }
-  }
-
-  std::optional<int> start_error() const { return start_error_; }
-  std::optional<int> status() const { return status_; }
-
- private:
-  Supervised(pid_t pid, UniqueFd output, UniqueFd control, UniqueFd report)
-      : pid_(pid), output_(std::move(output)), control_(std::move(control)), report_(std::move(report)) {}
-
-  static pid_t Fork(const SupervisorPlan& plan) {
-    const SignalsBlocked blocked;
-    const pid_t pid = ::fork();
-    if (pid == 0) Supervise(plan);
-    return pid;
-  }
-
-  pid_t pid_;
-  UniqueFd output_, control_, report_;
-  std::optional<int> start_error_, status_;
-};
 
 // A descriptor that becomes readable when `stop` is requested.
 class StopEvent {
@@ -171,7 +50,7 @@ class StopEvent {
 // One run from start to end, on the caller's thread.
 class Run {
  public:
-  Run(Supervised process, const CommandLimits& limits, const std::stop_token& stop,
+  Run(SupervisedProcess process, const CommandLimits& limits, const std::stop_token& stop,
       std::function<void(std::string_view)> on_output)
       : process_(std::move(process)),
         limits_(limits),
@@ -189,7 +68,7 @@ class Run {
     } else {
       LogError("processes of a command do not die", {});
     }
-    if (process_.start_error()) return Fail(CannotStart(*process_.start_error()));
+    if (const auto error = process_.start_error()) return Fail(*error);
     return Outcome();
   }
 
@@ -254,7 +133,7 @@ class Run {
     return result;
   }
 
-  Supervised process_;
+  SupervisedProcess process_;
   const CommandLimits limits_;
   StopEvent stop_;
   OutputCapture capture_;
@@ -270,7 +149,7 @@ class Run {
 
 Result<CommandResult> RunCommand(const Command& command, const CommandLimits& limits, std::stop_token stop,
                                  std::function<void(std::string_view)> on_output) {
-  auto process = Supervised::Start(command);
+  auto process = SupervisedProcess::Start(command);
   if (!process) return Fail(process.error());
   return Run(std::move(*process), limits, stop, std::move(on_output)).Finish();
 }

@@ -6,17 +6,11 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
-#include <vector>
 
+#include "process/supervised_process.h"
 #include "reprise/result.h"
 
 namespace reprise {
-
-struct Command {
-  std::vector<std::string> argv;         // argv[0] is the absolute path of the program
-  std::vector<std::string> environment;  // "NAME=value"; all of it, nothing is inherited
-  std::string directory;
-};
 
 struct CommandLimits {
   std::chrono::milliseconds timeout{60'000};

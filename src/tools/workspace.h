@@ -10,8 +10,8 @@
 #include <string_view>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "reprise/result.h"
-#include "tools/unique_fd.h"
 
 namespace reprise {
 

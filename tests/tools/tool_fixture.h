@@ -20,7 +20,7 @@
 #include "base/json.h"
 #include "support/temp_directory.h"
 #include "tools/tool_set.h"
-#include "tools/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace reprise {
 

@@ -1,4 +1,4 @@
-#include "model/sse_parser.h"
+#include "base/sse_parser.h"
 
 #include <chrono>
 #include <utility>
@@ -8,6 +8,8 @@
 
 namespace reprise {
 namespace {
+
+using namespace std::string_view_literals;
 
 using Events = std::vector<std::pair<std::string, std::string>>;
 
@@ -172,4 +174,22 @@ TEST_CASE("SseParser: events per second", "[.bench]") {
 }
 
 }  // namespace
+TEST_CASE("SseParser: the last event's id and the delay before connecting again", "[base]") {
+  SseParser parser;
+  CHECK(parser.last_event_id().empty());
+  CHECK_FALSE(parser.retry().has_value());
+  parser.Feed(
+      "id: 1\nretry: 500\ndata: \n\nid: 2\n\ndata: x\n\nretry: soon\nid: a\0b\ndata: y\n\nid: 3\ndata: torn\n"sv);
+  REQUIRE(parser.Next().has_value());
+  CHECK(parser.last_event_id() == "1");
+  CHECK(parser.retry() == std::chrono::milliseconds(500));
+  REQUIRE(parser.Next()->data == "x");
+  CHECK(parser.last_event_id() == "2");
+  REQUIRE(parser.Next()->data == "y");
+  CHECK(parser.last_event_id() == "2");
+  CHECK(parser.retry() == std::chrono::milliseconds(500));
+  CHECK_FALSE(parser.Next().has_value());
+  CHECK(parser.last_event_id() == "2");
+}
+
 }  // namespace reprise

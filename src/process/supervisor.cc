@@ -1,4 +1,4 @@
-#include "tools/supervisor.h"
+#include "process/supervisor.h"
 
 #include <fcntl.h>
 #include <poll.h>
@@ -20,8 +20,10 @@ namespace {
 // Where the descriptors are after TakeDescriptors.
 constexpr int kControl = 3;
 constexpr int kReport = 4;
-constexpr int kOutput = 5;
-constexpr int kFirstOther = 6;
+constexpr int kInput = 5;
+constexpr int kOutput = 6;
+constexpr int kErrors = 7;
+constexpr int kFirstOther = 8;
 
 constexpr rlim_t kMaxOpenFiles = 4096;
 
@@ -36,14 +38,20 @@ void CloseFrom(int first) {
 void TakeDescriptors(const SupervisorPlan& plan) {
   // Out of the way of the final numbers first.
   constexpr int kAside = 16;
-  const int null_fd = ::fcntl(plan.null_fd, F_DUPFD_CLOEXEC, kAside);
-  const int output = ::fcntl(plan.output_fd, F_DUPFD_CLOEXEC, kAside);
-  const int control = ::fcntl(plan.control_fd, F_DUPFD_CLOEXEC, kAside);
-  const int report = ::fcntl(plan.report_fd, F_DUPFD_CLOEXEC, kAside);
-  bool ok = null_fd >= 0 && output >= 0 && control >= 0 && report >= 0;
-  for (const int standard : {0, 1, 2}) ok = ok && ::dup2(null_fd, standard) >= 0;
-  ok = ok && ::dup3(control, kControl, O_CLOEXEC) >= 0 && ::dup3(report, kReport, O_CLOEXEC) >= 0 &&
-       ::dup3(output, kOutput, O_CLOEXEC) >= 0;
+  struct Move {
+    int from, to, aside;
+  };
+  std::array<Move, 8> moves{{{plan.null_fd, 0, -1},
+                             {plan.null_fd, 1, -1},
+                             {plan.null_fd, 2, -1},
+                             {plan.control_fd, kControl, -1},
+                             {plan.report_fd, kReport, -1},
+                             {plan.input_fd, kInput, -1},
+                             {plan.output_fd, kOutput, -1},
+                             {plan.errors_fd, kErrors, -1}}};
+  bool ok = true;
+  for (Move& move : moves) ok = (move.aside = ::fcntl(move.from, F_DUPFD_CLOEXEC, kAside)) >= 0 && ok;
+  for (const Move& move : moves) ok = ok && ::dup3(move.aside, move.to, move.to < kControl ? 0 : O_CLOEXEC) >= 0;
   if (!ok) ::_exit(1);  // the server sees the end without a report
   CloseFrom(kFirstOther);
 }
@@ -79,7 +87,7 @@ void Limit(__rlimit_resource_t resource, rlim_t value) {
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
-  if (::chdir(plan.directory) == 0 && ::dup2(kOutput, 1) >= 0 && ::dup2(kOutput, 2) >= 0) {
+  if (::chdir(plan.directory) == 0 && ::dup2(kInput, 0) >= 0 && ::dup2(kOutput, 1) >= 0 && ::dup2(kErrors, 2) >= 0) {
     ::execve(plan.argv[0], plan.argv, plan.environment);
   }
   Report(SupervisorReport::kStartFailed, errno);
@@ -167,7 +175,7 @@ void Supervise(const SupervisorPlan& plan) {
     Report(SupervisorReport::kStartFailed, errno);
     ::_exit(1);
   }
-  ::close(kOutput);
+  for (const int its : {kInput, kOutput, kErrors}) ::close(its);
   int status = 0;
   WaitForEnd(command, child_signals, status);
   KillDescendants(command, status);

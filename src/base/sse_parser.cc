@@ -1,6 +1,8 @@
-#include "model/sse_parser.h"
+#include "base/sse_parser.h"
 
 #include <algorithm>
+#include <charconv>
+#include <cstdint>
 #include <cstring>
 #include <utility>
 
@@ -142,6 +144,12 @@ bool SseParser::TakeLine(std::string_view line) {
     AddData(value);
   } else if (name == "event") {
     type_ = value;
+  } else if (name == "id") {
+    if (value.find('\0') == std::string_view::npos) id_ = value;
+  } else if (name == "retry") {
+    std::uint32_t milliseconds = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), milliseconds);
+    if (error == std::errc() && end == value.data() + value.size()) retry_ = std::chrono::milliseconds(milliseconds);
   }
   return true;
 }
@@ -173,6 +181,7 @@ void SseParser::KeepViews() {
 
 // The gathered event, if it has data; one without is dropped together with its type.
 std::optional<SseEvent> SseParser::TakeEvent() {
+  if (id_) last_event_id_ = *std::exchange(id_, std::nullopt);
   if (!std::exchange(has_data_, false)) {
     type_.clear();
     return std::nullopt;

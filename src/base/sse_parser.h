@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <optional>
 #include <string>
@@ -13,8 +14,8 @@ struct SseEvent {
   std::string_view data;
 };
 
-// Reads server-sent events (WHATWG HTML, section 9.2.6) from bytes in any pieces. `id` and `retry` are ignored, because
-// nobody reconnects. Bytes are handed on as they came: what is not UTF-8 is the reader's matter. Not thread-safe.
+// Reads server-sent events (WHATWG HTML, section 9.2.6) from bytes in any pieces. Bytes are handed on as they came:
+// what is not UTF-8 is the reader's matter. Not thread-safe.
 //
 //   parser.Feed(bytes);
 //   while (auto event = parser.Next()) Use(event->data);
@@ -33,6 +34,10 @@ class SseParser {
   // The event that the end of the stream left without its blank line. The standard drops it; some servers end like
   // this, so a reader who can tell a whole event from a torn one may ask. REQUIRES: Next has returned nullopt.
   std::optional<SseEvent> Finish();
+  // What a reader who connects again sends as Last-Event-ID: the id of the last event that had one; and how long it is
+  // told to wait before that. As of the last event that Next has returned.
+  const std::string& last_event_id() const { return last_event_id_; }
+  std::optional<std::chrono::milliseconds> retry() const { return retry_; }
   // True after a line or an event longer than the limit.
   bool overflowed() const { return overflowed_; }
 
@@ -59,8 +64,12 @@ class SseParser {
   std::string_view data_;
   std::string buffer_;
   std::string type_;
+  std::optional<std::string> id_;
   bool event_taken_ = false;
   bool overflowed_ = false;
+
+  std::string last_event_id_;
+  std::optional<std::chrono::milliseconds> retry_;
 };
 
 }  // namespace reprise

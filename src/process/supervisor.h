@@ -9,8 +9,10 @@ struct SupervisorPlan {
   const char* directory = nullptr;
   char* const* argv = nullptr;  // argv[0] is the path of the program
   char* const* environment = nullptr;
-  int null_fd = -1;     // the command's stdin
-  int output_fd = -1;   // its stdout and stderr
+  int input_fd = -1;  // the command's stdin, stdout and stderr; two may be the same
+  int output_fd = -1;
+  int errors_fd = -1;
+  int null_fd = -1;     // /dev/null, for the supervisor itself
   int control_fd = -1;  // 'T': SIGTERM to the command's process group; end of file: kill everything
   int report_fd = -1;   // SupervisorReports; its end of file: nothing of the command is left
 };
