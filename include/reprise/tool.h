@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -28,6 +29,20 @@ struct ToolTraits {
   bool requires_approval = false;  // asks first unless the configuration says otherwise
   Risk risk = Risk::kLow;
   std::string approval_reason;  // shown with the request: "runs a shell command"
+  // Its definition comes from elsewhere and nobody has approved it as it is now: it asks, whatever was granted before.
+  bool needs_consent = false;
+};
+
+// A question of a tool for a person.
+struct ToolQuestion {
+  std::string text;
+  std::string schema;  // JSON Schema text of the answer, a flat object; empty if `url` is to be opened instead
+  std::string url;
+};
+struct ToolAnswer {
+  enum class Action { kAccept, kDecline, kCancel };
+  Action action = Action::kDecline;
+  std::string content = {};  // JSON object text that satisfies the schema, if accepted; fields with a default may lack
 };
 
 // What one execution may use.
@@ -36,6 +51,10 @@ struct ToolContext {
   std::chrono::milliseconds timeout{60'000};
   // Live output for tool_output_delta; may be empty. Any bytes; called from the tool's thread.
   std::function<void(std::string_view)> on_output;
+  bool approved = false;  // a person has agreed to this very call
+  // Asks whoever started the run, and blocks until there is an answer or `over` is requested (the answer is then
+  // dropped). Called from the tool's thread. Empty: nobody can be asked, questions are declined.
+  std::function<ToolAnswer(const ToolQuestion& question, const std::stop_token& over)> ask;
 };
 
 // What the model gets to read. Always valid UTF-8.
@@ -53,11 +72,15 @@ class Tool {
   virtual ToolOutcome Run(std::string_view arguments, const ToolContext& context) = 0;
 };
 
-// The tools of a server. Immutable after construction, thread-safe.
-class ToolRegistry {
+// Makes a tool of a name that a server may turn out to have, as long as it has not said what it has; null: not of that
+// name. For a call that was shown before this process began: such a tool is in no list.
+using UnlistedTool = std::function<std::shared_ptr<Tool>(std::string_view name)>;
+
+// The tools there are at one moment. Immutable and thread-safe; its tools live as long as it does.
+class ToolSet {
  public:
-  virtual ~ToolRegistry() = default;
-  // Null if there is none of that name (or it is denied by configuration).
+  virtual ~ToolSet() = default;
+  // Null if there is none of that name (or it is denied by configuration). Also finds what UnlistedTool makes.
   virtual Tool* Find(std::string_view name) const = 0;
   // Checks `arguments` (raw text from a model) against the tool's schema. An empty text counts as {}. The error's
   // message says what is wrong in words a model can mend: kInvalidArgument.
@@ -66,6 +89,25 @@ class ToolRegistry {
   virtual const std::vector<Tool*>& tools() const = 0;
   virtual const std::vector<ToolSpec>& specs() const = 0;
   virtual bool RequiresApproval(const Tool& tool) const = 0;
+};
+
+// Another program that tools come from.
+struct ToolServer {
+  enum class State { kConnecting, kReady, kFailed };
+  std::string name;
+  State state = State::kConnecting;
+  std::string message = {};  // why it is not ready, or what it calls itself; valid UTF-8
+  std::size_t tools = 0;
+  bool operator==(const ToolServer&) const = default;
+};
+
+// The tools of this server, which may come and go while it runs. Thread-safe.
+class ToolRegistry {
+ public:
+  virtual ~ToolRegistry() = default;
+  // Never null. Cheap; hold on to it for as long as its tools are used.
+  virtual std::shared_ptr<const ToolSet> Current() const = 0;
+  virtual std::vector<ToolServer> Servers() const { return {}; }
 };
 
 }  // namespace reprise

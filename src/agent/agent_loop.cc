@@ -31,9 +31,9 @@ std::string_view RiskName(Risk risk) {
   return "high";
 }
 
-std::string UnknownTool(const std::string& name, const ToolRegistry& registry) {
+std::string UnknownTool(const std::string& name, const ToolSet& tools) {
   std::string text = "There is no tool named \"" + name + "\". Available:";
-  for (const ToolSpec& spec : registry.specs()) text += " " + spec.name;
+  for (const ToolSpec& spec : tools.specs()) text += " " + spec.name;
   return text;
 }
 
@@ -67,6 +67,7 @@ AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, Ag
       limits_(limits),
       model_name_(std::move(model_name)),
       stop_(std::move(stop)),
+      tools_(parts_.tools.Current()),
       state_(std::move(state)) {}
 
 AgentLoop::~AgentLoop() = default;
@@ -85,8 +86,8 @@ void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(Agen
     // Whatever the configuration says by now: it was shown as waiting for an answer.
     const ToolCall first = calls.front();
     calls.erase(calls.begin());
-    Tool* tool = parts_.tools.Find(first.name);
-    RecordResult(first, tool ? RunWithApproval(*tool, first) : Failure(UnknownTool(first.name, parts_.tools)));
+    Tool* tool = tools_->Find(first.name);
+    RecordResult(first, tool ? RunWithApproval(*tool, first) : Failure(UnknownTool(first.name, *tools_)));
   }
   RunCalls(calls);
   NextRound();
@@ -107,8 +108,9 @@ void AgentLoop::AskModel() {
                                                                std::to_string(limits_.max_rounds) + " rounds"});
   }
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
+  tools_ = parts_.tools.Current();
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
-  parts_.model.Generate({model_name_, state_.messages, parts_.tools.specs()}, *said_, stop_,
+  parts_.model.Generate({model_name_, state_.messages, tools_->specs()}, *said_, stop_,
                         [this](Result<ModelResponse> response) {
                           parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
                         });
@@ -204,12 +206,12 @@ ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
   const auto show_call = [&] {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
   };
-  Tool* tool = parts_.tools.Find(call.name);
+  Tool* tool = tools_->Find(call.name);
   if (tool == nullptr) {
     show_call();
-    return Failure(UnknownTool(call.name, parts_.tools));
+    return Failure(UnknownTool(call.name, *tools_));
   }
-  if (auto valid = parts_.tools.Validate(*tool, call.arguments); !valid) {
+  if (auto valid = tools_->Validate(*tool, call.arguments); !valid) {
     show_call();
     return Failure("The arguments were not accepted: " + valid.error().message);
   }
@@ -218,18 +220,20 @@ ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
       return Failure("This server refuses calls that need approval.");
     return RunWithApproval(*tool, call);
   }
-  return Execute(*tool, call, call.arguments);
+  return Execute(*tool, call, call.arguments, /*approved=*/false);
 }
 
 bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
   const auto grants_it = [&](const Grant& grant) {
     return grant.tool_name == tool.traits().spec.name && grant.arguments_digest == digest;
   };
+  if (limits_.approval_mode == ApprovalMode::kApproveAll) return false;
+  if (tool.traits().needs_consent) return true;
   if (std::any_of(state_.grants.begin(), state_.grants.end(), grants_it)) return false;
   switch (limits_.approval_mode) {
     case ApprovalMode::kAsk:
     case ApprovalMode::kDenyAll:
-      return parts_.tools.RequiresApproval(tool);
+      return tools_->RequiresApproval(tool);
     case ApprovalMode::kReadOnly:
       return !tool.traits().read_only;
     case ApprovalMode::kApproveAll:
@@ -266,18 +270,18 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
       round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once", answer.arguments});
   // An answer and a cancellation may meet: what is not wanted any more does not run.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
-  ToolOutcome outcome = Execute(tool, call, arguments);
+  ToolOutcome outcome = Execute(tool, call, arguments, /*approved=*/true);
   if (answer.arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer.feedback) outcome.output += "\n(The user adds: " + *answer.feedback + ")";
   return outcome;
 }
 
-ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments) {
+ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
   // What could not be put on record is not done.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   std::size_t shown = 0;
-  ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}};
+  ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = approved, .ask = {}};
   context.on_output = [&](std::string_view bytes) {
     if (shown >= kMaxLiveOutput) return;
     shown += bytes.size();

@@ -113,7 +113,7 @@ class AgentLoop {
   void NextRound();
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
-  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments);
+  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   bool MustAsk(const Tool& tool, const std::string& digest) const;
   void Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);
 
@@ -121,6 +121,7 @@ class AgentLoop {
   const AgentLimits limits_;
   const std::string model_name_;
   const std::stop_token stop_;
+  std::shared_ptr<const ToolSet> tools_;  // what the model knows of in this round
   AgentState state_;
   TokenUsage usage_;
   std::uint32_t round_ = 0;

@@ -10,7 +10,7 @@
 #include "cli/model_catalog.h"
 #include "store/file_interaction_store.h"
 #include "store/unsaved.h"
-#include "tools/tool_set.h"
+#include "tools/tool_catalog.h"
 
 namespace reprise {
 namespace {
@@ -95,7 +95,7 @@ Result<void> ServerParts::OpenTools(const Options& options) {
   tools.deny = options.tools.deny;
   tools.require_approval = options.tools.require_approval;
   tools.protected_paths = ProtectedPaths(options);
-  tools_ = MakeBuiltinTools(std::move(tools));
+  tools_ = std::make_unique<ToolCatalog>(std::move(tools));
   return {};
 }
 

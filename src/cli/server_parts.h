@@ -10,7 +10,7 @@
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
-#include "reprise/tool.h"
+#include "tools/tool_catalog.h"
 
 namespace reprise {
 
@@ -34,7 +34,7 @@ class ServerParts {
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
-  std::unique_ptr<ToolRegistry> tools_;
+  std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<Engine> engine_;  // last: it uses all of the above
 };
 

@@ -33,7 +33,7 @@ std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
   return branch;
 }
 
-EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolRegistry& tools) {
+EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolSet& tools) {
   const std::set<InteractionId> kept = BranchOf(chat.interactions, chat.damaged, edited.parent_id);
   EditPreview preview;
   for (const InteractionId id : BranchOf(chat.interactions, chat.damaged, chat.summary.head)) {

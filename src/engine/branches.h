@@ -15,6 +15,6 @@ std::set<InteractionId> BranchOf(const std::vector<Interaction>& interactions,
                                  const std::vector<DamagedInteraction>& damaged, std::optional<InteractionId> leaf);
 
 // What an edit of `edited` would do to a chat that ends at `head`.
-EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolRegistry& tools);
+EditPreview PreviewOf(const Chat& chat, const Interaction& edited, const ToolSet& tools);
 
 }  // namespace reprise

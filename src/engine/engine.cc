@@ -370,7 +370,7 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   RestoreState(**run, state);
   if (auto question = OpenQuestion(**run, state); question && may_wait) {
     const auto model = parts_.models.Resolve((*run)->interaction.model);
-    if (model && parts_.tools.Find(question->approval.tool_name)) {
+    if (model && parts_.tools.Current()->Find(question->approval.tool_name)) {
       return AskAgain(**std::move(run), std::move(state), *model, *std::move(question), *content).map([] {
         return RecoveredAs::kWaiting;
       });
@@ -431,7 +431,7 @@ Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
                       .message = "the interaction came to its end; there is nothing to resume"});
   }
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
-  place.interrupted = WhereToResume(place.state, parts_.tools);
+  place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
   return place;
 }
 
@@ -562,7 +562,7 @@ Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId intera
   if (!edited) return Fail(edited.error());
   const auto all = impl_->parts_.store.LoadChat(chat);
   if (!all) return Fail(all.error());
-  return PreviewOf(*all, *edited, impl_->parts_.tools);
+  return PreviewOf(*all, *edited, *impl_->parts_.tools.Current());
 }
 
 Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interaction) {
@@ -618,9 +618,10 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
                       .message = "arguments_digest is not the digest of the arguments that wait for approval"});
   }
   if (answer.approved && answer.arguments) {
-    const Tool* tool = impl_->parts_.tools.Find(pending->request.tool_name);
+    const auto tools = impl_->parts_.tools.Current();
+    const Tool* tool = tools->Find(pending->request.tool_name);
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
-    if (auto valid = impl_->parts_.tools.Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
+    if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
   }
   return impl_->approvals_.Answer(approval_id, std::move(answer), within);
 }

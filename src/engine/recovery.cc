@@ -56,7 +56,7 @@ std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState
   return Question{.approval = *asked, .calls = std::move(calls)};
 }
 
-AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolRegistry& tools) {
+AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolSet& tools) {
   auto& messages = state.messages;
   if (!messages.empty() && messages.back().role == Role::kAssistant && messages.back().tool_calls.empty()) {
     messages.pop_back();

@@ -29,7 +29,7 @@ std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState
 // Where an interaction that did not come to its end goes on, and makes `state` fit: what the model had begun to say is
 // dropped, for it says it again; a call whose outcome is not known is run again if its tool may be, else the model is
 // told.
-AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolRegistry& tools);
+AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolSet& tools);
 
 // The run as an interaction that FAILED (error "interrupted"), with everything that was seen of it.
 Interaction EndInterrupted(InterruptedRun run, AgentState state);

@@ -9,22 +9,42 @@
 namespace reprise {
 namespace {
 
+std::string_view StateName(ToolServer::State state) {
+  switch (state) {
+    case ToolServer::State::kConnecting:
+      return "connecting";
+    case ToolServer::State::kReady:
+      return "ready";
+    case ToolServer::State::kFailed:
+      return "failed";
+  }
+  return "failed";
+}
+
 Result<Outcome> Tools(const HandlerContext& context) {
-  const ToolRegistry& registry = context.engine.tools();
+  const auto set = context.engine.tools().Current();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
-  for (const Tool* tool : registry.tools()) {
+  for (const Tool* tool : set->tools()) {
     const ToolTraits& traits = tool->traits();
     auto parameters = ParseJson(traits.spec.parameters);
     tools.push_back({{"name", traits.spec.name},
                      {"description", traits.spec.description},
                      {"parameters", parameters ? std::move(*parameters) : Json::object()},
                      {"read_only", traits.read_only},
-                     {"requires_approval", registry.RequiresApproval(*tool)}});
+                     {"requires_approval", set->RequiresApproval(*tool)}});
     (traits.read_only ? read_only : read_write).push_back(traits.spec.name);
   }
-  return Reply{
-      .body = DumpJson(
-          {{"tools", std::move(tools)}, {"read_only", std::move(read_only)}, {"read_write", std::move(read_write)}})};
+  Json servers = Json::array();
+  for (const ToolServer& server : context.engine.tools().Servers()) {
+    servers.push_back({{"name", server.name},
+                       {"state", StateName(server.state)},
+                       {"message", server.message},
+                       {"tools", server.tools}});
+  }
+  return Reply{.body = DumpJson({{"tools", std::move(tools)},
+                                 {"read_only", std::move(read_only)},
+                                 {"read_write", std::move(read_write)},
+                                 {"servers", std::move(servers)}})};
 }
 
 Result<Outcome> Models(const HandlerContext& context) {

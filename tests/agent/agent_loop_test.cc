@@ -324,3 +324,27 @@ TEST_CASE("AgentLoop: a failed call is marked in the history", "[agent]") {
   CHECK(outcome.state.messages[2].is_error);
   CHECK_FALSE(outcome.state.messages[3].is_error);
 }
+
+TEST_CASE("AgentLoop: a tool that needs consent asks in spite of grants, and knows that it was approved", "[agent]") {
+  Fixture f;
+  std::vector<bool> approved;
+  ToolTraits traits;
+  traits.spec = {"foreign", "from elsewhere", R"({"type":"object"})"};
+  traits.needs_consent = true;
+  f.tools.Add(traits, [&](std::string_view, const ToolContext& context) {
+    approved.push_back(context.approved);
+    return ToolOutcome{"done", false};
+  });
+  f.state.grants.push_back({"foreign", ArgumentsDigest("{}")});
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"1", "foreign", "{}"}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  CHECK(f.recorder.names == Names{"approval_required", "approved", "tool_call", "tool_result", "answer"});
+  f.model.ThenCall({{"2", "foreign", "{}"}});
+  f.model.ThenAnswer("ok");
+  AgentLimits limits;
+  limits.approval_mode = ApprovalMode::kApproveAll;
+  f.Run(limits);
+  CHECK(approved == std::vector<bool>{true, false});
+}

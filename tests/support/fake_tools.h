@@ -23,9 +23,10 @@ class FakeTool : public Tool {
   const Body body_;
 };
 
-// Tools made of functions. Their arguments must be JSON objects; nothing else is checked.
-class FakeTools : public ToolRegistry {
+// Tools made of functions. Their arguments must be JSON objects; nothing else is checked. To be filled before use.
+class FakeTools : public ToolRegistry, private ToolSet {
  public:
+  std::shared_ptr<const ToolSet> Current() const override { return {std::shared_ptr<void>(), this}; }
   void Add(const std::string& name, bool requires_approval, FakeTool::Body body) {
     ToolTraits traits;
     traits.spec = {name, "a fake", R"({"type":"object"})"};
@@ -33,6 +34,9 @@ class FakeTools : public ToolRegistry {
     traits.requires_approval = requires_approval;
     traits.approval_reason = "it is dangerous";
     traits.risk = requires_approval ? Risk::kHigh : Risk::kLow;
+    Add(std::move(traits), std::move(body));
+  }
+  void Add(ToolTraits traits, FakeTool::Body body) {
     specs_.push_back(traits.spec);
     owned_.push_back(std::make_unique<FakeTool>(std::move(traits), std::move(body)));
     tools_.push_back(owned_.back().get());

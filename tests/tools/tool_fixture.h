@@ -18,9 +18,9 @@
 #include <vector>
 
 #include "base/json.h"
-#include "support/temp_directory.h"
-#include "tools/tool_set.h"
 #include "base/unique_fd.h"
+#include "support/temp_directory.h"
+#include "tools/tool_catalog.h"
 
 namespace reprise {
 
@@ -64,8 +64,8 @@ class ToolFixture {
   std::string Inside(const std::string& name) const { return workspace() + "/" + name; }
 
   ToolOptions Options() { return {.workspace_directory = workspace(), .transport = transport}; }
-  void Rebuild() { registry = MakeBuiltinTools(Options()); }
-  void Rebuild(ToolOptions options) { registry = MakeBuiltinTools(std::move(options)); }
+  void Rebuild() { registry = ToolCatalog(Options()).Current(); }
+  void Rebuild(ToolOptions options) { registry = ToolCatalog(std::move(options)).Current(); }
 
   void Write(const std::string& name, const std::string& content) const { WriteTo(Inside(name), content); }
   void WriteOutside(const std::string& name, const std::string& content) const {
@@ -88,7 +88,7 @@ class ToolFixture {
   }
 
   FakeTransport transport;
-  std::unique_ptr<ToolRegistry> registry;
+  std::shared_ptr<const ToolSet> registry;
 
  private:
   static void WriteTo(const std::string& path, const std::string& content) {

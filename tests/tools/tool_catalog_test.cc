@@ -1,4 +1,4 @@
-#include "tools/tool_set.h"
+#include "tools/tool_catalog.h"
 
 #include "reprise/timestamp.h"
 #include "support/test.h"
@@ -9,7 +9,7 @@ namespace {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
-std::vector<std::string> Names(const ToolRegistry& registry) {
+std::vector<std::string> Names(const ToolSet& registry) {
   std::vector<std::string> names;
   for (const ToolSpec& spec : registry.specs()) names.push_back(spec.name);
   return names;
@@ -105,6 +105,61 @@ TEST_CASE_METHOD(ToolFixture, "current_time: UTC by default", "[tools]") {
   const auto parsed = ParseTimestamp(now.output);
   REQUIRE(parsed.has_value());
   CHECK(std::chrono::abs(Now() - *parsed) < std::chrono::minutes(1));
+}
+
+namespace {
+
+class ForeignTool final : public Tool {
+ public:
+  explicit ForeignTool(const std::string& name) {
+    traits_.spec = {name, "from elsewhere", R"({"type":"object","properties":{"n":{"type":"integer"}}})"};
+  }
+  const ToolTraits& traits() const override { return traits_; }
+  ToolOutcome Run(std::string_view, const ToolContext&) override { return {.output = traits_.spec.name}; }
+
+ private:
+  ToolTraits traits_;
+};
+
+std::vector<std::shared_ptr<Tool>> Foreign(const std::vector<std::string>& names) {
+  std::vector<std::shared_ptr<Tool>> tools;
+  for (const std::string& name : names) tools.push_back(std::make_shared<ForeignTool>(name));
+  return tools;
+}
+
+}  // namespace
+
+TEST_CASE_METHOD(ToolFixture, "ToolCatalog: a server's tools come and go; a set that is held stays as it is",
+                 "[tools]") {
+  ToolCatalog catalog(Options());
+  const std::size_t builtin = catalog.Current()->tools().size();
+  catalog.SetServer({.name = "s", .state = ToolServer::State::kReady}, Foreign({"s__a", "s__b", "echo"}));
+  const auto held = catalog.Current();
+  CHECK(held->tools().size() == builtin + 2);  // "echo" is taken
+  CHECK(held->specs().back().name == "s__b");
+  CHECK(held->Validate(*held->Find("s__a"), R"({"n":1})").has_value());
+  CHECK_FALSE(held->Validate(*held->Find("s__a"), R"({"n":"x"})").has_value());
+  catalog.SetServer({.name = "s", .state = ToolServer::State::kFailed, .message = "gone"}, {});
+  CHECK(catalog.Current()->tools().size() == builtin);
+  CHECK(catalog.Servers() ==
+        std::vector<ToolServer>{{.name = "s", .state = ToolServer::State::kFailed, .message = "gone"}});
+  REQUIRE(held->Find("s__a") != nullptr);
+  CHECK(held->Find("s__a")->Run("{}", {}).output == "s__a");
+}
+
+TEST_CASE_METHOD(ToolFixture, "ToolCatalog: allow, deny and require_approval hold for tools from elsewhere",
+                 "[tools]") {
+  auto options = Options();
+  options.allow = {"s__*"};
+  options.deny = {"*__b"};
+  options.require_approval = {"s__c"};
+  ToolCatalog catalog(std::move(options));
+  catalog.SetServer({.name = "s"}, Foreign({"s__a", "s__b", "s__c"}));
+  const auto set = catalog.Current();
+  CHECK(Names(*set) == std::vector<std::string>{"s__a", "s__c"});
+  CHECK_FALSE(set->RequiresApproval(*set->Find("s__a")));
+  CHECK(set->RequiresApproval(*set->Find("s__c")));
+  CHECK(catalog.Servers().front().tools == 2);
 }
 
 }  // namespace reprise

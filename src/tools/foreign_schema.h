@@ -1,0 +1,14 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace reprise {
+
+// The part of an untrusted JSON Schema that can be checked without danger: types, members, enumerations and limits, to
+// a limited depth. Left out, and so for the schema's owner to check, is what could take for ever or lead elsewhere
+// (pattern, $ref, and the combinations such as anyOf, which mean different things in different dialects). What is not a
+// schema of an object becomes the schema of any object.
+std::string CheckablePart(std::string_view schema);
+
+}  // namespace reprise

@@ -1,0 +1,213 @@
+#include "tools/tool_catalog.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <deque>
+#include <functional>
+#include <optional>
+#include <utility>
+
+#include "base/logging.h"
+#include "tools/argument_schema.h"
+#include "tools/builtin_tool.h"
+#include "tools/foreign_schema.h"
+#include "tools/http_get_tool.h"
+#include "tools/read_tools.h"
+#include "tools/search_tool.h"
+#include "tools/shell_tool.h"
+#include "tools/simple_tools.h"
+#include "tools/workspace.h"
+#include "tools/write_tools.h"
+
+namespace reprise {
+namespace {
+
+bool MatchesAny(const std::vector<std::string>& patterns, const std::string& name) {
+  return std::any_of(patterns.begin(), patterns.end(),
+                     [&](const std::string& pattern) { return ::fnmatch(pattern.c_str(), name.c_str(), 0) == 0; });
+}
+
+// A tool's schema, compiled when it is first needed: an idle server saves a megabyte and some of its start-up time.
+class LazySchema {
+ public:
+  explicit LazySchema(std::string text) : text_(std::move(text)) {}
+
+  Result<void> Check(std::string_view arguments) const {
+    std::call_once(compiled_, [this] { schema_ = ArgumentSchema::Compile(text_); });
+    if (!schema_) return Fail(ErrorCode::kInternal, "the tool's schema is not usable", schema_.error().message);
+    return (*schema_)->Check(arguments);
+  }
+
+ private:
+  const std::string text_;
+  mutable std::once_flag compiled_;
+  mutable Result<std::unique_ptr<ArgumentSchema>> schema_;  // constant after the first Check
+};
+
+}  // namespace
+
+struct ToolCatalog::Offer {
+  ToolSpec spec;  // as in the tool's traits, which may cost something (run_shell looks for the sandbox first)
+  bool requires_approval;
+  std::shared_ptr<Tool> tool;
+  std::shared_ptr<const LazySchema> schema;
+};
+
+class ToolCatalog::FixedToolSet final : public ToolSet {
+ public:
+  explicit FixedToolSet(std::shared_ptr<Workspace> workspace) : workspace_(std::move(workspace)) {}
+
+  // False: its name is taken.
+  bool Add(const Offer& offer) {
+    if (Find(offer.spec.name) != nullptr) return false;
+    offers_.push_back(offer);
+    tools_.push_back(offer.tool.get());
+    specs_.push_back(offer.spec);
+    return true;
+  }
+  // `make` is called under a lock.
+  void AddUnlisted(std::function<std::optional<Offer>(std::string_view name)> make) {
+    unlisted_makers_.push_back(std::move(make));
+  }
+
+  Tool* Find(std::string_view name) const override {
+    const auto offer = std::find_if(offers_.begin(), offers_.end(),
+                                    [&](const Offer& candidate) { return candidate.spec.name == name; });
+    return offer == offers_.end() ? FindUnlisted(name) : offer->tool.get();
+  }
+
+  Result<void> Validate(const Tool& tool, std::string_view arguments) const override {
+    const Offer* offer = OfferOf(tool);
+    if (offer == nullptr) return Fail(ErrorCode::kInternal, "the tool is not one of this set");
+    return offer->schema->Check(arguments);
+  }
+
+  const std::vector<Tool*>& tools() const override { return tools_; }
+  const std::vector<ToolSpec>& specs() const override { return specs_; }
+
+  bool RequiresApproval(const Tool& tool) const override {
+    const Offer* offer = OfferOf(tool);
+    return offer == nullptr || offer->requires_approval;  // what is unknown asks
+  }
+
+ private:
+  const Offer* OfferOf(const Tool& tool) const {
+    const auto offer = std::find_if(offers_.begin(), offers_.end(),
+                                    [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
+    if (offer != offers_.end()) return &*offer;
+    const std::lock_guard lock(mutex_);
+    const auto unlisted = std::find_if(unlisted_.begin(), unlisted_.end(),
+                                       [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
+    return unlisted == unlisted_.end() ? nullptr : &*unlisted;
+  }
+
+  Tool* FindUnlisted(std::string_view name) const {
+    const std::lock_guard lock(mutex_);
+    for (const Offer& offer : unlisted_) {
+      if (offer.spec.name == name) return offer.tool.get();
+    }
+    for (const auto& make : unlisted_makers_) {
+      if (auto offer = make(name)) return unlisted_.emplace_back(*std::move(offer)).tool.get();
+    }
+    return nullptr;
+  }
+
+  const std::shared_ptr<Workspace> workspace_;  // the built-in tools refer to it
+  std::vector<Offer> offers_;
+  std::vector<Tool*> tools_;
+  std::vector<ToolSpec> specs_;
+  std::vector<std::function<std::optional<Offer>(std::string_view name)>> unlisted_makers_;
+  mutable std::mutex mutex_;
+  mutable std::deque<Offer> unlisted_;  // made so far; guarded by mutex_, but what is in it stays as and where it is
+};
+
+ToolCatalog::ToolCatalog(ToolOptions options)
+    : options_(std::move(options)),
+      workspace_(std::make_shared<Workspace>(options_.workspace_directory, options_.protected_paths)) {
+  const auto add = [this](std::unique_ptr<BuiltinTool> tool) {
+    const ToolSpec spec = tool->spec();
+    if (!IsAllowed(spec.name)) return;
+    const bool asks = tool->asks_by_default() || MustAsk(spec.name);
+    builtin_.push_back({.spec = spec,
+                        .requires_approval = asks,
+                        .tool = std::move(tool),
+                        .schema = std::make_shared<LazySchema>(spec.parameters)});
+  };
+  add(MakeEchoTool());
+  add(MakeCalculatorTool());
+  add(MakeCurrentTimeTool(&Now));
+  add(MakeListFilesTool(*workspace_));
+  add(MakeReadFileTool(*workspace_));
+  add(MakeSearchFilesTool(*workspace_));
+  add(MakeWriteFileTool(*workspace_));
+  add(MakeEditFileTool(*workspace_));
+  add(MakeDeleteFileTool(*workspace_));
+  add(MakeShellTool(*workspace_, options_.shell));
+  add(MakeHttpGetTool(options_.transport, options_.http));
+  current_ = MakeSet();
+}
+
+ToolCatalog::~ToolCatalog() = default;
+
+bool ToolCatalog::IsAllowed(const std::string& name) const {
+  return MatchesAny(options_.allow, name) && !MatchesAny(options_.deny, name);
+}
+
+bool ToolCatalog::MustAsk(const std::string& name) const { return MatchesAny(options_.require_approval, name); }
+
+std::shared_ptr<const ToolSet> ToolCatalog::MakeSet() const {
+  auto set = std::make_shared<FixedToolSet>(workspace_);
+  for (const Offer& offer : builtin_) set->Add(offer);
+  for (const Source& source : sources_) {
+    for (const Offer& offer : source.offers) {
+      if (!set->Add(offer)) LogWarning("a tool is left out: its name is taken", {{"server", source.server.name}});
+    }
+    if (!source.unlisted) continue;
+    set->AddUnlisted([this, make = source.unlisted](std::string_view name) -> std::optional<Offer> {
+      std::shared_ptr<Tool> tool = IsAllowed(std::string(name)) ? make(name) : nullptr;
+      if (!tool) return std::nullopt;
+      return ForeignOffer(std::move(tool));
+    });
+  }
+  return set;
+}
+
+std::shared_ptr<const ToolSet> ToolCatalog::Current() const {
+  const std::lock_guard lock(mutex_);
+  return current_;
+}
+
+std::vector<ToolServer> ToolCatalog::Servers() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<ToolServer> servers;
+  for (const Source& source : sources_) servers.push_back(source.server);
+  return servers;
+}
+
+ToolCatalog::Offer ToolCatalog::ForeignOffer(std::shared_ptr<Tool> tool) const {
+  const ToolTraits& traits = tool->traits();
+  const bool asks = traits.requires_approval || traits.needs_consent || MustAsk(traits.spec.name);
+  return {.spec = traits.spec,
+          .requires_approval = asks,
+          .tool = std::move(tool),
+          .schema = std::make_shared<LazySchema>(CheckablePart(traits.spec.parameters))};
+}
+
+void ToolCatalog::SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
+  std::vector<Offer> offers;
+  for (std::shared_ptr<Tool>& tool : tools) {
+    if (IsAllowed(tool->traits().spec.name)) offers.push_back(ForeignOffer(std::move(tool)));
+  }
+  server.tools = offers.size();
+  const std::lock_guard lock(mutex_);
+  auto source = std::find_if(sources_.begin(), sources_.end(),
+                             [&](const Source& candidate) { return candidate.server.name == server.name; });
+  if (source == sources_.end()) source = sources_.insert(sources_.end(), Source{});
+  source->server = std::move(server);
+  source->offers = std::move(offers);
+  source->unlisted = std::move(unlisted);
+  current_ = MakeSet();
+}
+
+}  // namespace reprise

@@ -1,0 +1,53 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "reprise/tool.h"
+#include "tools/tool_options.h"
+
+namespace reprise {
+
+class Workspace;
+
+// The built-in tools (echo calculator current_time list_files read_file search_files write_file edit_file delete_file
+// run_shell http_get) and, behind them, those of other programs; all as far as the options allow them. Making it is
+// cheap: neither the workspace nor the sandbox is touched before they are used.
+class ToolCatalog final : public ToolRegistry {
+ public:
+  explicit ToolCatalog(ToolOptions options);
+  ~ToolCatalog() override;
+
+  std::shared_ptr<const ToolSet> Current() const override;
+  std::vector<ToolServer> Servers() const override;
+
+  // From now on the server of this name is in this state and offers exactly these tools (its `tools` is filled in). A
+  // tool whose name is taken is left out. Their schemas are not trusted.
+  void SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted = {});
+
+ private:
+  struct Offer;
+  class FixedToolSet;
+  struct Source {
+    ToolServer server;
+    std::vector<Offer> offers;
+    UnlistedTool unlisted;
+  };
+
+  bool IsAllowed(const std::string& name) const;
+  bool MustAsk(const std::string& name) const;
+  Offer ForeignOffer(std::shared_ptr<Tool> tool) const;
+  std::shared_ptr<const ToolSet> MakeSet() const;
+
+  const ToolOptions options_;
+  const std::shared_ptr<Workspace> workspace_;
+  std::vector<Offer> builtin_;  // constant after construction
+
+  mutable std::mutex mutex_;
+  std::vector<Source> sources_;             // guarded by mutex_, as is
+  std::shared_ptr<const ToolSet> current_;  // replaced, never changed
+};
+
+}  // namespace reprise

@@ -1,0 +1,39 @@
+#include "tools/foreign_schema.h"
+
+#include "support/test.h"
+#include "tools/argument_schema.h"
+
+namespace reprise {
+
+TEST_CASE("CheckablePart: types, members and limits stay", "[tools]") {
+  CHECK(CheckablePart(R"({"type":"object","required":["a"],"additionalProperties":false,
+        "properties":{"a":{"type":["string","null"],"maxLength":3},"b":{"enum":[1,2]},
+                      "c":{"type":"array","items":{"type":"integer","minimum":-1}}}})") ==
+        R"({"type":"object","properties":{"a":{"type":["string","null"],"maxLength":3},"b":{"enum":[1,2]},)"
+        R"("c":{"type":"array","items":{"type":"integer","minimum":-1}}},"required":["a"],)"
+        R"("additionalProperties":false})");
+}
+
+TEST_CASE("CheckablePart: what is dangerous or wrong is left out, and what is left always compiles", "[tools]") {
+  std::string deep = R"({"type":"object","properties":{"a":)";
+  for (int i = 0; i < 25; ++i) deep += R"({"properties":{"a":)";
+  deep += "{}";
+  for (int i = 0; i < 25; ++i) deep += "}}";
+  deep += "}}";
+  for (const std::string& schema :
+       {std::string(R"({"$ref":"#"})"), std::string(R"({"type":"object","properties":{"a":{"$ref":"http://x/y"}}})"),
+        std::string(R"({"type":"object","properties":{"a":{"type":"string","pattern":"(a+)+$"}}})"),
+        std::string(R"({"type":"object","patternProperties":{"(a+)+":{}},"additionalProperties":false})"),
+        std::string(R"({"type":"object","minProperties":-1,"required":[1,"a","a"],"enum":[]})"),
+        std::string(R"({"type":7,"properties":[],"items":[{}]})"), std::string("[]"), std::string("{"), deep}) {
+    INFO(schema.substr(0, 100));
+    const std::string checkable = CheckablePart(schema);
+    CHECK(checkable.find("pattern") == std::string::npos);
+    CHECK(checkable.find("$ref") == std::string::npos);
+    const auto compiled = ArgumentSchema::Compile(checkable);
+    REQUIRE(compiled.has_value());
+    CHECK((*compiled)->Check(R"({"a":"aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa!"})").has_value());
+  }
+}
+
+}  // namespace reprise
