@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "reprise/engine.h"
@@ -25,6 +26,19 @@ struct ToolPolicy {
   std::chrono::milliseconds timeout{60'000};
 };
 
+// A server of the Model Context Protocol: a command that is run, or a URL. `environment` and `headers` may hold
+// secrets.
+struct McpServerOptions {
+  std::string name;
+  std::string command;  // a path, or a name that is looked for in PATH; empty: there is a url
+  std::vector<std::string> arguments{};
+  std::vector<std::pair<std::string, std::string>> environment{};  // beside the clean one that every command gets
+  std::string url{};
+  std::vector<std::pair<std::string, std::string>> headers{};
+  bool trust_annotations = false;  // believe the server about which of its tools only read
+  std::chrono::milliseconds startup_timeout{30'000};
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/cli/options.h puts them together.
 struct Options {
@@ -43,6 +57,7 @@ struct Options {
   std::vector<ProviderOptions> providers;
   std::map<std::string, ModelFacts> models;  // by full name
   ToolPolicy tools;
+  std::vector<McpServerOptions> mcp_servers;
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   int max_rounds = 25;
   int max_retries = 3;

@@ -1,6 +1,8 @@
 #include "cli/config_file.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
@@ -172,11 +174,7 @@ class ConfigReader {
     return {};
   }
 
-  static bool IsProviderName(const std::string& name) {
-    const auto allowed = [](char c) { return IsNameCharacter(c) || c == '-' || c == '.'; };
-    return !name.empty() && name.size() <= 64 && IsNameCharacter(name[0]) && name[0] != '_' && name != "offline" &&
-           std::all_of(name.begin(), name.end(), allowed);
-  }
+  static bool IsProviderName(const std::string& name) { return IsServerName(name) && name != "offline"; }
 
   Result<ProviderOptions> ReadProvider(const std::string& place, const Json& members) {
     ProviderOptions provider;
@@ -201,7 +199,98 @@ class ConfigReader {
   }
 
   Result<void> ReadMcpServers(const std::string& key, const Json& value) {
-    if (!value.empty()) return Reject(key, "is not supported yet and must be empty");
+    options_.mcp_servers.clear();
+    for (const auto& [name, members] : value.items()) {
+      const std::string place = Join(key, name);
+      if (!IsServerName(name)) return Reject(place, "is not a name for a server (letters, digits, '_', '-', '.')");
+      if (!members.is_object()) return Reject(place, "must be an object");
+      McpServerOptions server;
+      server.name = name;
+      if (auto read = ReadMcpServer(place, members, server); !read) return read;
+      options_.mcp_servers.push_back(std::move(server));
+    }
+    return {};
+  }
+
+  Result<void> ReadMcpServer(const std::string& place, const Json& members, McpServerOptions& server) {
+    for (const auto& [member, content] : members.items()) {
+      if (auto read = ReadMcpMember(Join(place, member), member, content, server); !read) return read;
+    }
+    if (members.contains("command") == members.contains("url")) return Reject(place, "must have either command or url");
+    const bool stray =
+        members.contains("url") ? members.contains("args") || members.contains("env") : members.contains("headers");
+    if (stray) return Reject(place, "mixes what belongs to a command (args, env) and to a url (headers)");
+    return {};
+  }
+
+  Result<void> ReadMcpMember(const std::string& place, const std::string& member, const Json& content,
+                             McpServerOptions& server) {
+    if (member == "command" || member == "url") {
+      auto text = ReadText(place, content);
+      if (!text) return Fail(text.error());
+      if (text->empty() || HasControlCharacter(*text))
+        return Reject(place, "must be a text without control characters");
+      if (member == "url" && !text->starts_with("http://") && !text->starts_with("https://")) {
+        return Reject(place, "must begin with http:// or https://");
+      }
+      (member == "url" ? server.url : server.command) = *std::move(text);
+      return {};
+    }
+    if (member == "args") return ReadTexts(place, content, server.arguments);
+    if (member == "env") return ReadPairs(place, content, server.environment, IsVariableName);
+    if (member == "headers") return ReadPairs(place, content, server.headers, IsHeaderName);
+    if (member == "trust_annotations") {
+      if (!content.is_boolean()) return Reject(place, "must be true or false");
+      server.trust_annotations = content.get<bool>();
+      return {};
+    }
+    if (member == "startup_timeout_s") {
+      constexpr double kHour = 3600;
+      const bool fits = content.is_number() && content.get<double>() > 0 && content.get<double>() <= kHour;
+      if (!fits) return Reject(place, "must be a number of seconds above 0, at most 3600");
+      server.startup_timeout = std::chrono::milliseconds(std::max(1L, std::lround(content.get<double>() * 1000)));
+      return {};
+    }
+    return UnknownKey(place);
+  }
+
+  static bool IsServerName(const std::string& name) {
+    const auto allowed = [](char c) { return IsNameCharacter(c) || c == '-' || c == '.'; };
+    return !name.empty() && name.size() <= 64 && IsNameCharacter(name[0]) && name[0] != '_' &&
+           std::all_of(name.begin(), name.end(), allowed);
+  }
+  static bool IsVariableName(const std::string& name) {
+    return !name.empty() && (name[0] < '0' || name[0] > '9') && std::all_of(name.begin(), name.end(), IsNameCharacter);
+  }
+  static bool IsHeaderName(const std::string& name) {
+    const auto allowed = [](char c) { return IsNameCharacter(c) || c == '-'; };
+    return !name.empty() && std::all_of(name.begin(), name.end(), allowed);
+  }
+  static bool HasControlCharacter(const std::string& text) {
+    return std::any_of(text.begin(), text.end(), [](unsigned char c) { return c < 0x20 || c == 0x7f; });
+  }
+
+  Result<void> ReadTexts(const std::string& key, const Json& value, std::vector<std::string>& texts) {
+    if (!value.is_array()) return Reject(key, "must be an array of strings");
+    for (const Json& item : value) {
+      auto text = ReadText(key, item);
+      if (!text) return Fail(text.error());
+      if (text->find('\0') != std::string::npos) return Reject(key, "must not hold a NUL character");
+      texts.push_back(*std::move(text));
+    }
+    return {};
+  }
+
+  Result<void> ReadPairs(const std::string& key, const Json& value,
+                         std::vector<std::pair<std::string, std::string>>& pairs, bool (*is_name)(const std::string&)) {
+    if (!value.is_object()) return Reject(key, "must be an object of strings");
+    for (const auto& [name, content] : value.items()) {
+      if (!is_name(name)) return Reject(Join(key, name), "is not a usable name");
+      auto text = ReadText(Join(key, name), content);
+      if (!text) return Fail(text.error());
+      if (HasControlCharacter(*text)) return Reject(Join(key, name), "must not hold a control character");
+      pairs.emplace_back(name, *std::move(text));
+    }
     return {};
   }
 

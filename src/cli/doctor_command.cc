@@ -1,10 +1,12 @@
 #include "cli/doctor_command.h"
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/json.h"
 #include "cli/console.h"
 #include "cli/health_checks.h"
+#include "cli/mcp_checks.h"
 #include "cli/terminal_text.h"
 
 namespace reprise {
@@ -46,6 +48,7 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
     const std::string source =
         options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
     findings = CheckHealth(*options);
+    for (Finding& finding : CheckMcpServers(*options)) findings.push_back(std::move(finding));
     findings.insert(findings.begin(), {"configuration", Verdict::kOk, source});
   } else {
     findings.push_back({"configuration", Verdict::kFailure, options.error().message});

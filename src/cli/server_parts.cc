@@ -6,9 +6,11 @@
 
 #include "base/logging.h"
 #include "cli/chat_reader.h"
+#include "cli/embedded.h"
 #include "cli/key_access.h"
 #include "cli/model_catalog.h"
 #include "store/file_interaction_store.h"
+#include "store/file_names.h"
 #include "store/unsaved.h"
 #include "tools/tool_catalog.h"
 
@@ -43,6 +45,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   if (!models) return Fail(models.error());
   parts->models_ = *std::move(models);
   if (auto opened = parts->OpenTools(options); !opened) return Fail(opened.error());
+
+  parts->StartMcpServers(options);  // before the engine asks for tools of interrupted runs
 
   Engine::Parts engine_parts{
       .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
@@ -97,6 +101,21 @@ Result<void> ServerParts::OpenTools(const Options& options) {
   tools.protected_paths = ProtectedPaths(options);
   tools_ = std::make_unique<ToolCatalog>(std::move(tools));
   return {};
+}
+
+void ServerParts::StartMcpServers(const Options& options) {
+  if (options.mcp_servers.empty()) return;
+  McpServers::Parts parts{.transport = transport_,
+                          .file_system = disk_,
+                          .approvals_file = ApprovedToolsFile(options.data_dir),
+                          .workspace = Resolved(options.workspace).string(),
+                          .client_version = std::string(Version()),
+                          .on_change = {}};
+  parts.on_change = [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
+    tools_->SetServer(std::move(server), std::move(tools), std::move(unlisted));
+  };
+  mcp_servers_ = std::make_unique<McpServers>(options.mcp_servers, std::move(parts));
+  mcp_servers_->Start();
 }
 
 }  // namespace reprise

@@ -5,6 +5,7 @@
 
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
+#include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "reprise/engine.h"
 #include "reprise/interaction_store.h"
@@ -27,6 +28,7 @@ class ServerParts {
   ServerParts() = default;
   Result<void> OpenStores(const Options& options);
   Result<void> OpenTools(const Options& options);
+  void StartMcpServers(const Options& options);
 
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
@@ -35,6 +37,7 @@ class ServerParts {
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<ToolCatalog> tools_;
+  std::unique_ptr<McpServers> mcp_servers_;
   std::unique_ptr<Engine> engine_;  // last: it uses all of the above
 };
 

@@ -46,6 +46,7 @@ std::string JournalPath(const std::string& root, const ChatId& chat, Interaction
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string SpareDirectory(const std::string& root) { return Join(root, ".spare"); }
+std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
 std::string TrashDirectory(const std::string& root) { return Join(root, ".trash"); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));

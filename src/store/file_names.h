@@ -15,6 +15,7 @@
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.spare/                                files that wait to be used again
+//   <root>/.approved_tools                       which tools of other programs a person has approved
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 //   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
 namespace reprise {
@@ -27,6 +28,7 @@ std::string InteractionFile(const std::string& root, const ChatId& chat, Interac
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id);
 std::string RunningFile(const std::string& root);
 std::string SpareDirectory(const std::string& root);
+std::string ApprovedToolsFile(const std::string& root);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);

@@ -92,10 +92,45 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"([])") == "must be a JSON object");
 }
 
-TEST_CASE("ApplyConfig: mcpServers that are not empty are refused clearly", "[config]") {
-  CHECK(ErrorOf(R"({"mcpServers": {}})").empty());
-  CHECK(ErrorOf(R"({"mcpServers": {"files": {"command": "npx"}}})") ==
-        "key \"mcpServers\" is not supported yet and must be empty");
+TEST_CASE("ApplyConfig: mcpServers are commands or URLs", "[config]") {
+  Options options;
+  const auto applied = ApplyConfig(options, R"({"mcpServers": {
+    "files": {"command": "npx", "args": ["-y", "", "${N}"], "env": {"TOKEN": "${N}"}, "trust_annotations": true},
+    "remote": {"url": "https://example.org/mcp", "headers": {"Authorization": "Bearer ${N}"}, "startup_timeout_s": 1.5}}})",
+                                   FakeEnvironment({{"N", "x"}}));
+  INFO((applied ? "" : applied.error().message));
+  REQUIRE(applied.has_value());
+  REQUIRE(options.mcp_servers.size() == 2);
+  const McpServerOptions& files = options.mcp_servers[0];
+  CHECK(files.name == "files");
+  CHECK(files.command == "npx");
+  CHECK(files.arguments == std::vector<std::string>{"-y", "", "x"});
+  CHECK(files.environment == std::vector<std::pair<std::string, std::string>>{{"TOKEN", "x"}});
+  CHECK(files.trust_annotations);
+  const McpServerOptions& remote = options.mcp_servers[1];
+  CHECK(remote.url == "https://example.org/mcp");
+  CHECK(remote.headers == std::vector<std::pair<std::string, std::string>>{{"Authorization", "Bearer x"}});
+  CHECK_FALSE(remote.trust_annotations);
+  CHECK(remote.startup_timeout == std::chrono::milliseconds(1500));
+}
+
+TEST_CASE("ApplyConfig: what is wrong with an MCP server is said", "[config]") {
+  const auto wrong = [](const std::string& server) { return ErrorOf(R"({"mcpServers": {"s": )" + server + "}}"); };
+  CHECK(wrong("{}") == "key \"mcpServers.s\" must have either command or url");
+  CHECK(wrong(R"({"command": "a", "url": "http://b"})") == "key \"mcpServers.s\" must have either command or url");
+  CHECK(wrong(R"({"command": "a", "headers": {}})") ==
+        "key \"mcpServers.s\" mixes what belongs to a command (args, env) and to a url (headers)");
+  CHECK(wrong(R"({"url": "ftp://b"})") == "key \"mcpServers.s.url\" must begin with http:// or https://");
+  CHECK(wrong(R"({"command": ""})") == "key \"mcpServers.s.command\" must be a text without control characters");
+  CHECK(wrong(R"({"command": "a", "args": "-y"})") == "key \"mcpServers.s.args\" must be an array of strings");
+  CHECK(wrong(R"({"command": "a", "env": {"A=B": "c"}})") == "key \"mcpServers.s.env.A=B\" is not a usable name");
+  CHECK(wrong(R"({"url": "http://b", "headers": {"X": "a\nY: b"}})") ==
+        "key \"mcpServers.s.headers.X\" must not hold a control character");
+  CHECK(wrong(R"({"command": "a", "startup_timeout_s": 0})") ==
+        "key \"mcpServers.s.startup_timeout_s\" must be a number of seconds above 0, at most 3600");
+  CHECK(wrong(R"({"command": "a", "colour": 1})") == "unknown key \"mcpServers.s.colour\"");
+  CHECK(ErrorOf(R"({"mcpServers": {"a b": {"command": "a"}}})") ==
+        "key \"mcpServers.a b\" is not a name for a server (letters, digits, '_', '-', '.')");
 }
 
 TEST_CASE("ApplyConfig: environment references are replaced, and a missing one is named", "[config]") {

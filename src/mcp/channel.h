@@ -1,0 +1,54 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "reprise/error.h"
+
+namespace reprise {
+
+// The longest message that is taken from a server.
+inline constexpr std::size_t kMaxMcpMessageBytes = 4u << 20;
+
+// What a session is told by its channel: on the channel's own thread, never two calls at once.
+class ChannelListener {
+ public:
+  virtual ~ChannelListener() = default;
+  // Any bytes that claim to be a JSON-RPC message.
+  virtual void OnMessage(std::string_view message) = 0;
+  // The request of this id will get no response.
+  virtual void OnRequestFailed(std::int64_t id, Error error) = 0;
+  // Whether somebody still waits for the response to this request.
+  virtual bool IsWaiting(std::int64_t id) const = 0;
+  // The connection is over. Once; nothing follows.
+  virtual void OnClosed(Error why) = 0;
+};
+
+struct OutgoingMessage {
+  std::string json;
+  std::optional<std::int64_t> request_id{};  // of a request that wants a response
+  bool is_initialize = false;
+};
+
+// Carries JSON-RPC messages to a server and back (Model Context Protocol 2025-11-25, "Transports"). Thread-safe; no
+// call but Close blocks.
+class Channel {
+ public:
+  virtual ~Channel() = default;
+  // Before anything else; `listener` must live until Close has returned.
+  virtual void Start(ChannelListener& listener) = 0;
+  virtual void Send(OutgoingMessage message) = 0;
+  // Nobody waits for this response any more.
+  virtual void Abandon(std::int64_t) {}
+  // The protocol version that was agreed on.
+  virtual void Agreed(const std::string& /*version*/) {}
+  // The session is initialised: the server may speak first.
+  virtual void Listen() {}
+  // Ends the connection politely but within a second; returns when the listener will not be called again.
+  virtual void Close() = 0;
+};
+
+}  // namespace reprise

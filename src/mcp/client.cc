@@ -1,0 +1,245 @@
+#include "mcp/client.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "mcp/content.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::string_view, 4> kVersions = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
+constexpr std::chrono::milliseconds kTaskKept{60'000};  // after the time that we wait for it
+constexpr std::size_t kMaxPages = 100;
+constexpr std::size_t kMaxItems = 1000;
+constexpr std::size_t kMaxNameBytes = 256;
+constexpr std::size_t kMaxSchemaBytes = 64 * 1024;
+constexpr std::size_t kMaxShortText = 200;
+
+Error Protocol(std::string message) {
+  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
+}
+
+std::string Text(const Json& object, const char* member) {
+  if (!object.is_object()) return "";
+  const auto found = object.find(member);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+const Json& Member(const Json& object, const char* member) {
+  static const Json kNone;
+  if (!object.is_object()) return kNone;
+  const auto found = object.find(member);
+  return found == object.end() ? kNone : *found;
+}
+
+bool Hint(const Json& annotations, const char* name, bool otherwise) {
+  const Json& hint = Member(annotations, name);
+  return hint.is_boolean() ? hint.get<bool>() : otherwise;
+}
+
+// Goes through all pages of a list and hands `take` each item; false from it: enough.
+template <typename Take>
+Result<void> ForEach(Session& session, const std::string& method, const char* member, const RequestOptions& options,
+                     Take take) {
+  std::set<std::string> cursors;
+  Json params = Json::object();
+  for (std::size_t page = 0; page < kMaxPages; ++page) {
+    const auto result = session.Request(method, params, options);
+    if (!result) return Fail(result.error());
+    const Json& items = Member(*result, member);
+    if (!items.is_array()) return Fail(Protocol("the server's answer to " + method + " has no list"));
+    for (const Json& item : items) {
+      if (!take(item)) return {};
+    }
+    const std::string cursor = Text(*result, "nextCursor");
+    if (cursor.empty()) return {};
+    if (!cursors.insert(cursor).second) return Fail(Protocol("the server's pages lead in a circle"));
+    params["cursor"] = cursor;
+  }
+  return Fail(Protocol("the server's list has too many pages"));
+}
+
+std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
+  McpToolDefinition tool{
+      .name = Text(item, "name"), .description = Text(item, "description"), .input_schema = {}, .other = {}};
+  const Json& schema = Member(item, "inputSchema");
+  const bool usable =
+      !tool.name.empty() && tool.name.size() <= kMaxNameBytes && schema.is_object() && Text(schema, "type") == "object";
+  if (!usable) return std::nullopt;
+  tool.input_schema = DumpJson(schema);
+  if (tool.input_schema.size() > kMaxSchemaBytes) return std::nullopt;
+  const Json& annotations = Member(item, "annotations");
+  const std::string title = Text(item, "title").empty() ? Text(annotations, "title") : Text(item, "title");
+  if (tool.description.empty()) tool.description = title;
+  tool.other =
+      DumpJson({{"title", title}, {"annotations", annotations}, {"outputSchema", Member(item, "outputSchema")}});
+  tool.as_task = Text(Member(item, "execution"), "taskSupport") == "required";
+  tool.read_only_hint = Hint(annotations, "readOnlyHint", false);
+  tool.idempotent_hint = Hint(annotations, "idempotentHint", false);
+  tool.destructive_hint = Hint(annotations, "destructiveHint", true);
+  return tool;
+}
+
+Result<std::vector<McpResource>> Resources(Session& session, const std::string& method, const char* member,
+                                           const char* uri, const RequestOptions& options) {
+  std::vector<McpResource> resources;
+  const auto take = [&](const Json& item) {
+    if (Text(item, uri).empty()) return true;
+    resources.push_back({.uri = Text(item, uri),
+                         .name = Text(item, "name"),
+                         .description = Text(item, "description"),
+                         .type = Text(item, "mimeType")});
+    return resources.size() < kMaxItems;
+  };
+  if (auto done = ForEach(session, method, member, options, take); !done) return Fail(done.error());
+  return resources;
+}
+
+Result<void> Ignored(const Result<Json>& result) {
+  if (!result) return Fail(result.error());
+  return {};
+}
+
+}  // namespace
+
+Result<ServerFacts> Initialize(Session& session, const std::string& client_version, const RequestOptions& options) {
+  RequestOptions uncancelled = options;
+  uncancelled.may_cancel = false;  // the protocol forbids it
+  const auto result = session.Request(
+      "initialize",
+      {{"protocolVersion", kVersions.front()},
+       {"capabilities",
+        {{"roots", {{"listChanged", false}}}, {"elicitation", {{"form", Json::object()}, {"url", Json::object()}}}}},
+       {"clientInfo", {{"name", "reprise"}, {"version", client_version}}}},
+      uncancelled);
+  if (!result) return Fail(result.error());
+  ServerFacts facts;
+  facts.protocol = Text(*result, "protocolVersion");
+  if (std::find(kVersions.begin(), kVersions.end(), facts.protocol) == kVersions.end()) {
+    return Fail(Protocol("the server speaks another version of the protocol (" +
+                         std::string(Utf8Prefix(facts.protocol, kMaxShortText)) + ")"));
+  }
+  const Json& info = Member(*result, "serverInfo");
+  facts.name = Utf8Prefix(Text(info, "name"), kMaxShortText);
+  facts.version = Utf8Prefix(Text(info, "version"), kMaxShortText);
+  const Json& capabilities = Member(*result, "capabilities");
+  facts.tools = Member(capabilities, "tools").is_object();
+  facts.resources = Member(capabilities, "resources").is_object();
+  facts.resource_subscriptions = Hint(Member(capabilities, "resources"), "subscribe", false);
+  facts.prompts = Member(capabilities, "prompts").is_object();
+  facts.logging = Member(capabilities, "logging").is_object();
+  session.Agreed(facts.protocol);
+  session.Notify("notifications/initialized", Json::object());
+  session.Listen();
+  return facts;
+}
+
+Result<std::vector<McpToolDefinition>> ListTools(Session& session, const RequestOptions& options) {
+  std::vector<McpToolDefinition> tools;
+  std::set<std::string> names;
+  std::size_t left_out = 0;
+  const auto take = [&](const Json& item) {
+    auto tool = DefinitionOf(item);
+    if (tool && names.insert(tool->name).second) {
+      tools.push_back(*std::move(tool));
+    } else {
+      ++left_out;
+    }
+    return tools.size() < kMaxMcpTools && left_out < kMaxItems;
+  };
+  if (auto done = ForEach(session, "tools/list", "tools", options, take); !done) return Fail(done.error());
+  if (left_out > 0) LogWarning("tools of an MCP server cannot be offered", {{"count", std::to_string(left_out)}});
+  return tools;
+}
+
+Result<ToolOutcome> CallTool(Session& session, const std::string& name, std::string_view arguments,
+                             const RequestOptions& options) {
+  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
+  if (!parsed) return Fail(parsed.error());
+  const auto result = session.Request("tools/call", {{"name", name}, {"arguments", *std::move(parsed)}}, options);
+  if (!result) return Fail(result.error());
+  return ToolResultText(*result);
+}
+
+Result<ToolOutcome> CallToolAsTask(Session& session, const std::string& name, std::string_view arguments,
+                                   const RequestOptions& options) {
+  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
+  if (!parsed) return Fail(parsed.error());
+  const auto created = session.Request("tools/call",
+                                       {{"name", name},
+                                        {"arguments", *std::move(parsed)},
+                                        {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}},
+                                       options);
+  if (!created) return Fail(created.error());
+  const std::string task = Text(Member(*created, "task"), "taskId");
+  if (task.empty()) return ToolResultText(*created);  // it did without one
+  const auto result = session.Request("tasks/result", {{"taskId", task}}, options);
+  if (result) return ToolResultText(*result);
+  const bool given_up =
+      result.error().code == ErrorCode::kCancelled || result.error().code == ErrorCode::kDeadlineExceeded;
+  // A task outlives the request that waits for it. Its server may take its time to say that it has ended it.
+  if (given_up) session.Tell("tasks/cancel", {{"taskId", task}});
+  return Fail(result.error());
+}
+
+Result<std::vector<McpResource>> ListResources(Session& session, const RequestOptions& options) {
+  return Resources(session, "resources/list", "resources", "uri", options);
+}
+
+Result<std::vector<McpResource>> ListResourceTemplates(Session& session, const RequestOptions& options) {
+  return Resources(session, "resources/templates/list", "resourceTemplates", "uriTemplate", options);
+}
+
+Result<std::string> ReadResource(Session& session, const std::string& uri, const RequestOptions& options) {
+  return session.Request("resources/read", {{"uri", uri}}, options).map(ResourceText);
+}
+
+Result<void> SubscribeResource(Session& session, const std::string& uri, const RequestOptions& options) {
+  return Ignored(session.Request("resources/subscribe", {{"uri", uri}}, options));
+}
+
+Result<void> UnsubscribeResource(Session& session, const std::string& uri, const RequestOptions& options) {
+  return Ignored(session.Request("resources/unsubscribe", {{"uri", uri}}, options));
+}
+
+Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOptions& options) {
+  std::vector<McpPrompt> prompts;
+  const auto take = [&](const Json& item) {
+    McpPrompt prompt{.name = Text(item, "name"), .description = Text(item, "description"), .arguments = {}};
+    if (prompt.name.empty()) return true;
+    const Json& arguments = Member(item, "arguments");
+    if (arguments.is_array()) {
+      for (const Json& argument : arguments) {
+        prompt.arguments.emplace_back(Text(argument, "name"), Hint(argument, "required", false));
+      }
+    }
+    prompts.push_back(std::move(prompt));
+    return prompts.size() < kMaxItems;
+  };
+  if (auto done = ForEach(session, "prompts/list", "prompts", options, take); !done) return Fail(done.error());
+  return prompts;
+}
+
+Result<std::string> GetPrompt(Session& session, const std::string& name, std::string_view arguments,
+                              const RequestOptions& options) {
+  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
+  if (!parsed) return Fail(parsed.error());
+  return session.Request("prompts/get", {{"name", name}, {"arguments", *std::move(parsed)}}, options).map(PromptText);
+}
+
+Result<void> SetServerLogLevel(Session& session, const std::string& level, const RequestOptions& options) {
+  return Ignored(session.Request("logging/setLevel", {{"level", level}}, options));
+}
+
+Result<void> Ping(Session& session, const RequestOptions& options) {
+  return Ignored(session.Request("ping", Json::object(), options));
+}
+
+}  // namespace reprise

@@ -1,0 +1,80 @@
+#include "mcp/consents.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/random.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kMaxFile = 16u << 20;
+
+bool ReadFingerprint(const Json& json, ToolFingerprint& fingerprint) {
+  const auto read = [&](const char* member, std::string& target) {
+    if (!json.is_object() || !json.contains(member) || !json[member].is_string()) return false;
+    target = json[member].get<std::string>();
+    return true;
+  };
+  return read("launch", fingerprint.launch) && read("description", fingerprint.description) &&
+         read("schema", fingerprint.schema);
+}
+
+}  // namespace
+
+// A file that cannot be read means that nothing counts as approved: everything asks once more.
+void Consents::ReadOnce() {
+  if (std::exchange(read_, true)) return;
+  const auto text = file_system_.ReadFile(path_, kMaxFile);
+  if (!text && text.error().code == ErrorCode::kNotFound) return;
+  const auto json = text ? ParseJson(*text) : Result<Json>(Fail(text.error()));
+  const bool whole = json && json->is_object() && json->contains("servers") && (*json)["servers"].is_object();
+  damaged_ = !whole;
+  if (damaged_) return LogWarning("the list of approved tools cannot be read", {{"file", path_}});
+  for (const auto& [server, tools] : (*json)["servers"].items()) {
+    if (!tools.is_object()) continue;
+    for (const auto& [tool, digests] : tools.items()) {
+      if (ToolFingerprint fingerprint; ReadFingerprint(digests, fingerprint)) given_[server][tool] = fingerprint;
+    }
+  }
+}
+
+Consents::State Consents::Look(const std::string& server, const std::string& tool, const ToolFingerprint& now) {
+  const std::lock_guard lock(mutex_);
+  ReadOnce();
+  const auto tools = given_.find(server);
+  if (tools == given_.end()) return State::kNew;
+  const auto approved = tools->second.find(tool);
+  if (approved == tools->second.end()) return State::kNew;
+  if (approved->second.launch != now.launch) return State::kLaunchChanged;
+  if (approved->second.description != now.description) return State::kDescriptionChanged;
+  return approved->second.schema == now.schema ? State::kGiven : State::kSchemaChanged;
+}
+
+Result<void> Consents::Give(const std::string& server, const std::string& tool, const ToolFingerprint& now) {
+  const std::lock_guard lock(mutex_);
+  ReadOnce();
+  given_[server][tool] = now;
+  if (damaged_) {  // kept for whoever wants to know what it was
+    if (auto aside = file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)); !aside) return aside;
+    damaged_ = false;
+  }
+  if (auto written = ReplaceFile(file_system_, path_, FileText()); !written) return written;
+  return file_system_.SyncDirectory(ParentDirectory(path_));
+}
+
+std::string Consents::FileText() const {
+  Json servers = Json::object();
+  for (const auto& [server, tools] : given_) {
+    for (const auto& [tool, digests] : tools) {
+      servers[server][tool] = {
+          {"launch", digests.launch}, {"description", digests.description}, {"schema", digests.schema}};
+    }
+  }
+  return DumpJsonPretty({{"schema", 1}, {"servers", std::move(servers)}}) + "\n";
+}
+
+}  // namespace reprise

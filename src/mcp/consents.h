@@ -1,0 +1,43 @@
+#pragma once
+
+#include <map>
+#include <mutex>
+#include <string>
+
+#include "reprise/file_system.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// What a person sees of a tool when agreeing to it, as digests.
+struct ToolFingerprint {
+  std::string launch;       // how the server is run or reached
+  std::string description;  // what the model is told
+  std::string schema;       // of arguments and results, and the annotations
+  bool operator==(const ToolFingerprint&) const = default;
+};
+
+// Which tools of other programs a person has approved, as they were then: kept in a file (schemas/FILES.md), so that a
+// server that is swapped, or changes what its tools claim to be, is noticed even after a restart. Thread-safe.
+class Consents {
+ public:
+  // `file_system` must outlive the object. The file is read at the first look.
+  Consents(FileSystem& file_system, std::string path) : file_system_(file_system), path_(std::move(path)) {}
+
+  enum class State { kGiven, kNew, kLaunchChanged, kDescriptionChanged, kSchemaChanged };
+  State Look(const std::string& server, const std::string& tool, const ToolFingerprint& now);
+  // From now on this is what was approved. When it returns ok, also after a restart; a failure is the disk's.
+  Result<void> Give(const std::string& server, const std::string& tool, const ToolFingerprint& now);
+
+ private:
+  void ReadOnce();
+  std::string FileText() const;
+
+  FileSystem& file_system_;
+  const std::string path_;
+  std::mutex mutex_;
+  bool read_ = false, damaged_ = false;                                  // guarded by mutex_
+  std::map<std::string, std::map<std::string, ToolFingerprint>> given_;  // guarded by mutex_; by server and tool
+};
+
+}  // namespace reprise

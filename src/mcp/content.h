@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string>
+
+#include "base/json.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// The results of a server (Model Context Protocol 2025-11-25, "Tools", "Resources", "Prompts") as text for a model, cut
+// if they are long. What is not text is described.
+ToolOutcome ToolResultText(const Json& result);
+std::string ResourceText(const Json& result);
+std::string PromptText(const Json& result);
+
+}  // namespace reprise

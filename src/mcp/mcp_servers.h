@@ -1,0 +1,43 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "mcp/consents.h"
+#include "mcp/server_connection.h"
+#include "reprise/file_system.h"
+#include "reprise/options.h"
+
+namespace reprise {
+
+// The configured servers of the Model Context Protocol. Each has a thread that connects in the background; without
+// servers this costs nothing. Calls in which a person is asked, and what a person approved, are the business of the
+// tools that come out.
+class McpServers {
+ public:
+  struct Parts {  // all must outlive the object
+    Transport& transport;
+    FileSystem& file_system;
+    std::string approvals_file;
+    std::string workspace;
+    std::string client_version;
+    // A server has these tools now. Called by the servers' threads and by those that tools run on, for one server never
+    // two at once; the first call for each comes before Start returns.
+    ServerConnection::OnChange on_change;
+  };
+  McpServers(const std::vector<McpServerOptions>& servers, Parts parts);
+  // Ends all servers, which takes a second at most.
+  ~McpServers();
+  McpServers(const McpServers&) = delete;
+  McpServers& operator=(const McpServers&) = delete;
+
+  void Start();
+
+ private:
+  Consents consents_;
+  std::vector<std::shared_ptr<ServerConnection>> connections_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,150 @@
+#include "mcp/mcp_tool.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "mcp/tool_name.h"
+
+namespace reprise {
+namespace {
+
+// How long a call waits for a server that is being started.
+constexpr std::chrono::seconds kMaxStarting{30};
+
+template <typename T, typename Line>
+ToolOutcome Lines(const Result<std::vector<T>>& items, Line line) {
+  if (!items) return {.output = items.error().message, .is_error = true};
+  std::string text;
+  for (const T& item : *items) text += line(item) + "\n";
+  return {.output = text.empty() ? "(none)" : text, .is_error = false};
+}
+
+std::string ResourceLine(const McpResource& resource) {
+  std::string line = resource.uri;
+  if (!resource.name.empty()) line += " (" + resource.name + ")";
+  if (!resource.type.empty()) line += " " + resource.type;
+  if (!resource.description.empty()) line += ": " + resource.description;
+  return line;
+}
+
+std::string PromptLine(const McpPrompt& prompt) {
+  std::string line = prompt.name + "(";
+  for (const auto& [name, required] : prompt.arguments) {
+    if (line.back() != '(') line += ", ";
+    line += name + (required ? "" : "?");
+  }
+  return line + ")" + (prompt.description.empty() ? "" : ": " + prompt.description);
+}
+
+ToolOutcome TextOutcome(const Result<std::string>& text) {
+  if (!text) return {.output = text.error().message, .is_error = true};
+  return {.output = *text, .is_error = false};
+}
+
+std::string StringMember(const Json& object, const char* name) {
+  return object.contains(name) && object[name].is_string() ? object[name].get<std::string>() : std::string();
+}
+
+class McpTool final : public Tool {
+ public:
+  McpTool(std::shared_ptr<ServerConnection> server, McpOffer offer, ToolTraits traits)
+      : server_(std::move(server)), offer_(std::move(offer)), traits_(std::move(traits)) {}
+
+  const ToolTraits& traits() const override { return traits_; }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    if (context.approved && traits_.needs_consent) server_->Approved(offer_);
+    const auto session =
+        server_->Connected(std::min<std::chrono::milliseconds>(context.timeout, kMaxStarting), context.stop);
+    if (!session)
+      return {.output = "The MCP server " + Name() + " is not there: " + session.error().message, .is_error = true};
+    RequestOptions options{.timeout = context.timeout, .stop = context.stop};
+    options.ask = context.ask;
+    if (context.on_output) {
+      options.on_progress = [&](std::string_view text) { context.on_output(std::string(text) + "\n"); };
+    }
+    return Call(**session, arguments, options);
+  }
+
+ private:
+  const std::string& Name() const { return server_->options().name; }
+
+  ToolOutcome Call(Session& session, std::string_view arguments, const RequestOptions& options) const {
+    const auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
+    const Json given = parsed && parsed->is_object() ? *parsed : Json::object();
+    switch (offer_.kind) {
+      case McpOffer::Kind::kTool: {
+        const auto call = offer_.definition.as_task ? CallToolAsTask : CallTool;
+        const auto outcome = call(session, offer_.definition.name, arguments, options);
+        if (outcome) return *outcome;
+        return {.output = "The call of the MCP server " + Name() + " failed: " + outcome.error().message,
+                .is_error = true};
+      }
+      case McpOffer::Kind::kListResources: {
+        ToolOutcome listed = Lines(ListResources(session, options), ResourceLine);
+        const auto templates = ListResourceTemplates(session, options);  // not every server has any
+        if (templates && !templates->empty()) listed.output += "Templates:\n" + Lines(templates, ResourceLine).output;
+        return listed;
+      }
+      case McpOffer::Kind::kReadResource:
+        return TextOutcome(ReadResource(session, StringMember(given, "uri"), options));
+      case McpOffer::Kind::kListPrompts:
+        return Lines(ListPrompts(session, options), PromptLine);
+      case McpOffer::Kind::kGetPrompt: {
+        const Json inner = given.contains("arguments") ? given["arguments"] : Json::object();
+        return TextOutcome(GetPrompt(session, StringMember(given, "name"), DumpJson(inner), options));
+      }
+    }
+    return {.output = "unknown kind of tool", .is_error = true};
+  }
+
+  const std::shared_ptr<ServerConnection> server_;
+  const McpOffer offer_;
+  const ToolTraits traits_;
+};
+
+class UnlistedMcpTool final : public Tool {
+ public:
+  UnlistedMcpTool(std::shared_ptr<ServerConnection> server, std::string_view name) : server_(std::move(server)) {
+    traits_.spec = {std::string(name), "a tool of the MCP server " + server_->options().name, R"({"type":"object"})"};
+    traits_.read_only = traits_.idempotent = false;
+    traits_.requires_approval = traits_.needs_consent = true;
+    traits_.risk = Risk::kHigh;
+    traits_.approval_reason = "calls the MCP server " + server_->options().name;
+  }
+
+  const ToolTraits& traits() const override { return traits_; }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    const auto failure = [](std::string text) { return ToolOutcome{.output = std::move(text), .is_error = true}; };
+    const auto session =
+        server_->Connected(std::min<std::chrono::milliseconds>(context.timeout, kMaxStarting), context.stop);
+    if (!session) {
+      return failure("The MCP server " + server_->options().name + " is not there: " + session.error().message);
+    }
+    const auto tool = server_->UnchangedTool(traits_.spec.name);
+    if (!tool) return failure("The tool is not there any more, or is not what was approved. It was not run.");
+    return tool->Run(arguments, context);
+  }
+
+ private:
+  const std::shared_ptr<ServerConnection> server_;
+  ToolTraits traits_;
+};
+
+}  // namespace
+
+std::shared_ptr<Tool> MakeMcpTool(std::shared_ptr<ServerConnection> server, McpOffer offer, ToolTraits traits) {
+  return std::make_shared<McpTool>(std::move(server), std::move(offer), std::move(traits));
+}
+
+std::shared_ptr<Tool> MakeUnlistedMcpTool(std::shared_ptr<ServerConnection> server, std::string_view name) {
+  // As far as every name of this server is the same, whatever the tool's.
+  const std::string example = McpToolName(server->options().name, "x");
+  if (!name.starts_with(example.substr(0, server->options().name.size() + 2))) return nullptr;
+  return std::make_shared<UnlistedMcpTool>(std::move(server), name);
+}
+
+}  // namespace reprise

@@ -1,0 +1,320 @@
+#include "mcp/server_connection.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "crypto/digest.h"
+#include "mcp/mcp_tool.h"
+#include "mcp/server_channel.h"
+#include "mcp/tool_name.h"
+
+namespace reprise {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+constexpr int kMaxFailures = 5;       // one after the other, of a command
+constexpr seconds kHealthy{60};       // what ends a series of failures
+constexpr seconds kLongestPause{60};  // between two attempts
+constexpr seconds kBetweenLists{1};   // however often a server says that its tools have changed
+constexpr std::size_t kMaxDescription = 4000;
+
+// All of it counts: a variable can change what a command does. Headers are left out, as tokens in them change by
+// themselves.
+std::string LaunchDigest(const McpServerOptions& options) {
+  const Json launch = {
+      {"command", options.command}, {"args", options.arguments}, {"env", options.environment}, {"url", options.url}};
+  return Sha256Digest({DumpJson(launch)});
+}
+
+McpOffer Own(McpOffer::Kind kind, std::string name, std::string description, std::string schema) {
+  return {.kind = kind,
+          .definition = {.name = std::move(name),
+                         .description = std::move(description),
+                         .input_schema = std::move(schema),
+                         .other = "{}",
+                         .read_only_hint = true,
+                         .idempotent_hint = true,
+                         .destructive_hint = false}};
+}
+
+std::vector<McpOffer> OwnOffers(const ServerFacts& facts, const std::string& server) {
+  using Kind = McpOffer::Kind;
+  static constexpr const char* kNothing = R"({"type":"object","properties":{}})";
+  std::vector<McpOffer> offers;
+  if (facts.resources) {
+    offers.push_back(Own(Kind::kListResources, "list_resources",
+                         "Lists the resources of the MCP server " + server + " by their URIs.", kNothing));
+    offers.push_back(Own(
+        Kind::kReadResource, "read_resource", "Reads a resource of the MCP server " + server + ".",
+        R"({"type":"object","required":["uri"],"properties":{"uri":{"type":"string","minLength":1,"maxLength":4096}}})"));
+  }
+  if (facts.prompts) {
+    offers.push_back(Own(Kind::kListPrompts, "list_prompts",
+                         "Lists the prompts (prepared instructions) of the MCP server " + server + ".", kNothing));
+    offers.push_back(Own(Kind::kGetPrompt, "get_prompt",
+                         "Returns a prompt of the MCP server " + server + ", filled in.",
+                         R"({"type":"object","required":["name"],"properties":{"name":{"type":"string","minLength":1},)"
+                         R"("arguments":{"type":"object","description":"Texts by name."}}})"));
+  }
+  return offers;
+}
+
+}  // namespace
+
+ServerConnection::ServerConnection(McpServerOptions options, Parts parts)
+    : options_(std::move(options)), parts_(std::move(parts)), launch_digest_(LaunchDigest(options_)) {}
+
+void ServerConnection::Start() {
+  SetState(ToolServer::State::kConnecting, "");
+  try {
+    thread_ = std::jthread([this](const std::stop_token& stop) { Main(stop); });
+  } catch (const std::system_error& error) {
+    SetState(ToolServer::State::kFailed, "there is no thread for it");
+  }
+}
+
+void ServerConnection::RequestStop() { thread_.request_stop(); }
+
+void ServerConnection::Stop() {
+  RequestStop();
+  if (thread_.joinable()) thread_.join();
+  const std::lock_guard lock(publish_mutex_);
+  stopped_ = true;
+}
+
+void ServerConnection::Main(const std::stop_token& stop) {
+  for (int failures = 0; !stop.stop_requested();) {
+    SetState(ToolServer::State::kConnecting, "");
+    ready_since_ = Clock::time_point::max();
+    const Error why = ConnectAndServe(stop);
+    if (stop.stop_requested()) break;
+    if (ready_since_ != Clock::time_point::max() && Clock::now() - ready_since_ >= kHealthy) failures = 0;
+    ++failures;
+    LogWarning("an MCP server is not there", {{"server", options_.name}, {"error", why.message}});
+    std::unique_lock lock(mutex_);
+    // A command that does not work will not by itself; a machine that cannot be reached may be back tomorrow.
+    given_up_ = options_.url.empty() && failures >= kMaxFailures;
+    if (given_up_ || failures >= kMaxFailures) offers_.clear();
+    lock.unlock();
+    SetState(ToolServer::State::kFailed, why.message);
+    if (given_up_) return;
+    lock.lock();
+    const seconds pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kLongestPause);
+    changed_.wait_for(lock, stop, pause, [] { return false; });
+  }
+}
+
+// Returns why it is over.
+Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
+  auto channel = OpenServerChannel(options_, parts_.transport, parts_.workspace);
+  if (!channel) return channel.error();
+  SessionHooks hooks;
+  hooks.roots = {parts_.workspace};
+  hooks.on_tools_changed = [this] {
+    const std::lock_guard lock(mutex_);
+    tools_changed_ = true;
+    changed_.notify_all();
+  };
+  hooks.on_log = [this](std::string_view level, std::string_view text) {
+    Log(LogLevel::kDebug, "an MCP server says",
+        {{"server", options_.name}, {"level", std::string(level)}, {"text", std::string(text)}});
+  };
+  hooks.on_closed = [this] {
+    const std::lock_guard lock(mutex_);
+    session_ended_ = true;
+    changed_.notify_all();
+  };
+  {
+    const std::lock_guard lock(mutex_);
+    tools_changed_ = session_ended_ = false;
+  }
+  const auto session = std::make_shared<Session>(*std::move(channel), std::move(hooks));
+  const RequestOptions options{.timeout = options_.startup_timeout, .stop = stop};
+  const auto facts = Initialize(*session, parts_.client_version, options);
+  Error why;
+  if (!facts) {
+    why = facts.error();
+  } else {
+    auto offers = ListOffers(*session, *facts, stop);
+    if (!offers) {
+      why = offers.error();
+    } else {
+      ready_since_ = Clock::now();
+      {
+        const std::lock_guard lock(mutex_);
+        offers_ = *std::move(offers);
+        session_ = session;
+      }
+      SetState(ToolServer::State::kReady, facts->name + " " + facts->version);
+      LogInfo("an MCP server is ready", {{"server", options_.name}, {"protocol", facts->protocol}});
+      why = Serve(*session, *facts, stop);
+      const std::lock_guard lock(mutex_);
+      session_ = nullptr;
+    }
+  }
+  // A connection that broke says more than the request that broke with it.
+  const auto closed = session->closed();
+  session->Close();
+  return closed.value_or(why);
+}
+
+Result<std::vector<McpOffer>> ServerConnection::ListOffers(Session& session, const ServerFacts& facts,
+                                                           const std::stop_token& stop) {
+  std::vector<McpOffer> offers;
+  if (facts.tools) {
+    auto tools = ListTools(session, {.timeout = options_.startup_timeout, .stop = stop});
+    if (!tools) return Fail(tools.error());
+    for (McpToolDefinition& tool : *tools)
+      offers.push_back({.kind = McpOffer::Kind::kTool, .definition = std::move(tool)});
+  }
+  for (McpOffer& own : OwnOffers(facts, options_.name)) {
+    const bool taken = std::any_of(offers.begin(), offers.end(),
+                                   [&](const McpOffer& other) { return other.definition.name == own.definition.name; });
+    if (!taken) offers.push_back(std::move(own));
+  }
+  return offers;
+}
+
+Error ServerConnection::Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop) {
+  for (auto listed = Clock::now();;) {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, stop, [this] { return session_ended_ || tools_changed_; });
+    if (stop.stop_requested()) return MakeError(ErrorCode::kCancelled, "stopping");
+    if (!session_ended_) changed_.wait_until(lock, stop, listed + kBetweenLists, [this] { return session_ended_; });
+    if (session_ended_) return MakeError(ErrorCode::kUnavailable, "the connection ended");
+    tools_changed_ = false;
+    lock.unlock();
+    listed = Clock::now();
+    auto offers = ListOffers(session, facts, stop);
+    if (!offers) {
+      LogWarning("the tools of an MCP server cannot be listed",
+                 {{"server", options_.name}, {"error", offers.error().message}});
+      continue;
+    }
+    lock.lock();
+    offers_ = *std::move(offers);
+    lock.unlock();
+    Publish();
+  }
+}
+
+Result<std::shared_ptr<Session>> ServerConnection::Connected(milliseconds timeout, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  changed_.wait_for(lock, stop, timeout, [this] { return session_ || given_up_; });
+  if (session_) return session_;
+  if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
+  return Fail(ErrorCode::kUnavailable, message_.empty() ? "it is being started" : message_);
+}
+
+std::shared_ptr<Tool> ServerConnection::UnchangedTool(std::string_view name) {
+  std::vector<McpOffer> offers;
+  {
+    const std::lock_guard lock(mutex_);
+    offers = offers_;
+  }
+  for (McpOffer& offer : offers) {
+    if (McpToolName(options_.name, offer.definition.name) != name) continue;
+    const auto state = parts_.consents.Look(options_.name, offer.definition.name, Fingerprint(offer));
+    if (state != Consents::State::kGiven && state != Consents::State::kNew) return nullptr;
+    ToolTraits traits = Traits(offer);
+    return MakeMcpTool(shared_from_this(), std::move(offer), std::move(traits));
+  }
+  return nullptr;
+}
+
+void ServerConnection::Approved(const McpOffer& offer) {
+  {
+    const std::lock_guard publishing(publish_mutex_);
+    if (stopped_) return;
+    Keep(offer);
+  }
+  Publish();
+}
+
+void ServerConnection::Keep(const McpOffer& offer) {
+  if (auto given = parts_.consents.Give(options_.name, offer.definition.name, Fingerprint(offer)); !given) {
+    LogWarning("an approval could not be kept; the tool will ask again",
+               {{"server", options_.name}, {"error", given.error().message}});
+  }
+}
+
+void ServerConnection::SetState(ToolServer::State state, std::string message) {
+  {
+    const std::lock_guard lock(mutex_);
+    state_ = state;
+    message_ = std::move(message);
+    changed_.notify_all();
+  }
+  Publish();
+}
+
+void ServerConnection::Publish() {
+  const std::lock_guard publishing(publish_mutex_);
+  if (stopped_) return;
+  ToolServer server{.name = options_.name};
+  std::vector<McpOffer> offers;
+  {
+    const std::lock_guard lock(mutex_);
+    server.state = state_;
+    server.message = message_;
+    offers = offers_;
+  }
+  std::vector<std::shared_ptr<Tool>> tools;
+  for (McpOffer& offer : offers) {
+    ToolTraits traits = Traits(offer);
+    tools.push_back(MakeMcpTool(shared_from_this(), std::move(offer), std::move(traits)));
+  }
+  UnlistedTool unlisted;
+  if (server.state == ToolServer::State::kConnecting && tools.empty()) {
+    unlisted = [self = shared_from_this()](std::string_view name) { return MakeUnlistedMcpTool(self, name); };
+  }
+  parts_.on_change(std::move(server), std::move(tools), std::move(unlisted));
+}
+
+ToolFingerprint ServerConnection::Fingerprint(const McpOffer& offer) const {
+  const McpToolDefinition& tool = offer.definition;
+  return {.launch = launch_digest_,
+          .description = Sha256Digest({tool.description}),
+          .schema = Sha256Digest({tool.input_schema, "\n", tool.other})};
+}
+
+ToolTraits ServerConnection::Traits(const McpOffer& offer) const {
+  const McpToolDefinition& tool = offer.definition;
+  const bool trusted = options_.trust_annotations;
+  ToolTraits traits;
+  traits.spec = {.name = McpToolName(options_.name, tool.name),
+                 .description = std::string(Utf8Prefix(tool.description, kMaxDescription)),
+                 .parameters = tool.input_schema};
+  traits.read_only = trusted && tool.read_only_hint;
+  traits.idempotent = trusted && (tool.read_only_hint || tool.idempotent_hint);
+  traits.requires_approval = !traits.read_only;
+  traits.risk = traits.read_only ? Risk::kLow : tool.destructive_hint ? Risk::kHigh : Risk::kMedium;
+  traits.approval_reason = "calls the MCP server " + options_.name;
+  switch (parts_.consents.Look(options_.name, tool.name, Fingerprint(offer))) {
+    case Consents::State::kGiven:
+      return traits;
+    case Consents::State::kNew:
+      traits.approval_reason += "; this tool has not been approved before";
+      break;
+    case Consents::State::kLaunchChanged:
+      traits.approval_reason += ", whose COMMAND OR ADDRESS HAS CHANGED since this tool was approved";
+      break;
+    case Consents::State::kDescriptionChanged:
+      traits.approval_reason += "; the tool's DESCRIPTION HAS CHANGED since it was approved";
+      break;
+    case Consents::State::kSchemaChanged:
+      traits.approval_reason += "; the tool's SCHEMA HAS CHANGED since it was approved";
+      break;
+  }
+  traits.needs_consent = true;
+  return traits;
+}
+
+}  // namespace reprise

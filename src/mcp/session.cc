@@ -1,0 +1,372 @@
+#include "mcp/session.h"
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "mcp/elicitation.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxPending = 256;
+constexpr std::size_t kMaxProgressWaiting = 64;
+constexpr std::size_t kMaxQuestions = 4;
+constexpr std::size_t kMaxBatch = 100;
+constexpr std::size_t kMaxErrorText = 1000;
+// More than a server that works for us has to say in this time.
+constexpr std::chrono::seconds kFloodWindow{10};
+constexpr std::size_t kFloodMessages = 20'000;
+constexpr std::size_t kFloodBytes = 256u << 20;
+
+// Of JSON-RPC 2.0, section 5.1.
+constexpr int kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602;
+
+Error Protocol(std::string message) {
+  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
+}
+
+std::string Text(const Json& object, const char* member) {
+  const auto found = object.find(member);
+  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
+}
+
+const Json& Params(const Json& message) {
+  static const Json kNone = Json::object();
+  const auto found = message.find("params");
+  return found != message.end() && found->is_object() ? *found : kNone;
+}
+
+Error ServerError(const Json& error) {
+  const auto code = error.find("code");
+  std::string text = "the server reports: " + std::string(Utf8Prefix(Text(error, "message"), kMaxErrorText));
+  if (code != error.end() && code->is_number_integer()) text += " (" + code->dump() + ")";
+  return Error{.code = ErrorCode::kProvider, .reason = "mcp_error", .message = std::move(text)};
+}
+
+std::string NumberText(double number) {
+  if (std::floor(number) == number && std::abs(number) < 1e15) return std::to_string(static_cast<std::int64_t>(number));
+  return Json(number).dump();
+}
+
+// "indexing (3/10)"
+std::string ProgressText(const Json& params) {
+  std::string text = Text(params, "message");
+  const auto progress = params.find("progress");
+  if (progress == params.end() || !progress->is_number()) return text;
+  std::string count = NumberText(progress->get<double>());
+  if (const auto total = params.find("total"); total != params.end() && total->is_number()) {
+    count += "/" + NumberText(total->get<double>());
+  }
+  return text.empty() ? count : std::string(Utf8Prefix(text, kMaxErrorText)) + " (" + count + ")";
+}
+
+// RFC 8089.
+std::string FileUri(const std::string& path) {
+  static constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~/!$&'()*+,;=:@";
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string uri = "file://";
+  for (const char c : path) {
+    const auto byte = static_cast<unsigned char>(c);
+    if (kPlain.find(c) != std::string_view::npos) {
+      uri += c;
+    } else {
+      uri += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return uri;
+}
+
+}  // namespace
+
+Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
+    : hooks_(std::move(hooks)), channel_(std::move(channel)) {
+  channel_->Start(*this);
+}
+
+std::optional<Error> Session::closed() const {
+  const std::lock_guard lock(mutex_);
+  return closed_;
+}
+
+void Session::Close() {
+  OnClosed(Error{.code = ErrorCode::kUnavailable, .reason = "mcp_closed", .message = "the connection was closed"});
+  channel_->Close();
+}
+
+// --- requests of ours ------------------------------------------------------------------------------------------------
+
+Result<Json> Session::Request(const std::string& method, Json params, const RequestOptions& options) {
+  auto pending = std::make_shared<Pending>();
+  pending->can_ask = static_cast<bool>(options.ask);
+  std::int64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return Fail(*closed_);
+    if (pending_.size() >= kMaxPending) return Fail(ErrorCode::kUnavailable, "too many calls wait for the server");
+    id = next_id_++;
+    pending_.emplace(id, pending);
+  }
+  if (params.is_null()) params = Json::object();
+  if (options.on_progress) params["_meta"]["progressToken"] = id;
+  channel_->Send({.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}}),
+                  .request_id = id,
+                  .is_initialize = method == "initialize"});
+
+  auto deadline = Clock::now() + options.timeout;
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    pending->wake.wait_until(lock, options.stop, deadline, [&] {
+      return pending->response || !pending->progress.empty() || !pending->questions.empty();
+    });
+    const bool stopped = options.stop.stop_requested();
+    if (!stopped && !pending->progress.empty()) {
+      const std::string text = std::move(pending->progress.front());
+      pending->progress.pop_front();
+      lock.unlock();
+      if (options.on_progress) options.on_progress(text);
+      lock.lock();
+      continue;
+    }
+    if (pending->response) break;
+    if (!stopped && !pending->questions.empty()) {
+      const auto question = std::move(pending->questions.front());
+      pending->questions.pop_front();
+      pending->asking = question;
+      lock.unlock();
+      const auto asked = Clock::now();
+      Answer(question, options);
+      deadline += Clock::now() - asked;
+      lock.lock();
+      pending->asking = nullptr;
+      continue;
+    }
+    if (!stopped && Clock::now() < deadline) continue;
+    pending_.erase(id);
+    lock.unlock();
+    Dismiss(pending->questions);
+    const char* why = stopped ? "cancelled" : "timed out";
+    if (options.may_cancel) Notify("notifications/cancelled", {{"requestId", id}, {"reason", why}});
+    channel_->Abandon(id);
+    if (stopped) return Fail(ErrorCode::kCancelled, "the call was cancelled");
+    return Fail(ErrorCode::kDeadlineExceeded,
+                "the server did not answer within " + std::to_string(options.timeout.count()) + " ms");
+  }
+  lock.unlock();
+  Dismiss(pending->questions);
+  if (!*pending->response) return Fail(pending->response->error());
+  return ParseJson(**pending->response, kMaxJsonDepth);
+}
+
+void Session::Notify(const std::string& method, Json params) {
+  Json message = {{"jsonrpc", "2.0"}, {"method", method}};
+  if (!params.empty()) message["params"] = std::move(params);
+  channel_->Send({.json = DumpJson(message)});
+}
+
+void Session::Tell(const std::string& method, Json params) {
+  std::int64_t id = 0;
+  {
+    const std::lock_guard lock(mutex_);
+    id = next_id_++;
+  }
+  channel_->Send(
+      {.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}})});
+}
+
+void Session::Settle(std::int64_t id, Result<std::string> response) {
+  std::shared_ptr<Question> asking;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = pending_.find(id);
+    if (found == pending_.end()) return;  // nobody waits (any more), or the server made the id up
+    const auto pending = found->second;
+    pending_.erase(found);
+    pending->response = std::move(response);
+    pending->wake.notify_all();
+    asking = pending->asking;
+  }
+  if (asking) asking->over.request_stop();
+}
+
+// --- what the channel tells ------------------------------------------------------------------------------------------
+
+void Session::OnRequestFailed(std::int64_t id, Error error) { Settle(id, Fail(std::move(error))); }
+
+bool Session::IsWaiting(std::int64_t id) const {
+  const std::lock_guard lock(mutex_);
+  return pending_.contains(id);
+}
+
+void Session::OnClosed(Error why) {
+  std::map<std::string, std::shared_ptr<Question>> questions;
+  {
+    const std::lock_guard lock(mutex_);
+    if (closed_) return;
+    closed_ = why;
+    for (const auto& [id, pending] : pending_) {
+      pending->response = Fail(why);
+      pending->wake.notify_all();
+    }
+    pending_.clear();
+    questions.swap(questions_);
+  }
+  for (const auto& [id, question] : questions) question->over.request_stop();
+  if (hooks_.on_closed) hooks_.on_closed();
+}
+
+bool Session::IsFlood(std::size_t bytes) {
+  const auto now = Clock::now();
+  if (now - window_began_ > kFloodWindow) {
+    window_began_ = now;
+    window_messages_ = window_bytes_ = 0;
+  }
+  ++window_messages_;
+  window_bytes_ += bytes;
+  return window_messages_ > kFloodMessages || window_bytes_ > kFloodBytes;
+}
+
+void Session::OnMessage(std::string_view text) {
+  if (closed()) return;
+  if (IsFlood(text.size())) return OnClosed(Protocol("the server floods the connection with messages"));
+  const auto message = ParseJson(text);
+  if (!message) {
+    // Some servers print their log on stdout.
+    return Log(LogLevel::kDebug, "an MCP server sent what is not a message", {{"error", message.error().message}});
+  }
+  if (!message->is_array()) return Dispatch(*message);
+  // A batch, which 2025-03-26 allowed.
+  if (message->size() > kMaxBatch) return OnClosed(Protocol("the server sent a batch of too many messages"));
+  for (const Json& each : *message) Dispatch(each);
+}
+
+void Session::Dispatch(const Json& message) {
+  if (!message.is_object()) return;
+  const auto method = message.find("method");
+  if (method == message.end()) return TakeResponse(message);
+  if (!method->is_string()) return;
+  const auto& name = method->get_ref<const std::string&>();
+  message.contains("id") ? TakeRequest(name, message) : TakeNotification(name, message);
+}
+
+void Session::TakeResponse(const Json& message) {
+  const auto id = message.find("id");
+  if (id == message.end() || !id->is_number_integer()) return;
+  const auto error = message.find("error");
+  const auto result = message.find("result");
+  if (error != message.end() && error->is_object()) return Settle(id->get<std::int64_t>(), Fail(ServerError(*error)));
+  if (result == message.end() || !result->is_object()) {
+    return Settle(id->get<std::int64_t>(), Fail(Protocol("the server's answer has no result")));
+  }
+  Settle(id->get<std::int64_t>(), DumpJson(*result));
+}
+
+void Session::TakeRequest(const std::string& method, const Json& message) {
+  const Json& id = message["id"];
+  if (!id.is_string() && !id.is_number_integer()) return;  // there is no way to answer it
+  if (method == "ping") return Reply(id, Json::object());
+  if (method == "roots/list") {
+    Json roots = Json::array();
+    for (const std::string& path : hooks_.roots) roots.push_back({{"uri", FileUri(path)}, {"name", "workspace"}});
+    return Reply(id, {{"roots", std::move(roots)}});
+  }
+  if (method == "elicitation/create") return TakeQuestion(id, Params(message));
+  ReplyError(id, kMethodNotFound, "this client does not have the method");
+}
+
+void Session::TakeNotification(const std::string& method, const Json& message) {
+  const Json& params = Params(message);
+  if (method == "notifications/progress") return TakeProgress(params);
+  if (method == "notifications/tools/list_changed" && hooks_.on_tools_changed) return hooks_.on_tools_changed();
+  if (method == "notifications/resources/updated" && hooks_.on_resource_updated) {
+    return hooks_.on_resource_updated(Text(params, "uri"));
+  }
+  if (method == "notifications/message" && hooks_.on_log) {
+    const auto data = params.find("data");
+    const std::string text = data == params.end() ? "" : data->is_string() ? data->get<std::string>() : DumpJson(*data);
+    return hooks_.on_log(Text(params, "level"), Utf8Prefix(text, kMaxErrorText));
+  }
+  if (method == "notifications/cancelled" && params.contains("requestId")) {
+    const std::lock_guard lock(mutex_);
+    const auto found = questions_.find(params["requestId"].dump());
+    if (found != questions_.end()) found->second->over.request_stop();
+  }
+}
+
+void Session::TakeProgress(const Json& params) {
+  const auto token = params.find("progressToken");
+  if (token == params.end() || !token->is_number_integer()) return;
+  const std::lock_guard lock(mutex_);
+  const auto found = pending_.find(token->get<std::int64_t>());
+  if (found == pending_.end() || found->second->progress.size() >= kMaxProgressWaiting) return;
+  found->second->progress.push_back(ProgressText(params));
+  found->second->wake.notify_all();
+}
+
+// --- questions for a person ------------------------------------------------------------------------------------------
+
+// The protocol does not say to which call a question belongs; it is asked where the newest call waits.
+void Session::TakeQuestion(const Json& id, const Json& params) {
+  auto parsed = ParseQuestion(params);
+  if (!parsed) return ReplyError(id, kInvalidParams, parsed.error().message);
+  auto question = std::make_shared<Question>();
+  question->id = id.dump();
+  question->question = *std::move(parsed);
+  const char* refusal = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto asker = std::find_if(pending_.rbegin(), pending_.rend(),
+                                    [](const auto& candidate) { return candidate.second->can_ask; });
+    if (questions_.contains(question->id)) {
+      refusal = "the id is in use";
+    } else if (questions_.size() >= kMaxQuestions) {
+      refusal = "too many questions";
+    } else if (asker != pending_.rend()) {
+      questions_.emplace(question->id, question);
+      asker->second->questions.push_back(question);
+      asker->second->wake.notify_all();
+      return;
+    }
+  }
+  if (refusal != nullptr) return ReplyError(id, kInvalidRequest, refusal);
+  Reply(id, {{"action", "decline"}});
+}
+
+// On the thread of the call that waits.
+void Session::Answer(const std::shared_ptr<Question>& question, const RequestOptions& options) {
+  const std::stop_callback stopped(options.stop, [&] { question->over.request_stop(); });
+  const ToolAnswer answer = options.ask(question->question, question->over.get_token());
+  {
+    const std::lock_guard lock(mutex_);
+    if (questions_.erase(question->id) == 0) return;  // the connection is over
+  }
+  if (question->over.stop_requested() && !options.stop.stop_requested()) return;  // withdrawn by the server
+  const auto id = ParseJson(question->id);
+  if (id) Reply(*id, AnswerToJson(question->question, answer));
+}
+
+// What was never shown to anybody, because the call is over. Nobody else holds these questions.
+void Session::Dismiss(const std::deque<std::shared_ptr<Question>>& questions) {
+  for (const auto& question : questions) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (questions_.erase(question->id) == 0) continue;
+    }
+    if (const auto id = ParseJson(question->id)) Reply(*id, {{"action", "cancel"}});
+  }
+}
+
+void Session::Reply(const Json& id, Json result) {
+  channel_->Send({.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}})});
+}
+
+void Session::ReplyError(const Json& id, int code, const std::string& message) {
+  channel_->Send(
+      {.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", message}}}})});
+}
+
+}  // namespace reprise

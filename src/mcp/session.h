@@ -1,0 +1,119 @@
+#pragma once
+
+#include <chrono>
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "mcp/channel.h"
+#include "reprise/result.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// What a session does for its server. The functions are called on the channel's thread and must not block.
+struct SessionHooks {
+  std::vector<std::string> roots;  // directories that the server is told to work in
+  std::function<void()> on_tools_changed = {};
+  std::function<void(std::string_view uri)> on_resource_updated = {};
+  std::function<void(std::string_view level, std::string_view text)> on_log = {};
+  std::function<void()> on_closed = {};
+};
+
+struct RequestOptions {
+  std::chrono::milliseconds timeout{30'000};  // time that a person takes to answer the server does not count
+  std::stop_token stop = {};
+  bool may_cancel = true;  // tell the server when nobody waits any more
+  // Called on the thread that waits.
+  std::function<void(std::string_view text)> on_progress = {};
+  std::function<ToolAnswer(const ToolQuestion&, const std::stop_token&)> ask = {};
+};
+
+// One connection with a server in JSON-RPC 2.0: finds the request to each response and answers what the server asks
+// (ping, roots/list, elicitation/create). Thread-safe. Nothing is ever sent twice. What a server may cost is limited:
+// size and number of messages, requests under way, questions, depth.
+class Session final : private ChannelListener {
+ public:
+  Session(std::unique_ptr<Channel> channel, SessionHooks hooks);
+  ~Session() override { Close(); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  // Sends a request and waits for its result, an object. kCancelled and kDeadlineExceeded at once when that is so, the
+  // server is told; kProvider (reason "mcp_error") if the server answers with an error; otherwise why the connection
+  // broke: at once if it has.
+  Result<Json> Request(const std::string& method, Json params, const RequestOptions& options);
+  void Notify(const std::string& method, Json params);
+  // Sends a request whose response nobody waits for.
+  void Tell(const std::string& method, Json params);
+
+  // As in Channel.
+  void Agreed(const std::string& version) { channel_->Agreed(version); }
+  void Listen() { channel_->Listen(); }
+
+  // Why the connection is over; none while it is not.
+  std::optional<Error> closed() const;
+  // Ends it; requests under way fail. Idempotent.
+  void Close();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Question {
+    std::string id;  // JSON text, as the server wrote it
+    ToolQuestion question;
+    std::stop_source over;
+  };
+  struct Pending {
+    std::condition_variable_any wake;
+    std::optional<Result<std::string>> response;  // the result's JSON text is parsed by who waits for it
+    std::deque<std::string> progress;
+    std::deque<std::shared_ptr<Question>> questions;
+    std::shared_ptr<Question> asking;  // a person is asked this now
+    bool can_ask = false;
+  };
+
+  void OnMessage(std::string_view message) override;
+  void OnRequestFailed(std::int64_t id, Error error) override;
+  bool IsWaiting(std::int64_t id) const override;
+  void OnClosed(Error why) override;
+
+  bool IsFlood(std::size_t bytes);
+  void Dispatch(const Json& message);
+  void TakeResponse(const Json& message);
+  void TakeRequest(const std::string& method, const Json& message);
+  void TakeNotification(const std::string& method, const Json& message);
+  void TakeProgress(const Json& params);
+  void TakeQuestion(const Json& id, const Json& params);
+  void Answer(const std::shared_ptr<Question>& question, const RequestOptions& options);
+  void Dismiss(const std::deque<std::shared_ptr<Question>>& questions);
+  void Reply(const Json& id, Json result);
+  void ReplyError(const Json& id, int code, const std::string& message);
+  void Settle(std::int64_t id, Result<std::string> response);
+
+  const SessionHooks hooks_;
+
+  mutable std::mutex mutex_;
+  std::int64_t next_id_ = 1;                                    // guarded by mutex_, as are
+  std::map<std::int64_t, std::shared_ptr<Pending>> pending_;    // requests under way
+  std::map<std::string, std::shared_ptr<Question>> questions_;  // of the server, not answered yet
+  std::optional<Error> closed_;
+
+  // --- the channel's thread's
+  Clock::time_point window_began_;
+  std::size_t window_messages_ = 0, window_bytes_ = 0;
+
+  const std::unique_ptr<Channel> channel_;  // last: ends before what it calls is gone
+};
+
+}  // namespace reprise

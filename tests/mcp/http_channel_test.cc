@@ -1,0 +1,332 @@
+#include "mcp/http_channel.h"
+
+#include <functional>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "mcp/client.h"
+#include "mcp/session.h"
+#include "net/curl_transport.h"
+#include "support/scripted_server.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+using test::ReceivedRequest;
+using test::ScriptedConnection;
+using test::ScriptedServer;
+
+std::string SseEvent(const std::string& data, const std::string& id = "") {
+  return (id.empty() ? "" : "id: " + id + "\n") + "data: " + data + "\n\n";
+}
+
+std::string ResultFor(const Json& request, const Json& result) {
+  return DumpJson({{"jsonrpc", "2.0"}, {"id", request["id"]}, {"result", result}});
+}
+
+Json TextResult(const std::string& text) { return {{"content", {{{"type", "text"}, {"text", text}}}}}; }
+
+// A streamable HTTP server that greets by itself and leaves tool calls, and what else a test wants to see, to it.
+class McpHttpServer {
+ public:
+  // True: it has answered.
+  using Handler = std::function<bool(ScriptedConnection&, const ReceivedRequest&, const Json& message)>;
+  explicit McpHttpServer(Handler handler)
+      : handler_(std::move(handler)), server_([this](ScriptedConnection& connection) { Serve(connection); }) {}
+
+  std::string Url() const { return server_.Url("/mcp"); }
+  std::vector<ReceivedRequest> requests() const {
+    const std::lock_guard lock(mutex_);
+    return requests_;
+  }
+  std::size_t Count(const std::string& method) const {
+    std::size_t count = 0;
+    for (const ReceivedRequest& request : requests()) count += request.method == method;
+    return count;
+  }
+
+ private:
+  void Serve(ScriptedConnection& connection) {
+    while (auto request = connection.ReadRequest()) {
+      {
+        const std::lock_guard lock(mutex_);
+        requests_.push_back(*request);
+      }
+      const auto parsed = ParseJson(request->body);
+      const Json message = parsed ? *parsed : Json::object();
+      if (handler_(connection, *request, message)) continue;
+      if (request->method == "GET") {
+        connection.SendResponse("405 Method Not Allowed", "text/plain", "no");
+      } else if (request->method == "DELETE") {
+        connection.SendResponse("200 OK", "text/plain", "");
+      } else if (message.value("method", "") == "initialize") {
+        const std::string body = ResultFor(message, {{"protocolVersion", "2025-11-25"},
+                                                     {"capabilities", {{"tools", Json::object()}}},
+                                                     {"serverInfo", {{"name", "web"}, {"version", "2"}}}});
+        connection.Send("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nMcp-Session-Id: s-1\r\nContent-Length: " +
+                        std::to_string(body.size()) + "\r\n\r\n" + body);
+      } else if (!message.contains("id")) {
+        connection.Send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+      } else {
+        connection.SendResponse("200 OK", "application/json", ResultFor(message, TextResult("default")));
+      }
+    }
+  }
+
+  const Handler handler_;
+  mutable std::mutex mutex_;
+  std::vector<ReceivedRequest> requests_;  // guarded by mutex_
+  ScriptedServer server_;
+};
+
+const RequestOptions kLimits{.timeout = std::chrono::seconds(30)};
+
+struct Client {
+  explicit Client(const std::string& url) : session(OpenHttpChannel(transport, {url, {{"X-Token", "t"}}}), {}) {}
+  Result<ServerFacts> Greet() { return Initialize(session, "1", kLimits); }
+  std::string Call() {
+    const auto outcome = CallTool(session, "tool", "{}", kLimits);
+    return outcome ? outcome->output : "FAILED: " + outcome.error().message;
+  }
+  CurlTransport transport;
+  Session session;
+};
+
+bool IsCall(const Json& message) { return message.is_object() && message.value("method", "") == "tools/call"; }
+
+}  // namespace
+
+TEST_CASE("HttpChannel: JSON answers, session, version and the user's headers, DELETE at the end", "[mcp]") {
+  McpHttpServer server([](auto&, auto&, auto&) { return false; });
+  {
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    CHECK(client.Call() == "default");
+  }
+  for (const ReceivedRequest& request : server.requests()) {
+    INFO(request.method + " " + request.body);
+    const bool first = request.body.find("\"initialize\"") != std::string::npos;
+    CHECK(request.Header("mcp-session-id") == (first ? "" : "s-1"));
+    CHECK(request.Header("mcp-protocol-version") == (first ? "" : "2025-11-25"));
+    CHECK(request.Header("x-token") == "t");
+    if (request.method == "POST") CHECK(request.Header("accept") == "application/json, text/event-stream");
+  }
+  CHECK(server.requests().back().method == "DELETE");
+  CHECK(server.Count("DELETE") == 1);
+}
+
+TEST_CASE("HttpChannel: an answer in a stream, with progress before it", "[mcp]") {
+  McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    const Json progress = {
+        {"jsonrpc", "2.0"},
+        {"method", "notifications/progress"},
+        {"params", {{"progressToken", message["params"]["_meta"]["progressToken"]}, {"progress", 1}}}};
+    connection.SendHead("200 OK", "text/event-stream");
+    connection.SendChunk(SseEvent(DumpJson(progress)) + SseEvent(ResultFor(message, TextResult("streamed"))));
+    connection.SendLastChunk();
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  std::vector<std::string> progress;
+  RequestOptions options = kLimits;
+  options.on_progress = [&](std::string_view text) { progress.emplace_back(text); };
+  const auto outcome = CallTool(client.session, "tool", "{}", options);
+  REQUIRE(outcome.has_value());
+  CHECK(outcome->output == "streamed");
+  CHECK(progress == std::vector<std::string>{"1"});
+}
+
+TEST_CASE("HttpChannel: a stream that breaks is taken up with Last-Event-ID, the call is not sent again", "[mcp]") {
+  Json asked;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+    if (IsCall(message)) {
+      asked = message;
+      connection.SendHead("200 OK", "text/event-stream");
+      connection.SendChunk("id: e-1\nretry: 50\ndata: \n\n");
+      connection.SendLastChunk();
+      return true;
+    }
+    const std::string from = request.Header("last-event-id");
+    if (request.method != "GET" || from.empty()) return false;
+    connection.SendHead("200 OK", "text/event-stream");
+    if (from == "e-1") {
+      connection.SendChunk("id: e-2\ndata: \n\n");
+      connection.Reset();  // breaks for good this time
+    } else {
+      connection.SendChunk(SseEvent(ResultFor(asked, TextResult("resumed from " + from)), "e-3"));
+      connection.SendLastChunk();
+    }
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "resumed from e-2");
+  std::size_t calls = 0;
+  for (const ReceivedRequest& request : server.requests())
+    calls += request.body.find("tools/call") != std::string::npos;
+  CHECK(calls == 1);
+}
+
+TEST_CASE("HttpChannel: a stream that ends without an answer and without ids is an error", "[mcp]") {
+  McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    connection.SendHead("200 OK", "text/event-stream");
+    connection.SendLastChunk();
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "FAILED: the server sent no answer");
+  CHECK_FALSE(client.session.closed().has_value());
+}
+
+TEST_CASE("HttpChannel: a forgotten session closes the channel", "[mcp]") {
+  McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    connection.SendResponse("404 Not Found", "text/plain", "?");
+    return true;
+  });
+  {
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    CHECK(client.Call() == "FAILED: the server has ended the session");
+    REQUIRE(client.session.closed().has_value());
+    CHECK(client.session.closed()->reason == "mcp_session_ended");
+  }
+  CHECK(server.Count("DELETE") == 0);
+}
+
+TEST_CASE("HttpChannel: failures of one request leave the others alone", "[mcp]") {
+  std::string status = "500 Internal Server Error";
+  McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    connection.SendResponse(status, "text/html", "<h1>sorry</h1>");
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "FAILED: the server answered with HTTP status 500");
+  status = "401 Unauthorized";
+  CHECK(client.Call().find("wants authorization (HTTP status 401)") != std::string::npos);
+  status = "200 OK";  // HTML all the same
+  CHECK(client.Call() == "FAILED: the server sent no answer");
+  CHECK(Ping(client.session, kLimits).has_value());
+}
+
+TEST_CASE("HttpChannel: the server speaks first on its own stream, and is answered", "[mcp]") {
+  test::Gate answered;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+    if (request.method == "GET") {
+      connection.SendHead("200 OK", "text/event-stream");
+      connection.SendChunk(SseEvent(R"({"jsonrpc":"2.0","id":"p","method":"ping"})"));
+      connection.WaitForClose();
+      return true;
+    }
+    if (message.value("id", Json()) != "p") return false;
+    connection.Send("HTTP/1.1 202 Accepted\r\nContent-Length: 0\r\n\r\n");
+    answered.Open();
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(answered.Wait());
+}
+
+TEST_CASE("HttpChannel: a cancelled call ends its request and tells the server", "[mcp]") {
+  std::stop_source stop;
+  test::Gate told, left;
+  McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+    if (IsCall(message)) {
+      stop.request_stop();
+      connection.WaitForClose();
+      left.Open();
+      return true;
+    }
+    if (message.is_object() && message.value("method", "") == "notifications/cancelled") told.Open();
+    return false;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  RequestOptions options = kLimits;
+  options.stop = stop.get_token();
+  const auto outcome = CallTool(client.session, "tool", "{}", options);
+  REQUIRE_FALSE(outcome.has_value());
+  CHECK(outcome.error().code == ErrorCode::kCancelled);
+  CHECK(told.Wait());
+  CHECK(left.Wait());
+}
+
+TEST_CASE("HttpChannel: messages that are too long close the channel", "[mcp]") {
+  for (const char* type : {"application/json", "text/event-stream"}) {
+    INFO(type);
+    McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
+      if (!IsCall(message)) return false;
+      connection.SendHead("200 OK", type);
+      if (!connection.SendChunk("data: ")) return true;
+      const std::string piece(1 << 20, 'x');
+      for (int i = 0; i < 64 && connection.SendChunk(piece); ++i) {
+      }
+      return true;
+    });
+    Client client(server.Url());
+    REQUIRE(client.Greet().has_value());
+    CHECK(client.Call() == "FAILED: the server sent a message of more than 4 MiB");
+    CHECK(client.session.closed().has_value());
+  }
+}
+
+TEST_CASE("HttpChannel: a server that cannot be reached closes the channel", "[mcp]") {
+  Client client("http://127.0.0.1:1/mcp");
+  const auto facts = client.Greet();
+  REQUIRE_FALSE(facts.has_value());
+  CHECK(facts.error().message == "could not connect to the server");
+  CHECK(client.session.closed().has_value());
+}
+
+TEST_CASE("HttpChannel: a server of 2024-11-05 is spoken to by its stream", "[mcp]") {
+  for (const auto& [endpoint, works] : std::vector<std::pair<std::string, bool>>{
+           {"/messages?session=1", true}, {"messages?session=1", true}, {"http://evil.test/messages", false}}) {
+    INFO(endpoint);
+    std::mutex mutex;
+    ScriptedConnection* stream = nullptr;
+    ScriptedServer server([&](ScriptedConnection& connection) {
+      while (auto request = connection.ReadRequest()) {
+        if (request->method == "GET") {
+          connection.SendHead("200 OK", "text/event-stream");
+          {
+            const std::lock_guard lock(mutex);
+            stream = &connection;
+          }
+          connection.SendChunk("event: endpoint\ndata: " + endpoint + "\n\n");
+          connection.WaitForClose();
+          return;
+        }
+        if (request->target == "/mcp") {
+          connection.SendResponse("405 Method Not Allowed", "text/plain", "");
+          continue;
+        }
+        const auto message = ParseJson(request->body);
+        connection.SendResponse("202 Accepted", "text/plain", "Accepted");
+        if (!message->contains("id")) continue;
+        const Json result = (*message)["method"] == "initialize"
+                                ? Json{{"protocolVersion", "2024-11-05"},
+                                       {"capabilities", {{"tools", Json::object()}}},
+                                       {"serverInfo", {{"name", "old"}, {"version", "0"}}}}
+                                : TextResult("old answer");
+        const std::lock_guard lock(mutex);
+        stream->SendChunk("event: message\n" + SseEvent(ResultFor(*message, result)));
+      }
+    });
+    Client client(server.Url("/mcp"));
+    const auto facts = client.Greet();
+    CHECK(facts.has_value() == works);
+    if (works) CHECK(client.Call() == "old answer");
+    if (!works) CHECK(facts.error().message == "the server's endpoint is on another server");
+  }
+}
+
+}  // namespace reprise

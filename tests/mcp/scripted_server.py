@@ -1,0 +1,172 @@
+"""A server of the Model Context Protocol over stdio whose behaviour each test chooses: scripted_server.py MODE [ARGUMENT].
+
+Only the standard library; started by the unit tests. Every mode greets properly unless it is the greeting that it spoils.
+"""
+import json
+import os
+import signal
+import sys
+import time
+
+MODE = sys.argv[1]
+ARGUMENT = sys.argv[2] if len(sys.argv) > 2 else ""
+
+TOOLS = {
+    "echo": {"type": "object", "properties": {"text": {"type": "string"}}, "required": ["text"]},
+    "crash": {"type": "object"},
+    "sleep": {"type": "object"},
+    "progress": {"type": "object"},
+    "ask": {"type": "object"},
+    "fail": {"type": "object"},
+    "refuse": {"type": "object"},
+    "environment": {"type": "object"},
+    "roots": {"type": "object"},
+    "grow": {"type": "object"},
+    "wrong_ids": {"type": "object"},
+    "cancelled": {"type": "object"},
+}
+
+
+def send(message):
+    sys.stdout.write(json.dumps(message) + "\n")
+    sys.stdout.flush()
+
+
+def reply(request, result):
+    send({"jsonrpc": "2.0", "id": request["id"], "result": result})
+
+
+def text(request, words, **more):
+    reply(request, {"content": [{"type": "text", "text": words}], **more})
+
+
+def read():
+    line = sys.stdin.readline()
+    if not line:
+        sys.exit(0)
+    return json.loads(line)
+
+
+def read_answer(to):
+    while True:
+        message = read()
+        if message.get("id") == to and "method" not in message:
+            return message
+
+
+def tool(name, schema):
+    description = ARGUMENT if MODE == "described" else f"The tool {name}."
+    return {"name": name, "description": description, "inputSchema": schema,
+            "annotations": {"readOnlyHint": name == "echo", "destructiveHint": name == "crash"}}
+
+
+def list_tools(request):
+    if MODE == "many":
+        reply(request, {"tools": [tool(f"t{n}", {"type": "object"}) for n in range(2000)]})
+    elif MODE == "circle":
+        reply(request, {"tools": [], "nextCursor": "same"})
+    elif MODE == "strange":
+        reply(request, {"tools": [{"name": "", "inputSchema": {"type": "object"}}, {"name": "x" * 300, "inputSchema": {"type": "object"}},
+                                  {"name": "no schema"}, {"name": "list", "inputSchema": []}, 7, None,
+                                  tool("good", {"type": "object", "$ref": "#"}), tool("good", {"type": "object"}),
+                                  tool("naïve tool/…", {"type": "object"})]})
+    else:
+        names = list(TOOLS)
+        start = int(request["params"].get("cursor", "0"))
+        page = {"tools": [tool(name, TOOLS[name]) for name in names[start:start + 5]]}
+        if start + 5 < len(names):
+            page["nextCursor"] = str(start + 5)
+        reply(request, page)
+
+
+def call(request):
+    name = request["params"]["name"]
+    token = request["params"].get("_meta", {}).get("progressToken")
+    if name == "echo":
+        text(request, request["params"]["arguments"]["text"])
+    elif name == "crash":
+        sys.stderr.write("first words\nlast words\n")
+        sys.stderr.flush()
+        os._exit(7)
+    elif name == "sleep":
+        pass  # no answer, ever
+    elif name == "progress":
+        for step in (1, 2):
+            send({"jsonrpc": "2.0", "method": "notifications/progress",
+                  "params": {"progressToken": token, "progress": step, "total": 2, "message": f"step {step}"}})
+        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 999999, "progress": 1}})
+        text(request, "done")
+    elif name == "ask":
+        send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create",
+              "params": {"message": "Your name?", "requestedSchema": {
+                  "type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 30}}, "required": ["name"]}}})
+        text(request, json.dumps(read_answer("q1")["result"]))
+    elif name == "fail":
+        text(request, "it went wrong", isError=True)
+    elif name == "refuse":
+        send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32050, "message": "not today"}})
+    elif name == "environment":
+        text(request, json.dumps({"environment": dict(os.environ), "descriptors": sorted(os.listdir("/proc/self/fd"), key=int),
+                                  "directory": os.getcwd(), "group": os.getpgid(0) == os.getpid()}))
+    elif name == "roots":
+        send({"jsonrpc": "2.0", "id": 1, "method": "roots/list"})
+        send({"jsonrpc": "2.0", "id": 2, "method": "ping"})
+        send({"jsonrpc": "2.0", "id": 3, "method": "sampling/createMessage", "params": {}})
+        text(request, json.dumps([read_answer(n).get("result", "error") for n in (1, 2, 3)]))
+    elif name == "grow":
+        TOOLS["grown"] = {"type": "object"}
+        send({"jsonrpc": "2.0", "method": "notifications/tools/list_changed"})
+        text(request, "grown")
+    elif name == "wrong_ids":
+        for wrong in (request["id"] + 1000, str(request["id"]), None, [request["id"]], 1.5):
+            send({"jsonrpc": "2.0", "id": wrong, "result": {"content": [{"type": "text", "text": "wrong"}]}})
+        text(request, "right")
+        text(request, "twice")
+    elif name == "cancelled":
+        # Tells the next call what was cancelled.
+        message = read()
+        while message.get("method") != "notifications/cancelled":
+            message = read()
+        TOOLS["cancelled"]["title"] = f"{message['params']['requestId'] == request['id']}"
+    else:
+        send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32602, "message": "unknown tool"}})
+
+
+def main():
+    if MODE == "exit":
+        sys.stderr.write("no configuration\n")
+        sys.exit(3)
+    if MODE == "deaf":
+        signal.signal(signal.SIGTERM, signal.SIG_IGN)
+        time.sleep(600)
+    if MODE == "endless":
+        while True:
+            os.write(1, b"x" * 65536)
+    if MODE == "garbage":
+        sys.stdout.write("Starting...\n\x00\xff{\n[]\n[[[[\n\"text\"\n" + "[" * 100000 + "\n")
+        sys.stdout.flush()
+    while True:
+        message = read()
+        method = message.get("method")
+        if method == "initialize":
+            version = ARGUMENT if MODE == "version" else message["params"]["protocolVersion"]
+            reply(message, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}},
+                            "serverInfo": {"name": "scripted", "version": "1"}})
+        elif method == "notifications/initialized":
+            if MODE == "flood":
+                while True:
+                    send({"jsonrpc": "2.0", "id": 5, "method": "ping"})
+            if MODE == "notices":
+                while True:
+                    send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": "info", "data": "x"}})
+        elif method == "tools/list":
+            list_tools(message)
+        elif method == "tools/call":
+            call(message)
+        elif method == "ping":
+            reply(message, {})
+        elif "id" in message and method:
+            send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}})
+
+
+main()

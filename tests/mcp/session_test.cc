@@ -1,0 +1,260 @@
+#include "mcp/session.h"
+
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "mcp/client.h"
+#include "stdio_fixture.h"
+
+namespace reprise {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+std::string OutputOf(const Result<ToolOutcome>& outcome) {
+  return outcome ? outcome->output : "FAILED: " + outcome.error().message;
+}
+
+milliseconds Since(std::chrono::steady_clock::time_point began) {
+  return std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - began);
+}
+
+}  // namespace
+
+TEST_CASE("Session: greets, lists all pages, calls", "[mcp]") {
+  StdioSession server("plain");
+  const auto facts = Initialize(server.session(), "1", StdioSession::Limits());
+  REQUIRE(facts.has_value());
+  CHECK(facts->name == "scripted");
+  CHECK(facts->protocol == "2025-11-25");
+  CHECK(facts->tools);
+  CHECK_FALSE(facts->resources);
+  const auto tools = ListTools(server.session(), StdioSession::Limits());
+  REQUIRE(tools.has_value());
+  REQUIRE(tools->size() == 12);
+  CHECK(tools->front().name == "echo");
+  CHECK(tools->front().read_only_hint);
+  CHECK(tools->at(1).destructive_hint);
+  CHECK(OutputOf(server.Call("echo", R"({"text":"hällo"})")) == "hällo");
+  CHECK(Ping(server.session(), StdioSession::Limits()).has_value());
+}
+
+TEST_CASE("Session: older versions are agreed to, unknown ones are not", "[mcp]") {
+  for (const char* version : {"2024-11-05", "2025-03-26", "2025-06-18"}) {
+    StdioSession server(ScriptedStdioServer("version", version));
+    const auto facts = Initialize(server.session(), "1", StdioSession::Limits());
+    REQUIRE(facts.has_value());
+    CHECK(facts->protocol == version);
+  }
+  StdioSession server(ScriptedStdioServer("version", "1999-01-01"));
+  const auto facts = Initialize(server.session(), "1", StdioSession::Limits());
+  REQUIRE_FALSE(facts.has_value());
+  CHECK(facts.error().message == "the server speaks another version of the protocol (1999-01-01)");
+}
+
+TEST_CASE("Session: a tool's failure is an outcome, the server's an error", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  const auto failed = server.Call("fail");
+  REQUIRE(failed.has_value());
+  CHECK(failed->is_error);
+  CHECK(failed->output == "it went wrong");
+  const auto refused = server.Call("refuse");
+  REQUIRE_FALSE(refused.has_value());
+  CHECK(refused.error().reason == "mcp_error");
+  CHECK(refused.error().message == "the server reports: not today (-32050)");
+}
+
+TEST_CASE("Session: a crash fails what is under way at once, with the exit status", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  Result<ToolOutcome> sleeping;
+  std::thread other([&] { sleeping = server.Call("sleep"); });
+  const auto began = std::chrono::steady_clock::now();
+  const auto crashed = server.Call("crash");
+  other.join();
+  CHECK(Since(began) < seconds(1) * 5);  // of a limit of 30; the machine may be busy
+  REQUIRE_FALSE(crashed.has_value());
+  CHECK(crashed.error().message == "the server ended with exit status 7: last words");
+  REQUIRE_FALSE(sleeping.has_value());
+  CHECK(sleeping.error().message == crashed.error().message);
+  CHECK(server.session().closed().has_value());
+  CHECK(OutputOf(server.Call("echo", R"({"text":"x"})")) == "FAILED: " + crashed.error().message);
+}
+
+TEST_CASE("Session: progress reaches the call it belongs to", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  std::vector<std::string> progress;
+  RequestOptions options = StdioSession::Limits();
+  options.on_progress = [&](std::string_view text) { progress.emplace_back(text); };
+  CHECK(OutputOf(server.Call("progress", "{}", options)) == "done");
+  CHECK(progress == std::vector<std::string>{"step 1 (1/2)", "step 2 (2/2)"});
+}
+
+TEST_CASE("Session: a cancelled call returns at once and the server is told", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  std::stop_source stop;
+  RequestOptions options = StdioSession::Limits();
+  options.stop = stop.get_token();
+  std::jthread cancel([&] { stop.request_stop(); });
+  const auto began = std::chrono::steady_clock::now();
+  const auto cancelled = server.Call("cancelled", "{}", options);
+  CHECK(Since(began) < seconds(5));
+  REQUIRE_FALSE(cancelled.has_value());
+  CHECK(cancelled.error().code == ErrorCode::kCancelled);
+  CHECK(OutputOf(server.Call("echo", R"({"text":"still here"})")) == "still here");
+}
+
+TEST_CASE("Session: a call that takes too long is given up", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  const auto late = server.Call("sleep", "{}", {.timeout = milliseconds(50)});
+  REQUIRE_FALSE(late.has_value());
+  CHECK(late.error().code == ErrorCode::kDeadlineExceeded);
+  CHECK(OutputOf(server.Call("echo", R"({"text":"still here"})")) == "still here");
+}
+
+TEST_CASE("Session: a question is answered where the call waits, with defaults", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  RequestOptions options = StdioSession::Limits();
+  ToolQuestion asked;
+  ToolAnswer answer{.action = ToolAnswer::Action::kAccept, .content = R"({"name":"Ann","extra":1})"};
+  options.ask = [&](const ToolQuestion& question, const std::stop_token&) {
+    asked = question;
+    return answer;
+  };
+  CHECK(OutputOf(server.Call("ask", "{}", options)) ==
+        R"({"action": "accept", "content": {"name": "Ann", "age": 30}})");
+  CHECK(asked.text == "Your name?");
+  CHECK(asked.schema.find(R"("age")") != std::string::npos);
+  answer.content = "{}";  // a required field lacks
+  CHECK(OutputOf(server.Call("ask", "{}", options)) == R"({"action": "cancel"})");
+  answer.action = ToolAnswer::Action::kDecline;
+  CHECK(OutputOf(server.Call("ask", "{}", options)) == R"({"action": "decline"})");
+  CHECK(OutputOf(server.Call("ask")) == R"({"action": "decline"})");  // nobody can be asked
+}
+
+TEST_CASE("Session: time that a person takes does not count, and a cancelled run ends the question", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  std::stop_source stop;
+  RequestOptions options{.timeout = seconds(30), .stop = stop.get_token()};
+  bool over_seen = false;
+  options.ask = [&](const ToolQuestion&, const std::stop_token& over) {
+    stop.request_stop();
+    over_seen = over.stop_requested();
+    return ToolAnswer{};
+  };
+  const auto cancelled = server.Call("ask", "{}", options);
+  REQUIRE_FALSE(cancelled.has_value());
+  CHECK(cancelled.error().code == ErrorCode::kCancelled);
+  CHECK(over_seen);
+}
+
+TEST_CASE("Session: the server is told the roots, pings are answered, sampling is refused", "[mcp]") {
+  SessionHooks hooks;
+  hooks.roots = {"/a b/ü"};
+  StdioSession server("plain", std::move(hooks));
+  server.Greeted();
+  CHECK(OutputOf(server.Call("roots")) ==
+        R"([{"roots": [{"uri": "file:///a%20b/%C3%BC", "name": "workspace"}]}, {}, "error"])");
+}
+
+TEST_CASE("Session: wrong, repeated and odd ids are passed over", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  CHECK(OutputOf(server.Call("wrong_ids")) == "right");
+  CHECK(OutputOf(server.Call("echo", R"({"text":"next"})")) == "next");
+}
+
+TEST_CASE("Session: garbage on stdout is passed over", "[mcp]") {
+  StdioSession server("garbage");
+  server.Greeted();
+  CHECK(OutputOf(server.Call("echo", R"({"text":"x"})")) == "x");
+}
+
+TEST_CASE("Session: a server that floods is ended", "[mcp]") {
+  for (const char* mode : {"flood", "notices", "endless"}) {
+    INFO(mode);
+    StdioSession server(mode);
+    const auto facts = Initialize(server.session(), "1", StdioSession::Limits());
+    if (facts) {
+      const auto listed = ListTools(server.session(), StdioSession::Limits());
+      REQUIRE_FALSE(listed.has_value());
+    }
+    REQUIRE(server.session().closed().has_value());
+    const std::string why = server.session().closed()->message;
+    INFO(why);
+    const bool said = why.find("floods") != std::string::npos || why.find("4 MiB") != std::string::npos ||
+                      why.find("does not read") != std::string::npos;
+    CHECK(said);
+  }
+}
+
+TEST_CASE("Session: what cannot be a tool is left out, many are cut, circles are noticed", "[mcp]") {
+  {
+    StdioSession server("strange");
+    const auto tools = ListTools(server.Greeted().session(), StdioSession::Limits());
+    REQUIRE(tools.has_value());
+    REQUIRE(tools->size() == 2);
+    CHECK(tools->at(0).name == "good");
+    CHECK(tools->at(1).name == "naïve tool/…");
+  }
+  {
+    StdioSession server("many");
+    const auto tools = ListTools(server.Greeted().session(), StdioSession::Limits());
+    REQUIRE(tools.has_value());
+    CHECK(tools->size() == kMaxMcpTools);
+  }
+  StdioSession server("circle");
+  const auto tools = ListTools(server.Greeted().session(), StdioSession::Limits());
+  REQUIRE_FALSE(tools.has_value());
+  CHECK(tools.error().message == "the server's pages lead in a circle");
+}
+
+TEST_CASE("Session: a command that does not start, or ends, says why", "[mcp]") {
+  StdioSession server("exit");
+  const auto facts = Initialize(server.session(), "1", StdioSession::Limits());
+  REQUIRE_FALSE(facts.has_value());
+  CHECK(facts.error().message == "the server ended with exit status 3: no configuration");
+
+  CurlTransport transport;
+  McpServerOptions missing = ScriptedStdioServer("plain");
+  missing.command = "no-such-program";
+  const auto channel = OpenServerChannel(missing, transport, "/");
+  REQUIRE_FALSE(channel.has_value());
+  CHECK(channel.error().message == "there is no program no-such-program");
+}
+
+TEST_CASE("Session: one that ignores everything is ended within a second or so", "[mcp]") {
+  StdioSession server("deaf");
+  const auto late = Initialize(server.session(), "1", {.timeout = milliseconds(200)});
+  REQUIRE_FALSE(late.has_value());
+  CHECK(late.error().code == ErrorCode::kDeadlineExceeded);
+  const auto began = std::chrono::steady_clock::now();
+  server.session().Close();
+  CHECK(Since(began) < seconds(5));
+}
+
+TEST_CASE("Session: a server gets a clean environment, its own group and no descriptor", "[mcp]") {
+  ::setenv("CANARY_SECRET_KEY", "secret", 1);
+  McpServerOptions options = ScriptedStdioServer("plain");
+  options.environment = {{"TOKEN", "configured"}};
+  StdioSession server(options);
+  const auto told = ParseJson(OutputOf(server.Greeted().Call("environment")));
+  ::unsetenv("CANARY_SECRET_KEY");
+  REQUIRE(told.has_value());
+  const Json& environment = (*told)["environment"];
+  CHECK(environment["TOKEN"] == "configured");
+  CHECK(environment.contains("PATH"));
+  CHECK_FALSE(environment.contains("CANARY_SECRET_KEY"));
+  CHECK((*told)["descriptors"] == Json({"0", "1", "2", "3"}));  // 3 is the directory that is listed
+  CHECK((*told)["directory"] == server.directory());
+  CHECK((*told)["group"] == true);
+}
+
+}  // namespace reprise
