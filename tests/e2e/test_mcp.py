@@ -1,0 +1,348 @@
+"""MCP servers: the reference servers of the npm registry, and a scripted one that misbehaves."""
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+
+import pytest
+from support.npm import install
+from support.provider import call, text, tools
+from support.server import API_KEY, BINARY, processes
+from support.timing import SLACK, SOON, eventually
+
+SCRIPTED = pathlib.Path(__file__).parents[1] / "mcp" / "scripted_server.py"
+EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
+FILESYSTEM = "@modelcontextprotocol/server-filesystem@2026.8.31"
+
+
+def scripted(mode="plain", argument="", **more):
+    return {"command": sys.executable, "args": [str(SCRIPTED), mode, argument], **more}
+
+
+@pytest.fixture(scope="module")
+def everything():
+    return str(install(EVERYTHING) / "@modelcontextprotocol" / "server-everything" / "dist" / "index.js")
+
+
+@pytest.fixture(scope="module")
+def filesystem():
+    return str(install(FILESYSTEM) / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")
+
+
+class Box:
+    """A server with MCP servers, and a model that calls what the test says."""
+
+    def __init__(self, make_server, provider, servers, home=None, mode="approve_all", **more):
+        self.server = make_server(provider, home=home, config={"mcpServers": servers, "approval_mode": mode, **more})
+        self.provider, self.client = provider, self.server.client
+        self.turns = 0
+
+    def state(self, name):
+        listed = self.client.get("/tools").expect(200, "tools").json
+        return next(server for server in listed["servers"] if server["name"] == name)
+
+    def ready(self, name):
+        return eventually(lambda: (s := self.state(name))["state"] == "ready" and s, f"{name} is ready", 30 * SLACK)
+
+    def tools(self):
+        return {tool["name"]: tool for tool in self.client.get("/tools").expect(200, "tools").json["tools"]}
+
+    def start(self, tool, arguments=None, chat="c"):
+        self.turns += 1
+        self.provider.plan(tools(call(tool, arguments or {}, f"call_{self.turns}")), text("done"))
+        return self.client.start(chat, f"turn {self.turns}")
+
+    def run(self, tool, arguments=None):
+        stream = self.start(tool, arguments)
+        stream.finish()
+        return stream
+
+    def result(self, tool, arguments=None):
+        return self.run(tool, arguments).one("tool_result")
+
+    def ok(self, tool, arguments=None):
+        result = self.result(tool, arguments)
+        assert not result["is_error"], result
+        return result["tool_output"]
+
+
+@pytest.fixture
+def box(make_server, provider):
+    def make(servers, **more):
+        return Box(make_server, provider, servers, **more)
+
+    return make
+
+
+# --- the reference servers ---------------------------------------------------------------------------------------------
+
+ARGUMENTS = {
+    "echo": {"message": "hällo"},
+    "get-annotated-message": {"messageType": "success", "includeImage": True},
+    "get-structured-content": {"location": "Chicago"},
+    "get-sum": {"a": 2, "b": 40},
+    "gzip-file-as-resource": {"data": "data:text/plain,hello", "outputType": "resource"},
+    "trigger-long-running-operation": {"duration": 0.2, "steps": 2},
+    "trigger-url-elicitation": {"url": "https://example.org/"},
+    "simulate-research-query": {"topic": "tea"},
+}
+EXPECTED = {
+    "echo": "hällo",
+    "get-sum": "42",
+    "get-structured-content": '"conditions"',
+    "get-tiny-image": "(image, image/png",
+    "get-resource-links": "demo://resource",
+    "get-resource-reference": "[demo://resource",
+    "gzip-file-as-resource": "not text)",
+    "get-roots-list": "file://",
+    "trigger-elicitation-request": "decline",
+    "simulate-research-query": "tea",
+}
+
+
+def call_all(box, name):
+    called = []
+    for tool in box.tools():
+        own = tool.removeprefix(f"{name}__")
+        if own == tool or own in ("list_resources", "read_resource", "list_prompts", "get_prompt"):
+            continue
+        output = box.ok(tool, ARGUMENTS.get(own))
+        assert EXPECTED.get(own, "") in output, (own, output)
+        called.append(own)
+    assert set(EXPECTED) <= set(called), called
+
+
+@pytest.mark.limit(90)
+def test_every_tool_of_the_everything_server(box, everything):
+    it = box({"every": {"command": "node", "args": [everything]}})
+    assert it.ready("every")["message"].startswith("mcp-servers/everything")
+    eventually(lambda: "every__simulate-research-query" in it.tools(), "the tools it adds after the greeting", 10 * SLACK)
+    call_all(it, "every")
+    environment = it.ok("every__get-env")
+    assert API_KEY not in environment and "XDG_CONFIG_HOME" not in environment and "REPRISE" not in environment
+    assert '"PATH"' in environment
+
+
+@pytest.mark.limit(90)
+def test_resources_and_prompts_of_the_everything_server(box, everything):
+    it = box({"every": {"command": "node", "args": [everything]}})
+    it.ready("every")
+    listed = it.ok("every__list_resources")
+    assert "demo://resource" in listed and "Templates:" in listed
+    assert "Resource 1" in it.ok("every__read_resource", {"uri": "demo://resource/dynamic/text/1"})
+    assert it.result("every__read_resource", {"uri": "demo://none"})["is_error"]
+    prompts = it.ok("every__list_prompts")
+    assert "args-prompt(city, state?)" in prompts
+    assert "Berlin" in it.ok("every__get_prompt", {"name": "args-prompt", "arguments": {"city": "Berlin"}})
+
+
+@pytest.fixture(params=["streamableHttp", "sse"])
+def everything_url(request, everything, tmp_path):
+    port = None
+    for attempt in range(5):
+        import socket
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        log = open(tmp_path / f"{request.param}.log", "wb")
+        process = subprocess.Popen(["node", everything, request.param], env={**os.environ, "PORT": str(port)}, stdout=log, stderr=log,
+                                   stdin=subprocess.DEVNULL)
+
+        def answers():
+            with socket.socket() as connection:
+                return connection.connect_ex(("127.0.0.1", port)) == 0 or process.poll() is not None
+
+        eventually(answers, "the reference server listens", 20 * SLACK)
+        if process.poll() is None:
+            break
+    yield f"http://127.0.0.1:{port}/{'mcp' if request.param == 'streamableHttp' else 'sse'}"
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.limit(90)
+def test_the_everything_server_over_http(box, everything_url):
+    it = box({"web": {"url": everything_url}})
+    it.ready("web")
+    eventually(lambda: "web__simulate-research-query" in it.tools(), "the tools it adds after the greeting", 10 * SLACK)
+    call_all(it, "web")
+    stream = it.run("web__trigger-long-running-operation", {"duration": 0.4, "steps": 2})
+    assert "2/2" in "".join(e["content"] for e in stream.all("tool_output_delta"))
+
+
+@pytest.mark.limit(60)
+def test_progress_and_cancellation_of_the_everything_server(box, everything):
+    it = box({"every": {"command": "node", "args": [everything]}})
+    it.ready("every")
+    stream = it.start("every__trigger-long-running-operation", {"duration": 600, "steps": 6000})
+    stream.until("tool_output_delta")
+    assert stream.events[-1]["content"].startswith("1/6000")
+    it.client.cancel("c", stream.interaction).expect(200)
+    began = stream.until("cancelled").at
+    stream.finish("CANCELLED")
+    assert stream.events[-1].at - began < 5 * SLACK
+    it.provider.forget_plan()
+    assert it.ok("every__echo", {"message": "still there"})
+
+
+@pytest.mark.limit(60)
+def test_the_filesystem_server_works_in_the_workspace(box, filesystem, make_home):
+    home = make_home()
+    (home.workspace / "a.txt").write_text("from the workspace")
+    it = box({"files": {"command": "node", "args": [filesystem], "trust_annotations": True}}, home=home)
+    assert it.ready("files")["tools"] >= 10
+    assert it.ok("files__read_text_file", {"path": str(home.workspace / "a.txt")}) == "from the workspace"
+    it.ok("files__write_file", {"path": str(home.workspace / "b.txt"), "content": "written"})
+    assert (home.workspace / "b.txt").read_text() == "written"
+    assert it.result("files__read_text_file", {"path": "/etc/passwd"})["is_error"]
+    listed = it.tools()
+    assert listed["files__read_text_file"]["read_only"] and not listed["files__write_file"]["read_only"]
+
+
+# --- approval ----------------------------------------------------------------------------------------------------------
+
+def test_tools_ask_and_say_when_they_are_new(box):
+    it = box({"scripted": scripted()}, mode="ask")
+    it.ready("scripted")
+    for reason in ("calls the MCP server scripted; this tool has not been approved before", "calls the MCP server scripted"):
+        stream = it.start("scripted__echo", {"text": "x"})
+        asked = stream.until("approval_required")
+        assert asked["reason"] == reason
+        it.client.approve("c", stream.interaction, asked["approval_id"]).expect(200)
+        stream.finish()
+        assert stream.one("tool_result")["tool_output"] == "x"
+
+
+def test_a_rejected_call_is_no_consent(box):
+    it = box({"scripted": scripted()}, mode="ask")
+    it.ready("scripted")
+    for _ in range(2):
+        stream = it.start("scripted__echo", {"text": "x"})
+        asked = stream.until("approval_required")
+        assert "has not been approved before" in asked["reason"]
+        it.client.approve("c", stream.interaction, asked["approval_id"], approved=False).expect(200)
+        stream.finish()
+        assert stream.one("tool_result")["is_error"]
+
+
+def test_a_swapped_server_needs_new_consent_in_spite_of_grants(box, make_home):
+    home = make_home()
+
+    def asked_for(it, scope="once"):
+        it.ready("scripted")
+        stream = it.start("scripted__echo", {"text": "x"})
+        event = stream.next()
+        while event.name not in ("approval_required", "tool_result"):
+            event = stream.next()
+        if event.name == "approval_required":
+            it.client.approve("c", stream.interaction, event["approval_id"], scope=scope).expect(200)
+        stream.finish()
+        return event["reason"] if event.name == "approval_required" else None
+
+    first = box({"scripted": scripted("described", "harmless", trust_annotations=True)}, mode="ask", home=home)
+    assert "not been approved" in asked_for(first, "chat")
+    assert asked_for(first) is None
+    first.server.stop()
+    again = box({"scripted": scripted("described", "harmless", trust_annotations=True)}, mode="ask", home=home)
+    assert asked_for(again) is None
+    again.server.stop()
+    swapped = box({"scripted": scripted("described", "evil", trust_annotations=True)}, mode="ask", home=home)
+    assert "COMMAND OR ADDRESS HAS CHANGED" in asked_for(swapped)
+
+
+def test_a_pending_approval_survives_a_crash(box, make_home):
+    home = make_home()
+    it = box({"scripted": scripted()}, mode="ask", home=home)
+    it.ready("scripted")
+    stream = it.start("scripted__echo", {"text": "late"})
+    asked = stream.until("approval_required")
+    interaction = stream.interaction
+    it.server.kill()
+    stream.close()
+    again = box({"scripted": scripted()}, mode="ask", home=home)
+    stream = again.client.attach("c", interaction)
+    again.client.approve("c", interaction, asked["approval_id"]).expect(200)
+    stream.finish()
+    assert stream.one("tool_result")["tool_output"] == "late"
+
+
+# --- failures ----------------------------------------------------------------------------------------------------------
+
+def test_connecting_holds_nobody_up(box):
+    it = box({"deaf": scripted("deaf"), "none": {"command": "no-such-program"}, "scripted": scripted()})
+    assert it.server.start_seconds < 1 * SLACK
+    assert it.state("deaf")["state"] == "connecting"
+    it.ready("scripted")
+    assert eventually(lambda: (s := it.state("none"))["state"] == "failed" and s, "it fails")["message"] == (
+        "there is no program no-such-program")
+    assert it.state("deaf")["state"] == "connecting"
+    assert it.server.stop() < 2 * SLACK
+    assert not processes(str(it.server.home.path) + "/none")
+
+
+def test_a_killed_server_fails_the_call_at_once_and_comes_back(box):
+    it = box({"scripted": scripted("plain", "killed-6311")})
+    it.ready("scripted")
+    stream = it.start("scripted__sleep")
+    stream.until("tool_call")
+    (process,) = processes("killed-6311")
+    os.kill(process, signal.SIGKILL)
+    result = stream.until("tool_result", limit=3 * SLACK)
+    assert result["is_error"] and "ended by signal 9" in result["tool_output"]
+    stream.finish()
+    assert it.ok("scripted__echo", {"text": "back"}) == "back"
+    assert processes("killed-6311") != [process]
+
+
+def test_hostile_servers_hurt_nobody(box):
+    it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
+              "strange": scripted("strange"), "scripted": scripted()})
+    it.ready("scripted")
+    it.ready("garbage")
+    before = it.server.memory_kb()
+    for name in ("flood", "notices", "endless"):
+        message = eventually(lambda: (s := it.state(name))["state"] == "failed" and s["message"], f"{name} is ended", 30 * SLACK)
+        assert "floods" in message or "4 MiB" in message or "does not read" in message
+        assert it.ok("scripted__echo", {"text": name}) == name
+    assert it.server.memory_kb() - before < 64 * 1024
+    names = [name for name in it.tools() if name.startswith("strange__")]
+    assert len(names) == 2 and all(len(name) <= 64 and name.isascii() for name in names)
+
+
+def test_wrong_arguments_do_not_reach_the_server(box):
+    it = box({"scripted": scripted()})
+    it.ready("scripted")
+    result = it.result("scripted__echo", {"text": 7})
+    assert result["is_error"] and "must be of type" in result["tool_output"]
+
+
+def test_servers_end_with_ours(box):
+    it = box({"scripted": scripted("plain", "ends-6312"), "deaf": scripted("deaf", "ends-6312")})
+    it.ready("scripted")
+    eventually(lambda: len(processes("ends-6312")) == 2, "both run")
+    assert it.server.stop() < 2 * SLACK
+    assert not processes("ends-6312")
+
+
+def test_servers_die_with_a_killed_server(box):
+    it = box({"scripted": scripted("plain", "dies-6313"), "deaf": scripted("deaf", "dies-6313")})
+    it.ready("scripted")
+    eventually(lambda: len(processes("dies-6313")) == 2, "both run")
+    it.server.kill()
+    eventually(lambda: not processes("dies-6313"), "they are gone", 3 * SLACK)
+
+
+def test_doctor_looks_at_the_servers(make_home):
+    home = make_home()
+    file = home.path / "reprise.json"
+    file.write_text(json.dumps({"mcpServers": {"good": scripted(), "bad": scripted("exit")}}))
+    file.chmod(0o600)
+    done = subprocess.run([str(BINARY), "doctor", "--json", "--config", str(file), "--workspace", str(home.workspace), "--port", "0"],
+                          env=home.environment(), cwd=home.path, stdout=subprocess.PIPE, timeout=SOON * 3, check=False)
+    checks = {c["check"]: c for c in json.loads(done.stdout)["checks"]}
+    assert checks["MCP server good"]["verdict"] == "ok"
+    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 12 tools"
+    assert checks["MCP server bad"]["verdict"] == "fail"
+    assert checks["MCP server bad"]["message"] == "the server ended with exit status 3: no configuration"
+    assert done.returncode == 1
