@@ -93,7 +93,12 @@ void ServerConnection::Main(const std::stop_token& stop) {
   for (int failures = 0; !stop.stop_requested();) {
     SetState(ToolServer::State::kConnecting, "");
     ready_since_ = Clock::time_point::max();
-    const Error why = ConnectAndServe(stop);
+    Error why;
+    try {
+      why = ConnectAndServe(stop);
+    } catch (const std::system_error& error) {  // of a thread that cannot be started
+      why = MakeError(ErrorCode::kUnavailable, "the system is out of threads", error.what());
+    }
     if (stop.stop_requested()) break;
     if (ready_since_ != Clock::time_point::max() && Clock::now() - ready_since_ >= kHealthy) failures = 0;
     ++failures;

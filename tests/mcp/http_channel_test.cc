@@ -279,6 +279,30 @@ TEST_CASE("HttpChannel: messages that are too long close the channel", "[mcp]") 
   }
 }
 
+TEST_CASE("HttpChannel: a server that asks and does not read the answers is let go", "[mcp]") {
+  McpHttpServer server([](ScriptedConnection& connection, const ReceivedRequest& request, const Json& message) {
+    if (message.contains("result")) {
+      connection.WaitForClose();
+      return true;
+    }
+    if (request.method != "GET") return false;
+    connection.SendHead("200 OK", "text/event-stream");
+    for (int i = 0; i < 1000; ++i) {
+      connection.SendChunk(SseEvent(R"({"jsonrpc":"2.0","method":"ping","id":)" + std::to_string(i) + "}"));
+    }
+    connection.WaitForClose();
+    return true;
+  });
+  test::Gate closed;
+  CurlTransport transport;
+  SessionHooks hooks;
+  hooks.on_closed = [&] { closed.Open(); };
+  Session session(OpenHttpChannel(transport, {server.Url()}), std::move(hooks));
+  REQUIRE(Initialize(session, "1", kLimits).has_value());
+  CHECK(closed.Wait());
+  CHECK(session.closed()->message == "the server asks more than it reads answers");
+}
+
 TEST_CASE("HttpChannel: a server that cannot be reached closes the channel", "[mcp]") {
   Client client("http://127.0.0.1:1/mcp");
   const auto facts = client.Greet();

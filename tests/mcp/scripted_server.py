@@ -132,6 +132,35 @@ def call(request):
         send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32602, "message": "unknown tool"}})
 
 
+RESOURCES = {"demo://1": "one", "demo://2": "two"}
+
+
+def more(request):
+    """Resources, prompts and logging; false: not known."""
+    method, params = request["method"], request.get("params", {})
+    if method == "resources/list":
+        reply(request, {"resources": [{"uri": uri, "name": uri[-1], "mimeType": "text/plain"} for uri in RESOURCES]})
+    elif method == "resources/templates/list":
+        reply(request, {"resourceTemplates": [{"uriTemplate": "demo://{n}", "name": "any"}]})
+    elif method == "resources/read" and params["uri"] in RESOURCES:
+        reply(request, {"contents": [{"uri": params["uri"], "text": RESOURCES[params["uri"]]}]})
+    elif method == "resources/subscribe":
+        reply(request, {})
+        send({"jsonrpc": "2.0", "method": "notifications/resources/updated", "params": {"uri": params["uri"]}})
+    elif method == "resources/unsubscribe":
+        reply(request, {})
+    elif method == "prompts/list":
+        reply(request, {"prompts": [{"name": "greet", "description": "Greets", "arguments": [{"name": "who", "required": True}]}]})
+    elif method == "prompts/get":
+        reply(request, {"messages": [{"role": "user", "content": {"type": "text", "text": "Hello " + params["arguments"]["who"]}}]})
+    elif method == "logging/setLevel":
+        reply(request, {})
+        send({"jsonrpc": "2.0", "method": "notifications/message", "params": {"level": params["level"], "data": {"now": "logged"}}})
+    else:
+        return False
+    return True
+
+
 def main():
     if MODE == "exit":
         sys.stderr.write("no configuration\n")
@@ -150,7 +179,10 @@ def main():
         method = message.get("method")
         if method == "initialize":
             version = ARGUMENT if MODE == "version" else message["params"]["protocolVersion"]
-            reply(message, {"protocolVersion": version, "capabilities": {"tools": {"listChanged": True}},
+            capabilities = {"tools": {"listChanged": True}}
+            if MODE == "more":
+                capabilities.update(resources={"subscribe": True}, prompts={}, logging={})
+            reply(message, {"protocolVersion": version, "capabilities": capabilities,
                             "serverInfo": {"name": "scripted", "version": "1"}})
         elif method == "notifications/initialized":
             if MODE == "flood":
@@ -165,6 +197,8 @@ def main():
             call(message)
         elif method == "ping":
             reply(message, {})
+        elif "id" in message and method and MODE == "more" and more(message):
+            pass
         elif "id" in message and method:
             send({"jsonrpc": "2.0", "id": message["id"], "error": {"code": -32601, "message": "no such method"}})
 

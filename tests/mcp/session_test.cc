@@ -1,5 +1,6 @@
 #include "mcp/session.h"
 
+#include <future>
 #include <nlohmann/json.hpp>
 #include <thread>
 
@@ -255,6 +256,50 @@ TEST_CASE("Session: a server gets a clean environment, its own group and no desc
   CHECK((*told)["descriptors"] == Json({"0", "1", "2", "3"}));  // 3 is the directory that is listed
   CHECK((*told)["directory"] == server.directory());
   CHECK((*told)["group"] == true);
+}
+
+TEST_CASE("Session: resources are listed, read and watched", "[mcp]") {
+  std::promise<std::string> updated;
+  SessionHooks hooks;
+  hooks.on_resource_updated = [&](std::string_view uri) { updated.set_value(std::string(uri)); };
+  StdioSession server("more", std::move(hooks));
+  Session& session = server.session();
+  const RequestOptions limits = StdioSession::Limits();
+  const auto facts = Initialize(session, "1", limits);
+  REQUIRE(facts.has_value());
+  CHECK(facts->resources);
+  CHECK(facts->resource_subscriptions);
+  const auto resources = ListResources(session, limits);
+  REQUIRE(resources.has_value());
+  REQUIRE(resources->size() == 2);
+  CHECK(resources->front().uri == "demo://1");
+  CHECK(resources->front().type == "text/plain");
+  const auto templates = ListResourceTemplates(session, limits);
+  REQUIRE(templates.has_value());
+  CHECK(templates->front().uri == "demo://{n}");
+  CHECK(ReadResource(session, "demo://2", limits) == "[demo://2]\ntwo");
+  CHECK_FALSE(ReadResource(session, "demo://9", limits).has_value());
+  REQUIRE(SubscribeResource(session, "demo://2", limits).has_value());
+  CHECK(updated.get_future().get() == "demo://2");
+  CHECK(UnsubscribeResource(session, "demo://2", limits).has_value());
+}
+
+TEST_CASE("Session: prompts and the server's log", "[mcp]") {
+  std::promise<std::string> logged;
+  SessionHooks hooks;
+  hooks.on_log = [&](std::string_view level, std::string_view text) {
+    logged.set_value(std::string(level) + " " + std::string(text));
+  };
+  StdioSession server("more", std::move(hooks));
+  Session& session = server.Greeted().session();
+  const RequestOptions limits = StdioSession::Limits();
+  const auto prompts = ListPrompts(session, limits);
+  REQUIRE(prompts.has_value());
+  REQUIRE(prompts->size() == 1);
+  CHECK(prompts->front().arguments == std::vector<std::pair<std::string, bool>>{{"who", true}});
+  CHECK(GetPrompt(session, "greet", R"({"who":"Ann"})", limits) == "user: Hello Ann");
+  REQUIRE(SetServerLogLevel(session, "warning", limits).has_value());
+  CHECK(logged.get_future().get() == R"(warning {"now":"logged"})");
 }
 
 }  // namespace reprise
