@@ -56,6 +56,7 @@ struct EventWriter {
   }
   std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + VisibleLine(e.reason) + "\n"; }
   std::string operator()(const event::Failed& e) const { return "*Error:* " + VisibleLine(e.message) + "\n"; }
+  std::string operator()(const event::Retry& e) const { return "*Retried:* " + VisibleLine(e.message) + "\n"; }
   // Not for people, or never stored.
   std::string operator()(const event::Usage&) const { return {}; }
   std::string operator()(const event::InteractionStarted&) const { return {}; }
