@@ -76,7 +76,7 @@ class ModelClient {
   // idle time-out); the reason is one of provider_auth, provider_rate_limited, provider_bad_request,
   // provider_context_length, provider_not_found, provider_overloaded, provider_unreachable, provider_timeout,
   // provider_protocol, provider_error. A response that was cut off is an error: half of a tool call's arguments is
-  // never returned. `retryable` tells failures that may pass; `retry_after` is set if the provider asks for a pause.
+  // never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   // Models that are known without asking the provider; may be empty.

@@ -1,6 +1,5 @@
 #include "model/openai_request.h"
 
-#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -47,21 +46,18 @@ void AppendContent(std::string& out, const Message& message) {
 
 // The extras of `message`, or an empty object. `content` may be among them (content in parts); the other members that
 // Message has itself may not, and a request must not hold them twice.
-Json ExtrasOf(const Message& message, bool keeps_thinking) {
+Json ExtrasOf(const Message& message) {
   if (message.extras.empty()) return Json::object();
   auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth);
   if (!extras || !extras->is_object()) return Json::object();
   for (const char* own : {"role", "tool_calls", "tool_call_id", "name"}) extras->erase(own);
   extras->erase(std::string(kAnthropicBlocks));  // of an answer that came from elsewhere
   if (message.content) extras->erase("content");
-  if (!keeps_thinking) {
-    for (const char* thinking : {"reasoning_content", "reasoning"}) extras->erase(thinking);
-  }
   return *std::move(extras);
 }
 
-void AppendMessage(std::string& out, const Message& message, bool keeps_thinking) {
-  const Json extras = ExtrasOf(message, keeps_thinking);
+void AppendMessage(std::string& out, const Message& message) {
+  const Json extras = ExtrasOf(message);
   out += R"({"role":")";
   out += RoleName(message.role);
   out += '"';
@@ -128,10 +124,8 @@ std::string BuildChatCompletionRequest(const ModelRequest& request) {
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   out += R"(,"messages":[)";
-  const auto is_user = [](const Message& message) { return message.role == Role::kUser; };
-  const auto turn = std::find_if(request.messages.rbegin(), request.messages.rend(), is_user).base();
-  for (auto message = request.messages.begin(); message != request.messages.end(); ++message) {
-    AppendMessage(out, *message, /*keeps_thinking=*/message >= turn);
+  for (const Message& message : request.messages) {
+    AppendMessage(out, message);
     out += ',';
   }
   if (out.back() == ',') out.pop_back();

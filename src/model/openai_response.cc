@@ -1,9 +1,7 @@
 #include "model/openai_response.h"
 
-#include <nlohmann/json.hpp>
 #include <utility>
 
-#include "base/json.h"
 #include "model/event_json.h"
 #include "model/provider_error.h"
 
@@ -101,9 +99,8 @@ void OpenAiResponse::Json::TakeDelta(OpenAiResponse& self, simdjson::dom::object
     if (key == "content") {
       TakeContent(self, value);
     } else if (key == "reasoning_content" || key == "reasoning") {
-      if (has_thinking || !value.is_string()) continue;
-      has_thinking = true;
-      self.KeepThinking(key, StringOr(value, {}));
+      if (!has_thinking) self.AddThinking(StringOr(value, {}));
+      has_thinking = has_thinking || value.is_string();
     } else if (key == "refusal") {
       self.AddText(StringOr(value, {}));
     } else if (key == "tool_calls") {
@@ -141,14 +138,6 @@ void OpenAiResponse::Json::TakeToolCalls(OpenAiResponse& self, element calls) {
   }
 }
 
-void OpenAiResponse::KeepThinking(std::string_view member, std::string_view text) {
-  if (text.empty()) return;
-  AddThinking(text);
-  if (failed()) return;  // too much
-  thinking_member_ = member;
-  thinking_ += text;
-}
-
 Result<ModelResponse> OpenAiResponse::Take() {
   if (error()) return Fail(*error());
   if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
@@ -159,9 +148,6 @@ Result<ModelResponse> OpenAiResponse::Take() {
   auto calls = tool_calls_.Take(/*must_be_whole=*/!ended_by_itself);
   if (!calls) return Fail(calls.error());
   response_.tool_calls = *std::move(calls);
-  if (!response_.tool_calls.empty() && !thinking_.empty()) {
-    response_.extras = DumpJson({{thinking_member_, std::move(thinking_)}});
-  }
   if (finish_reason_ == "content_filter" && !has_text() && response_.tool_calls.empty()) {
     return Fail(MakeProviderError({.status = 400, .message = "stopped by the content filter"}, api_key()));
   }

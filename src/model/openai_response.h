@@ -8,9 +8,7 @@
 
 namespace reprise {
 
-// The answer to a chat completion. `refusal` counts as text, `reasoning_content` and `reasoning` as thinking, which
-// goes into the extras of an answer that calls tools, under the name it came by: DeepSeek and others want it back
-// there.
+// The answer to a chat completion. `refusal` counts as text, `reasoning_content` and `reasoning` as thinking.
 class OpenAiResponse : public ProviderResponse {
  public:
   using ProviderResponse::ProviderResponse;
@@ -23,12 +21,10 @@ class OpenAiResponse : public ProviderResponse {
  private:
   struct Json;  // what touches the JSON library; in the source file
   bool Parse(std::string_view json);
-  void KeepThinking(std::string_view member, std::string_view text);
 
   ModelResponse response_;
   ToolCallAssembler tool_calls_;
   std::string finish_reason_;
-  std::string thinking_member_, thinking_;
   bool done_ = false;
 };
 

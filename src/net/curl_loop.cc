@@ -206,11 +206,13 @@ void CurlLoop::ReapFinished(Pool& pool) {
   int left = 0;
   while (const CURLMsg* message = curl_.multi_info_read(pool.multi, &left)) {
     if (message->msg != CURLMSG_DONE) continue;
-    EndBatches();  // a batch ends before its transfer does
-    const auto found = transfers_.find(message->easy_handle);
+    CURL* const easy = message->easy_handle;
+    const CURLcode result = message->data.result;
+    EndBatches();  // a batch ends before its transfer does; it may end this one, and take the message with it
+    const auto found = transfers_.find(easy);
     if (found == transfers_.end()) continue;
     CurlTransfer& transfer = *found->second;
-    End(transfer, transfer.ResultOf(message->data.result));
+    End(transfer, transfer.ResultOf(result));
   }
 }
 

@@ -76,13 +76,3 @@ def test_cached_tokens_are_counted(client, provider):
     provider.plan(Reply([delta({"content": "x"}, "stop"), sse({"choices": [], "usage": usage}), DONE]))
     event = client.turn("c", "hello").one("usage")
     assert (event["input_tokens"], event["output_tokens"], event["cache_read_tokens"]) == (20, 3, 16)
-
-
-@pytest.mark.parametrize("member", ["reasoning_content", "reasoning"])
-def test_thinking_before_a_call_comes_back_until_the_turn_is_over(client, provider, member):
-    """DeepSeek refuses the second request without it."""
-    provider.plan(Reply([delta({member: "let me "}), delta({member: "see"}), delta({"tool_calls": [CALL]}), *ending("tool_calls")]), text("four"), text("ok"))
-    client.turn("c", "what is 2+2?")
-    assert provider.requests[1].conversation[1][member] == "let me see"
-    client.turn("c", "thanks")
-    assert member not in json.dumps(provider.requests[2].body)

@@ -73,19 +73,6 @@ TEST_CASE("OpenAI request: the blocks of an Anthropic answer and the mark of a f
   CHECK(body.find(R"("n":1)") != std::string::npos);
 }
 
-TEST_CASE("OpenAI request: thinking goes back in its own turn only", "[openai]") {
-  Message calls = Say(Role::kAssistant, std::nullopt);
-  calls.tool_calls = {{"1", "echo", "{}"}};
-  calls.extras = R"({"reasoning_content":"hm"})";
-  Message result = Say(Role::kTool, "r");
-  result.tool_call_id = "1";
-  const Json turn = Build({Say(Role::kUser, "a"), calls, result})["messages"];
-  CHECK(turn[1]["reasoning_content"] == "hm");
-  const Json later = Build({Say(Role::kUser, "a"), calls, result, Say(Role::kUser, "b"), calls, result})["messages"];
-  CHECK_FALSE(later[1].contains("reasoning_content"));
-  CHECK(later[4]["reasoning_content"] == "hm");
-}
-
 TEST_CASE("OpenAI request: content in parts comes from the extras", "[openai]") {
   Message message = Say(Role::kUser, std::nullopt);
   message.extras = R"({"content":[{"type":"text","text":"x"}]})";
