@@ -44,6 +44,9 @@ class FileSystem {
   virtual Result<void> SyncDirectory(const std::string& path) = 0;
   // Mode 0700 whatever the umask. Parent must exist. False: it was there already.
   virtual Result<bool> CreateDirectory(const std::string& path) = 0;
+  // Like CreateDirectory, for one that will hold a great many files: apart from what else lies in its parent, where the
+  // file system can do that.
+  virtual Result<bool> CreateDirectoryApart(const std::string& path) { return CreateDirectory(path); }
   virtual Result<void> RemoveFile(const std::string& path) = 0;
   // Without "." and "..", in no order.
   virtual Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) = 0;

@@ -2,6 +2,8 @@
 
 #include <dirent.h>
 #include <fcntl.h>
+#include <linux/fs.h>
+#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -10,6 +12,8 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
+
+#include "base/random.h"
 
 namespace reprise {
 namespace {
@@ -173,6 +177,30 @@ Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
   }
   if (::chmod(path.c_str(), 0700) != 0) return FailErrno("chmod", path, errno);  // a strict umask takes bits from mkdir
   return true;
+}
+
+// ext4 puts a directory, and what will be in it, near its parent: among the inodes of all that was lately made and
+// removed there, each of which it looks at again for every new file. Below a directory that counts as a top of the
+// hierarchy (chattr +T) it looks for a group of blocks with few directories instead. So the new one is made there, and
+// moved.
+Result<bool> PosixFileSystem::CreateDirectoryApart(const std::string& path) {
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0) return CreateDirectory(path);
+  const std::string top = path + "." + RandomHex(8) + ".tmp", made = top + "/" + RandomHex(8);
+  const auto made_below_top = [&] {
+    if (::mkdir(top.c_str(), 0700) != 0) return false;
+    const Descriptor directory(::open(top.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    int flags = 0;
+    if (directory.get() < 0 || ::ioctl(directory.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
+    flags |= FS_TOPDIR_FL;
+    return ::ioctl(directory.get(), FS_IOC_SETFLAGS, &flags) == 0 && CreateDirectory(made).has_value() &&
+           ::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0;
+  };
+  const bool moved = made_below_top();
+  if (!moved) ::rmdir(made.c_str());
+  ::rmdir(top.c_str());
+  if (moved) return true;
+  return CreateDirectory(path);
 }
 
 Result<void> PosixFileSystem::RemoveFile(const std::string& path) {

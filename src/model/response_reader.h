@@ -6,9 +6,9 @@
 #include <string>
 #include <string_view>
 
+#include "base/sse_parser.h"
 #include "model/provider_error.h"
 #include "model/provider_response.h"
-#include "base/sse_parser.h"
 #include "reprise/transport.h"
 
 namespace reprise {

@@ -33,7 +33,14 @@ Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kReadOnly) {
     return options.file_system.ListDirectory(options.root).map([](const std::vector<DirectoryEntry>&) {});
   }
-  return CreateDirectories(options.file_system, options.root).map([](bool) {});
+  FileSystem& disk = options.file_system;
+  const std::string parent = ParentDirectory(options.root);
+  if (auto above = CreateDirectories(disk, parent); !above) return Fail(std::move(above.error()));
+  const auto created = disk.CreateDirectoryApart(options.root);
+  if (!created) return Fail(created.error());
+  auto synced = disk.SyncDirectory(parent);
+  if (*created && !synced) return synced;
+  return {};
 }
 
 }  // namespace
