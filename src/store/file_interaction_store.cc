@@ -15,7 +15,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kKeptStateBytes = 32u << 20;
+constexpr std::size_t kKeptStateBytes = 64u << 20;
 
 tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
