@@ -28,4 +28,15 @@ struct PendingApproval {
   event::ApprovalRequired request;
 };
 
+// What a person answers to input_required.
+struct InputAnswer {
+  std::optional<std::string> response{};  // JSON object text if the question has a schema; nullopt: declined
+};
+
+struct PendingInput {
+  ChatId chat_id;
+  InteractionId interaction_id;
+  event::InputRequired request;
+};
+
 }  // namespace reprise

@@ -71,6 +71,7 @@ struct AttachedEvents {
   InteractionStatus status;
   std::uint64_t first_seq, last_seq;  // to be replayed before the stream is live; first > last: nothing
   std::vector<PendingApproval> pending_approvals;
+  std::vector<PendingInput> pending_inputs;
 };
 
 struct CancelOutcome {
@@ -159,6 +160,13 @@ class Engine {
                                          std::optional<InteractionRef> within = std::nullopt);
   // Oldest first.
   std::vector<PendingApproval> PendingApprovals() const;
+
+  // --- questions of tools -----------------------------------------------------------------------------------------
+  // As AnswerApproval. kInvalidArgument (reason "invalid_member") too if the question has a schema and the response is
+  // no JSON object.
+  Result<PendingInput> AnswerInput(std::string_view request_id, InputAnswer answer,
+                                   std::optional<InteractionRef> within = std::nullopt);
+  std::vector<PendingInput> PendingInputs() const;
 
   // --- reading and arranging --------------------------------------------------------------------------------------
   // A running interaction is returned with the events so far.

@@ -104,6 +104,21 @@ struct Rejected {
   std::optional<std::string> feedback;
   bool operator==(const Rejected&) const = default;
 };
+// A tool asks a person. Without `schema` and `url` any text answers it.
+struct InputRequired {
+  static constexpr std::string_view kType = "INPUT_REQUIRED", kName = "input_required";
+  std::string request_id, call_id, question;
+  std::vector<std::string> options;   // answers to choose from; another one is as good
+  std::optional<std::string> schema;  // JSON Schema text of the answer, a flat object
+  std::optional<std::string> url;     // to be opened by the person
+  bool operator==(const InputRequired&) const = default;
+};
+struct InputReceived {
+  static constexpr std::string_view kType = "INPUT_RECEIVED", kName = "input_received";
+  std::string request_id, call_id;
+  std::optional<std::string> response;  // nullopt: declined
+  bool operator==(const InputReceived&) const = default;
+};
 struct Usage {
   static constexpr std::string_view kType = "USAGE", kName = "usage";
   TokenUsage tokens;
@@ -140,8 +155,8 @@ struct InteractionComplete {
 using EventPayload =
     std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
-                 event::ApprovalRequired, event::Approved, event::Rejected, event::Usage, event::Retry,
-                 event::Cancelled, event::Failed, event::InteractionComplete>;
+                 event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
+                 event::Usage, event::Retry, event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

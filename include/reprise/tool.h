@@ -31,18 +31,22 @@ struct ToolTraits {
   std::string approval_reason;  // shown with the request: "runs a shell command"
   // Its definition comes from elsewhere and nobody has approved it as it is now: it asks, whatever was granted before.
   bool needs_consent = false;
+  // Does nothing but ask a person: after a crash it may wait for the answer to the question that was shown.
+  bool only_asks = false;
 };
 
 // A question of a tool for a person.
 struct ToolQuestion {
   std::string text;
-  std::string schema;  // JSON Schema text of the answer, a flat object; empty if `url` is to be opened instead
-  std::string url;
+  std::string schema;                  // JSON Schema text of the answer, a flat object; empty if any text will do
+  std::string url;                     // to be opened instead
+  std::vector<std::string> options{};  // texts to choose from
 };
 struct ToolAnswer {
   enum class Action { kAccept, kDecline, kCancel };
   Action action = Action::kDecline;
-  std::string content = {};  // JSON object text that satisfies the schema, if accepted; fields with a default may lack
+  // If accepted: the text, or JSON object text that satisfies the schema; fields with a default may lack.
+  std::string content = {};
 };
 
 // What one execution may use.

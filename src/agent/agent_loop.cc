@@ -82,15 +82,21 @@ void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(Agen
   round_ = interrupted.round_index;
   if (interrupted.calls.empty()) return AskModel();
   std::vector<ToolCall> calls = interrupted.calls;
-  if (interrupted.first_is_asked) {
-    // Whatever the configuration says by now: it was shown as waiting for an answer.
+  if (interrupted.asked != Interrupted::Asked::kNothing) {
     const ToolCall first = calls.front();
     calls.erase(calls.begin());
-    Tool* tool = tools_->Find(first.name);
-    RecordResult(first, tool ? RunWithApproval(*tool, first) : Failure(UnknownTool(first.name, *tools_)));
+    RecordResult(first, ContinueAsked(interrupted.asked, first));
   }
   RunCalls(calls);
   NextRound();
+}
+
+// Whatever the configuration says by now: it was shown as waiting for an answer.
+ToolOutcome AgentLoop::ContinueAsked(Interrupted::Asked asked, const ToolCall& call) {
+  Tool* tool = tools_->Find(call.name);
+  if (tool == nullptr) return Failure(UnknownTool(call.name, *tools_));
+  if (asked == Interrupted::Asked::kApproval) return RunWithApproval(*tool, call);
+  return RunTool(*tool, call, call.arguments, /*approved=*/false);
 }
 
 void AgentLoop::NextRound() {
@@ -280,8 +286,15 @@ ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::stri
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
   // What could not be put on record is not done.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
+  return RunTool(tool, call, arguments, approved);
+}
+
+ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   std::size_t shown = 0;
   ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = approved, .ask = {}};
+  context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
+    return AskPerson(call, question, over);
+  };
   context.on_output = [&](std::string_view bytes) {
     if (shown >= kMaxLiveOutput) return;
     shown += bytes.size();
@@ -297,6 +310,21 @@ ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::stri
   }
   if (stop_.stop_requested() && outcome.output.empty()) return Failure(std::string(kCancelledResult));
   return outcome;
+}
+
+ToolAnswer AgentLoop::AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over) {
+  event::InputRequired request;
+  request.call_id = call.id;
+  request.question = question.text;
+  request.options = question.options;
+  if (!question.schema.empty()) request.schema = question.schema;
+  if (!question.url.empty()) request.url = question.url;
+  auto reply = parts_.approvals.AskInput(round_, std::move(request), over);
+  if (!reply) return {.action = ToolAnswer::Action::kCancel};
+  std::optional<std::string>& response = reply->answer.response;
+  parts_.observer.Emit(round_, event::InputReceived{reply->request_id, call.id, response});
+  if (!response) return {.action = ToolAnswer::Action::kDecline};
+  return {.action = ToolAnswer::Action::kAccept, .content = *std::move(response)};
 }
 
 void AgentLoop::Finish(InteractionStatus status, std::optional<Error> error) {

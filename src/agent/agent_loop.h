@@ -46,6 +46,12 @@ class ApprovalGate {
     ApprovalAnswer answer;
   };
   virtual Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) = 0;
+  // The same for a question of a tool, shown as input_required (the gate fills in request_id).
+  struct Reply {
+    std::string request_id;
+    InputAnswer answer;
+  };
+  virtual Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) = 0;
 };
 
 struct AgentLimits {
@@ -91,7 +97,9 @@ class AgentLoop {
   struct Interrupted {
     std::uint32_t round_index = 0;
     std::vector<ToolCall> calls{};
-    bool first_is_asked = false;  // a person has been asked about the first call and has not answered
+    // A person has been asked about the first call, or by it, and has not answered.
+    enum class Asked { kNothing, kApproval, kInput };
+    Asked asked = Asked::kNothing;
   };
 
   // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called
@@ -114,6 +122,9 @@ class AgentLoop {
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
+  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
+  ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
+  ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);
   bool MustAsk(const Tool& tool, const std::string& digest) const;
   void Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);
 

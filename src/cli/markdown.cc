@@ -54,6 +54,10 @@ struct EventWriter {
   std::string operator()(const event::Rejected& e) const {
     return e.feedback ? "*Rejected*\n\n" + Quote(*e.feedback) : "*Rejected*\n";
   }
+  std::string operator()(const event::InputRequired& e) const { return "*Asked you*\n\n" + Quote(e.question); }
+  std::string operator()(const event::InputReceived& e) const {
+    return e.response ? "**You**\n\n" + Quote(*e.response) : "*Declined to answer*\n";
+  }
   std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + VisibleLine(e.reason) + "\n"; }
   std::string operator()(const event::Failed& e) const { return "*Error:* " + VisibleLine(e.message) + "\n"; }
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + VisibleLine(e.message) + "\n"; }

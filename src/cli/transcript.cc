@@ -34,6 +34,10 @@ struct EventWriter {
     return Entry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
   }
   std::string operator()(const event::Rejected& e) const { return Entry("rejected", e.feedback.value_or("")); }
+  std::string operator()(const event::InputRequired& e) const { return Entry("question", e.question); }
+  std::string operator()(const event::InputReceived& e) const {
+    return Entry("response", e.response.value_or("(declined)"));
+  }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }

@@ -34,6 +34,7 @@ Result<Interaction> InteractionFromJson(const Json& json);
 
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const PendingApproval& approval);
+Json ToJson(const PendingInput& input);
 
 // "sha256:" and the hex digest of the bytes.
 std::string ArgumentsDigest(std::string_view arguments);

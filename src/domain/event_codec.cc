@@ -65,6 +65,19 @@ void Write(Json& out, const event::Rejected& e) {
   out["call_id"] = e.call_id;
   if (e.feedback) out["feedback"] = *e.feedback;
 }
+void Write(Json& out, const event::InputRequired& e) {
+  out["request_id"] = e.request_id;
+  out["call_id"] = e.call_id;
+  out["question"] = e.question;
+  out["options"] = e.options;
+  if (e.schema) out["schema"] = *e.schema;
+  if (e.url) out["url"] = *e.url;
+}
+void Write(Json& out, const event::InputReceived& e) {
+  out["request_id"] = e.request_id;
+  out["call_id"] = e.call_id;
+  out["response"] = OrNull(e.response);
+}
 void Write(Json& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
 void Write(Json& out, const event::Retry& e) {
   out["attempt"] = e.attempt;
@@ -108,12 +121,7 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
                               .allowed_decisions = {},
                               .created_at = in.Time("created_at"),
                               .expires_at = in.OptionalTime("expires_at")};
-    if (const Json* decisions = in.Array("allowed_decisions")) {
-      for (const Json& decision : *decisions) {
-        if (!decision.is_string()) return in.Reject("allowed_decisions"), std::nullopt;
-        e.allowed_decisions.push_back(decision.get<std::string>());
-      }
-    }
+    e.allowed_decisions = in.Strings("allowed_decisions");
     return e;
   }
   if (type == event::Approved::kType) {
@@ -122,6 +130,17 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   }
   if (type == event::Rejected::kType) {
     return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback")};
+  }
+  if (type == event::InputRequired::kType) {
+    return event::InputRequired{.request_id = in.String("request_id"),
+                                .call_id = in.String("call_id"),
+                                .question = in.String("question"),
+                                .options = in.Strings("options"),
+                                .schema = in.OptionalString("schema"),
+                                .url = in.OptionalString("url")};
+  }
+  if (type == event::InputReceived::kType) {
+    return event::InputReceived{in.String("request_id"), in.String("call_id"), in.OptionalString("response")};
   }
   if (type == event::Usage::kType) {
     return event::Usage{ReadUsage(in)};
@@ -153,6 +172,12 @@ Json ToJson(const AgentEvent& event) {
   // A delta is not kept, so nobody will ask when it was; there is one for each token.
   if (!IsDelta(event.payload)) json["at"] = FormatTimestamp(event.at);
   std::visit([&json](const auto& payload) { Write(json, payload); }, event.payload);
+  return json;
+}
+
+Json ToJson(const PendingInput& input) {
+  Json json = {{"chat_id", input.chat_id.str()}, {"interaction_id", input.interaction_id.str()}};
+  Write(json, input.request);
   return json;
 }
 

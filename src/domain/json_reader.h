@@ -4,6 +4,7 @@
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "reprise/timestamp.h"
@@ -54,6 +55,16 @@ class JsonReader {
     const Json* value = Find(key);
     if (value == nullptr || !value->is_array()) return Reject(key), nullptr;
     return value;
+  }
+  std::vector<std::string> Strings(const char* key) {
+    std::vector<std::string> strings;
+    const Json* array = Array(key);
+    if (array == nullptr) return strings;
+    for (const Json& each : *array) {
+      if (!each.is_string()) return Reject(key), strings;
+      strings.push_back(each.get<std::string>());
+    }
+    return strings;
   }
   const Json* Find(const char* key) const {
     if (!json_.is_object()) return nullptr;

@@ -4,13 +4,15 @@
 #include <condition_variable>
 #include <map>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
 
+#include "base/json.h"
 #include "base/logging.h"
 #include "domain/codec.h"
-#include "engine/approval_book.h"
+#include "engine/answer_book.h"
 #include "engine/branches.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
@@ -60,6 +62,17 @@ Error NotSaved(Error error) {
 // How many interactions that could not be saved are kept in memory as well, for whoever asks before the next start.
 constexpr std::size_t kMaxRescued = 100;
 
+bool IsJsonObject(const std::string& text) {
+  const auto json = ParseJson(text);
+  return json && json->is_object();
+}
+
+bool CanAskAgain(const Question& question, const ToolSet& tools) {
+  const Tool* tool = tools.Find(question.calls.front().name);
+  if (tool == nullptr) return false;
+  return std::holds_alternative<event::ApprovalRequired>(question.request) || tool->traits().only_asks;
+}
+
 bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 // Where a new interaction hangs in the chat's tree.
@@ -99,8 +112,9 @@ class Engine::Impl {
   // Blocks until `chat` has no run. `when_idle` is then called with the chat still kept from starting one.
   template <typename Function>
   auto WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle());
-  // Why an approval of `within` is not in the book: it was processed before the server was started again, or never was.
-  Error WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const;
+  // Why a question of `within` is not in its book: it was processed before the server was started again, or never was.
+  template <typename Kind>
+  Error WhyNotWaiting(std::string_view id, const InteractionRef& within) const;
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
   void Stop();
@@ -108,6 +122,7 @@ class Engine::Impl {
   const Parts parts_;
   const EngineOptions options_;
   ApprovalBook approvals_;  // synchronises itself
+  InputBook inputs_;        // synchronises itself
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -229,7 +244,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                          .on_disconnect = request.on_disconnect,
                                          .journal = std::move(journal),
                                          .interrupted = place->interrupted},
-                               Run::Services{parts_.tools, approvals_, timer_, options_});
+                               Run::Services{parts_.tools, approvals_, inputs_, timer_, options_});
 }
 
 void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
@@ -370,7 +385,7 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   RestoreState(**run, state);
   if (auto question = OpenQuestion(**run, state); question && may_wait) {
     const auto model = parts_.models.Resolve((*run)->interaction.model);
-    if (model && parts_.tools.Current()->Find(question->approval.tool_name)) {
+    if (model && CanAskAgain(*question, *parts_.tools.Current())) {
       return AskAgain(**std::move(run), std::move(state), *model, *std::move(question), *content).map([] {
         return RecoveredAs::kWaiting;
       });
@@ -379,13 +394,24 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
 }
 
-// An approval that was pending is pending again, under its id; the run goes on when it is answered.
+// What was pending is pending again, under its id; the run goes on when it is answered.
 Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
                                     Question question, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto kept = parts_.store.BeginJournal(chat, interrupted.interaction.id, content.records);
   if (!kept) return Fail(kept.error());
-  approvals_.Reopen({chat, interrupted.interaction.id, question.approval});
+  using Asked = AgentLoop::Interrupted::Asked;
+  Asked asked = Asked::kApproval;
+  std::string asked_id;
+  if (const auto* input = std::get_if<event::InputRequired>(&question.request)) {
+    inputs_.Reopen({chat, interrupted.interaction.id, *input});
+    asked = Asked::kInput;
+    asked_id = input->request_id;
+  } else {
+    const auto& approval = std::get<event::ApprovalRequired>(question.request);
+    approvals_.Reopen({chat, interrupted.interaction.id, approval});
+    asked_id = approval.approval_id;
+  }
   RunJournal journal(*std::move(kept), state.messages.size());
   auto run = std::make_shared<Run>(
       Run::Plan{.interaction = std::move(interrupted.interaction),
@@ -394,11 +420,11 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .client_model = model.model,
                 .on_disconnect = interrupted.on_disconnect,
                 .journal = std::move(journal),
-                .interrupted = AgentLoop::Interrupted{.round_index = interrupted.last_round,
-                                                      .calls = std::move(question.calls),
-                                                      .first_is_asked = true},
-                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .approval = std::move(question.approval)}},
-      Run::Services{parts_.tools, approvals_, timer_, options_});
+                .interrupted =
+                    AgentLoop::Interrupted{
+                        .round_index = interrupted.last_round, .calls = std::move(question.calls), .asked = asked},
+                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .asked_id = std::move(asked_id)}},
+      Run::Services{parts_.tools, approvals_, inputs_, timer_, options_});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
@@ -483,14 +509,15 @@ Result<Interaction> Engine::Impl::LoadFinished(const ChatId& chat, InteractionId
   return rescued->second;
 }
 
-Error Engine::Impl::WhyNotWaiting(std::string_view approval_id, const InteractionRef& within) const {
+template <typename Kind>
+Error Engine::Impl::WhyNotWaiting(std::string_view id, const InteractionRef& within) const {
   const auto stored = Find(within.chat_id, within.interaction_id);
   const auto asked_it = [&](const AgentEvent& each) {
-    const auto* request = std::get_if<event::ApprovalRequired>(&each.payload);
-    return request != nullptr && request->approval_id == approval_id;
+    const auto* request = std::get_if<decltype(Kind::Pending::request)>(&each.payload);
+    return request != nullptr && request->*Kind::kId == id;
   };
-  if (stored && std::any_of(stored->events.begin(), stored->events.end(), asked_it)) return AlreadyProcessed();
-  return MakeError(ErrorCode::kNotFound, "there is no such approval");
+  if (stored && std::any_of(stored->events.begin(), stored->events.end(), asked_it)) return AlreadyProcessed<Kind>();
+  return NeverAsked<Kind>();
 }
 
 Result<void> Engine::Impl::Delete(const ChatId& chat) {
@@ -591,15 +618,18 @@ Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interact
   const auto last = log->end();
   const auto offset = log->OffsetAfter(after_seq);
   if (!offset) return Fail(offset.error());
-  std::vector<PendingApproval> pending = impl_->approvals_.Waiting();
-  std::erase_if(
-      pending, [&](const PendingApproval& each) { return each.chat_id != chat || each.interaction_id != interaction; });
+  const auto elsewhere = [&](const auto& each) { return each.chat_id != chat || each.interaction_id != interaction; };
+  std::vector<PendingApproval> approvals = impl_->approvals_.Waiting();
+  std::erase_if(approvals, elsewhere);
+  std::vector<PendingInput> inputs = impl_->inputs_.Waiting();
+  std::erase_if(inputs, elsewhere);
   return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), nullptr),
                         .offset = *offset,
                         .status = status,
                         .first_seq = after_seq + 1,
                         .last_seq = last.last_seq,
-                        .pending_approvals = std::move(pending)};
+                        .pending_approvals = std::move(approvals),
+                        .pending_inputs = std::move(inputs)};
 }
 
 void Engine::Listen(EventSubscription& subscription) {
@@ -610,7 +640,8 @@ void Engine::Listen(EventSubscription& subscription) {
 Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                                std::optional<InteractionRef> within) {
   const auto pending = impl_->approvals_.Find(approval_id, within);
-  if (!pending && within && IsNotFound(pending.error())) return Fail(impl_->WhyNotWaiting(approval_id, *within));
+  if (!pending && within && IsNotFound(pending.error()))
+    return Fail(impl_->WhyNotWaiting<ApprovalKind>(approval_id, *within));
   if (!pending) return Fail(pending.error());
   if (answer.arguments_digest && *answer.arguments_digest != pending->request.arguments_digest) {
     return Fail(Error{.code = ErrorCode::kConflict,
@@ -623,10 +654,27 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
     if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
   }
-  return impl_->approvals_.Answer(approval_id, std::move(answer), within);
+  return impl_->approvals_.Give(approval_id, std::move(answer), within);
 }
 
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
+
+Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswer answer,
+                                         std::optional<InteractionRef> within) {
+  const auto pending = impl_->inputs_.Find(request_id, within);
+  if (!pending && within && IsNotFound(pending.error())) {
+    return Fail(impl_->WhyNotWaiting<InputKind>(request_id, *within));
+  }
+  if (!pending) return Fail(pending.error());
+  if (pending->request.schema && answer.response && !IsJsonObject(*answer.response)) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "\"response\" must be a JSON object, as the question's schema says"});
+  }
+  return impl_->inputs_.Give(request_id, std::move(answer), within);
+}
+
+std::vector<PendingInput> Engine::PendingInputs() const { return impl_->inputs_.Waiting(); }
 
 Result<Interaction> Engine::GetInteraction(const ChatId& chat, InteractionId interaction) {
   return impl_->Find(chat, interaction);

@@ -50,10 +50,14 @@ std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState
   if (calls.empty()) return std::nullopt;
   const std::string& id = calls.front().id;
   const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
+  if (const auto* asked = last(&event::InputRequired::call_id)) {
+    if (last(&event::InputReceived::call_id)) return std::nullopt;
+    return Question{.request = *asked, .calls = std::move(calls)};
+  }
   const auto* asked = last(&event::ApprovalRequired::call_id);
   const bool answered = last(&event::Approved::call_id) || last(&event::Rejected::call_id);
   if (asked == nullptr || answered) return std::nullopt;
-  return Question{.approval = *asked, .calls = std::move(calls)};
+  return Question{.request = *asked, .calls = std::move(calls)};
 }
 
 AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolSet& tools) {

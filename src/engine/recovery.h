@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string_view>
+#include <variant>
 #include <vector>
 
 #include "agent/agent_loop.h"
@@ -21,7 +22,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state);
 
 // What the run was waiting for: the request and the calls of its round from that one on.
 struct Question {
-  event::ApprovalRequired approval;
+  std::variant<event::ApprovalRequired, event::InputRequired> request;
   std::vector<ToolCall> calls;
 };
 std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state);

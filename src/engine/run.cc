@@ -15,6 +15,7 @@ InteractionError ToInteractionError(const Error& error) {
 // What a client acts upon, and what a tool does, must not be forgotten by a machine that loses its power.
 Journal::Reach ReachOf(const EventPayload& payload) {
   const bool to_disk = std::holds_alternative<event::ApprovalRequired>(payload) ||
+                       std::holds_alternative<event::InputRequired>(payload) ||
                        std::holds_alternative<event::ToolCallStarted>(payload) ||
                        std::holds_alternative<event::ToolResult>(payload);
   return to_disk ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
@@ -33,12 +34,13 @@ Run::Run(Plan plan, Services services)
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       interrupted_(std::move(plan.interrupted)),
-      asked_(plan.shown ? std::optional(plan.shown->approval) : std::nullopt),
+      asked_(plan.shown ? std::optional(plan.shown->asked_id) : std::nullopt),
       journal_(std::move(plan.journal)),
       interaction_(std::move(plan.interaction)) {
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
-    interaction_.status = InteractionStatus::kWaitingApproval;
+    const bool for_input = interrupted_->asked == AgentLoop::Interrupted::Asked::kInput;
+    interaction_.status = for_input ? InteractionStatus::kWaitingInput : InteractionStatus::kWaitingApproval;
     log_->Publish();
     return;
   }
@@ -163,7 +165,7 @@ InteractionStatus Run::status() const {
 void Run::SetStatus(InteractionStatus status) {
   const std::lock_guard lock(mutex_);
   interaction_.status = status;
-  if (status == InteractionStatus::kWaitingApproval) ++grace_;
+  if (status != InteractionStatus::kRunning) ++grace_;
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
@@ -219,22 +221,40 @@ void Run::Show(Journal::Reach reach) {
 
 Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,
                                         std::stop_token stop) {
-  if (asked_) return Await(std::exchange(asked_, std::nullopt)->approval_id, std::move(stop));
   request.created_at = Now();
-  PendingApproval pending{chat_id_, id_, std::move(request)};
-  // Answerable before it is shown: who sees it may answer at once.
-  services_.approvals.Open(pending);
-  SetStatus(InteractionStatus::kWaitingApproval);
-  const std::string approval_id = pending.request.approval_id;
-  Emit(round_index, std::move(pending.request));
-  return Await(approval_id, std::move(stop));
+  auto answered = AskOnce(services_.approvals, InteractionStatus::kWaitingApproval, round_index, std::move(request),
+                          std::move(stop));
+  if (!answered) return Fail(answered.error());
+  return Decision{std::move(answered->first), std::move(answered->second)};
 }
 
-Result<ApprovalGate::Decision> Run::Await(const std::string& approval_id, std::stop_token stop) {
-  auto answer = services_.approvals.Wait(approval_id, std::move(stop));
+Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
+                                          std::stop_token stop) {
+  auto answered =
+      AskOnce(services_.inputs, InteractionStatus::kWaitingInput, round_index, std::move(request), std::move(stop));
+  if (!answered) return Fail(answered.error());
+  return Reply{std::move(answered->first), std::move(answered->second)};
+}
+
+template <typename Kind, typename Request>
+Result<std::pair<std::string, typename Kind::Answer>> Run::AskOnce(AnswerBook<Kind>& book, InteractionStatus waiting,
+                                                                   std::uint32_t round_index, Request request,
+                                                                   std::stop_token stop) {
+  std::string id;
+  if (asked_) {
+    id = *std::exchange(asked_, std::nullopt);
+  } else {
+    typename Kind::Pending pending{chat_id_, id_, std::move(request)};
+    // Answerable before it is shown: who sees it may answer at once.
+    book.Open(pending);
+    id = pending.request.*Kind::kId;
+    SetStatus(waiting);
+    Emit(round_index, std::move(pending.request));
+  }
+  auto answer = book.Wait(id, std::move(stop));
   SetStatus(InteractionStatus::kRunning);
   if (!answer) return Fail(answer.error());
-  return Decision{approval_id, *std::move(answer)};
+  return std::pair(std::move(id), *std::move(answer));
 }
 
 std::shared_ptr<void> Run::AddListener() {
@@ -258,8 +278,8 @@ void Run::ListenerGone() {
   });
 }
 
-// A pending approval stays pending: somebody may still answer it from elsewhere, and who does wants the run to go on,
-// so no second look is taken after the answer.
+// A pending approval or question stays pending: somebody may still answer it from elsewhere, and who does wants the run
+// to go on, so no second look is taken after the answer.
 void Run::CancelIfAbandoned(std::uint64_t grace) {
   {
     const std::lock_guard lock(mutex_);

@@ -7,9 +7,10 @@
 #include <optional>
 #include <stop_token>
 #include <string>
+#include <utility>
 
 #include "agent/agent_loop.h"
-#include "engine/approval_book.h"
+#include "engine/answer_book.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
 #include "reprise/engine.h"
@@ -30,16 +31,17 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     RunJournal journal;  // begun: its first record is written
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
     std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
-    // What another process has shown of this very interaction, and what it asked last.
+    // What another process has shown of this very interaction, and the id of what it asked last.
     struct Shown {
       std::shared_ptr<EventLog> log;
-      event::ApprovalRequired approval;
+      std::string asked_id;
     };
     std::optional<Shown> shown = std::nullopt;
   };
   struct Services {  // all must outlive the run
     const ToolRegistry& tools;
     ApprovalBook& approvals;
+    InputBook& inputs;
     Timer& timer;
     const EngineOptions& options;
   };
@@ -79,6 +81,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void StateGrew(const AgentState& state) override;
   // ApprovalGate
   Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
+  Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
 
  private:
   void AgentEnded(AgentOutcome outcome);
@@ -87,7 +90,11 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void ListenerGone();
   void CancelIfAbandoned(std::uint64_t grace);
   void SetStatus(InteractionStatus status);
-  Result<Decision> Await(const std::string& approval_id, std::stop_token stop);
+  // The id of the question and the answer to it.
+  template <typename Kind, typename Request>
+  Result<std::pair<std::string, typename Kind::Answer>> AskOnce(AnswerBook<Kind>& book, InteractionStatus waiting,
+                                                                std::uint32_t round_index, Request request,
+                                                                std::stop_token stop);
 
   const ChatId chat_id_;
   const InteractionId id_;
@@ -104,7 +111,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;
-  std::optional<event::ApprovalRequired> asked_;  // by another process; used by the agent's thread
+  std::optional<std::string> asked_;  // the id of what another process asked; used by the agent's thread
 
   std::mutex show_mutex_;               // keeps journal and log in step; taken before mutex_
   RunJournal journal_;                  // guarded by show_mutex_

@@ -18,12 +18,20 @@ Result<Reply> Answer(Engine& engine, ApprovalBody body, std::optional<Engine::In
   return Reply{.body = DumpJson(json)};
 }
 
-Result<Outcome> AnswerWithin(Engine& engine, const Request& request) {
+Result<Reply> Answer(Engine& engine, RespondBody body, std::optional<Engine::InteractionRef> within) {
+  auto answered = engine.AnswerInput(body.request_id, std::move(body.answer), std::move(within));
+  if (!answered) return Fail(std::move(answered.error()));
+  return Reply{.body = DumpJson({{"status", "processed"}, {"request_id", body.request_id}})};
+}
+
+// Answers something that the interaction in the path asks.
+template <typename Body>
+Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body> (*parse)(std::string_view)) {
   auto chat = ChatInPath(request);
   if (!chat) return Fail(std::move(chat.error()));
   const auto interaction = InteractionInPath(request);
   if (!interaction) return Fail(interaction.error());
-  auto body = ParseApprovalBody(request.body, std::nullopt);
+  auto body = parse(request.body);
   if (!body) return Fail(std::move(body.error()));
 
   // Attached before the answer is given, so that nothing of what follows it is missed.
@@ -43,6 +51,15 @@ Result<Outcome> AnswerWithin(Engine& engine, const Request& request) {
   return std::move(*reply);
 }
 
+Result<Outcome> Approve(Engine& engine, const Request& request) {
+  return AnswerWithin<ApprovalBody>(engine, request,
+                                    [](std::string_view body) { return ParseApprovalBody(body, std::nullopt); });
+}
+
+Result<Outcome> Respond(Engine& engine, const Request& request) {
+  return AnswerWithin(engine, request, ParseRespondBody);
+}
+
 Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
   auto body = ParseApprovalBody(request.body, request.captures.at(0));
   if (!body) return Fail(std::move(body.error()));
@@ -54,7 +71,9 @@ Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
 Result<Outcome> List(Engine& engine, const Request& /*request*/) {
   Json approvals = Json::array();
   for (const PendingApproval& approval : engine.PendingApprovals()) approvals.push_back(ToJson(approval));
-  return Reply{.body = DumpJson({{"approvals", std::move(approvals)}})};
+  Json inputs = Json::array();
+  for (const PendingInput& input : engine.PendingInputs()) inputs.push_back(ToJson(input));
+  return Reply{.body = DumpJson({{"approvals", std::move(approvals)}, {"inputs", std::move(inputs)}})};
 }
 
 }  // namespace
@@ -63,7 +82,8 @@ void AddApprovalRoutes(Router& router, const HandlerContext& context) {
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
-  router.Add("POST", "/chats/*/interactions/*/approve", with(AnswerWithin), Lane::kControl);
+  router.Add("POST", "/chats/*/interactions/*/approve", with(Approve), Lane::kControl);
+  router.Add("POST", "/chats/*/interactions/*/respond", with(Respond), Lane::kControl);
   router.Add("GET", "/approvals", with(List), Lane::kControl);
   router.Add("POST", "/approvals/*", with(AnswerAnywhere), Lane::kControl);
 }

@@ -5,7 +5,7 @@
 
 namespace reprise {
 
-// Listing and answering approvals.
+// Listing and answering approvals and questions of tools.
 void AddApprovalRoutes(Router& router, const HandlerContext& context);
 
 }  // namespace reprise

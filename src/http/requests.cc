@@ -75,6 +75,14 @@ class BodyReader {
     }
     return RejectType(name, "a JSON object"), std::nullopt;
   }
+  // Any text but the empty one, or a JSON object as its text.
+  std::optional<std::string> OptionalTextOrObject(const char* name) {
+    const Json* value = Take(name);
+    if (value == nullptr) return std::nullopt;
+    if (value->is_object()) return DumpJson(*value);
+    if (value->is_string() && !value->get_ref<const std::string&>().empty()) return value->get<std::string>();
+    return RejectType(name, "a text that is not empty, or a JSON object"), std::nullopt;
+  }
   void Unsupported(const char* name) {
     if (Take(name) != nullptr) Reject("invalid_member", std::string("\"") + name + "\" is not supported yet");
   }
@@ -173,6 +181,17 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.feedback = reader.OptionalString("feedback");
   body.answer.scope = reader.Choice("scope", {"once", "chat"}) == 0 ? ApprovalScope::kOnce : ApprovalScope::kChat;
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
+  return FinishReading(reader, std::move(body));
+}
+
+Result<RespondBody> ParseRespondBody(std::string_view text) {
+  BodyReader reader(text);
+  RespondBody body;
+  body.request_id = reader.Text("request_id");
+  body.answer.response = reader.OptionalTextOrObject("response");
+  const bool declined = reader.OptionalBool("declined").value_or(false);
+  if (declined && body.answer.response) reader.Reject("invalid_member", "\"response\" does not go with \"declined\"");
+  if (!declined && !body.answer.response) reader.Reject("invalid_member", "\"response\" is missing");
   return FinishReading(reader, std::move(body));
 }
 

@@ -34,6 +34,13 @@ struct ApprovalBody {
 // `approval_id_in_path`: the id is known from the path; one in the body must be the same.
 Result<ApprovalBody> ParseApprovalBody(std::string_view body, std::optional<std::string> approval_id_in_path);
 
+// Of POST .../respond: a text or an object as `response`, or `"declined": true`.
+struct RespondBody {
+  std::string request_id;
+  InputAnswer answer;
+};
+Result<RespondBody> ParseRespondBody(std::string_view body);
+
 struct CreateChatBody {
   ChatId id;
   std::string title;

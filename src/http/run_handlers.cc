@@ -116,10 +116,13 @@ Result<Outcome> Get(Engine& engine, const Request& request) {
 std::string OpenFrame(const AttachedEvents& attached) {
   Json pending = Json::array();
   for (const PendingApproval& approval : attached.pending_approvals) pending.push_back(ToJson(approval));
+  Json inputs = Json::array();
+  for (const PendingInput& input : attached.pending_inputs) inputs.push_back(ToJson(input));
   const Json data = {{"status", ToString(attached.status)},
                      {"first_seq", attached.first_seq},
                      {"last_seq", attached.last_seq},
-                     {"pending_approvals", std::move(pending)}};
+                     {"pending_approvals", std::move(pending)},
+                     {"pending_inputs", std::move(inputs)}};
   return "event: stream_open\ndata: " + DumpJson(data) + "\n\n";
 }
 

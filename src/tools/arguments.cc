@@ -23,6 +23,16 @@ std::optional<std::string> Arguments::String(std::string_view name) const {
   return member->get<std::string>();
 }
 
+std::vector<std::string> Arguments::Strings(std::string_view name) const {
+  std::vector<std::string> strings;
+  const auto member = object_->json.find(std::string(name));
+  if (member == object_->json.end() || !member->is_array()) return strings;
+  for (const Json& each : *member) {
+    if (each.is_string()) strings.push_back(each.get<std::string>());
+  }
+  return strings;
+}
+
 std::optional<std::int64_t> Arguments::Integer(std::string_view name) const {
   const auto member = object_->json.find(std::string(name));
   if (member == object_->json.end() || !member->is_number()) return std::nullopt;

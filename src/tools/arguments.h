@@ -5,6 +5,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -20,6 +21,8 @@ class Arguments {
 
   std::optional<std::string> String(std::string_view name) const;
   // 5.0 counts as 5, as in the schema.
+  // Of an array, the strings that it has.
+  std::vector<std::string> Strings(std::string_view name) const;
   std::optional<std::int64_t> Integer(std::string_view name) const;
 
  private:

@@ -10,6 +10,7 @@
 
 #include "base/logging.h"
 #include "tools/argument_schema.h"
+#include "tools/ask_human_tool.h"
 #include "tools/builtin_tool.h"
 #include "tools/foreign_schema.h"
 #include "tools/http_get_tool.h"
@@ -145,6 +146,7 @@ ToolCatalog::ToolCatalog(ToolOptions options)
   add(MakeDeleteFileTool(*workspace_));
   add(MakeShellTool(*workspace_, options_.shell));
   add(MakeHttpGetTool(options_.transport, options_.http));
+  add(MakeAskHumanTool());
   current_ = MakeSet();
 }
 

@@ -29,6 +29,12 @@ class Recorder : public AgentObserver, public ApprovalGate {
     if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
     return Decision{"approval_x", *answer};
   }
+  Result<Reply> AskInput(std::uint32_t, event::InputRequired request, std::stop_token) override {
+    request.request_id = "request_x";
+    Emit(0, request);
+    if (!reply) return Fail(ErrorCode::kCancelled, "cancelled");
+    return Reply{"request_x", *reply};
+  }
   template <typename T>
   const T& Last() const {
     for (auto it = events.rbegin(); it != events.rend(); ++it) {
@@ -41,6 +47,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::vector<EventPayload> events;
   std::string deltas;
   std::optional<ApprovalAnswer> answer;
+  std::optional<InputAnswer> reply;
   std::function<void()> on_ask;
 };
 
@@ -347,4 +354,39 @@ TEST_CASE("AgentLoop: a tool that needs consent asks in spite of grants, and kno
   limits.approval_mode = ApprovalMode::kApproveAll;
   f.Run(limits);
   CHECK(approved == std::vector<bool>{true, false});
+}
+
+TEST_CASE("AgentLoop: what a tool asks is shown, and the answer goes to the tool", "[agent]") {
+  Fixture f;
+  std::vector<ToolAnswer> got;
+  f.tools.Add("asks", false, [&](std::string_view, const ToolContext& context) {
+    got.push_back(context.ask({.text = "Which?", .schema = {}, .url = {}, .options = {"a", "b"}}, context.stop));
+    return ToolOutcome{"heard " + got.back().content, false};
+  });
+  f.model.ThenCall({{"1", "asks", "{}"}});
+  f.model.ThenAnswer("done");
+  SECTION("answered") {
+    f.recorder.reply = InputAnswer{"a"};
+    CHECK(f.Run().status == InteractionStatus::kCompleted);
+    CHECK(f.recorder.names == Names{"tool_call", "input_required", "input_received", "tool_result", "answer"});
+    const auto& asked = f.recorder.Last<event::InputRequired>();
+    CHECK(asked.call_id == "1");
+    CHECK(asked.question == "Which?");
+    CHECK(asked.options == std::vector<std::string>{"a", "b"});
+    CHECK_FALSE(asked.schema);
+    CHECK(f.recorder.Last<event::InputReceived>().response == "a");
+    CHECK(f.recorder.Last<event::ToolResult>().tool_output == "heard a");
+    CHECK(got.at(0).action == ToolAnswer::Action::kAccept);
+  }
+  SECTION("declined") {
+    f.recorder.reply = InputAnswer{};
+    f.Run();
+    CHECK(got.at(0).action == ToolAnswer::Action::kDecline);
+    CHECK(f.recorder.Last<event::InputReceived>().response == std::nullopt);
+  }
+  SECTION("cancelled") {
+    f.Run();
+    CHECK(got.at(0).action == ToolAnswer::Action::kCancel);
+    CHECK(f.recorder.names == Names{"tool_call", "input_required", "tool_result", "answer"});
+  }
 }

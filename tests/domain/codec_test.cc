@@ -37,6 +37,11 @@ Interaction FullInteraction() {
   add(event::Rejected{"approval_2", "call_2", "no"});
   add(event::Usage{{3, 4}});
   add(event::Retry{2, 2000, "provider_overloaded", "busy"});
+  add(event::InputRequired{
+      "request_x", "call_1", "Which?", {"a", "b"}, R"({"type":"object"})", "https://example.org/"});
+  add(event::InputReceived{"request_x", "call_1", "a"});
+  add(event::InputRequired{"request_y", "call_1", "Which?", {}, std::nullopt, std::nullopt});
+  add(event::InputReceived{"request_y", "call_1", std::nullopt});
   add(event::Usage{{9, 4, 5, 1}});
   add(event::Answer{"done"});
   add(event::Cancelled{"requested"});

@@ -203,7 +203,7 @@ def test_the_list_of_all_that_waits(client, provider):
         answer = client.post(f"/approvals/{approval}", {"approved": True}).expect(200, "approve_response")
         assert answer.json["approval_id"] == approval
         waiting[chat][0].finish()
-    assert client.get("/approvals").json == {"approvals": []}
+    assert client.get("/approvals").json == {"approvals": [], "inputs": []}
 
 
 def test_an_approval_may_stream_what_follows(client, provider):
@@ -248,7 +248,7 @@ def test_an_approval_after_a_cancel_is_400(server, provider):
     client.approve("c", "int_001", asked["approval_id"]).error(400)
     client.post(f"/approvals/{asked['approval_id']}", {"approved": True}).error(400)
     assert not (server.home.workspace / "out.txt").exists()
-    assert client.get("/approvals").json == {"approvals": []}
+    assert client.get("/approvals").json == {"approvals": [], "inputs": []}
 
 
 def test_approve_and_cancel_race_has_one_winner(server, provider):

@@ -71,7 +71,7 @@ def test_while_an_approval_is_pending(server, provider, figure):
         check_saved(server, stream, f"c{number}", "int_001")
     figure(f"cancel while an approval is pending: median {median(times) * 1e3:.1f} ms, max {max(times) * 1e3:.1f} ms")
     assert median(times) < 0.05 * SLACK
-    assert server.client.get("/approvals").json == {"approvals": []}
+    assert server.client.get("/approvals").json == {"approvals": [], "inputs": []}
     goes_on(server, provider, "c0")
 
 

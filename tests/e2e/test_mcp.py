@@ -54,13 +54,17 @@ class Box:
         self.provider.plan(tools(call(tool, arguments or {}, f"call_{self.turns}")), text("done"))
         return self.client.start(chat, f"turn {self.turns}")
 
-    def run(self, tool, arguments=None):
+    def run(self, tool, arguments=None, answer=None):
+        """A call to its end; what it asks is answered, or declined."""
         stream = self.start(tool, arguments)
+        while event := stream.next():
+            if event.name == "input_required":
+                self.client.respond("c", stream.interaction, event["request_id"], answer).expect(200, "respond_response")
         stream.finish()
         return stream
 
-    def result(self, tool, arguments=None):
-        return self.run(tool, arguments).one("tool_result")
+    def result(self, tool, arguments=None, answer=None):
+        return self.run(tool, arguments, answer).one("tool_result")
 
     def ok(self, tool, arguments=None):
         result = self.result(tool, arguments)

@@ -187,6 +187,35 @@ TEST_CASE("Engine: an approval is listed, answered once, and a late answer is to
   CHECK(f.engine().PendingApprovals().empty());
 }
 
+TEST_CASE("Engine: a tool's question is listed, answered once, and must be answered in its form", "[engine]") {
+  Fixture f;
+  f.tools.Add("asks", false, [](std::string_view arguments, const ToolContext& context) {
+    const bool form = arguments.find("form") != std::string_view::npos;
+    const auto answer =
+        context.ask({.text = "Which?", .schema = form ? R"({"type":"object"})" : "", .url = {}}, context.stop);
+    return ToolOutcome{answer.content, false};
+  });
+  const bool form = GENERATE(false, true);
+  f.model.ThenCall({{"1", "asks", form ? R"({"form":1})" : "{}"}});
+  f.model.ThenAnswer("done");
+  const auto started = f.Start("x");
+  AwaitEvent(started->log, "input_required");
+  const auto waiting = f.engine().PendingInputs();
+  REQUIRE(waiting.size() == 1);
+  CHECK(f.engine().PendingApprovals().empty());
+  CHECK(f.engine().GetInteraction(kChat, Id(1))->status == InteractionStatus::kWaitingInput);
+  CHECK(f.engine().Attach(kChat, Id(1), 0)->pending_inputs.size() == 1);
+  const std::string id = waiting[0].request.request_id;
+  const Engine::InteractionRef ref{kChat, Id(1)};
+  CHECK(f.engine().AnswerInput("request_unknown", {.response = "a"}, ref).error().code == ErrorCode::kNotFound);
+  if (form) CHECK(f.engine().AnswerInput(id, {.response = "a"}, ref).error().reason == "invalid_member");
+  CHECK(f.engine().AnswerInput(id, {.response = "{}"}, ref));
+  AwaitEnd(started->log);
+  CHECK(f.engine().AnswerInput(id, {.response = "{}"}, ref).error().reason == "already_processed");
+  CHECK(f.engine().PendingInputs().empty());
+  CHECK(f.store.LoadInteraction(kChat, Id(1))->final_agent_state->messages.at(2).content == "{}");
+}
+
 TEST_CASE("Engine: cancelling voids a pending approval", "[engine]") {
   Fixture f;
   f.model.ThenCall({{"1", "danger", "{}"}});

@@ -20,7 +20,7 @@ std::vector<std::string> Names(const ToolSet& registry) {
 TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names", "[tools]") {
   const std::vector<std::string> expected = {"echo",        "calculator",   "current_time", "list_files",
                                              "read_file",   "search_files", "write_file",   "edit_file",
-                                             "delete_file", "run_shell",    "http_get"};
+                                             "delete_file", "run_shell",    "http_get",     "ask_human"};
   CHECK(Names(*registry) == expected);
   REQUIRE(registry->tools().size() == expected.size());
   for (const std::string& name : expected) {
@@ -71,6 +71,7 @@ TEST_CASE_METHOD(ToolFixture, "Tools: each tool refuses missing, wrong and unkno
            {"edit_file", R"({"path":"a","old_text":"b","new_text":""})", R"({"path":"a","old_text":"","new_text":""})"},
            {"delete_file", R"({"path":"a"})", R"({"path":null})"},
            {"run_shell", R"({"command":"true","timeout_s":5})", R"({"command":"true","timeout_s":100000})"},
+           {"ask_human", R"({"question":"a?","options":["b"]})", R"({"question":"a?","options":[1]})"},
            {"http_get", R"({"url":"http://a"})", R"({"url":{}})"}}) {
     INFO(name);
     const Tool& tool = *registry->Find(name);

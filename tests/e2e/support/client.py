@@ -259,6 +259,11 @@ class Client:
         body = {"approval_id": approval, "approved": approved, **more}
         return self.post(f"/chats/{chat}/interactions/{interaction}/approve", body)
 
+    def respond(self, chat, interaction, request, response=None):
+        """Answers a question; None declines it."""
+        body = {"request_id": request, **({"declined": True} if response is None else {"response": response})}
+        return self.post(f"/chats/{chat}/interactions/{interaction}/respond", body)
+
     def cancel(self, chat, interaction):
         return self.post(f"/chats/{chat}/interactions/{interaction}/cancel")
 

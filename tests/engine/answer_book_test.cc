@@ -1,4 +1,4 @@
-#include "engine/approval_book.h"
+#include "engine/answer_book.h"
 
 #include <atomic>
 #include <thread>
@@ -25,7 +25,7 @@ TEST_CASE("ApprovalBook: of many simultaneous answers exactly one wins", "[engin
       std::vector<std::jthread> threads;
       for (int i = 0; i < 4; ++i) {
         threads.emplace_back([&, i] {
-          auto result = book.Answer(pending.request.approval_id, {.approved = i % 2 == 0}, std::nullopt);
+          auto result = book.Give(pending.request.approval_id, {.approved = i % 2 == 0}, std::nullopt);
           if (result) ++won;
           if (!result && result.error().reason == "already_processed") ++late;
         });
@@ -50,7 +50,7 @@ TEST_CASE("ApprovalBook: an answer and a cancellation race to one outcome", "[en
       std::jthread waiter([&] { outcome = book.Wait(pending.request.approval_id, stop.get_token()); });
       std::jthread canceller([&] { stop.request_stop(); });
       std::jthread answerer(
-          [&] { answered = book.Answer(pending.request.approval_id, {.approved = true}, std::nullopt); });
+          [&] { answered = book.Give(pending.request.approval_id, {.approved = true}, std::nullopt); });
     }
     CHECK(outcome.has_value() == answered.has_value());
   }
@@ -62,9 +62,27 @@ TEST_CASE("ApprovalBook: an id is found only within its own interaction", "[engi
   book.Open(pending);
   const Engine::InteractionRef other{*ChatId::Parse("c"), InteractionId::FromNumber(2)};
   const Engine::InteractionRef own{*ChatId::Parse("c"), InteractionId::FromNumber(1)};
-  CHECK(book.Answer(pending.request.approval_id, {}, other).error().code == ErrorCode::kNotFound);
-  CHECK(book.Answer("approval_0", {}, own).error().code == ErrorCode::kNotFound);
-  CHECK(book.Answer(pending.request.approval_id, {}, own));
+  CHECK(book.Give(pending.request.approval_id, {}, other).error().code == ErrorCode::kNotFound);
+  CHECK(book.Give("approval_0", {}, own).error().code == ErrorCode::kNotFound);
+  CHECK(book.Give(pending.request.approval_id, {}, own));
+}
+
+TEST_CASE("InputBook: a question is opened, listed, answered and then only remembered", "[engine]") {
+  InputBook book;
+  PendingInput pending{*ChatId::Parse("c"), InteractionId::FromNumber(1), {}};
+  pending.request.question = "Which?";
+  book.Open(pending);
+  CHECK(pending.request.request_id.starts_with("request_"));
+  REQUIRE(book.Waiting().size() == 1);
+  CHECK(book.Waiting()[0].request.question == "Which?");
+  CHECK(book.Give(pending.request.request_id, {.response = "this"}, std::nullopt));
+  const auto answer = book.Wait(pending.request.request_id, {});
+  REQUIRE(answer);
+  CHECK(answer->response == "this");
+  const auto late = book.Give(pending.request.request_id, {.response = "that"}, std::nullopt);
+  CHECK(late.error().reason == "already_processed");
+  CHECK(late.error().message == "this question was already processed");
+  CHECK(book.Give("request_x", {}, std::nullopt).error().code == ErrorCode::kNotFound);
 }
 
 TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable ids", "[engine]") {

@@ -1,0 +1,92 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <utility>
+#include <vector>
+
+#include "reprise/approval.h"
+#include "reprise/engine.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// What people are asked. Each kind names the request, the answer to it, and what errors call it.
+struct ApprovalKind {
+  using Pending = PendingApproval;
+  using Answer = ApprovalAnswer;
+  static constexpr std::string_view kWord = "approval", kIdPrefix = "approval_";
+  static constexpr auto kId = &event::ApprovalRequired::approval_id;
+};
+struct InputKind {
+  using Pending = PendingInput;
+  using Answer = InputAnswer;
+  static constexpr std::string_view kWord = "question", kIdPrefix = "request_";
+  static constexpr auto kId = &event::InputRequired::request_id;
+};
+
+// The error of an answer that comes too late.
+template <typename Kind>
+Error AlreadyProcessed();
+// The error of an answer to something that was never asked.
+template <typename Kind>
+Error NeverAsked();
+
+// All questions of one kind that wait for a person, and the ids of those that do not any more. Each is answered at most
+// once, by whoever is first: the decision is taken and looked at under one lock. Thread-safe; its lock is a leaf.
+template <typename Kind>
+class AnswerBook {
+ public:
+  using Pending = typename Kind::Pending;
+  using Answer = typename Kind::Answer;
+
+  // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.
+  void Open(Pending& pending);
+
+  // Puts back one that another process opened, under its id.
+  void Reopen(const Pending& pending);
+
+  // Blocks until somebody answers. When `stop` is requested first the question is void: kCancelled.
+  Result<Answer> Wait(const std::string& id, std::stop_token stop);
+
+  // Looks at one that waits. Errors as Engine::AnswerApproval.
+  Result<Pending> Find(std::string_view id, const std::optional<Engine::InteractionRef>& within) const;
+  // Answers it. The same errors; kInvalidArgument if another answer came first.
+  Result<Pending> Give(std::string_view id, Answer answer, const std::optional<Engine::InteractionRef>& within);
+
+  std::vector<Pending> Waiting() const;  // oldest first
+  std::size_t waiting_count() const;
+
+ private:
+  struct Entry {
+    Entry(std::uint64_t count, Pending request) : number(count), pending(std::move(request)) {}
+    const std::uint64_t number;  // of creation
+    const Pending pending;
+    std::optional<Answer> answer;
+    bool open = true;
+    std::condition_variable_any answered;
+  };
+  // With mutex_ held.
+  Result<std::shared_ptr<Entry>> FindOpen(std::string_view id,
+                                          const std::optional<Engine::InteractionRef>& within) const;
+  void Retire(const std::string& id);
+
+  mutable std::mutex mutex_;
+  std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
+  std::deque<std::string> retired_;                                  // guarded by mutex_; oldest first
+  std::uint64_t next_number_ = 0;                                    // guarded by mutex_
+};
+
+using ApprovalBook = AnswerBook<ApprovalKind>;
+using InputBook = AnswerBook<InputKind>;
+
+}  // namespace reprise
