@@ -93,6 +93,11 @@ struct ChatListEntry {
   ChatSummary summary;
   std::optional<InteractionStatus> status;  // of the running interaction, or of the head; nullopt: empty chat
 };
+// What is given replaces what there is.
+struct AgendaChange {
+  std::optional<std::vector<Task>> tasks{};  // one with an empty id is given one
+  std::optional<std::vector<std::string>> plan{};
+};
 // What an edit would do; the side effects are calls of tools that are not read-only, in the superseded interactions.
 struct EditPreview {
   std::vector<InteractionId> superseded;
@@ -135,7 +140,7 @@ class Engine {
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
-  // Edit with the interaction's own message.
+  // Edit with the interaction's own message. kConflict (reason "no_message") if it has none.
   Result<EventSubscription> Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request);
   // Goes on, as its sibling, where an interaction failed or was cancelled; `request` needs no message. kConflict
   // (reason "not_resumable") if it came to its end.
@@ -177,6 +182,12 @@ class Engine {
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
   // Cancels a run of the chat first and waits for its checkpoint.
   Result<void> DeleteChat(const ChatId& chat);
+  // The agent's tasks and plan: those of the running interaction, or of the chat's head.
+  Result<Agenda> GetAgenda(const ChatId& chat);
+  // Changes them by hand. The change is an interaction of its own, without a message, and becomes the head: it is as
+  // durable as others, and an edit of an earlier one leaves it behind. kConflict (reason "busy") while a run is active;
+  // kNotFound: no such chat; kInvalidArgument (reason "invalid_member"): two tasks have the same id.
+  Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   // kConflict (reason "busy") while a run is active.
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
 

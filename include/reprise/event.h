@@ -7,6 +7,7 @@
 #include <variant>
 #include <vector>
 
+#include "reprise/agenda.h"
 #include "reprise/timestamp.h"
 
 namespace reprise {
@@ -119,6 +120,20 @@ struct InputReceived {
   std::optional<std::string> response;  // nullopt: declined
   bool operator==(const InputReceived&) const = default;
 };
+// The tasks have changed: all of them, as they are now.
+struct TaskUpdated {
+  static constexpr std::string_view kType = "TASK_UPDATED", kName = "task_updated";
+  std::optional<std::string> call_id;  // nullopt: not by the agent
+  std::vector<Task> tasks;
+  bool operator==(const TaskUpdated&) const = default;
+};
+// The plan has changed, to this.
+struct PlanUpdated {
+  static constexpr std::string_view kType = "PLAN_UPDATED", kName = "plan_updated";
+  std::optional<std::string> call_id;  // nullopt: not by the agent
+  std::vector<std::string> steps;
+  bool operator==(const PlanUpdated&) const = default;
+};
 struct Usage {
   static constexpr std::string_view kType = "USAGE", kName = "usage";
   TokenUsage tokens;
@@ -156,7 +171,8 @@ using EventPayload =
     std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
-                 event::Usage, event::Retry, event::Cancelled, event::Failed, event::InteractionComplete>;
+                 event::TaskUpdated, event::PlanUpdated, event::Usage, event::Retry, event::Cancelled, event::Failed,
+                 event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

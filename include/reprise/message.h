@@ -4,6 +4,8 @@
 #include <string>
 #include <vector>
 
+#include "reprise/agenda.h"
+
 namespace reprise {
 
 // Values are written to disk by name (see src/domain/message_codec.cc); the order here is free.
@@ -42,6 +44,7 @@ struct Grant {
 struct AgentState {
   std::vector<Message> messages;
   std::vector<Grant> grants;
+  Agenda agenda{};
   bool operator==(const AgentState&) const = default;
 };
 

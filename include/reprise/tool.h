@@ -9,6 +9,7 @@
 #include <string_view>
 #include <vector>
 
+#include "reprise/agenda.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -59,6 +60,9 @@ struct ToolContext {
   // Asks whoever started the run, and blocks until there is an answer or `over` is requested (the answer is then
   // dropped). Called from the tool's thread. Empty: nobody can be asked, questions are declined.
   std::function<ToolAnswer(const ToolQuestion& question, const std::stop_token& over)> ask;
+  // Lets `change` at the agent's tasks and plan, within the call and one at a time. What it changes is kept in the
+  // agent's state and shown before this returns. Empty: the agent has none.
+  std::function<void(const std::function<void(Agenda& agenda)>& change)> change_agenda = {};
 };
 
 // What the model gets to read. Always valid UTF-8.

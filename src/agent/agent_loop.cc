@@ -295,6 +295,7 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
     return AskPerson(call, question, over);
   };
+  context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
     if (shown >= kMaxLiveOutput) return;
     shown += bytes.size();
@@ -310,6 +311,16 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   }
   if (stop_.stop_requested() && outcome.output.empty()) return Failure(std::string(kCancelledResult));
   return outcome;
+}
+
+void AgentLoop::ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change) {
+  const Agenda before = state_.agenda;
+  change(state_.agenda);
+  if (state_.agenda == before) return;
+  parts_.observer.StateGrew(state_);
+  const Agenda& now = state_.agenda;
+  if (now.tasks != before.tasks) parts_.observer.Emit(round_, event::TaskUpdated{call.id, now.tasks});
+  if (now.plan != before.plan) parts_.observer.Emit(round_, event::PlanUpdated{call.id, now.plan});
 }
 
 ToolAnswer AgentLoop::AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over) {

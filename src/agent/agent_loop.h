@@ -124,6 +124,7 @@ class AgentLoop {
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
+  void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
   ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);
   bool MustAsk(const Tool& tool, const std::string& digest) const;
   void Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);

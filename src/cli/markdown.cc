@@ -58,6 +58,16 @@ struct EventWriter {
   std::string operator()(const event::InputReceived& e) const {
     return e.response ? "**You**\n\n" + Quote(*e.response) : "*Declined to answer*\n";
   }
+  std::string operator()(const event::TaskUpdated& e) const {
+    std::string out = "*Tasks*\n\n";
+    for (const Task& task : e.tasks) out += "- " + task.status + ": " + VisibleLine(task.title) + "\n";
+    return out;
+  }
+  std::string operator()(const event::PlanUpdated& e) const {
+    std::string out = "*Plan*\n\n";
+    for (const std::string& step : e.steps) out += "- " + VisibleLine(step) + "\n";
+    return out;
+  }
   std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + VisibleLine(e.reason) + "\n"; }
   std::string operator()(const event::Failed& e) const { return "*Error:* " + VisibleLine(e.message) + "\n"; }
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + VisibleLine(e.message) + "\n"; }
@@ -77,7 +87,8 @@ std::string Turn(const MarkdownTurn& turn) {
   if (interaction.parent_id) out += " · after " + interaction.parent_id->str();
   if (interaction.edited_from) out += " · edit of " + interaction.edited_from->str();
   if (turn.superseded) out += " · superseded";
-  out += "\n\n**You**\n\n" + Quote(interaction.user_message);
+  out += "\n";
+  if (!interaction.user_message.empty()) out += "\n**You**\n\n" + Quote(interaction.user_message);
   for (const AgentEvent& agent_event : interaction.events) {
     const std::string text = std::visit(EventWriter{}, agent_event.payload);
     if (!text.empty()) out += "\n" + text;

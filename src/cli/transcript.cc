@@ -38,6 +38,16 @@ struct EventWriter {
   std::string operator()(const event::InputReceived& e) const {
     return Entry("response", e.response.value_or("(declined)"));
   }
+  std::string operator()(const event::TaskUpdated& e) const {
+    std::string list;
+    for (const Task& task : e.tasks) list += (list.empty() ? "[" : "\n[") + task.status + "] " + task.title;
+    return Entry("tasks", list);
+  }
+  std::string operator()(const event::PlanUpdated& e) const {
+    std::string list;
+    for (const std::string& step : e.steps) list += (list.empty() ? "" : "\n") + step;
+    return Entry("plan", list);
+  }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
@@ -69,7 +79,8 @@ std::string FormatInteraction(const Interaction& interaction, bool superseded) {
                     std::to_string(interaction.usage.output_tokens) + " out";
   if (interaction.edited_from) out += "  edit of " + interaction.edited_from->str();
   if (superseded) out += "  superseded";
-  out += "\n" + Entry("you", interaction.user_message);
+  out += "\n";
+  if (!interaction.user_message.empty()) out += Entry("you", interaction.user_message);
   for (const AgentEvent& agent_event : interaction.events) out += std::visit(EventWriter{}, agent_event.payload);
   return out;
 }

@@ -3,8 +3,10 @@
 #include <cstddef>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
+#include "reprise/agenda.h"
 #include "reprise/approval.h"
 #include "reprise/event.h"
 #include "reprise/interaction.h"
@@ -17,6 +19,12 @@ namespace reprise {
 
 Json ToJson(const Message& message);
 Result<Message> MessageFromJson(const Json& json);
+
+Json ToJson(const std::vector<Task>& tasks);
+Result<std::vector<Task>> TasksFromJson(const Json& json);  // an array
+// {"tasks":[...],"plan":[...]}; reading, either may lack.
+Json ToJson(const Agenda& agenda);
+Result<Agenda> AgendaFromJson(const Json& json);
 
 // The messages before the `first` one are left out.
 Json ToJson(const AgentState& state, std::size_t first = 0);

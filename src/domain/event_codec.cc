@@ -78,6 +78,14 @@ void Write(Json& out, const event::InputReceived& e) {
   out["call_id"] = e.call_id;
   out["response"] = OrNull(e.response);
 }
+void Write(Json& out, const event::TaskUpdated& e) {
+  if (e.call_id) out["call_id"] = *e.call_id;
+  out["tasks"] = ToJson(e.tasks);
+}
+void Write(Json& out, const event::PlanUpdated& e) {
+  if (e.call_id) out["call_id"] = *e.call_id;
+  out["steps"] = e.steps;
+}
 void Write(Json& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
 void Write(Json& out, const event::Retry& e) {
   out["attempt"] = e.attempt;
@@ -141,6 +149,14 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   }
   if (type == event::InputReceived::kType) {
     return event::InputReceived{in.String("request_id"), in.String("call_id"), in.OptionalString("response")};
+  }
+  if (type == event::TaskUpdated::kType) {
+    event::TaskUpdated e{.call_id = in.OptionalString("call_id"), .tasks = {}};
+    if (const Json* tasks = in.Array("tasks")) e.tasks = in.Take(TasksFromJson(*tasks), std::vector<Task>());
+    return e;
+  }
+  if (type == event::PlanUpdated::kType) {
+    return event::PlanUpdated{in.OptionalString("call_id"), in.Strings("steps")};
   }
   if (type == event::Usage::kType) {
     return event::Usage{ReadUsage(in)};

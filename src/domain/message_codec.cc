@@ -105,7 +105,10 @@ Json ToJson(const AgentState& state, std::size_t first) {
   for (const Grant& grant : state.grants) {
     grants.push_back({{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
   }
-  return {{"messages", std::move(messages)}, {"grants", std::move(grants)}};
+  Json json = {{"messages", std::move(messages)}, {"grants", std::move(grants)}};
+  if (!state.agenda.tasks.empty()) json["tasks"] = ToJson(state.agenda.tasks);
+  if (!state.agenda.plan.empty()) json["plan"] = state.agenda.plan;
+  return json;
 }
 
 Result<AgentState> AgentStateFromJson(const Json& json) {
@@ -124,6 +127,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
       }
     }
   }
+  state.agenda = reader.Take(AgendaFromJson(json), Agenda{});
   if (reader.error()) return Fail(*reader.error());
   return state;
 }

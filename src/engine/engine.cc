@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <system_error>
 #include <unordered_map>
 #include <utility>
@@ -73,6 +74,21 @@ bool CanAskAgain(const Question& question, const ToolSet& tools) {
   return std::holds_alternative<event::ApprovalRequired>(question.request) || tool->traits().only_asks;
 }
 
+// Gives ids to the tasks that have none.
+Result<void> NameTasks(std::vector<Task>& tasks) {
+  std::set<std::string> ids;
+  for (const Task& task : tasks) {
+    if (task.id.empty() || ids.insert(task.id).second) continue;
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "two tasks have the id \"" + task.id + "\""});
+  }
+  for (Task& task : tasks) {
+    if (task.id.empty()) task.id = NextTaskId(tasks);
+  }
+  return {};
+}
+
 bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 // Where a new interaction hangs in the chat's tree.
@@ -96,6 +112,8 @@ class Engine::Impl {
 
   Result<Place> PlaceAtHead(const ChatId& chat);
   Result<Place> PlaceBeside(const Interaction& edited);
+  // REQUIRES: the chat is idle.
+  Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   // Where an interaction that did not come to its end goes on, as a sibling.
   Result<Place> PlaceToResume(Interaction ended);
 
@@ -461,6 +479,34 @@ Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   return place;
 }
 
+Result<Agenda> Engine::Impl::ChangeAgenda(const ChatId& chat, AgendaChange change) {
+  if (auto summary = parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  auto place = PlaceAtHead(chat);
+  if (!place) return Fail(place.error());
+  const Agenda before = place->state.agenda;
+  Agenda& agenda = place->state.agenda;
+  if (change.tasks) agenda.tasks = *std::move(change.tasks);
+  if (change.plan) agenda.plan = *std::move(change.plan);
+  if (auto named = NameTasks(agenda.tasks); !named) return Fail(named.error());
+  if (agenda == before) return agenda;
+  const auto id = parts_.store.ReserveInteraction(chat);
+  if (!id) return Fail(id.error());
+
+  Interaction changed{.id = *id, .chat_id = chat};
+  changed.parent_id = place->parent;
+  changed.status = InteractionStatus::kCompleted;
+  changed.created_at = changed.completed_at.emplace(Now());
+  const auto add = [&](EventPayload payload) {
+    const std::uint64_t seq = changed.events.size() + 2;  // interaction_started is 1
+    changed.events.push_back({.seq = seq, .at = changed.created_at, .payload = std::move(payload)});
+  };
+  if (agenda.tasks != before.tasks) add(event::TaskUpdated{std::nullopt, agenda.tasks});
+  if (agenda.plan != before.plan) add(event::PlanUpdated{std::nullopt, agenda.plan});
+  changed.final_agent_state = std::move(place->state);
+  if (auto saved = parts_.store.SaveInteraction(changed); !saved) return Fail(saved.error());
+  return std::move(changed.final_agent_state->agenda);
+}
+
 std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
   const std::lock_guard lock(mutex_);
   const auto found = active_.find(chat);
@@ -577,6 +623,11 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
   return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
     auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
     if (!edited) return Fail(edited.error());
+    if (edited->user_message.empty()) {
+      return Fail(Error{.code = ErrorCode::kConflict,
+                        .reason = "no_message",
+                        .message = "the interaction has no message that could be sent again"});
+    }
     if (again.model.empty()) again.model = edited->model;
     again.user_message = edited->user_message;
     return impl_->PlaceBeside(*edited);
@@ -730,6 +781,16 @@ Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& ti
 Result<void> Engine::DeleteChat(const ChatId& chat) {
   if (const auto run = impl_->ActiveRun(chat)) run->RequestStop("chat_deleted");
   return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->Delete(chat); });
+}
+
+Result<Agenda> Engine::GetAgenda(const ChatId& chat) {
+  if (const auto run = impl_->ActiveRun(chat)) return run->agenda();
+  if (auto summary = impl_->parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  return impl_->PlaceAtHead(chat).map([](const Place& head) { return head.state.agenda; });
+}
+
+Result<Agenda> Engine::ChangeAgenda(const ChatId& chat, AgendaChange change) {
+  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->ChangeAgenda(chat, std::move(change)); });
 }
 
 Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction) {

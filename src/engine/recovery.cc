@@ -43,6 +43,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state) {
   state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message});
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
   if (run.grants) state.grants = *run.grants;
+  if (run.agenda) state.agenda = *run.agenda;
 }
 
 std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state) {

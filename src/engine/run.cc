@@ -36,7 +36,8 @@ Run::Run(Plan plan, Services services)
       interrupted_(std::move(plan.interrupted)),
       asked_(plan.shown ? std::optional(plan.shown->asked_id) : std::nullopt),
       journal_(std::move(plan.journal)),
-      interaction_(std::move(plan.interaction)) {
+      interaction_(std::move(plan.interaction)),
+      agenda_(initial_state_.agenda) {
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
     const bool for_input = interrupted_->asked == AgentLoop::Interrupted::Asked::kInput;
@@ -162,6 +163,11 @@ InteractionStatus Run::status() const {
   return IsFinished(interaction_.status) ? InteractionStatus::kRunning : interaction_.status;
 }
 
+Agenda Run::agenda() const {
+  const std::lock_guard lock(mutex_);
+  return agenda_;
+}
+
 void Run::SetStatus(InteractionStatus status) {
   const std::lock_guard lock(mutex_);
   interaction_.status = status;
@@ -202,6 +208,8 @@ void Run::FlushDeltas() {
 void Run::StateGrew(const AgentState& state) {
   const std::lock_guard lock(show_mutex_);
   journal_.AddState(state);
+  const std::lock_guard state_lock(mutex_);
+  if (agenda_ != state.agenda) agenda_ = state.agenda;
 }
 
 void Run::Show(Journal::Reach reach) {

@@ -70,6 +70,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void RequestStop(std::string_view reason);
   Interaction Snapshot() const;
   InteractionStatus status() const;
+  Agenda agenda() const;
   // As long as the returned object lives somebody listens; the OnDisconnect policy applies when the last one goes.
   std::shared_ptr<void> AddListener();
 
@@ -124,6 +125,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Interaction interaction_;       // guarded by mutex_
   std::string stop_reason_;       // guarded by mutex_
   std::uint32_t last_round_ = 0;  // guarded by mutex_
+  Agenda agenda_;                 // guarded by mutex_; of the agent's state, for others to see
   int listeners_ = 0;             // guarded by mutex_
   std::uint64_t grace_ = 0;       // guarded by mutex_; a grace period that began before a question is void
 };

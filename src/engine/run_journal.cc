@@ -18,6 +18,7 @@ constexpr char kTextDelta = 'T';      // the number of the round, the text
 constexpr char kThinkingDelta = 'H';  // likewise
 constexpr char kMessage = 'M';        // JSON: a message that the state has got
 constexpr char kGrants = 'G';         // JSON: all grants of the state
+constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // A thousand runs may be open.
@@ -114,6 +115,9 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
       run.grants =
           AgentStateFromJson({{"messages", Json::array()}, {"grants", ParseJson(content).value()}}).value().grants;
       return;
+    case kAgenda:
+      run.agenda = AgendaFromJson(ParseJson(content).value()).value();
+      return;
     default:
       throw std::invalid_argument("item");
   }
@@ -153,6 +157,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"message", ParseJson(content, kMaxRecordDepth).value()}};
     case kGrants:
       return {{"grants", ParseJson(content).value()}};
+    case kAgenda:
+      return {{"agenda", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
@@ -188,7 +194,11 @@ void RunJournal::AddState(const AgentState& state) {
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
     AddItem(kMessage, DumpJson(ToJson(state.messages[messages_kept_])));
   }
-  std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
+  if (agenda_ != state.agenda) {
+    AddItem(kAgenda, DumpJson(ToJson(state.agenda)));
+    agenda_ = state.agenda;
+  }
+  std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants, .agenda = {}}).at("grants"));
   if (grants == grants_) return;
   AddItem(kGrants, grants);
   grants_ = std::move(grants);

@@ -44,8 +44,9 @@ class RunJournal {
 
   std::unique_ptr<Journal> journal_;
   std::size_t messages_kept_;
-  std::string grants_;   // the last that were added, as JSON
-  std::string pending_;  // items
+  std::string grants_;            // the last that were added, as JSON
+  std::optional<Agenda> agenda_;  // the last that was added
+  std::string pending_;           // items
 };
 
 // What a journal says about a run whose process ended.
@@ -57,11 +58,13 @@ struct InterruptedRun {
   std::uint32_t last_round = 0;
   std::vector<Message> messages{};             // that the run added to the state it started from
   std::optional<std::vector<Grant>> grants{};  // if they have changed
+  std::optional<Agenda> agenda{};              // likewise
   // What the model was heard to say in the last round, as deltas that no event repeats.
   std::string thinking{}, text{};
 };
 // A record for people and programs that look into a journal: a line of JSON per item ({"begin":...}, {"event":name,
-// "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}). kCorruption likewise.
+// "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}, {"agenda":...}).
+// kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 
 // nullopt: it had not begun. kCorruption if its records are not what RunJournal writes.

@@ -145,6 +145,24 @@ Result<Outcome> MoveHead(Engine& engine, const Request& request) {
   return JsonReply(reprise::ToJson(*summary));
 }
 
+Result<Outcome> Tasks(Engine& engine, const Request& request) {
+  auto chat = ChatInPath(request);
+  if (!chat) return Fail(std::move(chat.error()));
+  auto agenda = engine.GetAgenda(*chat);
+  if (!agenda) return Fail(std::move(agenda.error()));
+  return Reply{.body = DumpJson(ToJson(*agenda))};
+}
+
+Result<Outcome> ChangeTasks(Engine& engine, const Request& request) {
+  auto chat = ChatInPath(request);
+  if (!chat) return Fail(std::move(chat.error()));
+  auto change = ParseAgendaBody(request.body);
+  if (!change) return Fail(std::move(change.error()));
+  auto agenda = engine.ChangeAgenda(*chat, std::move(*change));
+  if (!agenda) return Fail(std::move(agenda.error()));
+  return Reply{.body = DumpJson(ToJson(*agenda))};
+}
+
 }  // namespace
 
 void AddChatRoutes(Router& router, const HandlerContext& context) {
@@ -157,6 +175,8 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("PATCH", "/chats/*", with(Rename));
   router.Add("DELETE", "/chats/*", with(Delete));
   router.Add("POST", "/chats/*/head", with(MoveHead));
+  router.Add("GET", "/chats/*/tasks", with(Tasks));
+  router.Add("PATCH", "/chats/*/tasks", with(ChangeTasks));
 }
 
 }  // namespace reprise

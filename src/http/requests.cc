@@ -22,6 +22,11 @@ tl::unexpected<Error> Invalid(std::string reason, std::string message) {
 // unknown.
 class BodyReader {
  public:
+  explicit BodyReader(Json object) : json_(std::move(object)) {
+    if (json_.is_object()) return;
+    Reject("invalid_member", "an element must be a JSON object");
+    json_ = Json::object();
+  }
   explicit BodyReader(std::string_view body) : json_(Json::object()) {
     if (body.empty()) return;
     auto parsed = ParseJson(body);
@@ -83,6 +88,19 @@ class BodyReader {
     if (value->is_string() && !value->get_ref<const std::string&>().empty()) return value->get<std::string>();
     return RejectType(name, "a text that is not empty, or a JSON object"), std::nullopt;
   }
+  // Each element of an array; nullopt if absent.
+  template <typename T>
+  std::optional<std::vector<T>> OptionalArray(const char* name, std::size_t most, T (*read)(BodyReader&, const Json&)) {
+    const Json* value = Take(name);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_array()) return RejectType(name, "an array"), std::nullopt;
+    if (value->size() > most) {
+      return RejectType(name, "an array of at most " + std::to_string(most) + " elements"), std::nullopt;
+    }
+    std::vector<T> elements;
+    for (const Json& each : *value) elements.push_back(read(*this, each));
+    return elements;
+  }
   void Unsupported(const char* name) {
     if (Take(name) != nullptr) Reject("invalid_member", std::string("\"") + name + "\" is not supported yet");
   }
@@ -126,6 +144,26 @@ template <typename T>
 Result<T> FinishReading(BodyReader& reader, T value) {
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   return value;
+}
+
+std::string ReadTaskText(BodyReader& reader, const Json& json) {
+  const auto* text = json.get_ptr<const std::string*>();
+  if (text == nullptr || text->empty() || Utf8Prefix(*text, kMaxTaskText).size() < text->size()) {
+    reader.Reject("invalid_member",
+                  "a title or a step must be a text of 1 to " + std::to_string(kMaxTaskText) + " characters");
+  }
+  return text == nullptr ? std::string() : *text;
+}
+
+Task ReadTask(BodyReader& reader, const Json& json) {
+  static constexpr std::size_t kMaxId = 64;  // bytes
+  static const std::vector<std::string_view> kStatuses = {"todo", "doing", "done"};
+  BodyReader members(json);
+  Task task{.id = members.OptionalString("id").value_or(""), .title = ReadTaskText(reader, members.Text("title"))};
+  task.status = kStatuses[members.Choice("status", kStatuses)];
+  if (task.id.size() > kMaxId) members.Reject("invalid_member", "\"id\" is too long");
+  if (auto error = members.Finish()) reader.Reject(error->reason, "a task: " + error->message);
+  return task;
 }
 
 std::optional<std::uint64_t> ParseNumber(std::string_view text) {
@@ -193,6 +231,15 @@ Result<RespondBody> ParseRespondBody(std::string_view text) {
   if (declined && body.answer.response) reader.Reject("invalid_member", "\"response\" does not go with \"declined\"");
   if (!declined && !body.answer.response) reader.Reject("invalid_member", "\"response\" is missing");
   return FinishReading(reader, std::move(body));
+}
+
+Result<AgendaChange> ParseAgendaBody(std::string_view text) {
+  BodyReader reader(text);
+  AgendaChange change;
+  change.tasks = reader.OptionalArray<Task>("tasks", kMaxTasks, ReadTask);
+  change.plan = reader.OptionalArray<std::string>("plan", kMaxPlanSteps, ReadTaskText);
+  if (!change.tasks && !change.plan) reader.Reject("invalid_member", "\"tasks\" is missing");
+  return FinishReading(reader, std::move(change));
 }
 
 Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {

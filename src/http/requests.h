@@ -41,6 +41,9 @@ struct RespondBody {
 };
 Result<RespondBody> ParseRespondBody(std::string_view body);
 
+// Of PATCH /chats/{chat}/tasks.
+Result<AgendaChange> ParseAgendaBody(std::string_view body);
+
 struct CreateChatBody {
   ChatId id;
   std::string title;

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "tools/agenda_tools.h"
 #include "tools/argument_schema.h"
 #include "tools/ask_human_tool.h"
 #include "tools/builtin_tool.h"
@@ -147,6 +148,8 @@ ToolCatalog::ToolCatalog(ToolOptions options)
   add(MakeShellTool(*workspace_, options_.shell));
   add(MakeHttpGetTool(options_.transport, options_.http));
   add(MakeAskHumanTool());
+  add(MakeManageTasksTool());
+  add(MakeUpdatePlanTool());
   current_ = MakeSet();
 }
 

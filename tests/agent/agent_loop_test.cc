@@ -21,7 +21,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
   void AddTextDelta(std::uint32_t, std::string_view text) override { deltas += text; }
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
-  void StateGrew(const AgentState&) override {}
+  void StateGrew(const AgentState& state) override { agenda = state.agenda; }
   Result<Decision> Ask(std::uint32_t, event::ApprovalRequired request, std::stop_token) override {
     request.approval_id = "approval_x";
     Emit(0, request);
@@ -48,6 +48,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::string deltas;
   std::optional<ApprovalAnswer> answer;
   std::optional<InputAnswer> reply;
+  Agenda agenda;  // as last told
   std::function<void()> on_ask;
 };
 
@@ -389,4 +390,28 @@ TEST_CASE("AgentLoop: what a tool asks is shown, and the answer goes to the tool
     CHECK(got.at(0).action == ToolAnswer::Action::kCancel);
     CHECK(f.recorder.names == Names{"tool_call", "input_required", "tool_result", "answer"});
   }
+}
+
+TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told", "[agent]") {
+  Fixture f;
+  f.tools.Add("tasks", false, [&](std::string_view, const ToolContext& context) {
+    context.change_agenda([](Agenda& agenda) { agenda.tasks.push_back({NextTaskId(agenda.tasks), "Pack", "todo"}); });
+    return ToolOutcome{std::to_string(f.recorder.agenda.tasks.size()), false};
+  });
+  f.tools.Add("plan", false, [](std::string_view, const ToolContext& context) {
+    context.change_agenda([](Agenda& agenda) { agenda.plan = {"a"}; });
+    context.change_agenda([](Agenda&) {});
+    return ToolOutcome{"planned", false};
+  });
+  f.state.agenda.tasks = {{"7", "old", "done"}};
+  f.model.ThenCall({{"1", "tasks", "{}"}, {"2", "plan", "{}"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.recorder.names ==
+        Names{"tool_call", "task_updated", "tool_result", "tool_call", "plan_updated", "tool_result", "answer"});
+  const std::vector<Task> tasks = {{"7", "old", "done"}, {"8", "Pack", "todo"}};
+  CHECK(f.recorder.Last<event::TaskUpdated>() == event::TaskUpdated{"1", tasks});
+  CHECK(f.recorder.Last<event::PlanUpdated>() == event::PlanUpdated{"2", {"a"}});
+  CHECK(outcome.state.agenda == Agenda{tasks, {"a"}});
+  CHECK(outcome.state.messages.at(2).content == "2");
 }

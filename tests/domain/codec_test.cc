@@ -42,6 +42,9 @@ Interaction FullInteraction() {
   add(event::InputReceived{"request_x", "call_1", "a"});
   add(event::InputRequired{"request_y", "call_1", "Which?", {}, std::nullopt, std::nullopt});
   add(event::InputReceived{"request_y", "call_1", std::nullopt});
+  add(event::TaskUpdated{"call_1", {{"1", "Pack", "doing"}}});
+  add(event::TaskUpdated{std::nullopt, {}});
+  add(event::PlanUpdated{"call_1", {"a", "b"}});
   add(event::Usage{{9, 4, 5, 1}});
   add(event::Answer{"done"});
   add(event::Cancelled{"requested"});
@@ -55,6 +58,7 @@ Interaction FullInteraction() {
        .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
       {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell", .is_error = true}};
   state.grants = {{"run_shell", "sha256:00"}};
+  state.agenda = {.tasks = {{"1", "Pack", "done"}, {"x", "Drive", "todo"}}, .plan = {"a", "b"}};
   interaction.final_agent_state = state;
   interaction.model = "openai/x";
   interaction.usage = {12, 8, 5, 1};

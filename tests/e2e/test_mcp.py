@@ -130,6 +130,21 @@ def test_every_tool_of_the_everything_server(box, everything):
 
 
 @pytest.mark.limit(90)
+def test_a_question_of_the_everything_server_is_answered(box, everything):
+    it = box({"every": {"command": "node", "args": [everything]}})
+    it.ready("every")
+    eventually(lambda: "every__trigger-elicitation-request" in it.tools(), "the tools it adds after the greeting", 10 * SLACK)
+    stream = it.start("every__trigger-elicitation-request")
+    asked = stream.until("input_required")
+    assert "name" in json.loads(asked["schema"])["properties"]
+    it.client.respond("c", stream.interaction, asked["request_id"], "no object").error(400, "invalid_member")
+    it.client.respond("c", stream.interaction, asked["request_id"], {"name": "Ada Lovelace"}).expect(200)
+    stream.finish()
+    assert json.loads(stream.one("input_received")["response"]) == {"name": "Ada Lovelace"}
+    assert "Ada Lovelace" in stream.one("tool_result")["tool_output"]
+
+
+@pytest.mark.limit(90)
 def test_resources_and_prompts_of_the_everything_server(box, everything):
     it = box({"every": {"command": "node", "args": [everything]}})
     it.ready("every")

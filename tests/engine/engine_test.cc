@@ -386,3 +386,39 @@ TEST_CASE("Engine: deleting a chat ends its run first", "[engine]") {
   CHECK(f.engine().GetHistory(kChat, true).error().code == ErrorCode::kNotFound);
   CHECK(f.engine().DeleteChat(kChat).error().code == ErrorCode::kNotFound);
 }
+
+TEST_CASE("Engine: an edit restores the tasks of its time; a change by hand is an interaction", "[engine]") {
+  Fixture f;
+  f.tools.Add("add", false, [](std::string_view, const ToolContext& context) {
+    context.change_agenda([](Agenda& agenda) { agenda.tasks.push_back({NextTaskId(agenda.tasks), "task", "todo"}); });
+    return ToolOutcome{"added", false};
+  });
+  for (int i = 0; i < 2; ++i) {
+    f.model.ThenCall({{"1", "add", "{}"}});
+    f.model.ThenAnswer("ok");
+    f.Turn("go");
+  }
+  CHECK(f.engine().GetAgenda(kChat)->tasks.size() == 2);
+  const std::vector<Task> by_hand = {{"2", "kept", "done"}, {"", "new", "todo"}};
+  const auto changed = f.engine().ChangeAgenda(kChat, {.tasks = by_hand, .plan = {}});
+  REQUIRE(changed);
+  CHECK(changed->tasks == std::vector<Task>{{"2", "kept", "done"}, {"3", "new", "todo"}});
+  CHECK(f.store.LoadSummary(kChat)->head == Id(3));
+  CHECK(f.engine().ChangeAgenda(kChat, {.tasks = changed->tasks, .plan = {}}) == *changed);
+  CHECK(f.store.LoadSummary(kChat)->head == Id(3));  // nothing has changed
+  const std::vector<Task> twice = {{"1", "a", "todo"}, {"1", "b", "todo"}};
+  CHECK(f.engine().ChangeAgenda(kChat, {.tasks = twice, .plan = {}}).error().reason == "invalid_member");
+  CHECK(f.engine().Regenerate(kChat, Id(3), {}).error().reason == "no_message");
+  CHECK(f.engine().GetAgenda(*ChatId::Parse("none")).error().code == ErrorCode::kNotFound);
+  CHECK(f.engine().ChangeAgenda(*ChatId::Parse("none"), {}).error().code == ErrorCode::kNotFound);
+  f.model.ThenAnswer("edited");
+  AwaitEnd(f.engine().Edit(kChat, Id(2), {.user_message = "instead"})->log);
+  CHECK(f.engine().GetAgenda(kChat)->tasks == std::vector<Task>{{"1", "task", "todo"}});
+  f.model.ThenHang("half");
+  const auto started = f.Start("x");
+  f.model.AwaitHanging();
+  CHECK(f.engine().ChangeAgenda(kChat, {.tasks = by_hand, .plan = {}}).error().reason == "busy");
+  CHECK(f.engine().GetAgenda(kChat)->tasks.size() == 1);
+  f.engine().Cancel(kChat, Id(5));
+  AwaitEnd(started->log);
+}

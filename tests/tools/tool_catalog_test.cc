@@ -18,9 +18,9 @@ std::vector<std::string> Names(const ToolSet& registry) {
 }  // namespace
 
 TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names", "[tools]") {
-  const std::vector<std::string> expected = {"echo",        "calculator",   "current_time", "list_files",
-                                             "read_file",   "search_files", "write_file",   "edit_file",
-                                             "delete_file", "run_shell",    "http_get",     "ask_human"};
+  const std::vector<std::string> expected = {"echo",         "calculator", "current_time", "list_files",  "read_file",
+                                             "search_files", "write_file", "edit_file",    "delete_file", "run_shell",
+                                             "http_get",     "ask_human",  "manage_tasks", "update_plan"};
   CHECK(Names(*registry) == expected);
   REQUIRE(registry->tools().size() == expected.size());
   for (const std::string& name : expected) {
@@ -72,6 +72,8 @@ TEST_CASE_METHOD(ToolFixture, "Tools: each tool refuses missing, wrong and unkno
            {"delete_file", R"({"path":"a"})", R"({"path":null})"},
            {"run_shell", R"({"command":"true","timeout_s":5})", R"({"command":"true","timeout_s":100000})"},
            {"ask_human", R"({"question":"a?","options":["b"]})", R"({"question":"a?","options":[1]})"},
+           {"manage_tasks", R"({"action":"list"})", R"({"action":"drop"})"},
+           {"update_plan", R"({"steps":["a"]})", R"({"steps":"a"})"},
            {"http_get", R"({"url":"http://a"})", R"({"url":{}})"}}) {
     INFO(name);
     const Tool& tool = *registry->Find(name);
