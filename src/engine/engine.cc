@@ -314,13 +314,16 @@ void Engine::Impl::Rescue(const std::shared_ptr<Run>& run, Interaction finished,
 void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
   Release(run.chat_id());
+  {
+    const std::lock_guard lock(mutex_);
+    if (status == InteractionStatus::kCompleted) ++counters_.completed;
+    if (status == InteractionStatus::kFailed) ++counters_.failed;
+    if (status == InteractionStatus::kCancelled) ++counters_.cancelled;
+  }
   run.Complete();
   {
     const std::lock_guard lock(mutex_);
     --unfinished_;
-    if (status == InteractionStatus::kCompleted) ++counters_.completed;
-    if (status == InteractionStatus::kFailed) ++counters_.failed;
-    if (status == InteractionStatus::kCancelled) ++counters_.cancelled;
   }
   idle_.notify_all();
 }

@@ -93,6 +93,11 @@ std::vector<EventPayload> OneOfEach() {
           approval,
           event::Approved{approval.approval_id, "call_1", approval.arguments_digest, "once", "{\"a\":1}"},
           event::Rejected{approval.approval_id, "call_1", std::nullopt},
+          event::InputRequired{
+              "request_0123456789abcdef0123456789abcdef", "call_1", "which?", {"a", "b"}, std::nullopt, std::nullopt},
+          event::InputReceived{"request_0123456789abcdef0123456789abcdef", "call_1", "a"},
+          event::TaskUpdated{"call_1", {{.id = "1", .title = "task", .status = "todo"}}},
+          event::PlanUpdated{std::nullopt, {"first", "then"}},
           event::Usage{{1, 2, 3, 4}},
           event::Retry{1, 1000, "provider_overloaded", "busy"},
           event::Cancelled{"requested"},
@@ -173,7 +178,9 @@ TEST_CASE("schemas: every event the program can send satisfies event.schema.json
     reduced.erase("seq");
     CHECK_FALSE(schema.Complaint(DumpJson(reduced)).empty());
   }
-  CHECK(schema.Complaint(R"({"status":"RUNNING","first_seq":1,"last_seq":4,"pending_approvals":[]})").empty());
+  CHECK(
+      schema.Complaint(R"({"status":"RUNNING","first_seq":1,"last_seq":4,"pending_approvals":[],"pending_inputs":[]})")
+          .empty());
   CHECK(schema.Complaint("{}").empty());
   CHECK_FALSE(schema.Complaint(R"({"type":"NEWS","seq":1,"round_index":0,"at":"2025-01-15T10:00:00.000Z"})").empty());
 }
@@ -211,7 +218,7 @@ TEST_CASE("schemas: a history entry is an interaction that may be superseded", "
 TEST_CASE("schemas: a pending approval satisfies approvals.schema.json", "[schemas]") {
   const SchemaValidator schema("approvals");
   const PendingApproval pending{*ChatId::Parse("c1"), InteractionId::FromNumber(1), SomeApproval()};
-  const std::string body = DumpJson(Json{{"approvals", Json::array({ToJson(pending)})}});
+  const std::string body = DumpJson(Json{{"approvals", Json::array({ToJson(pending)})}, {"inputs", Json::array()}});
   INFO(body);
   CHECK(schema.Complaint(body).empty());
 }

@@ -164,7 +164,7 @@ class Stream:
 
     def finish(self, status="COMPLETED", limit=None):
         events = self.rest(limit)
-        assert events[-1]["status"] == status, events
+        assert events[-1]["status"] == status, f"{[e for e in events if e.name == 'error']} {events}"
         return events
 
     # --- what has been read so far
