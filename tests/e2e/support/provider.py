@@ -40,8 +40,11 @@ class Gate:
     def play(self, connection, stopping):
         """True if released, False if the peer has gone or the provider stops."""
         self.reached.set()
+        poll = select.poll()  # select() refuses descriptors from 1024 on
+        for one in (self._read, connection, stopping):
+            poll.register(one, select.POLLIN)
         while True:
-            ready, _, _ = select.select([self._read, connection, stopping], [], [], 0.05 if self.pings else None)
+            ready = [descriptor for descriptor, _ in poll.poll(50 if self.pings else None)]
             if self._read in ready:
                 return True
             if ready:
