@@ -15,6 +15,7 @@
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
+#include "reprise/replay.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
 
@@ -145,6 +146,14 @@ class Engine {
   // Goes on, as its sibling, where an interaction failed or was cancelled; `request` needs no message. kConflict
   // (reason "not_resumable") if it came to its end.
   Result<EventSubscription> Resume(const ChatId& chat, InteractionId interaction, StartRequest request);
+  // Shows the events of a finished interaction again: with the pauses they had, divided by `speed`, or at once if that
+  // is 0. kConflict (reason "not_replayable") while it runs.
+  Result<EventSubscription> ReplayEvents(const ChatId& chat, InteractionId interaction, double speed);
+  // Runs the agent again on the recorded results of models and tools and compares every event; touches nothing. Blocks
+  // for as long as the agent computes. kConflict (reason "not_replayable"): it runs, or its record is not of this kind.
+  Result<ReplayReport> ReplayRecorded(const ChatId& chat, InteractionId interaction);
+  // Where a second run of an interaction's message, now finished, first did something else.
+  Result<ReplayReport> CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.

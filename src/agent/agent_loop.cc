@@ -14,7 +14,6 @@
 namespace reprise {
 namespace {
 
-constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
 constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
 
 ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_error = true}; }

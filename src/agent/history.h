@@ -7,6 +7,9 @@
 
 namespace reprise {
 
+// The result of a call whose run was stopped before there was one.
+inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
+
 // What a provider accepts: directly behind an assistant message that calls tools stand the results of exactly those
 // calls, one each, and no result stands anywhere else. Providers refuse a history that breaks this, for ever.
 

@@ -39,6 +39,14 @@ class Grammar {
     AddReading(*show);
     AddAll(*show);
 
+    CLI::App* replay = Add("replay", "Run recorded interactions again on their record, and compare every event");
+    replay->add_option("WHAT", out_.argument, "FILE, or CHAT, or CHAT/INTERACTION")->required();
+    replay->add_option("--mode", out_.mode, "recorded (exit status 1: something differs), or events (print them)")
+        ->type_name("MODE")
+        ->default_str("recorded")
+        ->check(CLI::IsMember({"recorded", "events"}));
+    AddReading(*replay);
+
     AddFolderCommands();
 
     CLI::App* keys = Add("keys", "The keys that chats are sealed with");

@@ -29,6 +29,7 @@ struct CommandLine {
   std::string output;                          // a file or a folder; empty: stdout
   std::string format;                          // of `export`: "json", "markdown", "jsonl"
   std::string branches;                        // of `export`: "head", "all", or empty: what suits the format
+  std::string mode;                            // of `replay`: "recorded", "events"
   std::string chat;                            // of `search`: in this one only
   std::string as;                              // of `import`: the chat's new name
   int limit = 0;                               // of `search`

@@ -13,6 +13,7 @@
 #include "cli/keys_command.h"
 #include "cli/ls_command.h"
 #include "cli/process.h"
+#include "cli/replay_command.h"
 #include "cli/search_command.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
@@ -28,6 +29,7 @@ constexpr std::pair<std::string_view, Command> kCommands[] = {
     {"ls", RunLs},
     {"cat", RunCat},
     {"show", RunShow},
+    {"replay", RunReplay},
     {"verify", RunVerify},
     {"export", RunExport},
     {"import", RunImport},

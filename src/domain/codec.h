@@ -11,6 +11,7 @@
 #include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
+#include "reprise/replay.h"
 
 // The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
 // describe them and the tests hold the two together. Reading checks types and required members: kCorruption (reason
@@ -43,6 +44,8 @@ Result<Interaction> InteractionFromJson(const Json& json);
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const PendingApproval& approval);
 Json ToJson(const PendingInput& input);
+// Without the mode.
+Json ToJson(const ReplayReport& report);
 
 // "sha256:" and the hex digest of the bytes.
 std::string ArgumentsDigest(std::string_view arguments);

@@ -17,7 +17,10 @@
 #include "engine/branches.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
+#include "engine/live_comparison.h"
+#include "engine/paced_events.h"
 #include "engine/recorded_events.h"
+#include "engine/recorded_replay.h"
 #include "engine/recovery.h"
 #include "engine/run.h"
 #include "engine/run_journal.h"
@@ -127,6 +130,8 @@ class Engine::Impl {
   Result<Interaction> Find(const ChatId& chat, InteractionId id) const;
   // A finished interaction, also one that only the fallback could take.
   Result<Interaction> LoadFinished(const ChatId& chat, InteractionId id) const;
+  // The same, to be replayed.
+  Result<Interaction> FindReplayable(const ChatId& chat, InteractionId id) const;
   // Blocks until `chat` has no run. `when_idle` is then called with the chat still kept from starting one.
   template <typename Function>
   auto WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle());
@@ -136,6 +141,8 @@ class Engine::Impl {
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
   void Stop();
+  // The replays that are under way. None starts after stopping_ is set.
+  std::vector<std::shared_ptr<PacedEvents>> TakePaced();
 
   const Parts parts_;
   const EngineOptions options_;
@@ -150,6 +157,7 @@ class Engine::Impl {
   bool stopping_ = false;                                            // guarded by mutex_
   std::size_t unfinished_ = 0;                                       // guarded by mutex_; runs whose thread is not done
   Counters counters_{};                                              // guarded by mutex_; the totals only
+  std::vector<std::weak_ptr<PacedEvents>> paced_;                    // guarded by mutex_; some are over
 
   ElasticPool pool_;  // the runs' threads: after what they use
   Timer timer_;       // its calls use the pool
@@ -549,6 +557,13 @@ Result<Interaction> Engine::Impl::Find(const ChatId& chat, InteractionId id) con
   return LoadFinished(chat, id);
 }
 
+Result<Interaction> Engine::Impl::FindReplayable(const ChatId& chat, InteractionId id) const {
+  if (!ActiveRun(chat, id)) return LoadFinished(chat, id);
+  return Fail(Error{.code = ErrorCode::kConflict,
+                    .reason = "not_replayable",
+                    .message = "the interaction has not come to its end yet"});
+}
+
 Result<Interaction> Engine::Impl::LoadFinished(const ChatId& chat, InteractionId id) const {
   auto stored = parts_.store.LoadInteraction(chat, id);
   if (stored) return stored;
@@ -581,6 +596,15 @@ Result<void> Engine::Impl::Delete(const ChatId& chat) {
   return {};
 }
 
+std::vector<std::shared_ptr<PacedEvents>> Engine::Impl::TakePaced() {
+  std::vector<std::shared_ptr<PacedEvents>> paced;
+  const std::lock_guard lock(mutex_);
+  for (const auto& each : std::exchange(paced_, {})) {
+    if (auto still = each.lock()) paced.push_back(std::move(still));
+  }
+  return paced;
+}
+
 void Engine::Impl::Stop() {
   {
     const std::lock_guard lock(mutex_);
@@ -588,6 +612,7 @@ void Engine::Impl::Stop() {
   }
   idle_.notify_all();
   for (const auto& run : ActiveRuns()) run->RequestStop("server_stopping");
+  for (const auto& paced : TakePaced()) paced->Finish();
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return unfinished_ == 0; });
 }
@@ -635,6 +660,41 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
     again.user_message = edited->user_message;
     return impl_->PlaceBeside(*edited);
   });
+}
+
+Result<EventSubscription> Engine::ReplayEvents(const ChatId& chat, InteractionId interaction, double speed) {
+  const auto stored = impl_->FindReplayable(chat, interaction);
+  if (!stored) return Fail(stored.error());
+  if (speed <= 0) return EventSubscription(chat, interaction, RecordedLog(*stored), nullptr);
+  auto paced = std::make_shared<PacedEvents>(*stored, speed, impl_->timer_);
+  {
+    const std::lock_guard lock(impl_->mutex_);
+    if (impl_->stopping_) return Fail(Stopping());
+    std::erase_if(impl_->paced_, [](const auto& each) { return each.expired(); });
+    impl_->paced_.push_back(paced);
+  }
+  paced->Start();
+  auto log = paced->log();
+  return EventSubscription(chat, interaction, std::move(log), std::move(paced));
+}
+
+Result<ReplayReport> Engine::ReplayRecorded(const ChatId& chat, InteractionId interaction) {
+  const auto stored = impl_->FindReplayable(chat, interaction);
+  if (!stored) return Fail(stored.error());
+  try {
+    impl_->pool_.StartFirstThread();
+  } catch (const std::system_error& error) {
+    return Fail(NoThreads(error.what()));
+  }
+  return reprise::ReplayRecorded(*stored, [this](std::function<void()> job) { impl_->pool_.Submit(std::move(job)); });
+}
+
+Result<ReplayReport> Engine::CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again) {
+  const auto first = impl_->FindReplayable(chat, recorded);
+  if (!first) return Fail(first.error());
+  const auto second = impl_->FindReplayable(chat, again);
+  if (!second) return Fail(second.error());
+  return CompareRuns(*first, *second);
 }
 
 Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {

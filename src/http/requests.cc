@@ -13,6 +13,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxTitle = 200;  // characters
+constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
 
 tl::unexpected<Error> Invalid(std::string reason, std::string message) {
   return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = std::move(reason), .message = std::move(message)});
@@ -56,6 +57,15 @@ class BodyReader {
     if (value == nullptr) return std::nullopt;
     if (!value->is_boolean()) return RejectType(name, "true or false"), std::nullopt;
     return value->get<bool>();
+  }
+  std::optional<double> OptionalNumber(const char* name, double least, double most) {
+    const Json* value = Take(name);
+    if (value == nullptr) return std::nullopt;
+    if (!value->is_number()) return RejectType(name, "a number"), std::nullopt;
+    const double number = value->get<double>();
+    if (number >= least && number <= most) return number;
+    Reject("invalid_member", std::string("\"") + name + "\" is out of range");
+    return std::nullopt;
   }
   // One of `choices`; the first if absent.
   std::size_t Choice(const char* name, const std::vector<std::string_view>& choices) {
@@ -197,6 +207,27 @@ Result<RunBody> ParseRegenerateBody(std::string_view text) {
   BodyReader reader(text);
   RunBody body;
   ReadRunOptions(reader, body);
+  return FinishReading(reader, std::move(body));
+}
+
+Result<ReplayBody> ParseReplayBody(std::string_view text) {
+  BodyReader reader(text);
+  ReplayBody body;
+  const auto mode = reader.OptionalString("mode");
+  if (!mode) reader.Reject("invalid_member", "\"mode\" is missing");
+  if (mode == "recorded") {
+    body.mode = ReplayMode::kRecorded;
+  } else if (mode == "live") {
+    body.mode = ReplayMode::kLive;
+  } else if (mode && *mode != "events") {
+    reader.Reject("invalid_member", "\"mode\" must be events, recorded or live");
+  }
+  const auto speed = reader.OptionalNumber("speed", 0, kMostSpeed);
+  if (speed && body.mode != ReplayMode::kEvents) {
+    reader.Reject("invalid_member", "\"speed\" is for mode events only");
+  }
+  body.speed = speed.value_or(0);
+  if (body.speed > 0) body.speed = std::max(body.speed, kLeastSpeed);
   return FinishReading(reader, std::move(body));
 }
 

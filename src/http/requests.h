@@ -27,6 +27,13 @@ Result<RunBody> ParseStartBody(std::string_view body);
 Result<RunBody> ParseEditBody(std::string_view body);
 Result<RunBody> ParseRegenerateBody(std::string_view body);
 
+enum class ReplayMode { kEvents, kRecorded, kLive };
+struct ReplayBody {
+  ReplayMode mode = ReplayMode::kEvents;
+  double speed = 0;  // of kEvents: how many times as fast as recorded; 0: at once
+};
+Result<ReplayBody> ParseReplayBody(std::string_view body);
+
 struct ApprovalBody {
   std::string approval_id;
   ApprovalAnswer answer;

@@ -113,6 +113,46 @@ Result<Outcome> Get(Engine& engine, const Request& request) {
   return JsonReply(reprise::ToJson(*interaction));
 }
 
+Reply ReportReply(const ReplayReport& report, std::string_view mode, std::optional<InteractionId> again = {}) {
+  Json json = ToJson(report);
+  json["mode"] = mode;
+  if (again) json["interaction_id"] = again->str();
+  return JsonReply(json);
+}
+
+Result<Outcome> ReplayLive(Engine& engine, const Target& target) {
+  auto again = engine.Regenerate(target.chat, target.interaction, {});
+  if (!again) return Fail(std::move(again.error()));
+  auto finish = [&engine, target, id = again->interaction_id]() -> Result<Reply> {
+    auto report = engine.CompareReplay(target.chat, target.interaction, id);
+    if (!report) return Fail(std::move(report.error()));
+    return ReportReply(*report, "live", id);
+  };
+  return DeferredReply{.subscription = *std::move(again), .finish = std::move(finish)};
+}
+
+Result<Outcome> Replay(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  const auto body = ParseReplayBody(request.body);
+  if (!body) return Fail(body.error());
+  switch (body->mode) {
+    case ReplayMode::kEvents: {
+      auto replay = engine.ReplayEvents(target->chat, target->interaction, body->speed);
+      if (!replay) return Fail(std::move(replay.error()));
+      return StreamReply{.subscription = *std::move(replay)};
+    }
+    case ReplayMode::kRecorded: {
+      const auto report = engine.ReplayRecorded(target->chat, target->interaction);
+      if (!report) return Fail(report.error());
+      return ReportReply(*report, "recorded");
+    }
+    case ReplayMode::kLive:
+      return ReplayLive(engine, *target);
+  }
+  return Fail(ErrorCode::kInternal, "no such mode");
+}
+
 std::string OpenFrame(const AttachedEvents& attached) {
   Json pending = Json::array();
   for (const PendingApproval& approval : attached.pending_approvals) pending.push_back(ToJson(approval));
@@ -189,6 +229,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions/*/edit", with(Edit));
   router.Add("POST", "/chats/*/interactions/*/regenerate", with(Regenerate));
   router.Add("POST", "/chats/*/interactions/*/resume", with(Resume));
+  router.Add("POST", "/chats/*/interactions/*/replay", with(Replay));
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
   router.Add("GET", "/chats/*/interactions/*", with(Get));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));

@@ -84,8 +84,8 @@ TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-li
 TEST_CASE("ParseCommandLine: help and version are status 0", "[command-line]") {
   CHECK(Ended({"--version"}).status == 0);
   CHECK(Ended({"--version"}).text == "reprise 0.1.0\n");
-  for (const char* command :
-       {"serve", "ls", "cat", "show", "verify", "export", "import", "search", "encrypt", "decrypt", "keys", "doctor"}) {
+  for (const char* command : {"serve", "ls", "cat", "show", "replay", "verify", "export", "import", "search", "encrypt",
+                              "decrypt", "keys", "doctor"}) {
     INFO(command);
     CHECK(Ended({command, "--help"}).status == 0);
     CHECK(Ended({command, "--help"}).text.find(std::string("reprise ") + command) != std::string::npos);

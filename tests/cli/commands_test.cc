@@ -350,6 +350,7 @@ TEST_CASE("reprise serve: what it sends satisfies the schemas", "[commands][serv
         R"({"new_user_message": "echo two", "stream": false})");
   check("edit_preview", "POST", "/chats/c1/interactions/int_001/edit", R"({"new_user_message": "x", "dry_run": true})");
   check("interaction", "POST", "/chats/c1/interactions/int_002/regenerate", R"({"stream": false})");
+  check("replay_report", "POST", "/chats/c1/interactions/int_002/replay", R"({"mode": "recorded"})");
   check("interaction", "GET", "/chats/c1/interactions/int_001");
   check("events_page", "GET", "/chats/c1/interactions/int_001/events");
   check("cancel_response", "POST", "/chats/c1/interactions/int_001/cancel");

@@ -181,6 +181,7 @@ class Request:
 
 class Provider:
     def __init__(self, port=0):
+        self._closed = False
         self.requests = []
         self.violations = []
         self.lock = threading.Lock()
@@ -289,6 +290,10 @@ class Provider:
         connection.sendall(b"0\r\n\r\n")
 
     def close(self):
+        """Also before the test ends, to pull the plug."""
+        if self._closed:
+            return
+        self._closed = True
         os.write(self._stopping_write, b".")
         self.http.shutdown()
         self.http.server_close()

@@ -184,6 +184,17 @@ class Server:
         assert API_KEY not in log
         if self.check_files:
             check_disk(self.home, self.plain)
+            check_replay(self.home, self.plain)
+
+
+def check_replay(home, plain=False):
+    """Every recorded chat is a test of its own: the agent does the same again on its record, event for event."""
+    for chat in sorted(file.parent.name for file in home.data.glob("*/chat.json")):
+        done = subprocess.run([str(BINARY), "replay", chat, "--data-dir", str(home.data), *(["--plain"] if plain else [])], env=home.environment(),
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
+        if "cannot be replayed yet" in done.stdout + done.stderr:
+            continue
+        assert done.returncode == 0, f"replay of {chat}: {done.stdout[-3000:]} {done.stderr[-2000:]}"
 
 
 def check_disk(home, plain=False):

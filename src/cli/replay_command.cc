@@ -1,0 +1,124 @@
+#include "cli/replay_command.h"
+
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/logging.h"
+#include "cli/chat_reader.h"
+#include "cli/console.h"
+#include "cli/lone_file.h"
+#include "cli/terminal_text.h"
+#include "domain/codec.h"
+#include "engine/elastic_pool.h"
+#include "engine/recorded_events.h"
+#include "engine/recorded_replay.h"
+
+namespace reprise {
+namespace {
+
+std::string NameOf(const Interaction& interaction) { return interaction.chat_id.str() + "/" + interaction.id.str(); }
+
+std::string EventLine(const std::optional<AgentEvent>& event) {
+  return event ? VisibleLine(DumpJson(ToJson(*event))) : "nothing";
+}
+
+void PrintReport(const Interaction& interaction, const ReplayReport& report, bool json) {
+  if (json) {
+    Json line = ToJson(report);
+    line["mode"] = "recorded";
+    line["chat_id"] = interaction.chat_id.str();
+    line["interaction_id"] = interaction.id.str();
+    Print(DumpJson(line) + "\n");
+    return;
+  }
+  if (!report.divergence) {
+    Print(NameOf(interaction) + ": " + std::to_string(report.events) + " events match\n");
+    return;
+  }
+  const Divergence& found = *report.divergence;
+  Print(NameOf(interaction) + ": differs at event " + std::to_string(found.seq) + ": " + found.reason +
+        "\n  recorded: " + EventLine(found.expected) + "\n  replayed: " + EventLine(found.actual) + "\n");
+}
+
+void PrintEvents(const Interaction& interaction, bool json) {
+  for (const AgentEvent& event : RecordedEvents(interaction)) {
+    if (json) {
+      Print(DumpJson(ToJson(event)) + "\n");
+    } else {
+      Print("id: " + std::to_string(event.seq) + "\nevent: " + std::string(EventName(event.payload)) +
+            "\ndata: " + DumpJson(ToJson(event)) + "\n\n");
+    }
+  }
+}
+
+// One line each on stdout, a document per line with --json.
+int Replay(const Interaction& interaction, const CommandLine& line) {
+  if (line.mode == "events") {
+    PrintEvents(interaction, line.json);
+    return kExitOk;
+  }
+  SetLogLevel(LogLevel::kError);  // what went wrong while it was recorded is no news
+  ElasticPool pool;
+  const auto report = ReplayRecorded(interaction, [&pool](std::function<void()> job) { pool.Submit(std::move(job)); });
+  if (!report) {
+    Warn(NameOf(interaction) + ": " + report.error().message);
+    return kExitFailure;
+  }
+  PrintReport(interaction, *report, line.json);
+  return report->divergence ? kExitFailure : kExitOk;
+}
+
+int NotThere(const Error& error) {
+  Complain(error);
+  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
+}
+
+// All branches: what was superseded is a recording too.
+int ReplayChat(InteractionStore& store, const RecordReference& what, const CommandLine& line) {
+  if (what.interaction) {
+    const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
+    return interaction ? Replay(*interaction, line) : NotThere(interaction.error());
+  }
+  const auto chat = store.LoadChat(what.chat);
+  if (!chat) return NotThere(chat.error());
+  int status = chat->damaged.empty() ? kExitOk : kExitFailure;
+  for (const Interaction& each : chat->interactions) {
+    // One by one: those of a long chat come without their states.
+    const auto interaction = store.LoadInteraction(what.chat, each.id);
+    const int outcome = interaction ? Replay(*interaction, line) : NotThere(interaction.error());
+    if (outcome != kExitOk) status = kExitFailure;
+  }
+  ComplainOfDamage(*chat);
+  return status;
+}
+
+int ReplayFile(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return NotThere(options.error());
+  const auto file = ReadLoneFile(line.argument, *options);
+  if (!file) return NotThere(file.error());
+  const auto interaction =
+      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+  if (!interaction) {
+    return NotThere(MakeError(ErrorCode::kInvalidArgument, line.argument + " is not a finished interaction"));
+  }
+  return Replay(*interaction, line);
+}
+
+}  // namespace
+
+int RunReplay(const CommandLine& line, const Environment& environment) {
+  // What reads like a chat's id is one, unless only a file has that name.
+  if (const auto what = ParseReference(line.argument)) {
+    auto reader = ChatReader::Open(line, environment);
+    const bool is_file = IsFile(line.argument);
+    if (!reader && !is_file) return NotThere(reader.error());
+    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return ReplayChat(reader->store(), *what, line);
+  }
+  return ReplayFile(line, environment);
+}
+
+}  // namespace reprise

@@ -1,0 +1,38 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <mutex>
+#include <vector>
+
+#include "engine/timer.h"
+#include "reprise/event.h"
+#include "reprise/event_log.h"
+#include "reprise/interaction.h"
+
+namespace reprise {
+
+// Shows the events of a stored interaction again with the pauses they had, divided by `speed`. Holds no thread: the
+// timer shows what is due. Stops when the last reference to it goes.
+class PacedEvents : public std::enable_shared_from_this<PacedEvents> {
+ public:
+  // REQUIRES: speed > 0. `timer` must outlive the object.
+  PacedEvents(const Interaction& interaction, double speed, Timer& timer);
+
+  void Start();
+  // Shows the rest at once. Any thread.
+  void Finish();
+  const std::shared_ptr<EventLog>& log() const { return log_; }
+
+ private:
+  void ShowDue();
+
+  const double speed_;
+  Timer& timer_;
+  const std::shared_ptr<EventLog> log_;
+  std::mutex mutex_;
+  std::vector<AgentEvent> events_;  // guarded by mutex_
+  std::size_t next_ = 0;            // guarded by mutex_
+};
+
+}  // namespace reprise

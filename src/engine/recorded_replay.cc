@@ -1,0 +1,389 @@
+#include "engine/recorded_replay.h"
+
+#include <algorithm>
+#include <chrono>
+#include <condition_variable>
+#include <deque>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <utility>
+#include <variant>
+#include <vector>
+
+#include "agent/history.h"
+#include "domain/codec.h"
+#include "engine/recording.h"
+
+namespace reprise {
+namespace {
+
+// A failure that is not to be repeated, whatever its kind: the provider asks for a longer pause than any policy allows.
+constexpr std::chrono::hours kNeverAgain{1'000'000};
+
+class Replay;
+
+// A tool that says what the record says. There is one object for each call: it knows which one when its arguments are
+// checked, before anything else happens to it.
+class RecordedTool final : public Tool {
+ public:
+  RecordedTool(Replay& replay, std::string name) : replay_(replay) { traits_.spec.name = std::move(name); }
+  const ToolTraits& traits() const override { return traits_; }
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
+
+  const RecordedCall* call = nullptr;
+
+ private:
+  Replay& replay_;
+  ToolTraits traits_;
+};
+
+// Everything that the agent knows of the world, made from the record.
+class Replay final : public ModelClient, public ToolRegistry, public AgentObserver, public ApprovalGate {
+ public:
+  explicit Replay(Recording recording) : recording_(std::move(recording)) {
+    if (recording_.continued) answered_ = true;
+    tools_ = std::make_shared<RecordedTools>(*this);
+  }
+
+  ReplayReport Run(const Executor& executor);
+
+  // ModelClient
+  void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  // ToolRegistry
+  std::shared_ptr<const ToolSet> Current() const override { return tools_; }
+  // AgentObserver
+  void Emit(std::uint32_t round_index, EventPayload payload) override;
+  void AddTextDelta(std::uint32_t, std::string_view) override {}
+  void AddThinkingDelta(std::uint32_t, std::string_view) override {}
+  void FlushDeltas() override {}
+  void StateGrew(const AgentState&) override {}
+  // ApprovalGate
+  Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
+  Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
+
+  ToolOutcome OutcomeOf(const RecordedCall* call);
+
+ private:
+  class RecordedTools final : public ToolSet {
+   public:
+    explicit RecordedTools(Replay& replay) : replay_(replay) {}
+    Tool* Find(std::string_view name) const override { return replay_.MakeTool(name); }
+    Result<void> Validate(const Tool& tool, std::string_view arguments) const override {
+      replay_.Bind(tool, arguments);
+      return {};
+    }
+    const std::vector<Tool*>& tools() const override { return none_; }
+    const std::vector<ToolSpec>& specs() const override { return no_specs_; }
+    bool RequiresApproval(const Tool& tool) const override {
+      const RecordedCall* call = static_cast<const RecordedTool&>(tool).call;
+      return call != nullptr && (call->asked || !call->started);
+    }
+
+   private:
+    Replay& replay_;
+    const std::vector<Tool*> none_;
+    const std::vector<ToolSpec> no_specs_;
+  };
+
+  Tool* MakeTool(std::string_view name);
+  void Bind(const Tool& tool, std::string_view arguments);
+
+  // --- with mutex_ held
+  void Compare(AgentEvent actual);
+  void Diverge(std::optional<AgentEvent> actual, std::string reason);
+  void Miss(std::string reason) { Diverge(std::nullopt, std::move(reason)); }
+  // Nothing that follows counts.
+  void End();
+  const AgentEvent* Next() const { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
+  RecordedRound* Round();
+  std::uint64_t NextSeq() const;
+  void CompareEnd(const AgentOutcome& outcome);
+  // What the model fails with when its response is not in the record as a whole.
+  Error WhyNoResponse();
+
+  Recording recording_;
+  std::stop_source stop_;
+  std::shared_ptr<const ToolSet> tools_;
+
+  std::mutex mutex_;
+  std::deque<std::unique_ptr<RecordedTool>> made_;  // guarded by mutex_
+  std::vector<const RecordedCall*> bound_;          // guarded by mutex_
+  std::size_t next_ = 0;                            // guarded by mutex_; in recording_.events
+  std::uint32_t round_ = 0;                         // guarded by mutex_; which the model is in
+  std::size_t retries_ = 0;                         // guarded by mutex_; of this round
+  bool answered_ = false;                           // guarded by mutex_; the model's part of this round is over
+  bool over_ = false;                               // guarded by mutex_
+  ReplayReport report_;                             // guarded by mutex_
+
+  std::condition_variable finished_;
+  std::optional<AgentOutcome> outcome_;  // guarded by mutex_
+};
+
+ToolOutcome RecordedTool::Run(std::string_view, const ToolContext&) { return replay_.OutcomeOf(call); }
+
+// --- what the agent is told ------------------------------------------------------------------------------------------
+
+Error Cancelled() { return MakeError(ErrorCode::kCancelled, "the interaction was cancelled"); }
+
+RecordedRound* Replay::Round() {
+  const auto found = recording_.rounds.find(round_);
+  return found == recording_.rounds.end() ? nullptr : &found->second;
+}
+
+Error Replay::WhyNoResponse() {
+  if (!recording_.last_words.empty() && !recording_.cut_off()) {
+    const EventPayload& last = recording_.last_words.front().payload;
+    if (const auto* failed = std::get_if<event::Failed>(&last)) {
+      Error error{.code = ErrorCode::kProvider, .reason = failed->code, .message = failed->message};
+      error.retryable = failed->retryable;
+      error.retry_after = kNeverAgain;
+      return error;
+    }
+    stop_.request_stop();
+    return Cancelled();
+  }
+  return Cancelled();
+}
+
+void Replay::Generate(const ModelRequest&, ModelStream& stream, std::stop_token, Done done) {
+  std::string thinking, text;
+  Result<ModelResponse> response = Fail(Cancelled());
+  {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(answered_, false)) {
+      ++round_;
+      retries_ = 0;
+    }
+    RecordedRound* round = Round();
+    if (round && retries_ < round->retries.size()) {
+      const event::Retry& retry = round->retries[retries_++];
+      Error error{.code = ErrorCode::kProvider, .reason = retry.code, .message = retry.message};
+      error.retryable = true;
+      response = Fail(std::move(error));
+    } else {
+      answered_ = true;
+      if (round) {
+        thinking = round->thinking;
+        if (round->message) text = round->message->content.value_or("");
+      }
+      if (round && round->message && round->complete) {
+        ModelResponse whole{
+            .tool_calls = round->message->tool_calls, .usage = round->usage, .extras = round->message->extras};
+        if (!round->calls.empty() && round->calls.front().stopped_before()) stop_.request_stop();
+        response = std::move(whole);
+      } else if (recording_.last_words.empty()) {
+        Miss("the agent asks the model, and the record has no response");
+      } else {
+        response = Fail(WhyNoResponse());
+      }
+    }
+  }
+  if (!thinking.empty()) stream.OnThinking(thinking);
+  if (!text.empty()) stream.OnText(text);
+  done(std::move(response));  // nothing after this: the replay may be over
+}
+
+Tool* Replay::MakeTool(std::string_view name) {
+  const std::lock_guard lock(mutex_);
+  return made_.emplace_back(std::make_unique<RecordedTool>(*this, std::string(name))).get();
+}
+
+void Replay::Bind(const Tool& tool, std::string_view arguments) {
+  const std::lock_guard lock(mutex_);
+  RecordedRound* round = Round();
+  if (round == nullptr) return;
+  for (const RecordedCall& call : round->calls) {
+    if (call.call.name != tool.traits().spec.name || call.call.arguments != arguments) continue;
+    if (std::find(bound_.begin(), bound_.end(), &call) != bound_.end()) continue;
+    bound_.push_back(&call);
+    const_cast<RecordedTool&>(static_cast<const RecordedTool&>(tool)).call = &call;
+    return;
+  }
+}
+
+ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
+  const std::lock_guard lock(mutex_);
+  if (call == nullptr || !call->started || !call->outcome) {
+    if (!over_) Miss("the agent runs a tool, and the record has no result");
+    return {.output = std::string(kCancelledResult), .is_error = true};
+  }
+  ToolOutcome outcome = *call->outcome;
+  // The agent adds this by itself. (Feedback is not in the events; it stays part of what the tool is taken to have
+  // said.)
+  if (call->approved && call->approved->tool_input) {
+    const std::string added = "(The user changed the arguments to " + *call->approved->tool_input + ")\n";
+    if (outcome.output.starts_with(added)) outcome.output.erase(0, added.size());
+  }
+  return outcome;
+}
+
+Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t, event::InputRequired, std::stop_token) {
+  return Fail(ErrorCode::kCancelled, "the record has no answers to questions");
+}
+
+Result<ApprovalGate::Decision> Replay::Ask(std::uint32_t round_index, event::ApprovalRequired request,
+                                           std::stop_token) {
+  const RecordedCall* call = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const RecordedRound* round = Round();
+    const auto is_asked = [&](const RecordedCall& each) { return each.call.id == request.call_id && each.asked; };
+    if (round) {
+      const auto found = std::find_if(round->calls.begin(), round->calls.end(), is_asked);
+      if (found != round->calls.end()) call = &*found;
+    }
+  }
+  if (call) {
+    request.approval_id = call->asked->approval_id;
+    request.created_at = call->asked->created_at;
+    request.expires_at = call->asked->expires_at;
+    request.reason = call->asked->reason;
+    request.risk = call->asked->risk;
+    request.allowed_decisions = call->asked->allowed_decisions;
+  }
+  Emit(round_index, std::move(request));
+  if (call && call->approved) {
+    ApprovalAnswer answer{.approved = true, .arguments = call->approved->tool_input};
+    if (call->approved->scope == "chat") answer.scope = ApprovalScope::kChat;
+    return Decision{call->approved->approval_id, std::move(answer)};
+  }
+  if (call && call->rejected) {
+    return Decision{call->rejected->approval_id, {.approved = false, .feedback = call->rejected->feedback}};
+  }
+  const std::lock_guard lock(mutex_);
+  if (!call && !over_) Miss("the agent asks for approval, and the record has no answer");
+  stop_.request_stop();
+  return Fail(Cancelled());
+}
+
+// --- what it shows ---------------------------------------------------------------------------------------------------
+
+void Replay::Emit(std::uint32_t round_index, EventPayload payload) {
+  if (IsDelta(payload)) return;
+  const std::lock_guard lock(mutex_);
+  Compare({.seq = NextSeq(), .round_index = round_index, .at = {}, .payload = std::move(payload)});
+}
+
+std::uint64_t Replay::NextSeq() const {
+  if (const AgentEvent* next = Next()) return next->seq;
+  if (!recording_.last_words.empty()) return recording_.last_words.front().seq;
+  return recording_.events.empty() ? 2 : recording_.events.back().seq + 1;  // interaction_started is number 1
+}
+
+void Replay::Compare(AgentEvent actual) {
+  if (over_) return;
+  const AgentEvent* expected = Next();
+  if (expected == nullptr) {
+    if (recording_.cut_off()) return End();
+    return Diverge(std::move(actual), "the record has no such event");
+  }
+  if (auto* retry = std::get_if<event::Retry>(&actual.payload)) {
+    const auto* recorded = std::get_if<event::Retry>(&expected->payload);
+    if (recorded) retry->delay_ms = recorded->delay_ms;
+  }
+  actual.at = expected->at;
+  if (actual != *expected) return Diverge(std::move(actual), "the replay does something else than the record says");
+  ++next_;
+  ++report_.events;
+  // What was stopped there is stopped here.
+  const RecordedRound& round = recording_.rounds.at(expected->round_index);
+  const auto stopped_at = [&](const std::string& id, auto condition) {
+    return std::any_of(round.calls.begin(), round.calls.end(),
+                       [&](const RecordedCall& each) { return each.call.id == id && condition(each); });
+  };
+  if (const auto* approved = std::get_if<event::Approved>(&expected->payload)) {
+    if (stopped_at(approved->call_id, [](const RecordedCall& call) { return !call.started; })) stop_.request_stop();
+  }
+  if (const AgentEvent* next = Next()) {
+    const auto* result = std::get_if<event::ToolResult>(&next->payload);
+    if (result && next->round_index == expected->round_index &&
+        stopped_at(result->id, [](const RecordedCall& call) { return call.stopped_before(); })) {
+      stop_.request_stop();
+    }
+  }
+}
+
+void Replay::End() {
+  over_ = true;
+  stop_.request_stop();
+}
+
+void Replay::Diverge(std::optional<AgentEvent> actual, std::string reason) {
+  if (over_) return;
+  Divergence divergence{.seq = NextSeq()};
+  if (const AgentEvent* next = Next()) {
+    divergence.expected = *next;
+  } else if (!recording_.last_words.empty()) {
+    divergence.expected = recording_.last_words.front();
+  }
+  divergence.actual = std::move(actual);
+  divergence.reason = std::move(reason);
+  report_.divergence = std::move(divergence);
+  End();
+}
+
+// The last word is the run's, not the agent's: said here as the run says it.
+void Replay::CompareEnd(const AgentOutcome& outcome) {
+  if (report_.divergence) return;
+  if (Next() != nullptr) return Miss("the replay ends before the record does");
+  const auto& words = recording_.last_words;
+  const auto* failed = words.empty() ? nullptr : std::get_if<event::Failed>(&words.front().payload);
+  const auto* cancelled = words.empty() ? nullptr : std::get_if<event::Cancelled>(&words.front().payload);
+  const AgentEvent* last = words.empty() ? nullptr : &words.front();
+  // A failure of the disk or of the process ends a run whatever the agent is doing.
+  const bool from_outside = failed != nullptr && (!outcome.error || over_);
+  if (!over_ && !from_outside) {
+    std::optional<EventPayload> said;
+    if (outcome.status == InteractionStatus::kCancelled) said = event::Cancelled{cancelled ? cancelled->reason : ""};
+    if (outcome.error) {
+      said = event::Failed{outcome.error->reason, outcome.error->message, outcome.error->retryable};
+    }
+    const bool equal = said.has_value() == (last != nullptr) && (!said || *said == last->payload);
+    if (!equal) {
+      std::optional<AgentEvent> actual;
+      if (said) actual = AgentEvent{.seq = NextSeq(), .payload = *std::move(said)};
+      return Diverge(std::move(actual), "the replay ends in another way than the record says");
+    }
+  }
+  report_.events += words.size();
+  InteractionStatus status = InteractionStatus::kCompleted;
+  if (!words.empty()) {
+    status = std::holds_alternative<event::Failed>(words.back().payload) ? InteractionStatus::kFailed
+                                                                         : InteractionStatus::kCancelled;
+  }
+  if (status != recording_.status) {
+    report_.divergence = Divergence{.seq = (words.empty() ? NextSeq() : words.back().seq + 1),
+                                    .reason = "the events do not lead to the recorded status"};
+  }
+}
+
+ReplayReport Replay::Run(const Executor& executor) {
+  const Delay at_once = [&executor](std::chrono::milliseconds, std::function<void()> call) {
+    executor(std::move(call));
+  };
+  AgentLoop agent(AgentLoop::Parts{*this, *this, *this, *this, executor, at_once}, recording_.limits, "recorded",
+                  std::move(recording_.start), stop_.get_token());
+  const auto done = [this](AgentOutcome outcome) {
+    const std::lock_guard lock(mutex_);
+    outcome_ = std::move(outcome);
+    finished_.notify_all();  // under the lock: whoever waits destroys this
+  };
+  recording_.continued ? agent.Continue(*recording_.continued, done) : agent.Start(done);
+  std::unique_lock lock(mutex_);
+  finished_.wait(lock, [this] { return outcome_.has_value(); });
+  CompareEnd(*outcome_);
+  return std::move(report_);
+}
+
+}  // namespace
+
+Result<ReplayReport> ReplayRecorded(const Interaction& interaction, const Executor& executor) {
+  auto recording = Recording::Of(interaction);
+  if (!recording) return Fail(std::move(recording.error()));
+  return Replay(*std::move(recording)).Run(executor);
+}
+
+}  // namespace reprise

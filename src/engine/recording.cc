@@ -1,0 +1,220 @@
+#include "engine/recording.h"
+
+#include <algorithm>
+#include <chrono>
+#include <limits>
+#include <utility>
+#include <variant>
+
+#include "agent/history.h"
+
+namespace reprise {
+namespace {
+
+// A file may say anything.
+constexpr std::uint32_t kMostRounds = std::numeric_limits<int>::max() - 1;
+
+Error NotReplayable(std::string message) {
+  return {.code = ErrorCode::kConflict, .reason = "not_replayable", .message = std::move(message)};
+}
+
+bool IsLastWord(const AgentEvent& event) {
+  return std::holds_alternative<event::Cancelled>(event.payload) ||
+         std::holds_alternative<event::Failed>(event.payload);
+}
+
+// What this takes apart does not show where these came from.
+bool IsBeyondRecord(const AgentEvent& event) {
+  return std::holds_alternative<event::InputRequired>(event.payload) ||
+         std::holds_alternative<event::InputReceived>(event.payload) ||
+         std::holds_alternative<event::TaskUpdated>(event.payload) ||
+         std::holds_alternative<event::PlanUpdated>(event.payload);
+}
+
+// Only a model that said something leads to one of these.
+bool ShowsResponse(const EventPayload& payload) {
+  return std::holds_alternative<event::Answer>(payload) || std::holds_alternative<event::MessageText>(payload) ||
+         std::holds_alternative<event::ApprovalRequired>(payload) ||
+         std::holds_alternative<event::ToolCallStarted>(payload) || std::holds_alternative<event::ToolResult>(payload);
+}
+
+bool HasResult(const std::vector<AgentEvent>& events, std::uint32_t round, const std::string& call_id) {
+  return std::any_of(events.begin(), events.end(), [&](const AgentEvent& event) {
+    const auto* result = std::get_if<event::ToolResult>(&event.payload);
+    return result && event.round_index == round && result->id == call_id;
+  });
+}
+
+bool ShowsText(const std::vector<AgentEvent>& events, std::uint32_t round) {
+  return std::any_of(events.begin(), events.end(), [&](const AgentEvent& event) {
+    return event.round_index == round && std::holds_alternative<event::MessageText>(event.payload);
+  });
+}
+
+// Where this interaction begins in its final state: behind the last message of the user that is its own.
+std::optional<std::size_t> BehindUserMessage(const std::vector<Message>& messages, const std::string& text) {
+  for (std::size_t i = messages.size(); i > 0; --i) {
+    if (messages[i - 1].role == Role::kUser && messages[i - 1].content == text) return i;
+  }
+  return std::nullopt;
+}
+
+std::vector<RecordedCall> CallsOf(const std::vector<Message>& messages, std::size_t calling) {
+  std::vector<RecordedCall> calls;
+  for (const ToolCall& call : messages[calling].tool_calls) calls.push_back({.call = call});
+  for (std::size_t i = calling + 1; i < messages.size() && messages[i].role != Role::kAssistant; ++i) {
+    if (messages[i].role != Role::kTool) continue;
+    const auto call = std::find_if(calls.begin(), calls.end(), [&](const RecordedCall& each) {
+      return each.call.id == messages[i].tool_call_id && !each.outcome;
+    });
+    if (call != calls.end()) {
+      call->outcome = ToolOutcome{.output = messages[i].content.value_or(""), .is_error = messages[i].is_error};
+    }
+  }
+  return calls;
+}
+
+RecordedCall* CallOf(RecordedRound& round, const std::string& id) {
+  const auto call = std::find_if(round.calls.begin(), round.calls.end(),
+                                 [&](const RecordedCall& each) { return each.call.id == id; });
+  return call == round.calls.end() ? nullptr : &*call;
+}
+
+void Note(RecordedRound& round, const EventPayload& payload) {
+  const auto about = [&](const std::string& id, auto set) {
+    if (RecordedCall* call = CallOf(round, id)) set(*call);
+  };
+  if (const auto* retry = std::get_if<event::Retry>(&payload)) round.retries.push_back(*retry);
+  if (const auto* thinking = std::get_if<event::Thinking>(&payload)) round.thinking = thinking->content;
+  if (const auto* usage = std::get_if<event::Usage>(&payload)) round.usage = usage->tokens;
+  if (std::holds_alternative<event::Answer>(payload)) round.complete = true;
+  if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
+    about(asked->call_id, [&](RecordedCall& call) { call.asked = *asked; });
+  }
+  if (const auto* approved = std::get_if<event::Approved>(&payload)) {
+    about(approved->call_id, [&](RecordedCall& call) { call.approved = *approved; });
+  }
+  if (const auto* rejected = std::get_if<event::Rejected>(&payload)) {
+    about(rejected->call_id, [&](RecordedCall& call) { call.rejected = *rejected; });
+  }
+  if (const auto* started = std::get_if<event::ToolCallStarted>(&payload)) {
+    about(started->id, [](RecordedCall& call) { call.started = true; });
+  }
+  if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
+    about(result->id, [](RecordedCall& call) { call.ended = true; });
+  }
+}
+
+// Refused without a question: the server was told to refuse what needs approval.
+bool WasRefused(const RecordedCall& call) {
+  return call.ended && !call.started && !call.asked && !call.stopped_before();
+}
+
+}  // namespace
+
+bool RecordedCall::stopped_before() const {
+  return ended && !started && !asked && outcome && outcome->is_error && outcome->output == kCancelledResult;
+}
+
+bool Recording::cut_off() const {
+  if (last_words.empty()) return false;
+  const auto* failed = std::get_if<event::Failed>(&last_words.front().payload);
+  return failed != nullptr && failed->code == "interrupted";
+}
+
+Result<Recording> Recording::Of(const Interaction& interaction) {
+  if (!IsFinished(interaction.status)) return Fail(NotReplayable("the interaction has not come to its end yet"));
+  if (!interaction.final_agent_state) return Fail(NotReplayable("the interaction has no final state"));
+  if (std::any_of(interaction.events.begin(), interaction.events.end(), IsBeyondRecord)) {
+    return Fail(NotReplayable("an interaction with questions to a person, tasks or a plan cannot be replayed yet"));
+  }
+  const std::vector<Message>& messages = interaction.final_agent_state->messages;
+  const auto begin = BehindUserMessage(messages, interaction.user_message);
+  if (!begin) return Fail(NotReplayable("the final state does not have the interaction's own message"));
+
+  Recording recording;
+  recording.status = interaction.status;
+  recording.events = interaction.events;
+  while (!recording.events.empty() && IsLastWord(recording.events.back())) {
+    recording.last_words.insert(recording.last_words.begin(), std::move(recording.events.back()));
+    recording.events.pop_back();
+  }
+  const std::vector<AgentEvent>& events = recording.events;
+
+  std::vector<std::uint32_t> responses;  // the rounds with one
+  for (const AgentEvent& event : events) {
+    if (!ShowsResponse(event.payload)) continue;
+    if (responses.empty() || responses.back() != event.round_index) responses.push_back(event.round_index);
+  }
+  std::vector<std::size_t> said;  // where in `messages`
+  for (std::size_t i = *begin; i < messages.size(); ++i) {
+    if (messages[i].role == Role::kAssistant) said.push_back(i);
+  }
+  // What was said last and never shown: the process ended just then.
+  if (recording.cut_off() && !said.empty() && !messages[said.back()].tool_calls.empty()) {
+    const std::vector<ToolCall>& calls = messages[said.back()].tool_calls;
+    const bool shown = !responses.empty() && std::any_of(events.begin(), events.end(), [&](const AgentEvent& event) {
+      if (event.round_index != responses.back()) return false;
+      const auto* text = std::get_if<event::MessageText>(&event.payload);
+      if (text != nullptr) return messages[said.back()].content == text->content;
+      const auto* call = std::get_if<event::ToolCallStarted>(&event.payload);
+      const auto* asked = std::get_if<event::ApprovalRequired>(&event.payload);
+      return std::any_of(calls.begin(), calls.end(), [&](const ToolCall& each) {
+        return (call && call->id == each.id) || (asked && asked->call_id == each.id);
+      });
+    });
+    if (!shown) said.pop_back();
+  }
+  // An interaction that goes on where another one stopped has what that one said in its state.
+  if (interaction.edited_from && said.size() > responses.size()) {
+    said.erase(said.begin(), said.end() - static_cast<std::ptrdiff_t>(responses.size()));
+  }
+
+  std::size_t start = *begin;
+  if (interaction.edited_from) start = said.empty() ? messages.size() : said.front();
+  for (std::size_t i = 0; i < responses.size() && i < said.size(); ++i) {
+    RecordedRound& round = recording.rounds[responses[i]];
+    round.message = messages[said[i]];
+    round.calls = CallsOf(messages, said[i]);
+    round.complete = !round.message->tool_calls.empty();
+  }
+  for (const AgentEvent& event : events) Note(recording.rounds[event.round_index], event.payload);
+
+  // It began with the calls that were left of the round before.
+  if (interaction.edited_from && !responses.empty() && !said.empty() && responses.front() == 0) {
+    RecordedRound& round = recording.rounds[0];
+    const bool text_shown = round.message->content.value_or("").empty() || ShowsText(events, 0);
+    const bool all_ended = std::all_of(round.calls.begin(), round.calls.end(),
+                                       [&](const RecordedCall& each) { return HasResult(events, 0, each.call.id); });
+    if (!round.calls.empty() && (!text_shown || (!all_ended && !recording.cut_off()))) {
+      std::erase_if(round.calls, [](const RecordedCall& each) { return !each.ended && !each.started; });
+      AgentLoop::Interrupted continued;
+      for (const RecordedCall& each : round.calls) continued.calls.push_back(each.call);
+      recording.continued = std::move(continued);
+      ++start;
+      while (start < messages.size() && messages[start].role == Role::kTool &&
+             CallOf(round, messages[start].tool_call_id) == nullptr) {
+        ++start;
+      }
+    }
+  }
+  recording.start.messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(start));
+
+  recording.limits.max_rounds = std::numeric_limits<int>::max();
+  recording.limits.retry.max_retries = std::numeric_limits<int>::max();
+  for (const auto& [index, round] : recording.rounds) {
+    if (std::any_of(round.calls.begin(), round.calls.end(), WasRefused)) {
+      recording.limits.approval_mode = ApprovalMode::kDenyAll;
+    }
+  }
+  if (!recording.last_words.empty()) {
+    const AgentEvent& last = recording.last_words.front();
+    const auto* failed = std::get_if<event::Failed>(&last.payload);
+    if (failed && failed->code == "max_rounds") {
+      recording.limits.max_rounds = static_cast<int>(std::min(last.round_index, kMostRounds)) + 1;
+    }
+  }
+  return recording;
+}
+
+}  // namespace reprise

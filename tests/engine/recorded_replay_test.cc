@@ -1,0 +1,218 @@
+#include "engine/recorded_replay.h"
+
+#include <catch2/catch.hpp>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "agent/history.h"
+#include "domain/codec.h"
+#include "engine/elastic_pool.h"
+
+namespace reprise {
+namespace {
+
+Message Assistant(std::optional<std::string> text, std::vector<ToolCall> calls = {}) {
+  return {.role = Role::kAssistant, .content = std::move(text), .tool_calls = std::move(calls)};
+}
+
+Message ResultOf(const std::string& id, const std::string& text, bool is_error = false) {
+  Message message{.role = Role::kTool, .content = text, .tool_calls = {}, .tool_call_id = id};
+  message.name = "tool";
+  message.is_error = is_error;
+  return message;
+}
+
+class Record {
+ public:
+  Record() : made{.id = InteractionId::FromNumber(1), .chat_id = ChatId::Parse("c").value()} {
+    made.user_message = "hello";
+    made.status = InteractionStatus::kCompleted;
+    made.completed_at = made.created_at;
+    made.final_agent_state = AgentState{.messages = {{.role = Role::kUser, .content = "hello"}}, .grants = {}};
+  }
+  Record& Shows(std::uint32_t round, EventPayload payload) {
+    made.events.push_back({.seq = next_seq_ += 2, .round_index = round, .at = {}, .payload = std::move(payload)});
+    return *this;
+  }
+  Record& Says(Message message) {
+    made.final_agent_state->messages.push_back(std::move(message));
+    return *this;
+  }
+  ReplayReport Replay() const {
+    ElasticPool pool;
+    return ReplayRecorded(made, [&pool](std::function<void()> job) { pool.Submit(std::move(job)); }).value();
+  }
+  Interaction made;
+
+ private:
+  std::uint64_t next_seq_ = 0;
+};
+
+event::ApprovalRequired Question(const std::string& id, const std::string& arguments) {
+  return {.approval_id = "approval_" + id,
+          .call_id = id,
+          .tool_name = "tool",
+          .tool_input = arguments,
+          .arguments_digest = ArgumentsDigest(arguments),
+          .reason = "because",
+          .risk = "odd",
+          .allowed_decisions = {"approve"},
+          .created_at = Timestamp(std::chrono::milliseconds(5)),
+          .expires_at = std::nullopt};
+}
+
+// Two calls, the first with changed arguments and feedback, then an answer.
+Record WithTools() {
+  Record record;
+  const std::string changed = R"({"a":2})";
+  const std::string output = "(The user changed the arguments to {\"a\":2})\nfine\n(The user adds: good)";
+  record.Says(Assistant("I try", {{"t1", "tool", R"({"a":1})"}, {"t2", "tool", "{}"}}))
+      .Says(ResultOf("t1", output))
+      .Says(ResultOf("t2", "bad", true))
+      .Says(Assistant("done"));
+  record.Shows(0, event::Retry{.attempt = 1, .delay_ms = 77, .code = "provider_overloaded", .message = "later"})
+      .Shows(0, event::Thinking{"hm"})
+      .Shows(0, event::MessageText{"I try"})
+      .Shows(0, Question("t1", R"({"a":1})"))
+      .Shows(0, event::Approved{"approval_t1", "t1", ArgumentsDigest(changed), "once", changed})
+      .Shows(0, event::ToolCallStarted{"t1", "tool", changed})
+      .Shows(0, event::ToolResult{"t1", "tool", output, false})
+      .Shows(0, event::ToolCallStarted{"t2", "tool", "{}"})
+      .Shows(0, event::ToolResult{"t2", "tool", "bad", true})
+      .Shows(0, event::Usage{{.input_tokens = 3, .output_tokens = 4}})
+      .Shows(1, event::Answer{"done"});
+  return record;
+}
+
+std::uint64_t WhereItDiffers(const Record& record) {
+  const auto report = record.Replay();
+  return report.divergence ? report.divergence->seq : 0;
+}
+
+}  // namespace
+
+TEST_CASE("a record that nobody changed matches, event for event", "[replay]") {
+  const auto report = WithTools().Replay();
+  CHECK_FALSE(report.divergence);
+  CHECK(report.events == 11);
+}
+
+TEST_CASE("each change of an event is reported at its seq", "[replay]") {
+  const Record record = WithTools();
+  for (std::size_t i = 0; i < record.made.events.size(); ++i) {
+    Record changed = record;
+    EventPayload& payload = changed.made.events[i].payload;
+    if (auto* retry = std::get_if<event::Retry>(&payload)) retry->attempt = 2;
+    if (auto* text = std::get_if<event::MessageText>(&payload)) text->content += "!";
+    if (auto* answer = std::get_if<event::Answer>(&payload)) answer->content += "!";
+    if (auto* asked = std::get_if<event::ApprovalRequired>(&payload)) asked->tool_input = "{}";
+    if (auto* approved = std::get_if<event::Approved>(&payload)) approved->arguments_digest = "sha256:0";
+    if (auto* call = std::get_if<event::ToolCallStarted>(&payload)) call->tool_input = R"({"b":1})";
+    if (auto* result = std::get_if<event::ToolResult>(&payload)) result->tool_output += "!";
+    if (changed.made.events == record.made.events) continue;  // thinking and usage are known from the events alone
+    INFO(i);
+    CHECK(WhereItDiffers(changed) == record.made.events[i].seq);
+  }
+}
+
+TEST_CASE("events that are missing or too many are a divergence", "[replay]") {
+  Record shorter = WithTools(), longer = WithTools();
+  shorter.made.events.pop_back();
+  CHECK(WhereItDiffers(shorter) != 0);
+  longer.Shows(2, event::Answer{"more"});
+  CHECK(WhereItDiffers(longer) == 24);
+  Record mute = WithTools();
+  std::erase_if(mute.made.final_agent_state->messages, [](const Message& each) { return each.tool_call_id == "t2"; });
+  const auto report = mute.Replay();
+  REQUIRE(report.divergence);
+  CHECK_FALSE(report.divergence->actual);  // no tool was run for it
+}
+
+TEST_CASE("runs that were stopped are stopped in the same place", "[replay]") {
+  const std::string cancelled(kCancelledResult);
+  Record record;
+  record.made.status = InteractionStatus::kCancelled;
+  record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}, {"t2", "tool", "{}"}}));
+  SECTION("before any call") {
+    record.Says(ResultOf("t1", cancelled, true));
+    record.Shows(0, event::ToolResult{"t1", "tool", cancelled, true});
+  }
+  SECTION("while it asked") {
+    record.Says(ResultOf("t1", cancelled, true));
+    record.Shows(0, Question("t1", "{}")).Shows(0, event::ToolResult{"t1", "tool", cancelled, true});
+  }
+  SECTION("between the answer and the call") {
+    record.Says(ResultOf("t1", cancelled, true));
+    record.Shows(0, Question("t1", "{}"))
+        .Shows(0, event::Approved{"approval_t1", "t1", ArgumentsDigest("{}"), "chat", std::nullopt})
+        .Shows(0, event::ToolResult{"t1", "tool", cancelled, true});
+  }
+  SECTION("while it ran") {
+    record.Says(ResultOf("t1", "half of it"));
+    record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"})
+        .Shows(0, event::ToolResult{"t1", "tool", "half of it", false});
+  }
+  record.Says(ResultOf("t2", cancelled, true));
+  record.Shows(0, event::ToolResult{"t2", "tool", cancelled, true}).Shows(0, event::Cancelled{"requested"});
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  record.made.events.back().payload = event::Failed{"provider_error", "no", false};
+  CHECK(WhereItDiffers(record) != 0);  // the status is another
+}
+
+TEST_CASE("failures replay", "[replay]") {
+  Record record;
+  record.made.status = InteractionStatus::kFailed;
+  SECTION("in the middle of a response") {
+    record.Says(Assistant("half"));
+    record.Shows(0, event::Thinking{"t"}).Shows(0, event::MessageText{"half"});
+    record.Shows(0, event::Failed{"provider_protocol", "cut", true});
+  }
+  SECTION("after repetitions") {
+    record.Shows(0, event::Retry{.attempt = 1, .delay_ms = 1000, .code = "a", .message = "b"})
+        .Shows(0, event::Retry{.attempt = 2, .delay_ms = 2000, .code = "a", .message = "c"})
+        .Shows(0, event::Failed{"provider_overloaded", "d", true});
+  }
+  SECTION("of the disk, after the answer") {
+    record.Says(Assistant("all said"));
+    record.Shows(0, event::Answer{"all said"}).Shows(0, event::Failed{"storage_full", "no space", true});
+  }
+  SECTION("too many rounds") {
+    record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}})).Says(ResultOf("t1", "again"));
+    record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"})
+        .Shows(0, event::ToolResult{"t1", "tool", "again", false})
+        .Shows(0, event::Failed{"max_rounds", "the agent did not finish within 1 rounds", false});
+  }
+  SECTION("the process ended between two calls") {
+    record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}, {"t2", "tool", "{}"}}))
+        .Says(ResultOf("t1", "fine"))
+        .Says(ResultOf("t2", "The server ended before this call was run.", true));
+    record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"})
+        .Shows(0, event::ToolResult{"t1", "tool", "fine", false})
+        .Shows(0, event::Failed{"interrupted", "the server ended", true});
+  }
+  SECTION("calls were refused") {
+    const std::string refused = "This server refuses calls that need approval.";
+    record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}})).Says(ResultOf("t1", refused, true));
+    record.Shows(0, event::ToolResult{"t1", "tool", refused, true}).Shows(1, event::Failed{"x", "y", false});
+  }
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == record.made.events.size());
+}
+
+TEST_CASE("what is no record cannot be replayed", "[replay]") {
+  const auto never = [](const std::function<void()>&) { FAIL("nothing runs"); };
+  Record record;
+  record.made.status = InteractionStatus::kRunning;
+  CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
+  record.made.status = InteractionStatus::kCompleted;
+  record.made.user_message = "another";
+  CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
+  record.made.final_agent_state.reset();
+  CHECK(ReplayRecorded(record.made, never).error().code == ErrorCode::kConflict);
+}
+
+}  // namespace reprise
