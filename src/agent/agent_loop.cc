@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/loop_guard.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
 constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
+
+constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
 
 ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_error = true}; }
 
@@ -29,6 +32,13 @@ std::string_view RiskName(Risk risk) {
       return "high";
   }
   return "high";
+}
+
+std::string GoesRound(const ToolCall& call, int count) {
+  return "Not run: this is call number " + std::to_string(count) + " of " + call.name +
+         " with the same arguments, and nothing has changed in between. Do not make it again: use the results you "
+         "have, "
+         "try something else, or answer and say what is missing.";
 }
 
 std::string UnknownTool(const std::string& name, const ToolSet& tools) {
@@ -68,7 +78,8 @@ AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, Ag
       model_name_(std::move(model_name)),
       stop_(std::move(stop)),
       tools_(parts_.tools.Current()),
-      state_(std::move(state)) {}
+      state_(std::move(state)),
+      context_(limits_.context_window) {}
 
 AgentLoop::~AgentLoop() = default;
 
@@ -100,6 +111,11 @@ ToolOutcome AgentLoop::ContinueAsked(Interrupted::Asked asked, const ToolCall& c
 }
 
 void AgentLoop::NextRound() {
+  if (goes_round_) {
+    return Finish(InteractionStatus::kFailed, Error{.code = ErrorCode::kInternal,
+                                                    .reason = "loop_detected",
+                                                    .message = "the agent kept making the same tool calls"});
+  }
   ++round_;
   AskModel();
 }
@@ -113,10 +129,38 @@ void AgentLoop::AskModel() {
                                                     .message = "the agent did not finish within " +
                                                                std::to_string(limits_.max_rounds) + " rounds"});
   }
-  said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   tools_ = parts_.tools.Current();
+  if (!context_.Fits(state_, tools_->specs())) Compact();
+  SendRequest();
+}
+
+// Sums up what does not fit.
+void AgentLoop::Compact() {
+  Compaction next = context_.NextExtent(state_, tools_->specs());
+  if (next.end <= next.first || (state_.compaction && state_.compaction->end == next.end)) return;
+  next.summary = Outline(state_.messages, next.first, next.end, context_.max_summary_bytes());
+  const std::int64_t before = context_.Estimate(state_.messages, tools_->specs());
+  state_.compaction = std::move(next);
+  const auto view = context_.View(state_, tools_->specs());
+  parts_.observer.StateGrew(state_);
+  parts_.observer.Emit(
+      round_, event::Compacted{.messages = static_cast<std::int64_t>(state_.compaction->end - state_.compaction->first),
+                               .tokens_before = before,
+                               .tokens_after = view ? context_.Estimate(*view, tools_->specs()) : before,
+                               .budget = context_.budget(),
+                               .summary = state_.compaction->summary});
+}
+
+void AgentLoop::SendRequest() {
+  Result<std::vector<Message>> view = std::vector<Message>();
+  const bool whole = context_.FitsWhole(state_, tools_->specs());
+  if (!whole) view = context_.View(state_, tools_->specs());
+  if (!view) return Finish(InteractionStatus::kFailed, view.error());
+  const std::vector<Message>& messages = whole ? state_.messages : *view;
+  estimate_ = context_.Estimate(messages, tools_->specs());
+  said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
-  parts_.model.Generate({model_name_, state_.messages, tools_->specs()}, *said_, stop_,
+  parts_.model.Generate({model_name_, messages, tools_->specs()}, *said_, stop_,
                         [this](Result<ModelResponse> response) {
                           parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
                         });
@@ -133,6 +177,7 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
   RecordResponse(*response);
   RunCalls(response->tool_calls);
   usage_ += response->usage;
+  context_.Calibrate(estimate_, response->usage.input_tokens);
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
   NextRound();
@@ -195,7 +240,13 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
   for (const ToolCall& call : calls) {
     // After a cancellation the remaining calls still get their result, without running.
-    RecordResult(call, stop_.stop_requested() ? Failure(std::string(kCancelledResult)) : RunCall(call));
+    if (stop_.stop_requested()) {
+      RecordResult(call, Failure(std::string(kCancelledResult)));
+    } else if (goes_round_) {
+      RecordResult(call, Failure(std::string(kEndedResult)));
+    } else {
+      RecordResult(call, RunCall(call));
+    }
   }
 }
 
@@ -209,6 +260,11 @@ void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
 }
 
 ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
+  if (const auto circle = FindCallLoop(state_.messages, call.id)) {
+    parts_.observer.Emit(round_, event::LoopDetected{call.name, circle->count});
+    goes_round_ = circle->warned;
+    return Failure(GoesRound(call, circle->count));
+  }
   const auto show_call = [&] {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
   };

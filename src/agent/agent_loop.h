@@ -9,6 +9,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/context.h"
 #include "agent/retry_policy.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
@@ -59,6 +60,7 @@ struct AgentLimits {
   std::chrono::milliseconds tool_timeout{60'000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   RetryPolicy retry{};
+  std::int64_t context_window = 0;  // of the model, tokens; 0: not known, and everything is sent
 };
 
 struct AgentOutcome {
@@ -112,6 +114,8 @@ class AgentLoop {
   class StreamRelay;
 
   void AskModel();
+  void SendRequest();
+  void Compact();
   void TakeResponse(const Result<ModelResponse>& response);
   bool RetryLater(const Error& error);
   void RecordResponse(const ModelResponse& response);
@@ -135,9 +139,12 @@ class AgentLoop {
   const std::stop_token stop_;
   std::shared_ptr<const ToolSet> tools_;  // what the model knows of in this round
   AgentState state_;
+  Context context_;
+  std::int64_t estimate_ = 0;  // of the request under way
   TokenUsage usage_;
   std::uint32_t round_ = 0;
   int retries_ = 0;                    // of this round's request
+  bool goes_round_ = false;            // though it was told
   std::unique_ptr<StreamRelay> said_;  // by the model, in this round
   // Ends a pause when the run is stopped.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;

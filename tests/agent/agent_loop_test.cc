@@ -239,6 +239,67 @@ TEST_CASE("AgentLoop: max_rounds ends the run with a well-formed history", "[age
   CHECK(outcome.state.messages.size() == 7);
 }
 
+TEST_CASE("AgentLoop: a model that repeats itself is told so, and then stopped", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 6; ++i) f.model.ThenCall({{std::to_string(i), "echo", R"({"a":1})"}, {"x", "echo", "{}"}});
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "loop_detected");
+  CHECK(f.model.requests().size() == 4);
+  CHECK(f.recorder.Last<event::LoopDetected>() == event::LoopDetected{"echo", 4});
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "loop_detected") == 2);
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "tool_call") == 5);
+  REQUIRE(outcome.state.messages.size() == 13);  // every call has its result
+  CHECK(f.model.requests().at(3).back().content->find("Do not make it again") != std::string::npos);
+}
+
+TEST_CASE("AgentLoop: a model that heeds the warning goes on", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "danger", R"({"a":1})"}});
+  f.model.ThenCall({{"3", "echo", "{}"}});
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.approval_mode = ApprovalMode::kApproveAll;
+  CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+  CHECK(f.ran.size() == 2);  // nor asked about a third time
+  CHECK(f.recorder.Last<event::LoopDetected>() == event::LoopDetected{"danger", 3});
+}
+
+TEST_CASE("AgentLoop: what does not fit is summed up for the request and stays in the state", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 100; ++i)
+    f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.context_window = 8192;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.names == Names{"compacted", "answer"});
+  CHECK(outcome.state.messages.size() == 103);
+  REQUIRE(outcome.state.compaction);
+  const auto& told = f.recorder.Last<event::Compacted>();
+  CHECK(told.summary == outcome.state.compaction->summary);
+  CHECK(told.tokens_before > told.budget);
+  CHECK(told.tokens_after <= told.budget);
+  const auto sent = f.model.requests().at(0);
+  CHECK(sent.size() + static_cast<std::size_t>(told.messages) == 102 + 1);
+  CHECK(sent.front().content == "first");
+  CHECK(sent.back().content == "go");
+}
+
+TEST_CASE("AgentLoop: a message that no request can hold is a clear error", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = std::string(100'000, 'x')});
+  f.state.messages.push_back({.role = Role::kUser, .content = std::string(100'000, 'x')});
+  AgentLimits limits;
+  limits.context_window = 60;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "context_length");
+  CHECK(f.model.requests().empty());
+}
+
 TEST_CASE("AgentLoop: a tool that throws becomes an error result", "[agent]") {
   Fixture f;
   f.tools.Add("broken", false,
