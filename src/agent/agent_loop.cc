@@ -2,7 +2,9 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 #include "agent/history.h"
@@ -19,6 +21,9 @@ constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
 constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
 
 constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
+
+constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not shown while the tool runs)\n";
+constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
 
 ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_error = true}; }
 
@@ -238,7 +243,15 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 }
 
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
-  for (const ToolCall& call : calls) {
+  for (std::size_t i = 0; i < calls.size();) {
+    std::size_t end = i;
+    while (end < calls.size() && RunsBeside(calls[end])) ++end;
+    if (end - i > 1) {
+      RunTogether(std::span(calls).subspan(i, end - i));
+      i = end;
+      continue;
+    }
+    const ToolCall& call = calls[i++];
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
       RecordResult(call, Failure(std::string(kCancelledResult)));
@@ -247,6 +260,55 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
     } else {
       RecordResult(call, RunCall(call));
     }
+  }
+}
+
+// Whether nothing but its tool decides what becomes of this call, and the tool does not mind others beside it.
+bool AgentLoop::RunsBeside(const ToolCall& call) const {
+  Tool* tool = tools_->Find(call.name);
+  return tool != nullptr && (tool->traits().read_only || tool->traits().concurrent) && !goes_round_ &&
+         tools_->Validate(*tool, call.arguments) && !MustAsk(*tool, ArgumentsDigest(call.arguments)) &&
+         !FindCallLoop(state_.messages, call.id);
+}
+
+// Calls that run at the same time. Each is done by the thread that claims it; its result is recorded when those of the
+// calls before it are.
+struct AgentLoop::Batch {
+  const std::span<const ToolCall> calls;  // of the loop: there as long as one is claimed
+  std::atomic<std::size_t> claimed = 0;
+  std::mutex mutex;  // also of the loop's state meanwhile
+  std::condition_variable all_recorded;
+  std::vector<std::optional<ToolOutcome>> outcomes;  // guarded by mutex
+  std::size_t recorded = 0;                          // guarded by mutex
+};
+
+void AgentLoop::RunTogether(std::span<const ToolCall> calls) {
+  // Shared with threads that may come when all is done.
+  const std::shared_ptr<Batch> batch(new Batch{.calls = calls,
+                                               .mutex = {},
+                                               .all_recorded = {},
+                                               .outcomes = std::vector<std::optional<ToolOutcome>>(calls.size())});
+  for (std::size_t i = 1; i < std::min(calls.size(), kMaxTogether); ++i) {
+    parts_.executor([this, batch] { WorkOn(*this, *batch); });
+  }
+  WorkOn(*this, *batch);  // if nobody else can come, this thread does them all
+  std::unique_lock lock(batch->mutex);
+  batch->all_recorded.wait(lock, [&] { return batch->recorded == calls.size(); });
+}
+
+// `loop` is there as long as a call that was claimed is not recorded.
+void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
+  for (std::size_t i; (i = batch.claimed++) < batch.calls.size();) {
+    const ToolCall& call = batch.calls[i];
+    ToolOutcome outcome = loop.stop_.stop_requested()
+                              ? Failure(std::string(kCancelledResult))
+                              : loop.Execute(*loop.tools_->Find(call.name), call, call.arguments, /*approved=*/false);
+    const std::lock_guard lock(batch.mutex);
+    batch.outcomes[i] = std::move(outcome);
+    for (std::size_t& next = batch.recorded; next < batch.calls.size() && batch.outcomes[next]; ++next) {
+      loop.RecordResult(batch.calls[next], *std::move(batch.outcomes[next]));
+    }
+    if (batch.recorded == batch.calls.size()) batch.all_recorded.notify_all();
   }
 }
 
@@ -353,9 +415,11 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   };
   context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
-    if (shown >= kMaxLiveOutput) return;
+    if (shown > kMaxLiveOutput) return;
     shown += bytes.size();
-    parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, ToValidUtf8(bytes)});
+    std::string text = ToValidUtf8(bytes);
+    if (shown > kMaxLiveOutput) text += kNoMoreLiveOutput;
+    parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, std::move(text)});
   };
   ToolOutcome outcome;
   try {

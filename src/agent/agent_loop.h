@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -22,7 +23,7 @@
 namespace reprise {
 
 // Where the loop tells what happens. Called by the thread that the loop works on, the model client's and
-// tools' threads, never two at once for one run's model stream.
+// tools' threads; Emit by several at once while tools run together.
 class AgentObserver {
  public:
   virtual ~AgentObserver() = default;
@@ -76,8 +77,8 @@ using Executor = std::function<void(std::function<void()>)>;
 using Delay = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
 
 // The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run.
-// It holds a thread of the executor while it works or waits for a person, and none while the model writes or a request
-// that failed waits to be sent again.
+// It holds a thread of the executor while it works or waits for a person (more while several tools run at once), and
+// none while the model writes or a request that failed waits to be sent again.
 class AgentLoop {
  public:
   struct Parts {  // all must outlive the loop
@@ -112,6 +113,7 @@ class AgentLoop {
 
  private:
   class StreamRelay;
+  struct Batch;
 
   void AskModel();
   void SendRequest();
@@ -122,6 +124,9 @@ class AgentLoop {
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
+  bool RunsBeside(const ToolCall& call) const;
+  void RunTogether(std::span<const ToolCall> calls);
+  static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
