@@ -23,6 +23,7 @@ constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_outp
 constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
 
 constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not shown while the tool runs)\n";
+constexpr std::chrono::seconds kSummaryTimeout{30};
 constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
 
 ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_error = true}; }
@@ -135,25 +136,52 @@ void AgentLoop::AskModel() {
                                                                std::to_string(limits_.max_rounds) + " rounds"});
   }
   tools_ = parts_.tools.Current();
-  if (!context_.Fits(state_, tools_->specs())) Compact();
-  SendRequest();
+  if (context_.Fits(state_, tools_->specs())) return SendRequest();
+  Compaction next = context_.NextExtent(state_, tools_->specs());
+  const bool is_new = next.end > next.first && (!state_.compaction || state_.compaction->end != next.end);
+  // No summary is worth asking for if what stays does not fit either.
+  auto before = std::exchange(state_.compaction, next);
+  const bool helps = is_new && context_.View(state_, tools_->specs());
+  state_.compaction = std::move(before);
+  helps ? SumUp(std::move(next)) : SendRequest();
 }
 
-// Sums up what does not fit.
-void AgentLoop::Compact() {
-  Compaction next = context_.NextExtent(state_, tools_->specs());
-  if (next.end <= next.first || (state_.compaction && state_.compaction->end == next.end)) return;
-  next.summary = Outline(state_.messages, next.first, next.end, context_.max_summary_bytes());
-  const std::int64_t before = context_.Estimate(state_.messages, tools_->specs());
+void AgentLoop::SumUp(Compaction next) {
+  summarizer_.emplace();
+  const auto end_it = [stop = summarizer_->stop()] { stop->request_stop(); };
+  on_stop_.emplace(stop_, end_it);
+  if (parts_.delay) parts_.delay(kSummaryTimeout, end_it);
+  const Summarizer::Task task{.state = state_,
+                              .extent = next,
+                              .max_bytes = context_.max_summary_bytes(),
+                              .max_request_bytes = context_.max_material_bytes()};
+  // Nothing after this call, as in SendRequest.
+  summarizer_->Start(parts_.model, model_name_, task, [this, next](std::string text, TokenUsage usage) mutable {
+    next.summary = std::move(text);
+    parts_.executor([this, next = std::move(next), usage] { TakeSummary(next, usage); });
+  });
+}
+
+void AgentLoop::TakeSummary(Compaction next, const TokenUsage& usage) {
+  usage_ += usage;
+  if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
+  if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
+  // A model that cannot is no reason to fail.
+  if (next.summary.empty()) {
+    next.summary = Outline(state_.messages, next.first, next.end, context_.max_summary_bytes());
+  }
+  event::Compacted told{.messages = static_cast<std::int64_t>(next.end - next.first),
+                        .tokens_before = context_.Estimate(state_.messages, tools_->specs()),
+                        .tokens_after = 0,
+                        .budget = context_.budget(),
+                        .summary = next.summary};
   state_.compaction = std::move(next);
   const auto view = context_.View(state_, tools_->specs());
+  if (!view) return Finish(InteractionStatus::kFailed, view.error());
+  told.tokens_after = context_.Estimate(*view, tools_->specs());
   parts_.observer.StateGrew(state_);
-  parts_.observer.Emit(
-      round_, event::Compacted{.messages = static_cast<std::int64_t>(state_.compaction->end - state_.compaction->first),
-                               .tokens_before = before,
-                               .tokens_after = view ? context_.Estimate(*view, tools_->specs()) : before,
-                               .budget = context_.budget(),
-                               .summary = state_.compaction->summary});
+  parts_.observer.Emit(round_, std::move(told));
+  SendRequest();
 }
 
 void AgentLoop::SendRequest() {

@@ -12,6 +12,7 @@
 
 #include "agent/context.h"
 #include "agent/retry_policy.h"
+#include "agent/summarizer.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/event.h"
@@ -117,7 +118,8 @@ class AgentLoop {
 
   void AskModel();
   void SendRequest();
-  void Compact();
+  void SumUp(Compaction next);
+  void TakeSummary(Compaction next, const TokenUsage& usage);
   void TakeResponse(const Result<ModelResponse>& response);
   bool RetryLater(const Error& error);
   void RecordResponse(const ModelResponse& response);
@@ -145,13 +147,14 @@ class AgentLoop {
   std::shared_ptr<const ToolSet> tools_;  // what the model knows of in this round
   AgentState state_;
   Context context_;
-  std::int64_t estimate_ = 0;  // of the request under way
+  std::optional<Summarizer> summarizer_;  // of the summary under way
+  std::int64_t estimate_ = 0;             // of the request under way
   TokenUsage usage_;
   std::uint32_t round_ = 0;
   int retries_ = 0;                    // of this round's request
   bool goes_round_ = false;            // though it was told
   std::unique_ptr<StreamRelay> said_;  // by the model, in this round
-  // Ends a pause when the run is stopped.
+  // Ends a pause or a summary when the run is stopped.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::function<void(AgentOutcome)> done_;
 };

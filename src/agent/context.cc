@@ -154,6 +154,10 @@ std::size_t Context::max_summary_bytes() const {
   return std::min(tenth, kMaxSummaryBytes) - std::min({tenth, kMaxSummaryBytes, around});
 }
 
+std::size_t Context::max_material_bytes() const {
+  return static_cast<std::size_t>(budget_ * 100 / percent_ / 2 * kBytesPerToken);
+}
+
 void Context::Calibrate(std::int64_t estimated, std::int64_t counted) {
   if (estimated < kMeaningfulTokens) return;
   percent_ = std::clamp<std::int64_t>(percent_ * counted / estimated, percent_, kMaxPercent);
@@ -226,8 +230,9 @@ Result<std::vector<Message>> Context::View(const AgentState& state, const std::v
                                std::to_string(budget_) + " tokens, tools included"});
 }
 
-std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes) {
-  constexpr std::size_t kShortLine = 60, kLongLine = 300;
+std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
+                    std::size_t longest_line) {
+  constexpr std::size_t kShortLine = 60;
   const auto line_of = [](const Message& message, std::size_t length) {
     std::string line;
     if (message.role == Role::kUser) line = "User: ";
@@ -244,7 +249,7 @@ std::string Outline(const std::vector<Message>& messages, std::size_t first, std
   };
   end = std::min(end, messages.size());
   const std::size_t count = end > first ? end - first : 0;
-  const std::size_t length = std::clamp(max_bytes / std::max<std::size_t>(count, 1), kShortLine, kLongLine);
+  const std::size_t length = std::clamp(max_bytes / std::max<std::size_t>(count, 1), kShortLine, longest_line);
   // The newest weigh most; results are told by what was said about them if there is not room for all.
   const bool with_results = count * kShortLine <= max_bytes;
   std::vector<std::string> lines;

@@ -27,6 +27,8 @@ class Context {
   std::int64_t budget() const { return budget_; }
   // Bytes that a summary may have: a tenth of the budget, and never much.
   std::size_t max_summary_bytes() const;
+  // Bytes that may be sent to have one made.
+  std::size_t max_material_bytes() const;
 
   // What the provider counted where `estimated` was the estimate: later estimates are no lower than that.
   void Calibrate(std::int64_t estimated, std::int64_t counted);
@@ -56,6 +58,7 @@ class Context {
 };
 
 // A summary made without a model: a line for what was said and called, shortened evenly. At most `max_bytes`.
-std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes);
+std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
+                    std::size_t longest_line = 300);
 
 }  // namespace reprise

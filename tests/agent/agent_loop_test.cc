@@ -307,6 +307,8 @@ TEST_CASE("AgentLoop: what does not fit is summed up for the request and stays i
   f.state.messages.push_back({.role = Role::kUser, .content = "first"});
   for (int i = 0; i < 100; ++i)
     f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  const std::string summary = GENERATE("they talked", "");  // what the model makes of it
+  f.model.ThenAnswer(summary);
   f.model.ThenAnswer("done");
   AgentLimits limits;
   limits.context_window = 8192;
@@ -317,12 +319,52 @@ TEST_CASE("AgentLoop: what does not fit is summed up for the request and stays i
   REQUIRE(outcome.state.compaction);
   const auto& told = f.recorder.Last<event::Compacted>();
   CHECK(told.summary == outcome.state.compaction->summary);
+  CHECK((told.summary == summary) == !summary.empty());
+  CHECK_FALSE(told.summary.empty());
   CHECK(told.tokens_before > told.budget);
   CHECK(told.tokens_after <= told.budget);
-  const auto sent = f.model.requests().at(0);
+  CHECK(f.model.requests().at(0).size() == 2);
+  const auto sent = f.model.requests().at(1);
   CHECK(sent.size() + static_cast<std::size_t>(told.messages) == 102 + 1);
   CHECK(sent.front().content == "first");
   CHECK(sent.back().content == "go");
+}
+
+TEST_CASE("AgentLoop: a summary that fails, never ends or is stopped", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 100; ++i)
+    f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  AgentLimits limits;
+  limits.context_window = 8192;
+  SECTION("it fails: an outline serves") {
+    f.model.Then(FailWith(Busy(), "half a summary"));
+    f.model.ThenAnswer("done");
+    CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+    CHECK(f.recorder.Last<event::Compacted>().summary.find("Assistant: xxx") != std::string::npos);
+  }
+  SECTION("it is too long: it is stopped and cut") {
+    f.model.Then([](const auto&, ModelStream& stream, std::stop_token stop) -> Result<ModelResponse> {
+      for (int i = 0; i < 10'000; ++i) stream.OnText("â¬");
+      CHECK(stop.stop_requested());
+      return Fail(ErrorCode::kCancelled, "stopped");
+    });
+    f.model.ThenAnswer("done");
+    CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+    const std::string summary = f.recorder.Last<event::Compacted>().summary;
+    CHECK(summary.starts_with("â¬"));
+    CHECK(summary.size() <= 6144 / 10 * 3);
+  }
+  SECTION("the run is stopped") {
+    f.model.Then([&](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+      f.stop.request_stop();
+      return Fail(ErrorCode::kCancelled, "stopped");
+    });
+    const AgentOutcome outcome = f.Run(limits);
+    CHECK(outcome.status == InteractionStatus::kCancelled);
+    CHECK_FALSE(outcome.state.compaction);
+    CHECK(f.model.requests().size() == 1);
+  }
 }
 
 TEST_CASE("AgentLoop: a message that no request can hold is a clear error", "[agent]") {
