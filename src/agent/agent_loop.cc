@@ -303,11 +303,10 @@ bool AgentLoop::RunsBeside(const ToolCall& call) const {
 // calls before it are.
 struct AgentLoop::Batch {
   const std::span<const ToolCall> calls;  // of the loop: there as long as one is claimed
-  std::atomic<std::size_t> claimed = 0;
-  std::mutex mutex;  // also of the loop's state meanwhile
+  std::mutex mutex;                       // also of the loop's state meanwhile
   std::condition_variable all_recorded;
   std::vector<std::optional<ToolOutcome>> outcomes;  // guarded by mutex
-  std::size_t recorded = 0;                          // guarded by mutex
+  std::size_t claimed = 0, recorded = 0;             // guarded by mutex
 };
 
 void AgentLoop::RunTogether(std::span<const ToolCall> calls) {
@@ -326,11 +325,16 @@ void AgentLoop::RunTogether(std::span<const ToolCall> calls) {
 
 // `loop` is there as long as a call that was claimed is not recorded.
 void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
-  for (std::size_t i; (i = batch.claimed++) < batch.calls.size();) {
+  for (;;) {
+    std::unique_lock claiming(batch.mutex);  // calls are shown in their order
+    if (batch.claimed == batch.calls.size()) return;
+    const std::size_t i = batch.claimed++;
     const ToolCall& call = batch.calls[i];
-    ToolOutcome outcome = loop.stop_.stop_requested()
-                              ? Failure(std::string(kCancelledResult))
-                              : loop.Execute(*loop.tools_->Find(call.name), call, call.arguments, /*approved=*/false);
+    if (!loop.stop_.stop_requested()) {
+      loop.parts_.observer.Emit(loop.round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+    }
+    claiming.unlock();
+    ToolOutcome outcome = loop.RunTool(*loop.tools_->Find(call.name), call, call.arguments, /*approved=*/false);
     const std::lock_guard lock(batch.mutex);
     batch.outcomes[i] = std::move(outcome);
     for (std::size_t& next = batch.recorded; next < batch.calls.size() && batch.outcomes[next]; ++next) {
@@ -430,6 +434,10 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
 
 ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
+  return RunTool(tool, call, arguments, approved);
+}
+
+ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   // What could not be put on record is not done.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   return RunTool(tool, call, arguments, approved);

@@ -132,6 +132,7 @@ class AgentLoop {
   void NextRound();
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
+  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
