@@ -147,6 +147,23 @@ struct Retry {
   std::string code, message;  // why it failed
   bool operator==(const Retry&) const = default;
 };
+// The model goes round in a circle: this call is not run, and the model is told so.
+struct LoopDetected {
+  static constexpr std::string_view kType = "LOOP_DETECTED", kName = "loop_detected";
+  std::string tool_name;
+  int count = 0;  // how often the call has been made
+  bool operator==(const LoopDetected&) const = default;
+};
+// From now on the model is sent a summary in place of older messages; all of them stay in the agent state.
+struct Compacted {
+  static constexpr std::string_view kType = "COMPACTED", kName = "compacted";
+  std::int64_t messages = 0;       // that the summary stands for
+  std::int64_t tokens_before = 0;  // estimates of the request, without and with the summary
+  std::int64_t tokens_after = 0;
+  std::int64_t budget = 0;  // tokens that a request may have
+  std::string summary;
+  bool operator==(const Compacted&) const = default;
+};
 struct Cancelled {
   static constexpr std::string_view kType = "CANCELLED", kName = "cancelled";
   std::string reason;  // "requested" | "client_disconnected" | "server_stopping" | "chat_deleted"
@@ -171,8 +188,8 @@ using EventPayload =
     std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
-                 event::TaskUpdated, event::PlanUpdated, event::Usage, event::Retry, event::Cancelled, event::Failed,
-                 event::InteractionComplete>;
+                 event::TaskUpdated, event::PlanUpdated, event::Usage, event::Retry, event::LoopDetected,
+                 event::Compacted, event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

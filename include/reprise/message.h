@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -40,11 +41,19 @@ struct Grant {
   bool operator==(const Grant&) const = default;
 };
 
+// What stands for the older messages in requests, as they would not fit all. The messages themselves stay.
+struct Compaction {
+  std::uint64_t first = 0, end = 0;  // the messages [first, end) are what `summary` tells
+  std::string summary{};
+  bool operator==(const Compaction&) const = default;
+};
+
 // Everything that an edit restores.
 struct AgentState {
   std::vector<Message> messages;
-  std::vector<Grant> grants;
+  std::vector<Grant> grants{};
   Agenda agenda{};
+  std::optional<Compaction> compaction{};
   bool operator==(const AgentState&) const = default;
 };
 

@@ -26,6 +26,7 @@ enum class Risk { kLow, kMedium, kHigh };
 struct ToolTraits {
   ToolSpec spec;
   bool read_only = true;           // changes nothing outside the agent
+  bool concurrent = false;         // may run beside other calls of its round though it is not read-only
   bool idempotent = true;          // may run again after a crash
   bool requires_approval = false;  // asks first unless the configuration says otherwise
   Risk risk = Risk::kLow;

@@ -2,10 +2,13 @@
 
 #include <algorithm>
 #include <atomic>
+#include <condition_variable>
 #include <exception>
+#include <mutex>
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/loop_guard.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -15,6 +18,12 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
+
+constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
+
+constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not shown while the tool runs)\n";
+constexpr std::chrono::seconds kSummaryTimeout{30};
+constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
 
 ToolOutcome Failure(std::string text) { return {.output = std::move(text), .is_error = true}; }
 
@@ -28,6 +37,13 @@ std::string_view RiskName(Risk risk) {
       return "high";
   }
   return "high";
+}
+
+std::string GoesRound(const ToolCall& call, int count) {
+  return "Not run: this is call number " + std::to_string(count) + " of " + call.name +
+         " with the same arguments, and nothing has changed in between. Do not make it again: use the results you "
+         "have, "
+         "try something else, or answer and say what is missing.";
 }
 
 std::string UnknownTool(const std::string& name, const ToolSet& tools) {
@@ -67,7 +83,8 @@ AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, Ag
       model_name_(std::move(model_name)),
       stop_(std::move(stop)),
       tools_(parts_.tools.Current()),
-      state_(std::move(state)) {}
+      state_(std::move(state)),
+      context_(limits_.context_window) {}
 
 AgentLoop::~AgentLoop() = default;
 
@@ -99,6 +116,11 @@ ToolOutcome AgentLoop::ContinueAsked(Interrupted::Asked asked, const ToolCall& c
 }
 
 void AgentLoop::NextRound() {
+  if (goes_round_) {
+    return Finish(InteractionStatus::kFailed, Error{.code = ErrorCode::kInternal,
+                                                    .reason = "loop_detected",
+                                                    .message = "the agent kept making the same tool calls"});
+  }
   ++round_;
   AskModel();
 }
@@ -112,10 +134,65 @@ void AgentLoop::AskModel() {
                                                     .message = "the agent did not finish within " +
                                                                std::to_string(limits_.max_rounds) + " rounds"});
   }
-  said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   tools_ = parts_.tools.Current();
+  if (context_.Fits(state_, tools_->specs())) return SendRequest();
+  Compaction next = context_.NextExtent(state_, tools_->specs());
+  const bool is_new = next.end > next.first && (!state_.compaction || state_.compaction->end != next.end);
+  // No summary is worth asking for if what stays does not fit either.
+  auto before = std::exchange(state_.compaction, next);
+  const bool helps = is_new && context_.View(state_, tools_->specs());
+  state_.compaction = std::move(before);
+  helps ? SumUp(std::move(next)) : SendRequest();
+}
+
+void AgentLoop::SumUp(Compaction next) {
+  summarizer_.emplace();
+  const auto end_it = [stop = summarizer_->stop()] { stop->request_stop(); };
+  on_stop_.emplace(stop_, end_it);
+  if (parts_.delay) parts_.delay(kSummaryTimeout, end_it);
+  const Summarizer::Task task{.state = state_,
+                              .extent = next,
+                              .max_bytes = context_.max_summary_bytes(),
+                              .max_request_bytes = context_.max_material_bytes()};
+  // Nothing after this call, as in SendRequest.
+  summarizer_->Start(parts_.model, model_name_, task, [this, next](std::string text, TokenUsage usage) mutable {
+    next.summary = std::move(text);
+    parts_.executor([this, next = std::move(next), usage] { TakeSummary(next, usage); });
+  });
+}
+
+void AgentLoop::TakeSummary(Compaction next, const TokenUsage& usage) {
+  usage_ += usage;
+  if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
+  if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
+  // A model that cannot is no reason to fail.
+  if (next.summary.empty()) {
+    next.summary = Outline(state_.messages, next.first, next.end, context_.max_summary_bytes());
+  }
+  event::Compacted told{.messages = static_cast<std::int64_t>(next.end - next.first),
+                        .tokens_before = context_.Estimate(state_.messages, tools_->specs()),
+                        .tokens_after = 0,
+                        .budget = context_.budget(),
+                        .summary = next.summary};
+  state_.compaction = std::move(next);
+  const auto view = context_.View(state_, tools_->specs());
+  if (!view) return Finish(InteractionStatus::kFailed, view.error());
+  told.tokens_after = context_.Estimate(*view, tools_->specs());
+  parts_.observer.StateGrew(state_);
+  parts_.observer.Emit(round_, std::move(told));
+  SendRequest();
+}
+
+void AgentLoop::SendRequest() {
+  Result<std::vector<Message>> view = std::vector<Message>();
+  const bool whole = context_.FitsWhole(state_, tools_->specs());
+  if (!whole) view = context_.View(state_, tools_->specs());
+  if (!view) return Finish(InteractionStatus::kFailed, view.error());
+  const std::vector<Message>& messages = whole ? state_.messages : *view;
+  estimate_ = context_.Estimate(messages, tools_->specs());
+  said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
-  parts_.model.Generate({model_name_, state_.messages, tools_->specs()}, *said_, stop_,
+  parts_.model.Generate({model_name_, messages, tools_->specs()}, *said_, stop_,
                         [this](Result<ModelResponse> response) {
                           parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
                         });
@@ -132,6 +209,7 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
   RecordResponse(*response);
   RunCalls(response->tool_calls);
   usage_ += response->usage;
+  context_.Calibrate(estimate_, response->usage.input_tokens);
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
   NextRound();
@@ -192,9 +270,76 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 }
 
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
-  for (const ToolCall& call : calls) {
+  for (std::size_t i = 0; i < calls.size();) {
+    std::size_t end = i;
+    while (end < calls.size() && RunsBeside(calls[end])) ++end;
+    if (end - i > 1) {
+      RunTogether(std::span(calls).subspan(i, end - i));
+      i = end;
+      continue;
+    }
+    const ToolCall& call = calls[i++];
     // After a cancellation the remaining calls still get their result, without running.
-    RecordResult(call, stop_.stop_requested() ? Failure(std::string(kCancelledResult)) : RunCall(call));
+    if (stop_.stop_requested()) {
+      RecordResult(call, Failure(std::string(kCancelledResult)));
+    } else if (goes_round_) {
+      RecordResult(call, Failure(std::string(kEndedResult)));
+    } else {
+      RecordResult(call, RunCall(call));
+    }
+  }
+}
+
+// Whether nothing but its tool decides what becomes of this call, and the tool does not mind others beside it.
+bool AgentLoop::RunsBeside(const ToolCall& call) const {
+  Tool* tool = tools_->Find(call.name);
+  return tool != nullptr && (tool->traits().read_only || tool->traits().concurrent) && !goes_round_ &&
+         tools_->Validate(*tool, call.arguments) && !MustAsk(*tool, ArgumentsDigest(call.arguments)) &&
+         !FindCallLoop(state_.messages, call.id);
+}
+
+// Calls that run at the same time. Each is done by the thread that claims it; its result is recorded when those of the
+// calls before it are.
+struct AgentLoop::Batch {
+  const std::span<const ToolCall> calls;  // of the loop: there as long as one is claimed
+  std::mutex mutex;                       // also of the loop's state meanwhile
+  std::condition_variable all_recorded;
+  std::vector<std::optional<ToolOutcome>> outcomes;  // guarded by mutex
+  std::size_t claimed = 0, recorded = 0;             // guarded by mutex
+};
+
+void AgentLoop::RunTogether(std::span<const ToolCall> calls) {
+  // Shared with threads that may come when all is done.
+  const std::shared_ptr<Batch> batch(new Batch{.calls = calls,
+                                               .mutex = {},
+                                               .all_recorded = {},
+                                               .outcomes = std::vector<std::optional<ToolOutcome>>(calls.size())});
+  for (std::size_t i = 1; i < std::min(calls.size(), kMaxTogether); ++i) {
+    parts_.executor([this, batch] { WorkOn(*this, *batch); });
+  }
+  WorkOn(*this, *batch);  // if nobody else can come, this thread does them all
+  std::unique_lock lock(batch->mutex);
+  batch->all_recorded.wait(lock, [&] { return batch->recorded == calls.size(); });
+}
+
+// `loop` is there as long as a call that was claimed is not recorded.
+void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
+  for (;;) {
+    std::unique_lock claiming(batch.mutex);  // calls are shown in their order
+    if (batch.claimed == batch.calls.size()) return;
+    const std::size_t i = batch.claimed++;
+    const ToolCall& call = batch.calls[i];
+    if (!loop.stop_.stop_requested()) {
+      loop.parts_.observer.Emit(loop.round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+    }
+    claiming.unlock();
+    ToolOutcome outcome = loop.RunTool(*loop.tools_->Find(call.name), call, call.arguments, /*approved=*/false);
+    const std::lock_guard lock(batch.mutex);
+    batch.outcomes[i] = std::move(outcome);
+    for (std::size_t& next = batch.recorded; next < batch.calls.size() && batch.outcomes[next]; ++next) {
+      loop.RecordResult(batch.calls[next], *std::move(batch.outcomes[next]));
+    }
+    if (batch.recorded == batch.calls.size()) batch.all_recorded.notify_all();
   }
 }
 
@@ -208,6 +353,11 @@ void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
 }
 
 ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
+  if (const auto circle = FindCallLoop(state_.messages, call.id)) {
+    parts_.observer.Emit(round_, event::LoopDetected{call.name, circle->count});
+    goes_round_ = circle->warned;
+    return Failure(GoesRound(call, circle->count));
+  }
   const auto show_call = [&] {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
   };
@@ -283,6 +433,10 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
 
 ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
+  return RunTool(tool, call, arguments, approved);
+}
+
+ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   // What could not be put on record is not done.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   return RunTool(tool, call, arguments, approved);
@@ -296,9 +450,11 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   };
   context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
-    if (shown >= kMaxLiveOutput) return;
+    if (shown > kMaxLiveOutput) return;
     shown += bytes.size();
-    parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, ToValidUtf8(bytes)});
+    std::string text = ToValidUtf8(bytes);
+    if (shown > kMaxLiveOutput) text += kNoMoreLiveOutput;
+    parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, std::move(text)});
   };
   ToolOutcome outcome;
   try {

@@ -5,11 +5,14 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
 
+#include "agent/context.h"
 #include "agent/retry_policy.h"
+#include "agent/summarizer.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/event.h"
@@ -21,7 +24,7 @@
 namespace reprise {
 
 // Where the loop tells what happens. Called by the thread that the loop works on, the model client's and
-// tools' threads, never two at once for one run's model stream.
+// tools' threads; Emit by several at once while tools run together.
 class AgentObserver {
  public:
   virtual ~AgentObserver() = default;
@@ -59,6 +62,7 @@ struct AgentLimits {
   std::chrono::milliseconds tool_timeout{60'000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   RetryPolicy retry{};
+  std::int64_t context_window = 0;  // of the model, tokens; 0: not known, and everything is sent
 };
 
 struct AgentOutcome {
@@ -74,8 +78,8 @@ using Executor = std::function<void(std::function<void()>)>;
 using Delay = std::function<void(std::chrono::milliseconds, std::function<void()>)>;
 
 // The agent: asks the model, runs the tools it calls, and again, until it answers without a call. One object per run.
-// It holds a thread of the executor while it works or waits for a person, and none while the model writes or a request
-// that failed waits to be sent again.
+// It holds a thread of the executor while it works or waits for a person (more while several tools run at once), and
+// none while the model writes or a request that failed waits to be sent again.
 class AgentLoop {
  public:
   struct Parts {  // all must outlive the loop
@@ -110,17 +114,25 @@ class AgentLoop {
 
  private:
   class StreamRelay;
+  struct Batch;
 
   void AskModel();
+  void SendRequest();
+  void SumUp(Compaction next);
+  void TakeSummary(Compaction next, const TokenUsage& usage);
   void TakeResponse(const Result<ModelResponse>& response);
   bool RetryLater(const Error& error);
   void RecordResponse(const ModelResponse& response);
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
+  bool RunsBeside(const ToolCall& call) const;
+  void RunTogether(std::span<const ToolCall> calls);
+  static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
   ToolOutcome RunCall(const ToolCall& call);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
+  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
@@ -135,11 +147,15 @@ class AgentLoop {
   const std::stop_token stop_;
   std::shared_ptr<const ToolSet> tools_;  // what the model knows of in this round
   AgentState state_;
+  Context context_;
+  std::optional<Summarizer> summarizer_;  // of the summary under way
+  std::int64_t estimate_ = 0;             // of the request under way
   TokenUsage usage_;
   std::uint32_t round_ = 0;
   int retries_ = 0;                    // of this round's request
+  bool goes_round_ = false;            // though it was told
   std::unique_ptr<StreamRelay> said_;  // by the model, in this round
-  // Ends a pause when the run is stopped.
+  // Ends a pause or a summary when the run is stopped.
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
   std::function<void(AgentOutcome)> done_;
 };

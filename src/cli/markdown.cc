@@ -71,6 +71,12 @@ struct EventWriter {
   std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + VisibleLine(e.reason) + "\n"; }
   std::string operator()(const event::Failed& e) const { return "*Error:* " + VisibleLine(e.message) + "\n"; }
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + VisibleLine(e.message) + "\n"; }
+  std::string operator()(const event::LoopDetected& e) const {
+    return "*Went round in a circle:* " + Code(e.tool_name) + ", " + std::to_string(e.count) + " times\n";
+  }
+  std::string operator()(const event::Compacted& e) const {
+    return "*Sent to the model as a summary:* " + std::to_string(e.messages) + " messages\n";
+  }
   // Not for people, or never stored.
   std::string operator()(const event::Usage&) const { return {}; }
   std::string operator()(const event::InteractionStarted&) const { return {}; }

@@ -49,6 +49,12 @@ struct EventWriter {
     return Entry("plan", list);
   }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
+  std::string operator()(const event::LoopDetected& e) const {
+    return Entry("loop", e.tool_name + " was called " + std::to_string(e.count) + " times in a circle");
+  }
+  std::string operator()(const event::Compacted& e) const {
+    return Entry("compacted", std::to_string(e.messages) + " messages: " + e.summary);
+  }
   std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
   // Counted in the heading, or never stored.

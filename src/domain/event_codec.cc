@@ -93,6 +93,17 @@ void Write(Json& out, const event::Retry& e) {
   out["code"] = e.code;
   out["message"] = e.message;
 }
+void Write(Json& out, const event::LoopDetected& e) {
+  out["tool_name"] = e.tool_name;
+  out["count"] = e.count;
+}
+void Write(Json& out, const event::Compacted& e) {
+  out["messages"] = e.messages;
+  out["tokens_before"] = e.tokens_before;
+  out["tokens_after"] = e.tokens_after;
+  out["budget"] = e.budget;
+  out["summary"] = e.summary;
+}
 void Write(Json& out, const event::Cancelled& e) { out["reason"] = e.reason; }
 void Write(Json& out, const event::Failed& e) {
   out["code"] = e.code;
@@ -164,6 +175,13 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   if (type == event::Retry::kType) {
     return event::Retry{static_cast<int>(in.Integer("attempt")), in.Integer("delay_ms"), in.String("code"),
                         in.String("message")};
+  }
+  if (type == event::LoopDetected::kType) {
+    return event::LoopDetected{in.String("tool_name"), static_cast<int>(in.Integer("count"))};
+  }
+  if (type == event::Compacted::kType) {
+    return event::Compacted{in.Integer("messages"), in.Integer("tokens_before"), in.Integer("tokens_after"),
+                            in.Integer("budget"), in.String("summary")};
   }
   if (type == event::Cancelled::kType) return event::Cancelled{in.String("reason")};
   if (type == event::Failed::kType) {

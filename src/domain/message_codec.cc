@@ -108,6 +108,9 @@ Json ToJson(const AgentState& state, std::size_t first) {
   Json json = {{"messages", std::move(messages)}, {"grants", std::move(grants)}};
   if (!state.agenda.tasks.empty()) json["tasks"] = ToJson(state.agenda.tasks);
   if (!state.agenda.plan.empty()) json["plan"] = state.agenda.plan;
+  if (const auto& compaction = state.compaction) {
+    json["compaction"] = {{"first", compaction->first}, {"end", compaction->end}, {"summary", compaction->summary}};
+  }
   return json;
 }
 
@@ -128,6 +131,13 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
     }
   }
   state.agenda = reader.Take(AgendaFromJson(json), Agenda{});
+  if (const Json* compaction = reader.Find("compaction")) {
+    JsonReader inner(*compaction, "compaction");
+    state.compaction = Compaction{.first = static_cast<std::uint64_t>(inner.Integer("first")),
+                                  .end = static_cast<std::uint64_t>(inner.Integer("end")),
+                                  .summary = inner.String("summary")};
+    if (inner.error()) return Fail(*inner.error());
+  }
   if (reader.error()) return Fail(*reader.error());
   return state;
 }

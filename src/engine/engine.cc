@@ -267,6 +267,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                          .state = std::move(place->state),
                                          .client = model->client,
                                          .client_model = model->model,
+                                         .context_window = model->context_window,
                                          .on_disconnect = request.on_disconnect,
                                          .journal = std::move(journal),
                                          .interrupted = place->interrupted},
@@ -447,6 +448,7 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .state = std::move(state),
                 .client = model.client,
                 .client_model = model.model,
+                .context_window = model.context_window,
                 .on_disconnect = interrupted.on_disconnect,
                 .journal = std::move(journal),
                 .interrupted =

@@ -44,6 +44,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state) {
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
   if (run.grants) state.grants = *run.grants;
   if (run.agenda) state.agenda = *run.agenda;
+  if (run.compaction) state.compaction = run.compaction;
 }
 
 std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state) {

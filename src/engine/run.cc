@@ -33,6 +33,7 @@ Run::Run(Plan plan, Services services)
       initial_state_(std::move(plan.state)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
+      context_window_(plan.context_window),
       interrupted_(std::move(plan.interrupted)),
       asked_(plan.shown ? std::optional(plan.shown->asked_id) : std::nullopt),
       journal_(std::move(plan.journal)),
@@ -55,7 +56,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .approval_mode = services_.options.approval_mode,
-                           .retry = {.max_retries = services_.options.max_retries}};
+                           .retry = {.max_retries = services_.options.max_retries},
+                           .context_window = context_window_};
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };

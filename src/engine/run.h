@@ -26,7 +26,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Interaction interaction;  // RUNNING, without events
     AgentState state;         // what it starts from, without the user's message
     ModelClient* client;
-    std::string client_model;  // the client's own name for the model
+    std::string client_model;         // the client's own name for the model
+    std::int64_t context_window = 0;  // tokens; 0: not known
     OnDisconnect on_disconnect;
     RunJournal journal;  // begun: its first record is written
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
@@ -109,6 +110,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   AgentState initial_state_;
   ModelClient* const client_;
   const std::string client_model_;
+  const std::int64_t context_window_;
 
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;

@@ -19,6 +19,7 @@ constexpr char kThinkingDelta = 'H';  // likewise
 constexpr char kMessage = 'M';        // JSON: a message that the state has got
 constexpr char kGrants = 'G';         // JSON: all grants of the state
 constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
+constexpr char kCompaction = 'C';     // JSON: what the state has summed up
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // A thousand runs may be open.
@@ -118,6 +119,11 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
     case kAgenda:
       run.agenda = AgendaFromJson(ParseJson(content).value()).value();
       return;
+    case kCompaction:
+      run.compaction = AgentStateFromJson({{"messages", Json::array()}, {"compaction", ParseJson(content).value()}})
+                           .value()
+                           .compaction;
+      return;
     default:
       throw std::invalid_argument("item");
   }
@@ -159,6 +165,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"grants", ParseJson(content).value()}};
     case kAgenda:
       return {{"agenda", ParseJson(content).value()}};
+    case kCompaction:
+      return {{"compaction", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
@@ -198,7 +206,13 @@ void RunJournal::AddState(const AgentState& state) {
     AddItem(kAgenda, DumpJson(ToJson(state.agenda)));
     agenda_ = state.agenda;
   }
-  std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants, .agenda = {}}).at("grants"));
+  if (state.compaction && state.compaction != compaction_) {
+    compaction_ = state.compaction;
+    AgentState only;
+    only.compaction = compaction_;
+    AddItem(kCompaction, DumpJson(ToJson(only).at("compaction")));
+  }
+  std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
   if (grants == grants_) return;
   AddItem(kGrants, grants);
   grants_ = std::move(grants);

@@ -46,6 +46,7 @@ class RunJournal {
   std::size_t messages_kept_;
   std::string grants_;            // the last that were added, as JSON
   std::optional<Agenda> agenda_;  // the last that was added
+  std::optional<Compaction> compaction_;  // likewise
   std::string pending_;           // items
 };
 
@@ -59,11 +60,13 @@ struct InterruptedRun {
   std::vector<Message> messages{};             // that the run added to the state it started from
   std::optional<std::vector<Grant>> grants{};  // if they have changed
   std::optional<Agenda> agenda{};              // likewise
+  std::optional<Compaction> compaction{};      // likewise
   // What the model was heard to say in the last round, as deltas that no event repeats.
   std::string thinking{}, text{};
 };
 // A record for people and programs that look into a journal: a line of JSON per item ({"begin":...}, {"event":name,
-// "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}, {"agenda":...}).
+// "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}, {"agenda":...},
+// {"compaction":...}).
 // kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 

@@ -1,7 +1,10 @@
 #include "agent/agent_loop.h"
 
+#include <chrono>
+#include <condition_variable>
 #include <future>
 #include <mutex>
+#include <thread>
 
 #include "domain/codec.h"
 #include "support/fake_tools.h"
@@ -15,6 +18,7 @@ namespace {
 class Recorder : public AgentObserver, public ApprovalGate {
  public:
   void Emit(std::uint32_t, EventPayload payload) override {
+    const std::lock_guard lock(mutex_);
     names.emplace_back(EventName(payload));
     events.push_back(std::move(payload));
   }
@@ -50,6 +54,9 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::optional<InputAnswer> reply;
   Agenda agenda;  // as last told
   std::function<void()> on_ask;
+
+ private:
+  std::mutex mutex_;  // tools that run together emit at once
 };
 
 struct Fixture {
@@ -66,15 +73,40 @@ struct Fixture {
     state.messages.push_back(Message{.role = Role::kUser, .content = "go"});
     // Rounds run one within the other; a promise tells the end.
     const Executor at_once = [](const std::function<void()>& job) { job(); };
+    const Executor apart = [this](std::function<void()> job) {
+      const std::lock_guard lock(mutex);
+      threads.emplace_back(std::move(job));
+    };
     const Delay delay = [this](std::chrono::milliseconds pause, std::function<void()> call) {
       pauses.push_back(pause);
       if (on_pause) on_pause();
       call();
     };
-    AgentLoop loop({model, tools, recorder, recorder, at_once, delay}, limits, "m", state, stop.get_token());
+    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay}, limits, "m", state,
+                   stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
-    return outcome.get_future().get();
+    AgentOutcome ended = outcome.get_future().get();
+    for (std::vector<std::jthread> joined; on_threads;) {
+      const std::lock_guard lock(mutex);
+      if (threads.empty()) break;
+      joined.swap(threads);
+    }
+    return ended;
+  }
+  // A tool that ends when `count` of them run at once, or fails after a long time.
+  void AddMeeting(const std::string& name, int count, bool read_only = true, bool concurrent = false) {
+    ToolTraits traits;
+    traits.spec = {name, "a fake", R"({"type":"object"})"};
+    traits.read_only = read_only;
+    traits.concurrent = concurrent;
+    tools.Add(std::move(traits), [this, count](std::string_view arguments, const ToolContext&) {
+      std::unique_lock lock(mutex);
+      ++present;
+      met.notify_all();
+      const bool all = met.wait_for(lock, std::chrono::seconds(20), [&] { return present >= count; });
+      return ToolOutcome{std::string(arguments), !all};
+    });
   }
   ScriptedModel model;
   FakeTools tools;
@@ -84,6 +116,11 @@ struct Fixture {
   std::vector<std::string> ran;
   std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
   std::function<void()> on_pause;
+  bool on_threads = false;  // the executor gives each job one
+  std::mutex mutex;
+  std::condition_variable met;
+  int present = 0;                    // guarded by mutex
+  std::vector<std::jthread> threads;  // guarded by mutex
 };
 
 Error Busy() {
@@ -237,6 +274,201 @@ TEST_CASE("AgentLoop: max_rounds ends the run with a well-formed history", "[age
   CHECK(outcome.status == InteractionStatus::kFailed);
   CHECK(outcome.error->reason == "max_rounds");
   CHECK(outcome.state.messages.size() == 7);
+}
+
+TEST_CASE("AgentLoop: a model that repeats itself is told so, and then stopped", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 6; ++i) f.model.ThenCall({{std::to_string(i), "echo", R"({"a":1})"}, {"x", "echo", "{}"}});
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "loop_detected");
+  CHECK(f.model.requests().size() == 4);
+  CHECK(f.recorder.Last<event::LoopDetected>() == event::LoopDetected{"echo", 4});
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "loop_detected") == 2);
+  CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "tool_call") == 5);
+  REQUIRE(outcome.state.messages.size() == 13);  // every call has its result
+  CHECK(f.model.requests().at(3).back().content->find("Do not make it again") != std::string::npos);
+}
+
+TEST_CASE("AgentLoop: a model that heeds the warning goes on", "[agent]") {
+  Fixture f;
+  for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "danger", R"({"a":1})"}});
+  f.model.ThenCall({{"3", "echo", "{}"}});
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.approval_mode = ApprovalMode::kApproveAll;
+  CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+  CHECK(f.ran.size() == 2);  // nor asked about a third time
+  CHECK(f.recorder.Last<event::LoopDetected>() == event::LoopDetected{"danger", 3});
+}
+
+TEST_CASE("AgentLoop: what does not fit is summed up for the request and stays in the state", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 100; ++i)
+    f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  const std::string summary = GENERATE("they talked", "");  // what the model makes of it
+  f.model.ThenAnswer(summary);
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.context_window = 8192;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.names == Names{"compacted", "answer"});
+  CHECK(outcome.state.messages.size() == 103);
+  REQUIRE(outcome.state.compaction);
+  const auto& told = f.recorder.Last<event::Compacted>();
+  CHECK(told.summary == outcome.state.compaction->summary);
+  CHECK((told.summary == summary) == !summary.empty());
+  CHECK_FALSE(told.summary.empty());
+  CHECK(told.tokens_before > told.budget);
+  CHECK(told.tokens_after <= told.budget);
+  CHECK(f.model.requests().at(0).size() == 2);
+  const auto sent = f.model.requests().at(1);
+  CHECK(sent.size() + static_cast<std::size_t>(told.messages) == 102 + 1);
+  CHECK(sent.front().content == "first");
+  CHECK(sent.back().content == "go");
+}
+
+TEST_CASE("AgentLoop: a summary that fails, never ends or is stopped", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 100; ++i)
+    f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  AgentLimits limits;
+  limits.context_window = 8192;
+  SECTION("it fails: an outline serves") {
+    f.model.Then(FailWith(Busy(), "half a summary"));
+    f.model.ThenAnswer("done");
+    CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+    CHECK(f.recorder.Last<event::Compacted>().summary.find("Assistant: xxx") != std::string::npos);
+  }
+  SECTION("it is too long: it is stopped and cut") {
+    f.model.Then([](const auto&, ModelStream& stream, std::stop_token stop) -> Result<ModelResponse> {
+      for (int i = 0; i < 10'000; ++i) stream.OnText("â¬");
+      CHECK(stop.stop_requested());
+      return Fail(ErrorCode::kCancelled, "stopped");
+    });
+    f.model.ThenAnswer("done");
+    CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+    const std::string summary = f.recorder.Last<event::Compacted>().summary;
+    CHECK(summary.starts_with("â¬"));
+    CHECK(summary.size() <= 6144 / 10 * 3);
+  }
+  SECTION("the run is stopped") {
+    f.model.Then([&](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+      f.stop.request_stop();
+      return Fail(ErrorCode::kCancelled, "stopped");
+    });
+    const AgentOutcome outcome = f.Run(limits);
+    CHECK(outcome.status == InteractionStatus::kCancelled);
+    CHECK_FALSE(outcome.state.compaction);
+    CHECK(f.model.requests().size() == 1);
+  }
+}
+
+TEST_CASE("AgentLoop: a message that no request can hold is a clear error", "[agent]") {
+  Fixture f;
+  f.state.messages.push_back({.role = Role::kUser, .content = std::string(100'000, 'x')});
+  f.state.messages.push_back({.role = Role::kUser, .content = std::string(100'000, 'x')});
+  AgentLimits limits;
+  limits.context_window = 60;
+  const AgentOutcome outcome = f.Run(limits);
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "context_length");
+  CHECK(f.model.requests().empty());
+}
+
+TEST_CASE("AgentLoop: calls that only read run at once, and their results keep the calls' order", "[agent]") {
+  Fixture f;
+  f.on_threads = true;
+  f.AddMeeting("look", 3);
+  f.AddMeeting("beside", 3, /*read_only=*/false, /*concurrent=*/true);
+  f.model.ThenCall({{"1", "look", R"({"n":1})"}, {"2", "beside", R"({"n":2})"}, {"3", "look", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCompleted);
+  REQUIRE(outcome.state.messages.size() == 6);
+  for (std::size_t i = 1; i <= 3; ++i) {
+    CHECK(outcome.state.messages[i + 1].content == R"({"n":)" + std::to_string(i) + "}");
+    CHECK_FALSE(outcome.state.messages[i + 1].is_error);
+  }
+  std::vector<std::string> results;
+  for (const EventPayload& payload : f.recorder.events) {
+    if (const auto* result = std::get_if<event::ToolResult>(&payload)) results.push_back(result->id);
+  }
+  CHECK(results == Names{"1", "2", "3"});
+}
+
+TEST_CASE("AgentLoop: a call that writes waits for those before it, and those behind wait for it", "[agent]") {
+  Fixture f;
+  f.on_threads = true;
+  f.AddMeeting("look", 2);
+  std::vector<int> seen;
+  ToolTraits traits;
+  traits.spec = {"write", "a fake", R"({"type":"object"})"};
+  traits.read_only = false;
+  f.tools.Add(std::move(traits), [&](std::string_view, const ToolContext&) {
+    const std::lock_guard lock(f.mutex);
+    seen.push_back(f.present);
+    return ToolOutcome{"written", false};
+  });
+  f.model.ThenCall({{"1", "look", "{}"},
+                    {"2", "look", "{ }"},
+                    {"3", "write", "{}"},
+                    {"4", "look", R"({"n":4})"},
+                    {"5", "nope", "{}"}});
+  f.model.ThenAnswer("done");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  CHECK(seen == std::vector<int>{2});
+  CHECK(f.recorder.Last<event::ToolResult>().id == "5");
+}
+
+TEST_CASE("AgentLoop: without another thread the calls run one after the other", "[agent]") {
+  Fixture f;  // whose executor runs each job within the call
+  f.model.ThenCall({{"1", "echo", R"({"n":1})"}, {"2", "echo", R"({"n":2})"}, {"3", "echo", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  CHECK(f.recorder.names ==
+        Names{"tool_call", "tool_result", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
+}
+
+TEST_CASE("AgentLoop: a stop while calls run at once leaves each with its result", "[agent]") {
+  Fixture f;
+  f.on_threads = true;
+  ToolTraits traits;
+  traits.spec = {"stops", "a fake", R"({"type":"object"})"};
+  f.tools.Add(std::move(traits), [&](std::string_view, const ToolContext& context) {
+    f.stop.request_stop();
+    return context.stop.stop_requested() ? ToolOutcome{} : ToolOutcome{"?", false};
+  });
+  std::vector<ToolCall> calls;
+  for (int i = 0; i < 20; ++i) calls.push_back({std::to_string(i), "stops", R"({"n":)" + std::to_string(i) + "}"});
+  f.model.ThenCall(calls);
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCancelled);
+  REQUIRE(outcome.state.messages.size() == 22);
+  for (std::size_t i = 0; i < 20; ++i) {
+    CHECK(outcome.state.messages[i + 2].tool_call_id == std::to_string(i));
+    CHECK(outcome.state.messages[i + 2].is_error);
+  }
+}
+
+TEST_CASE("AgentLoop: live output is capped, and says so", "[agent]") {
+  Fixture f;
+  f.tools.Add("loud", false, [](std::string_view, const ToolContext& context) {
+    for (int i = 0; i < 300; ++i) context.on_output(std::string(1024, 'x'));
+    return ToolOutcome{"done", false};
+  });
+  f.model.ThenCall({{"1", "loud", "{}"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  std::string shown;
+  for (const EventPayload& payload : f.recorder.events) {
+    if (const auto* delta = std::get_if<event::ToolOutputDelta>(&payload)) shown += delta->content;
+  }
+  CHECK(shown.size() < 260 * 1024);
+  CHECK(shown.ends_with("it is not shown while the tool runs)\n"));
 }
 
 TEST_CASE("AgentLoop: a tool that throws becomes an error result", "[agent]") {

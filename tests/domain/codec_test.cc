@@ -45,6 +45,8 @@ Interaction FullInteraction() {
   add(event::TaskUpdated{"call_1", {{"1", "Pack", "doing"}}});
   add(event::TaskUpdated{std::nullopt, {}});
   add(event::PlanUpdated{"call_1", {"a", "b"}});
+  add(event::LoopDetected{"run_shell", 3});
+  add(event::Compacted{90, 7000, 3000, 6144, "they spoke"});
   add(event::Usage{{9, 4, 5, 1}});
   add(event::Answer{"done"});
   add(event::Cancelled{"requested"});
@@ -59,6 +61,7 @@ Interaction FullInteraction() {
       {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell", .is_error = true}};
   state.grants = {{"run_shell", "sha256:00"}};
   state.agenda = {.tasks = {{"1", "Pack", "done"}, {"x", "Drive", "todo"}}, .plan = {"a", "b"}};
+  state.compaction = Compaction{.first = 1, .end = 3, .summary = "they spoke"};
   interaction.final_agent_state = state;
   interaction.model = "openai/x";
   interaction.usage = {12, 8, 5, 1};

@@ -1,0 +1,273 @@
+#include "agent/context.h"
+
+#include <algorithm>
+#include <limits>
+#include <string_view>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::int64_t kBytesPerToken = 3;
+constexpr std::int64_t kTokensPerMessage = 4, kTokensPerTool = 8;  // for what stands around the texts
+constexpr std::int64_t kMaxResponse = 64 * 1024;                   // tokens that are kept free for it, at most
+constexpr std::int64_t kMaxPercent = 400;
+constexpr std::int64_t kMeaningfulTokens = 1000;  // in less than this a provider's own additions weigh too much
+constexpr std::size_t kMaxSummaryBytes = 6000;    // every later checkpoint of the chat repeats it
+constexpr std::size_t kLeastKept = 5;
+constexpr std::int64_t kLeastShortened = 50;  // tokens: enough to say that it was
+constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
+
+constexpr std::string_view kSummaryIntro =
+    "(Not from the user. The conversation is too long to be sent whole; what was said between the message above and "
+    "those below, in short:)\n";
+
+std::int64_t Tokens(std::size_t bytes) {
+  return (static_cast<std::int64_t>(bytes) + kBytesPerToken - 1) / kBytesPerToken;
+}
+
+// At most so many bytes of a UTF-8 text, in whole characters.
+std::string_view Beginning(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return text;
+  text = text.substr(0, bytes);
+  return text.substr(0, text.size() - IncompleteUtf8Tail(text));
+}
+
+std::size_t ContentBytes(const Message& message) { return message.content ? message.content->size() : 0; }
+
+Message Shortened(Message message, std::int64_t limit) {
+  const std::size_t size = ContentBytes(message);
+  if (Tokens(size) <= limit) return message;
+  const std::string note = "\n(... shortened: it has " + std::to_string(size) + " bytes, too many to be sent here)";
+  const auto room = static_cast<std::size_t>(limit * kBytesPerToken);
+  message.content = std::string(Beginning(*message.content, room - std::min(room, note.size()))) + note;
+  return message;
+}
+
+// The parts of a request.
+class Parts {
+ public:
+  explicit Parts(const AgentState& state) : state_(state), messages_(state.messages) {
+    for (std::size_t i = 0; i < messages_.size(); ++i) {
+      if (messages_[i].role != Role::kUser) continue;
+      if (last_user_ == kNone) first_ = i + 1;
+      last_user_ = i;
+    }
+    if (last_user_ != kNone) return;
+    while (first_ < messages_.size() && messages_[first_].role == Role::kSystem) ++first_;
+  }
+
+  std::size_t first() const { return first_; }  // behind what always stays at the beginning
+  std::size_t size() const { return messages_.size(); }
+
+  // What the state has summed up; an empty extent if it has not, or not of these messages.
+  Compaction Known() const {
+    const auto& known = state_.compaction;
+    if (known && known->first == first_ && known->end > known->first && known->end <= size()) return *known;
+    return {.first = first_, .end = first_};
+  }
+
+  // Where the group that ends at `end` begins: a message, with the results of its calls.
+  std::size_t GroupBegin(std::size_t end) const {
+    --end;
+    while (end > first_ && messages_[end].role == Role::kTool) --end;
+    return end;
+  }
+
+  template <typename Limits>
+  std::int64_t Cost(std::size_t i, const Limits& limits) const {
+    const std::int64_t whole = EstimateTokens(messages_[i]);
+    const std::int64_t content = Tokens(ContentBytes(messages_[i]));
+    return whole - content + std::min(content, LimitOf(i, limits));
+  }
+  template <typename Limits>
+  std::int64_t Cost(std::size_t begin, std::size_t end, const Limits& limits) const {
+    std::int64_t cost = 0;
+    for (std::size_t i = begin; i < end; ++i) cost += Cost(i, limits);
+    return cost;
+  }
+  // What the user said last stays though it be further up than what is kept.
+  template <typename Limits>
+  std::int64_t CostOfLastUser(const Limits& limits) const {
+    return last_user_ != kNone && last_user_ >= first_ ? Cost(last_user_, limits) : 0;
+  }
+  bool IsLastUser(std::size_t i) const { return i == last_user_; }
+
+  template <typename Limits>
+  std::vector<Message> Build(const Compaction& extent, const Limits& limits) const {
+    std::vector<Message> view;
+    const auto add = [&](std::size_t i) { view.push_back(Shortened(messages_[i], LimitOf(i, limits))); };
+    for (std::size_t i = 0; i < extent.first; ++i) add(i);
+    if (extent.end > extent.first) {
+      view.push_back({.role = Role::kUser, .content = std::string(kSummaryIntro) + extent.summary});
+      if (last_user_ != kNone && last_user_ >= extent.first && last_user_ < extent.end) add(last_user_);
+    }
+    for (std::size_t i = extent.end; i < size(); ++i) add(i);
+    return view;
+  }
+
+ private:
+  static constexpr std::size_t kNone = std::numeric_limits<std::size_t>::max();
+
+  template <typename Limits>
+  std::int64_t LimitOf(std::size_t i, const Limits& limits) const {
+    if (messages_[i].role == Role::kTool) return limits.tool;
+    if (messages_[i].role == Role::kUser && i != last_user_) return limits.user;
+    return kNoLimit;
+  }
+
+  const AgentState& state_;
+  const std::vector<Message>& messages_;
+  std::size_t first_ = 0, last_user_ = kNone;
+};
+
+std::int64_t EstimateAll(const std::vector<Message>& messages) {
+  std::int64_t tokens = 0;
+  for (const Message& message : messages) tokens += EstimateTokens(message);
+  return tokens;
+}
+
+}  // namespace
+
+std::int64_t EstimateTokens(const Message& message) {
+  std::size_t around = message.extras.size() + message.tool_call_id.size() + message.name.size();
+  for (const ToolCall& call : message.tool_calls) around += call.id.size() + call.name.size() + call.arguments.size();
+  return kTokensPerMessage + Tokens(around) + Tokens(ContentBytes(message));
+}
+
+std::int64_t EstimateTokens(const std::vector<ToolSpec>& tools) {
+  std::int64_t tokens = 0;
+  for (const ToolSpec& tool : tools) {
+    tokens += kTokensPerTool + Tokens(tool.name.size() + tool.description.size() + tool.parameters.size());
+  }
+  return tokens;
+}
+
+Context::Context(std::int64_t window)
+    : budget_(window <= 0 ? 0 : std::max<std::int64_t>(1, window - std::min(window / 4, kMaxResponse))) {}
+
+std::size_t Context::max_summary_bytes() const {
+  const auto tenth = static_cast<std::size_t>(budget_ * 100 / percent_ / 10 * kBytesPerToken);
+  const std::size_t around = kSummaryIntro.size() + kTokensPerMessage * kBytesPerToken;
+  return std::min(tenth, kMaxSummaryBytes) - std::min({tenth, kMaxSummaryBytes, around});
+}
+
+std::size_t Context::max_material_bytes() const {
+  return static_cast<std::size_t>(budget_ * 100 / percent_ / 2 * kBytesPerToken);
+}
+
+void Context::Calibrate(std::int64_t estimated, std::int64_t counted) {
+  if (estimated < kMeaningfulTokens) return;
+  percent_ = std::clamp<std::int64_t>(percent_ * counted / estimated, percent_, kMaxPercent);
+}
+
+std::int64_t Context::Estimate(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools) const {
+  return (EstimateAll(messages) + EstimateTokens(tools)) * percent_ / 100;
+}
+
+std::int64_t Context::Room(const std::vector<ToolSpec>& tools) const {
+  return budget_ * 100 / percent_ - EstimateTokens(tools);
+}
+
+// From none to the most.
+std::vector<Context::Limits> Context::Shortenings(std::int64_t room) const {
+  const auto part = [room](std::int64_t of) { return std::max(room / of, kLeastShortened); };
+  return {{kNoLimit, kNoLimit}, {part(4), kNoLimit}, {part(8), kNoLimit},  {part(16), kNoLimit},
+          {part(64), kNoLimit}, {part(64), part(4)}, {part(64), part(16)}, {part(64), part(64)}};
+}
+
+bool Context::FitsWhole(const AgentState& state, const std::vector<ToolSpec>& tools) const {
+  return budget_ == 0 || EstimateAll(state.messages) <= Room(tools);
+}
+
+bool Context::Fits(const AgentState& state, const std::vector<ToolSpec>& tools) const {
+  if (FitsWhole(state, tools)) return true;
+  const Parts parts(state);
+  const Compaction known = parts.Known();
+  return known.end > known.first && EstimateAll(parts.Build(known, Limits{kNoLimit, kNoLimit})) <= Room(tools);
+}
+
+Compaction Context::NextExtent(const AgentState& state, const std::vector<ToolSpec>& tools) const {
+  const Parts parts(state);
+  const std::int64_t room = Room(tools);
+  const std::int64_t for_summary = Tokens(max_summary_bytes() + kSummaryIntro.size()) + kTokensPerMessage;
+  std::size_t begin = parts.size();
+  for (const Limits& limits : Shortenings(room)) {
+    const std::int64_t left = room - for_summary - parts.Cost(0, parts.first(), limits) - parts.CostOfLastUser(limits);
+    std::int64_t cost = 0;
+    begin = parts.size();
+    while (begin > parts.first()) {
+      const std::size_t group = parts.GroupBegin(begin);
+      std::int64_t more = 0;
+      for (std::size_t i = group; i < begin; ++i) more += parts.IsLastUser(i) ? 0 : parts.Cost(i, limits);
+      // Beyond the last few, no more than half: the next turns have to fit as well.
+      const bool must = parts.size() - begin < kLeastKept;
+      if (cost + more > (must ? left : left / 2)) break;
+      cost += more;
+      begin = group;
+    }
+    if (begin <= parts.first() || parts.size() - begin >= kLeastKept) break;
+  }
+  if (begin == parts.size() && begin > parts.first()) begin = parts.GroupBegin(begin);
+  Compaction known = parts.Known();
+  if (known.end >= begin) return known;
+  return {.first = parts.first(), .end = begin};
+}
+
+Result<std::vector<Message>> Context::View(const AgentState& state, const std::vector<ToolSpec>& tools) const {
+  if (FitsWhole(state, tools)) return state.messages;
+  const Parts parts(state);
+  const std::int64_t room = Room(tools);
+  for (const Limits& limits : Shortenings(room)) {
+    std::vector<Message> view = parts.Build(parts.Known(), limits);
+    if (EstimateAll(view) <= room) return view;
+  }
+  return Fail(Error{.code = ErrorCode::kTooLarge,
+                    .reason = "context_length",
+                    .message = "the message is too long for the model: a request may have about " +
+                               std::to_string(budget_) + " tokens, tools included"});
+}
+
+std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes,
+                    std::size_t longest_line) {
+  constexpr std::size_t kShortLine = 60;
+  const auto line_of = [](const Message& message, std::size_t length) {
+    std::string line;
+    if (message.role == Role::kUser) line = "User: ";
+    if (message.role == Role::kAssistant) line = "Assistant: ";
+    if (message.role == Role::kTool) line = "Result: ";
+    for (const char c : message.content.value_or("")) {
+      const bool blank = static_cast<unsigned char>(c) <= ' ';
+      if (!blank || line.back() != ' ') line += blank ? ' ' : c;
+      if (line.size() > 2 * length) break;
+    }
+    for (const ToolCall& call : message.tool_calls) line += "[" + call.name + " " + call.arguments + "] ";
+    const std::string_view shown = Beginning(line, length);
+    return std::string(shown) + (shown.size() < line.size() ? "...\n" : "\n");
+  };
+  end = std::min(end, messages.size());
+  const std::size_t count = end > first ? end - first : 0;
+  const std::size_t length = std::clamp(max_bytes / std::max<std::size_t>(count, 1), kShortLine, longest_line);
+  // The newest weigh most; results are told by what was said about them if there is not room for all.
+  const bool with_results = count * kShortLine <= max_bytes;
+  std::vector<std::string> lines;
+  std::size_t bytes = 0, left_out = 0;
+  for (std::size_t i = end; i-- > first;) {
+    if (messages[i].role == Role::kSystem || (messages[i].role == Role::kTool && !with_results)) continue;
+    std::string line = line_of(messages[i], length);
+    if (left_out > 0 || bytes + line.size() + kShortLine > max_bytes) {
+      ++left_out;
+      continue;
+    }
+    bytes += line.size();
+    lines.push_back(std::move(line));
+  }
+  std::string text;
+  if (left_out > 0) text = "(" + std::to_string(left_out) + " earlier messages are left out.)\n";
+  for (auto line = lines.rbegin(); line != lines.rend(); ++line) text += *line;
+  return std::string(Beginning(text, max_bytes));
+}
+
+}  // namespace reprise

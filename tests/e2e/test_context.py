@@ -1,0 +1,114 @@
+"""A chat that is longer than the model's window: older messages are sent as a summary, and stay where they are."""
+import json
+
+import pytest
+from support.provider import Gate, call, text, tools
+
+WINDOW, BUDGET = 8192, 6144
+OPTIONS = {"tools": {"allow": ["echo", "read_file"]}, "models": {"test/scripted": {"context_window": WINDOW}}}
+
+
+@pytest.fixture
+def server(make_server, provider):
+    return make_server(provider, config=OPTIONS)
+
+
+def size(request):
+    """Tokens of what is sent, at three bytes each; a model's template adds a few around each message."""
+    texts = [m.get("content") or json.dumps(m["tool_calls"]) for m in request.messages] + [json.dumps(request.body.get("tools"))]
+    return sum(len(t.encode()) / 3 + 4 for t in texts)
+
+
+def question(number):
+    return f"question {number} " + "q" * 60
+
+
+def answer(number):
+    return f"answer {number} " + "a" * 60
+
+
+def talk(server, provider, turns):
+    for number in turns:
+        provider.answer_with(lambda _, number=number: text(answer(number)))
+        server.client.turn("c", question(number))
+
+
+def first_compaction(server):
+    for interaction in server.client.history("c")["interactions"]:
+        if any(e["type"] == "COMPACTED" for e in interaction["agent_events"]):
+            return interaction["id"]
+
+
+@pytest.mark.limit(120)
+def test_400_turns_in_a_small_window(server, provider):
+    talk(server, provider, range(400))
+    assert len(provider.requests) >= 400
+    assert all(size(request) <= BUDGET for request in provider.requests)
+    for number, request in enumerate(r for r in provider.requests if r.last["content"].startswith("question")):
+        assert size(request) <= BUDGET
+        sent = [m["content"] for m in request.conversation]
+        assert sent[0] == question(0)
+        everything = [t for n in range(number) for t in (question(n), answer(n))] + [question(number)]
+        assert sent[-5:] == everything[-5:]
+    assert len(sent) < 801
+    state = server.client.interaction("c", "int_400")["final_agent_state"]
+    assert [m["content"] for m in state["messages"]] == [t for n in range(400) for t in (question(n), answer(n))]
+    assert state["compaction"]["summary"] == answer(int(state["compaction"]["summary"].split()[1]))  # what this model says to everything
+
+    compacted = first_compaction(server)
+    event = [e for e in server.client.interaction("c", compacted)["agent_events"] if e["type"] == "COMPACTED"][0]
+    assert event["tokens_before"] > event["budget"] == BUDGET >= event["tokens_after"]
+    number = int(compacted[4:]) - 1
+    before = f"int_{number:03}"
+    assert "compaction" not in server.client.interaction("c", before)["final_agent_state"]
+    provider.answer_with(lambda _: text("short"))
+    stream = server.client.edit("c", before, "something else")
+    stream.finish()
+    assert not stream.all("compacted")
+    sent = [m["content"] for m in provider.requests[-1].conversation]
+    assert sent == [t for n in range(number - 1) for t in (question(n), answer(n))] + ["something else"]
+    edited = server.client.history("c")["interactions"][-1]
+    assert "compaction" not in server.client.interaction("c", edited["id"])["final_agent_state"]
+
+
+def test_a_tool_result_that_is_too_long_is_shortened_for_the_model(server, provider):
+    (server.home.workspace / "long").write_text("line\n" * 9000)
+    provider.plan(tools(call("read_file", {"path": "long"})), text("read"))
+    stream = server.client.turn("c", "read it")
+    sent = provider.requests[1]
+    assert size(sent) <= BUDGET and "shortened" in sent.last["content"]
+    assert len(stream.one("tool_result")["tool_output"]) > 3 * BUDGET
+    stored = server.client.interaction("c", "int_001")["final_agent_state"]["messages"]
+    assert stored[2]["content"] == stream.one("tool_result")["tool_output"]
+
+
+def test_a_message_that_is_too_long_is_an_error_and_an_edit_helps(server, provider):
+    stream = server.client.turn("c", "x" * 30_000, "FAILED")
+    assert stream.one("error")["code"] == "context_length" and not provider.requests
+    provider.plan(text("fine"))
+    server.client.edit("c", "int_001", "short").finish()
+
+
+def test_a_compaction_survives_the_process(make_server, provider, make_home):
+    home = make_home()
+    server = make_server(provider, home, config=OPTIONS)
+    gate = Gate()
+    provider.answer_with(lambda _: text("a" * 4000))
+    for number in range(4):
+        server.client.turn("c", question(number) + "q" * 2000)
+    provider.answer_with(lambda request: text("a" * 4000) if "sum up" in request.messages[0]["content"] else text("begun", gate, "ended"))
+    stream = server.client.start("c", question(4) + "q" * 2000, on_disconnect="continue")
+    told = stream.until("compacted")
+    gate.wait_reached()
+    server.kill()
+    gate.release()
+    server = make_server(provider, home, config=OPTIONS)
+    stored = server.client.interaction("c", "int_005")
+    assert stored["final_agent_state"]["compaction"]["summary"] == told["summary"]
+    assert [e["summary"] for e in stored["agent_events"] if e["type"] == "COMPACTED"] == [told["summary"]]
+    assert "a" * 100 in told["summary"] and len(told["summary"].encode()) <= 3 * BUDGET / 10
+    sent = provider.requests[-1].messages
+    provider.answer_with(lambda _: text("again"))
+    again = server.client.stream("POST", "/chats/c/interactions/int_005/resume")
+    again.finish()
+    assert not again.all("compacted") and provider.requests[-1].messages == sent
