@@ -23,13 +23,20 @@ struct ToolSpec {
 
 enum class Risk { kLow, kMedium, kHigh };
 
+// Whether a call may run at the same time as others of its round that may too.
+enum class Concurrency {
+  kIfReadOnly,
+  kAllowed,
+  kNever,  // it asks a person, or changes what the agent keeps
+};
+
 struct ToolTraits {
   ToolSpec spec;
   bool read_only = true;           // changes nothing outside the agent
-  bool concurrent = false;         // may run beside other calls of its round though it is not read-only
   bool idempotent = true;          // may run again after a crash
   bool requires_approval = false;  // asks first unless the configuration says otherwise
   Risk risk = Risk::kLow;
+  Concurrency concurrency = Concurrency::kIfReadOnly;
   std::string approval_reason;  // shown with the request: "runs a shell command"
   // Its definition comes from elsewhere and nobody has approved it as it is now: it asks, whatever was granted before.
   bool needs_consent = false;

@@ -52,6 +52,11 @@ std::string UnknownTool(const std::string& name, const ToolSet& tools) {
   return text;
 }
 
+bool IsConcurrent(const ToolTraits& traits) {
+  return traits.concurrency == Concurrency::kAllowed ||
+         (traits.concurrency == Concurrency::kIfReadOnly && traits.read_only);
+}
+
 }  // namespace
 
 // Passes the model's deltas on and keeps what was said: the only copy, whole or broken off.
@@ -269,52 +274,68 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
   }
 }
 
+AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
+  PreparedCall prepared{.call = call, .tool = tools_->Find(call.name)};
+  if (prepared.tool == nullptr) {
+    prepared.refusal = UnknownTool(call.name, *tools_);
+  } else if (auto valid = tools_->Validate(*prepared.tool, call.arguments); !valid) {
+    prepared.refusal = "The arguments were not accepted: " + valid.error().message;
+  }
+  return prepared;
+}
+
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
-  for (std::size_t i = 0; i < calls.size();) {
+  std::vector<PreparedCall> prepared;
+  for (const ToolCall& call : calls) prepared.push_back(Prepare(call));
+  for (std::size_t i = 0; i < prepared.size();) {
     std::size_t end = i;
-    while (end < calls.size() && RunsBeside(calls[end])) ++end;
+    while (end < prepared.size() && end - i < kMaxTogether && RunsBeside(prepared[end])) ++end;
     if (end - i > 1) {
-      RunTogether(std::span(calls).subspan(i, end - i));
+      RunTogether(std::span(prepared).subspan(i, end - i));
       i = end;
       continue;
     }
-    const ToolCall& call = calls[i++];
+    const PreparedCall& next = prepared[i++];
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
-      RecordResult(call, Failure(std::string(kCancelledResult)));
+      RecordResult(next.call, Failure(std::string(kCancelledResult)));
     } else if (goes_round_) {
-      RecordResult(call, Failure(std::string(kEndedResult)));
+      RecordResult(next.call, Failure(std::string(kEndedResult)));
     } else {
-      RecordResult(call, RunCall(call));
+      RecordResult(next.call, RunCall(next));
     }
   }
 }
 
 // Whether nothing but its tool decides what becomes of this call, and the tool does not mind others beside it.
-bool AgentLoop::RunsBeside(const ToolCall& call) const {
-  Tool* tool = tools_->Find(call.name);
-  return tool != nullptr && (tool->traits().read_only || tool->traits().concurrent) && !goes_round_ &&
-         tools_->Validate(*tool, call.arguments) && !MustAsk(*tool, ArgumentsDigest(call.arguments)) &&
-         !FindCallLoop(state_.messages, call.id);
+bool AgentLoop::RunsBeside(const PreparedCall& prepared) const {
+  const ToolCall& call = prepared.call;
+  return !prepared.refusal && IsConcurrent(prepared.tool->traits()) && !goes_round_ &&
+         !MustAsk(*prepared.tool, ArgumentsDigest(call.arguments)) && !FindCallLoop(state_.messages, call.id);
 }
 
 // Calls that run at the same time. Each is done by the thread that claims it; its result is recorded when those of the
 // calls before it are.
 struct AgentLoop::Batch {
-  const std::span<const ToolCall> calls;  // of the loop: there as long as one is claimed
-  std::mutex mutex;                       // also of the loop's state meanwhile
+  const std::span<const PreparedCall> calls;  // there as long as one is claimed
+  std::mutex mutex;                           // also of the loop's state meanwhile
   std::condition_variable all_recorded;
   std::vector<std::optional<ToolOutcome>> outcomes;  // guarded by mutex
   std::size_t claimed = 0, recorded = 0;             // guarded by mutex
 };
 
-void AgentLoop::RunTogether(std::span<const ToolCall> calls) {
+// First all are shown and then each result in its turn: the events come in the same order however long each call takes.
+void AgentLoop::RunTogether(std::span<const PreparedCall> calls) {
+  for (const auto& [call, tool, refusal] : calls) {
+    if (stop_.stop_requested()) break;
+    parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+  }
   // Shared with threads that may come when all is done.
   const std::shared_ptr<Batch> batch(new Batch{.calls = calls,
                                                .mutex = {},
                                                .all_recorded = {},
                                                .outcomes = std::vector<std::optional<ToolOutcome>>(calls.size())});
-  for (std::size_t i = 1; i < std::min(calls.size(), kMaxTogether); ++i) {
+  for (std::size_t i = 1; i < calls.size(); ++i) {
     parts_.executor([this, batch] { WorkOn(*this, *batch); });
   }
   WorkOn(*this, *batch);  // if nobody else can come, this thread does them all
@@ -324,23 +345,19 @@ void AgentLoop::RunTogether(std::span<const ToolCall> calls) {
 
 // `loop` is there as long as a call that was claimed is not recorded.
 void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
-  for (;;) {
-    std::unique_lock claiming(batch.mutex);  // calls are shown in their order
-    if (batch.claimed == batch.calls.size()) return;
+  std::unique_lock lock(batch.mutex);
+  while (batch.claimed < batch.calls.size()) {
     const std::size_t i = batch.claimed++;
-    const ToolCall& call = batch.calls[i];
-    if (!loop.stop_.stop_requested()) {
-      loop.parts_.observer.Emit(loop.round_, event::ToolCallStarted{call.id, call.name, call.arguments});
-    }
-    claiming.unlock();
-    ToolOutcome outcome = loop.RunTool(*loop.tools_->Find(call.name), call, call.arguments, /*approved=*/false);
-    const std::lock_guard lock(batch.mutex);
+    lock.unlock();
+    const PreparedCall& next = batch.calls[i];
+    ToolOutcome outcome = loop.RunTool(*next.tool, next.call, next.call.arguments, /*approved=*/false);
+    lock.lock();
     batch.outcomes[i] = std::move(outcome);
-    for (std::size_t& next = batch.recorded; next < batch.calls.size() && batch.outcomes[next]; ++next) {
-      loop.RecordResult(batch.calls[next], *std::move(batch.outcomes[next]));
+    for (std::size_t& turn = batch.recorded; turn < batch.calls.size() && batch.outcomes[turn]; ++turn) {
+      loop.RecordResult(batch.calls[turn].call, *std::move(batch.outcomes[turn]));
     }
-    if (batch.recorded == batch.calls.size()) batch.all_recorded.notify_all();
   }
+  if (batch.recorded == batch.calls.size()) batch.all_recorded.notify_all();
 }
 
 void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
@@ -352,30 +369,24 @@ void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
 }
 
-ToolOutcome AgentLoop::RunCall(const ToolCall& call) {
+ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
+  const ToolCall& call = prepared.call;
   if (const auto circle = FindCallLoop(state_.messages, call.id)) {
     parts_.observer.Emit(round_, event::LoopDetected{call.name, circle->count});
     goes_round_ = circle->warned;
     return Failure(GoesRound(call, circle->count));
   }
-  const auto show_call = [&] {
+  if (prepared.refusal) {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
-  };
-  Tool* tool = tools_->Find(call.name);
-  if (tool == nullptr) {
-    show_call();
-    return Failure(UnknownTool(call.name, *tools_));
+    return Failure(*prepared.refusal);
   }
-  if (auto valid = tools_->Validate(*tool, call.arguments); !valid) {
-    show_call();
-    return Failure("The arguments were not accepted: " + valid.error().message);
-  }
-  if (MustAsk(*tool, ArgumentsDigest(call.arguments))) {
+  Tool& tool = *prepared.tool;
+  if (MustAsk(tool, ArgumentsDigest(call.arguments))) {
     if (limits_.approval_mode == ApprovalMode::kDenyAll)
       return Failure("This server refuses calls that need approval.");
-    return RunWithApproval(*tool, call);
+    return RunWithApproval(tool, call);
   }
-  return Execute(*tool, call, call.arguments, /*approved=*/false);
+  return Execute(tool, call, call.arguments, /*approved=*/false);
 }
 
 bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
@@ -439,10 +450,6 @@ ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::stri
 ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   // What could not be put on record is not done.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
-  return RunTool(tool, call, arguments, approved);
-}
-
-ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
   std::size_t shown = 0;
   ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = approved, .ask = {}};
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {

@@ -115,6 +115,11 @@ class AgentLoop {
  private:
   class StreamRelay;
   struct Batch;
+  struct PreparedCall {
+    const ToolCall& call;
+    Tool* tool;                               // null: there is no such tool
+    std::optional<std::string> refusal = {};  // why it cannot run, for the model
+  };
 
   void AskModel();
   void SendRequest();
@@ -126,13 +131,13 @@ class AgentLoop {
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
-  bool RunsBeside(const ToolCall& call) const;
-  void RunTogether(std::span<const ToolCall> calls);
+  PreparedCall Prepare(const ToolCall& call) const;
+  bool RunsBeside(const PreparedCall& prepared) const;
+  void RunTogether(std::span<const PreparedCall> calls);
   static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
-  ToolOutcome RunCall(const ToolCall& call);
+  ToolOutcome RunCall(const PreparedCall& prepared);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
-  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);

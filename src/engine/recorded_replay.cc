@@ -29,15 +29,23 @@ class Replay;
 // checked, before anything else happens to it.
 class RecordedTool final : public Tool {
  public:
-  RecordedTool(Replay& replay, std::string name) : replay_(replay) { traits_.spec.name = std::move(name); }
+  RecordedTool(Replay& replay, std::string name) : replay_(replay) {
+    traits_.spec.name = std::move(name);
+    traits_.concurrency = Concurrency::kNever;
+  }
   const ToolTraits& traits() const override { return traits_; }
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
 
-  const RecordedCall* call = nullptr;
+  const RecordedCall* call() const { return call_; }
+  void Bind(const RecordedCall& call) {
+    call_ = &call;
+    if (call.beside_another) traits_.concurrency = Concurrency::kAllowed;
+  }
 
  private:
   Replay& replay_;
   ToolTraits traits_;
+  const RecordedCall* call_ = nullptr;
 };
 
 // Everything that the agent knows of the world, made from the record.
@@ -78,7 +86,7 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
     const std::vector<Tool*>& tools() const override { return none_; }
     const std::vector<ToolSpec>& specs() const override { return no_specs_; }
     bool RequiresApproval(const Tool& tool) const override {
-      const RecordedCall* call = static_cast<const RecordedTool&>(tool).call;
+      const RecordedCall* call = static_cast<const RecordedTool&>(tool).call();
       return call != nullptr && (call->asked || !call->started);
     }
 
@@ -122,7 +130,7 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   std::optional<AgentOutcome> outcome_;  // guarded by mutex_
 };
 
-ToolOutcome RecordedTool::Run(std::string_view, const ToolContext&) { return replay_.OutcomeOf(call); }
+ToolOutcome RecordedTool::Run(std::string_view, const ToolContext&) { return replay_.OutcomeOf(call_); }
 
 // --- what the agent is told ------------------------------------------------------------------------------------------
 
@@ -199,7 +207,7 @@ void Replay::Bind(const Tool& tool, std::string_view arguments) {
     if (call.call.name != tool.traits().spec.name || call.call.arguments != arguments) continue;
     if (std::find(bound_.begin(), bound_.end(), &call) != bound_.end()) continue;
     bound_.push_back(&call);
-    const_cast<RecordedTool&>(static_cast<const RecordedTool&>(tool)).call = &call;
+    const_cast<RecordedTool&>(static_cast<const RecordedTool&>(tool)).Bind(call);
     return;
   }
 }

@@ -28,7 +28,9 @@ bool IsBeyondRecord(const AgentEvent& event) {
   return std::holds_alternative<event::InputRequired>(event.payload) ||
          std::holds_alternative<event::InputReceived>(event.payload) ||
          std::holds_alternative<event::TaskUpdated>(event.payload) ||
-         std::holds_alternative<event::PlanUpdated>(event.payload);
+         std::holds_alternative<event::PlanUpdated>(event.payload) ||
+         std::holds_alternative<event::LoopDetected>(event.payload) ||
+         std::holds_alternative<event::Compacted>(event.payload);
 }
 
 // Only a model that said something leads to one of these.
@@ -98,7 +100,13 @@ void Note(RecordedRound& round, const EventPayload& payload) {
     about(rejected->call_id, [&](RecordedCall& call) { call.rejected = *rejected; });
   }
   if (const auto* started = std::get_if<event::ToolCallStarted>(&payload)) {
-    about(started->id, [](RecordedCall& call) { call.started = true; });
+    about(started->id, [&](RecordedCall& call) {
+      call.started = true;
+      for (RecordedCall& other : round.calls) {
+        if (&other == &call || !other.started || other.ended) continue;
+        call.beside_another = other.beside_another = true;
+      }
+    });
   }
   if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
     about(result->id, [](RecordedCall& call) { call.ended = true; });

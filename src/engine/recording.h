@@ -23,6 +23,7 @@ struct RecordedCall {
   std::optional<event::Rejected> rejected{};
   bool started = false;                  // it was shown as tool_call
   bool ended = false;                    // it was shown as tool_result
+  bool beside_another = false;           // it ran at the same time as another call
   std::optional<ToolOutcome> outcome{};  // what the model was told
   // It never came to run, nor to a question, because the run was stopped before it.
   bool stopped_before() const;

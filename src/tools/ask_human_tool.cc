@@ -16,6 +16,7 @@ class AskHumanTool final : public BuiltinTool {
 "properties":{"question":{"type":"string","minLength":1,"maxLength":8192,"description":"What to ask."},
 "options":{"type":"array","maxItems":20,"description":"Answers to choose from; the user may give another one.",
 "items":{"type":"string","minLength":1,"maxLength":512}}}})"},
+                     .concurrency = Concurrency::kNever,
                      .approval_reason = "asks a question",
                      .only_asks = true}) {}
 

@@ -66,6 +66,7 @@ ToolTraits ShellTraits(const ShellOptions& options) {
           .idempotent = false,
           .requires_approval = true,
           .risk = Risk::kHigh,
+          .concurrency = Concurrency::kAllowed,
           .approval_reason = "runs a shell command in a sandbox: no network, only the workspace can be written"};
 }
 

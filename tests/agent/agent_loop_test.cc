@@ -95,11 +95,12 @@ struct Fixture {
     return ended;
   }
   // A tool that ends when `count` of them run at once, or fails after a long time.
-  void AddMeeting(const std::string& name, int count, bool read_only = true, bool concurrent = false) {
+  void AddMeeting(const std::string& name, int count, bool read_only = true,
+                  Concurrency concurrency = Concurrency::kIfReadOnly) {
     ToolTraits traits;
     traits.spec = {name, "a fake", R"({"type":"object"})"};
     traits.read_only = read_only;
-    traits.concurrent = concurrent;
+    traits.concurrency = concurrency;
     tools.Add(std::move(traits), [this, count](std::string_view arguments, const ToolContext&) {
       std::unique_lock lock(mutex);
       ++present;
@@ -157,7 +158,7 @@ TEST_CASE("AgentLoop: calls run in order and their results go back to the model"
   f.model.ThenCall({{"1", "echo", R"({"a":1})"}, {"2", "echo", R"({"a":2})"}}, "on it");
   f.model.ThenAnswer("done");
   const AgentOutcome outcome = f.Run();
-  CHECK(f.recorder.names == Names{"message", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
+  CHECK(f.recorder.names == Names{"message", "tool_call", "tool_call", "tool_result", "tool_result", "answer"});
   const auto request = f.model.requests().at(1);
   REQUIRE(request.size() == 4);
   CHECK(request[1].content == "on it");
@@ -383,7 +384,7 @@ TEST_CASE("AgentLoop: calls that only read run at once, and their results keep t
   Fixture f;
   f.on_threads = true;
   f.AddMeeting("look", 3);
-  f.AddMeeting("beside", 3, /*read_only=*/false, /*concurrent=*/true);
+  f.AddMeeting("beside", 3, /*read_only=*/false, Concurrency::kAllowed);
   f.model.ThenCall({{"1", "look", R"({"n":1})"}, {"2", "beside", R"({"n":2})"}, {"3", "look", R"({"n":3})"}});
   f.model.ThenAnswer("done");
   const AgentOutcome outcome = f.Run();
@@ -424,13 +425,13 @@ TEST_CASE("AgentLoop: a call that writes waits for those before it, and those be
   CHECK(f.recorder.Last<event::ToolResult>().id == "5");
 }
 
-TEST_CASE("AgentLoop: without another thread the calls run one after the other", "[agent]") {
+TEST_CASE("AgentLoop: without another thread the calls still run, all shown first", "[agent]") {
   Fixture f;  // whose executor runs each job within the call
   f.model.ThenCall({{"1", "echo", R"({"n":1})"}, {"2", "echo", R"({"n":2})"}, {"3", "echo", R"({"n":3})"}});
   f.model.ThenAnswer("done");
   CHECK(f.Run().status == InteractionStatus::kCompleted);
   CHECK(f.recorder.names ==
-        Names{"tool_call", "tool_result", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
+        Names{"tool_call", "tool_call", "tool_call", "tool_result", "tool_result", "tool_result", "answer"});
 }
 
 TEST_CASE("AgentLoop: a stop while calls run at once leaves each with its result", "[agent]") {
@@ -626,11 +627,17 @@ TEST_CASE("AgentLoop: what a tool asks is shown, and the answer goes to the tool
 
 TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told", "[agent]") {
   Fixture f;
-  f.tools.Add("tasks", false, [&](std::string_view, const ToolContext& context) {
+  const auto alone = [](const std::string& name) {
+    ToolTraits traits;
+    traits.spec = {name, "a fake", R"({"type":"object"})"};
+    traits.concurrency = Concurrency::kNever;
+    return traits;
+  };
+  f.tools.Add(alone("tasks"), [&](std::string_view, const ToolContext& context) {
     context.change_agenda([](Agenda& agenda) { agenda.tasks.push_back({NextTaskId(agenda.tasks), "Pack", "todo"}); });
     return ToolOutcome{std::to_string(f.recorder.agenda.tasks.size()), false};
   });
-  f.tools.Add("plan", false, [](std::string_view, const ToolContext& context) {
+  f.tools.Add(alone("plan"), [](std::string_view, const ToolContext& context) {
     context.change_agenda([](Agenda& agenda) { agenda.plan = {"a"}; });
     context.change_agenda([](Agenda&) {});
     return ToolOutcome{"planned", false};

@@ -100,6 +100,8 @@ std::vector<EventPayload> OneOfEach() {
           event::PlanUpdated{std::nullopt, {"first", "then"}},
           event::Usage{{1, 2, 3, 4}},
           event::Retry{1, 1000, "provider_overloaded", "busy"},
+          event::LoopDetected{"echo", 3},
+          event::Compacted{12, 9000, 4000, 6000, "what was said"},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};

@@ -208,7 +208,7 @@ def test_wrong_interaction_ids_are_refused(offline, interaction):
 
 
 @pytest.mark.parametrize("path", ["/../etc/passwd", "/chats/../../etc/passwd", "/chats/%2e%2e/%2e%2e/etc/passwd", "//etc/passwd", "/chats//interactions",
-                                  "/chats/x/", "/chats/x/interactions/", "/files/x", "/chats/x/interactions/int_001/replay", "/%00", "/chats\\x"])
+                                  "/chats/x/", "/chats/x/interactions/", "/files/x", "/chats/x/interactions/int_001/replayed", "/%00", "/chats\\x"])
 def test_unknown_paths_are_404(offline, path):
     answer = raw_exchange(offline.port, f"GET {path} HTTP/1.1\r\nHost: localhost:{offline.port}\r\nConnection: close\r\n\r\n".encode())
     assert statuses(answer)[0] in (404, 400), answer[:200]
