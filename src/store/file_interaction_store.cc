@@ -258,9 +258,8 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   EndJournal(interaction.chat_id, interaction.id, *held.state);
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
-  // Who looks into a chat's folder after its first turn finds chat.json there.
-  const bool first = !std::exchange(held->has_index, true);
-  first ? index_writer_.WriteNow(interaction.chat_id) : index_writer_.WriteLater(interaction.chat_id);
+  held->has_index = true;
+  index_writer_.Schedule(interaction.chat_id);
   return {};
 }
 

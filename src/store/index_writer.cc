@@ -1,45 +1,37 @@
 #include "store/index_writer.h"
 
+#include <algorithm>
 #include <system_error>
 #include <utility>
 
 namespace reprise {
 
-void IndexWriter::Schedule(std::set<ChatId>& chats, const ChatId& chat) {
-  try {
-    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
-  } catch (const std::system_error&) {
-    return;  // the next save tries again; until then the files say what the index does not
-  }
-  chats.insert(chat);
-}
-
-void IndexWriter::WriteNow(const ChatId& chat) {
+void IndexWriter::Schedule(const ChatId& chat) {
+  const auto now = Clock::now();
   {
     const std::lock_guard lock(mutex_);
-    Schedule(now_, chat);
-  }
-  wake_.notify_one();
-}
-
-void IndexWriter::WriteLater(const ChatId& chat) {
-  {
-    const std::lock_guard lock(mutex_);
-    const bool gathering = !later_.empty();
-    Schedule(later_, chat);
+    try {
+      if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+    } catch (const std::system_error&) {
+      return;  // the next save tries again; until then the files say what the index does not
+    }
+    const bool gathering = !scheduled_.empty();
+    scheduled_.insert(chat);
+    latest_ = now;
     if (gathering) return;
-    later_due_ = std::chrono::steady_clock::now() + delay_;
+    first_ = now;
   }
   wake_.notify_one();
 }
 
 void IndexWriter::Run(const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  while (wake_.wait(lock, stop, [this] { return !now_.empty() || !later_.empty(); })) {
-    // Lets a burst of turns gather; a stop ends it at once.
-    static_cast<void>(wake_.wait_until(lock, stop, later_due_, [this] { return !now_.empty(); }));
-    std::set<ChatId> batch = std::exchange(now_, {});
-    if (stop.stop_requested() || std::chrono::steady_clock::now() >= later_due_) batch.merge(std::exchange(later_, {}));
+  const auto due = [&] { return std::min(first_ + delay_, latest_ + delay_ / 20); };
+  while (wake_.wait(lock, stop, [this] { return !scheduled_.empty(); })) {
+    while (!stop.stop_requested() && Clock::now() < due()) {
+      static_cast<void>(wake_.wait_until(lock, stop, due(), [] { return false; }));
+    }
+    const std::set<ChatId> batch = std::exchange(scheduled_, {});
     lock.unlock();
     for (const ChatId& chat : batch) write_(chat);
     lock.lock();

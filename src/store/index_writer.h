@@ -11,31 +11,33 @@
 
 namespace reprise {
 
-// Calls a function once for each chat that was scheduled, on a thread of its own: what is scheduled again before that
-// costs nothing. Thread-safe. Its thread starts with the first call.
+// Calls a function once for each chat that was scheduled, on a thread of its own, when nothing has been scheduled for a
+// moment: it must not get in the way of turns. What is scheduled again before that costs nothing. Thread-safe. Its
+// thread starts with the first call.
 class IndexWriter {
  public:
   using Write = std::function<void(const ChatId&)>;
+  // `delay` is the longest that a chat waits; a twentieth of it is a moment.
   IndexWriter(std::chrono::milliseconds delay, Write write) : delay_(delay), write_(std::move(write)) {}
   // Writes everything that is still scheduled, at once. Nothing may be scheduled any more.
   ~IndexWriter() = default;
   IndexWriter(const IndexWriter&) = delete;  // its thread refers to it
   IndexWriter& operator=(const IndexWriter&) = delete;
 
-  void WriteNow(const ChatId& chat);    // as soon as the thread can
-  void WriteLater(const ChatId& chat);  // after the delay, with what gathers until then
+  void Schedule(const ChatId& chat);
 
  private:
-  void Schedule(std::set<ChatId>& chats, const ChatId& chat);  // with mutex_ held
+  using Clock = std::chrono::steady_clock;
+
   void Run(const std::stop_token& stop);
 
   const std::chrono::milliseconds delay_;
   const Write write_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::set<ChatId> now_, later_;                     // guarded by mutex_
-  std::chrono::steady_clock::time_point later_due_;  // guarded by mutex_
-  std::jthread thread_;                              // guarded by mutex_; last, so that it ends before what it uses
+  std::set<ChatId> scheduled_;            // guarded by mutex_
+  Clock::time_point first_{}, latest_{};  // guarded by mutex_; when it was scheduled
+  std::jthread thread_;                   // guarded by mutex_; last, so that it ends before what it uses
 };
 
 }  // namespace reprise

@@ -5,6 +5,14 @@
 
 namespace reprise {
 
+SavePreparer::~SavePreparer() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  wake_.notify_one();
+}
+
 SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interaction, bool sync_names) {
   Job job{.chat = chat, .interaction = interaction, .sync_names = sync_names};
   SavePreparation preparation{.file = job.file.get_future(), .names = {}};
@@ -12,7 +20,7 @@ SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interact
   {
     const std::lock_guard lock(mutex_);
     try {
-      if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+      if (!thread_.joinable()) thread_ = std::jthread([this] { Run(); });
     } catch (const std::system_error&) {
       return {};
     }
@@ -22,9 +30,11 @@ SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interact
   return preparation;
 }
 
-void SavePreparer::Run(const std::stop_token& stop) {
+void SavePreparer::Run() {
   std::unique_lock lock(mutex_);
-  while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); })) {
+  for (;;) {
+    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    if (jobs_.empty()) return;
     std::vector<Job> batch = std::exchange(jobs_, {});
     lock.unlock();
     Do(std::move(batch));

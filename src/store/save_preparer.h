@@ -4,7 +4,6 @@
 #include <functional>
 #include <future>
 #include <mutex>
-#include <stop_token>
 #include <thread>
 #include <vector>
 
@@ -30,7 +29,7 @@ class SavePreparer {
     std::function<Result<void>()> sync_root;               // the data folder
   };
   explicit SavePreparer(Calls calls) : calls_(std::move(calls)) {}
-  ~SavePreparer() = default;  // what was asked for is still done
+  ~SavePreparer();  // what was asked for is still done
   SavePreparer(const SavePreparer&) = delete;
   SavePreparer& operator=(const SavePreparer&) = delete;
 
@@ -46,13 +45,14 @@ class SavePreparer {
     std::promise<Result<AtomicFile>> file{};
     std::promise<Result<void>> names{};
   };
-  void Run(const std::stop_token& stop);
+  void Run();
   void Do(std::vector<Job> batch);
 
   const Calls calls_;
   std::mutex mutex_;
-  std::condition_variable_any wake_;
+  std::condition_variable wake_;
   std::vector<Job> jobs_;  // guarded by mutex_
+  bool stopping_ = false;  // guarded by mutex_
   std::jthread thread_;    // started by the first job; last, so that it ends before what it uses
 };
 
