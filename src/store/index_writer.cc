@@ -4,6 +4,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/background_thread.h"
+
 namespace reprise {
 
 void IndexWriter::Schedule(const ChatId& chat) {
@@ -25,6 +27,7 @@ void IndexWriter::Schedule(const ChatId& chat) {
 }
 
 void IndexWriter::Run(const std::stop_token& stop) {
+  BecomeBackgroundThread();
   std::unique_lock lock(mutex_);
   const auto due = [&] { return std::min(first_ + delay_, latest_ + delay_ / 20); };
   while (wake_.wait(lock, stop, [this] { return !scheduled_.empty(); })) {

@@ -3,6 +3,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/background_thread.h"
+
 namespace reprise {
 
 SavePreparer::~SavePreparer() {
@@ -31,6 +33,7 @@ SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interact
 }
 
 void SavePreparer::Run() {
+  BecomeBackgroundThread();
   std::unique_lock lock(mutex_);
   for (;;) {
     wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
