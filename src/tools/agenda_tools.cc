@@ -69,6 +69,7 @@ class ManageTasksTool final : public BuiltinTool {
 "title":{"type":"string","minLength":1,"maxLength":500},
 "status":{"type":"string","enum":["todo","doing","done"]}}})"},
                      .idempotent = false,
+                     .concurrency = Concurrency::kNever,
                      .approval_reason = "changes the agent's tasks"}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
@@ -99,6 +100,7 @@ class UpdatePlanTool final : public BuiltinTool {
                                              "replace those before.",
                               .parameters = R"({"type":"object","additionalProperties":false,"required":["steps"],
 "properties":{"steps":{"type":"array","maxItems":100,"items":{"type":"string","minLength":1,"maxLength":500}}}})"},
+                     .concurrency = Concurrency::kNever,
                      .approval_reason = "changes the agent's plan"}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
