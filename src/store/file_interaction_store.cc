@@ -123,7 +123,8 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   if (found) {
     // Nobody else has this state yet: it becomes loaded only now, and chat.json is written for loaded states only.
     held->index_unreadable = on_disk->index_unreadable;
-    held->has_index = held->index_on_disk = on_disk->has_index;
+    held->has_index = on_disk->has_index;
+    held->index_on_disk = on_disk->has_index;
     held->numbers = std::move(on_disk->numbers);
     for (const std::uint32_t number : on_disk->journals) held->journals.emplace(number, nullptr);
     held->index = std::move(on_disk->index);
@@ -180,6 +181,8 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
   if (options_.access == Access::kServer) {
+    // A chat with two checkpoints and no chat.json is taken for one that has lost it.
+    if (state.has_index && !state.index_on_disk) index_writer_.WriteNow(chat);
     state.preparation = save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable);
     state.prepared_number = id.number();
   }
@@ -259,7 +262,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (options_.access == Access::kFallback) return {};
   if (held.index_lock) return ReplaceIndexDurably(held, held->index).map([](const ChatSummary&) {});
   held->has_index = true;
-  index_writer_.Schedule(interaction.chat_id);
+  index_writer_.WriteLater(interaction.chat_id);
   return {};
 }
 
@@ -479,7 +482,8 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   if (auto synced = SyncStoredNames(chat, held); !synced) return Fail(std::move(synced.error()));
   auto written = WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); });
   if (!written) return Fail(std::move(written.error()));
-  held->has_index = held->index_on_disk = true;
+  held->has_index = true;
+  held->index_on_disk = true;
   held->index = std::move(index);
   return held->index.summary;
 }
@@ -497,7 +501,7 @@ void FileInteractionStore::WriteIndexLater(const ChatId& chat) {
   // not worth a sync.
   const Durability durability = state->index_on_disk ? Durability::kSynced : Durability::kUnsynced;
   auto written = WriteIndexLocked(*state, index, durability);
-  state->index_on_disk = state->index_on_disk || written;
+  if (written) state->index_on_disk = true;
   if (!written) {
     LogWarning("a chat's index could not be written; the next save tries again",
                {{"chat", chat.str()}, {"reason", written.error().reason}, {"detail", written.error().detail}});

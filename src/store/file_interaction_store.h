@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -76,9 +77,9 @@ class FileInteractionStore final : public InteractionStore {
   struct ChatState {
     explicit ChatState(const ChatId& chat);
 
-    std::mutex index_mutex;         // held by whoever writes chat.json
-    bool index_unreadable = false;  // guarded by index_mutex
-    bool index_on_disk = false;     // guarded by index_mutex; there is a chat.json, of whatever age
+    std::mutex index_mutex;                   // held by whoever writes chat.json
+    bool index_unreadable = false;            // guarded by index_mutex
+    std::atomic<bool> index_on_disk = false;  // set under index_mutex; there is a chat.json, of whatever age
 
     std::mutex mutex;            // held for a whole save: calls that concern one chat take turns
     bool loaded = false;         // this and what follows is guarded by mutex
@@ -86,7 +87,7 @@ class FileInteractionStore final : public InteractionStore {
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
     bool leftovers_removed = false;
-    bool has_index = false;       // there is a chat.json, or the first one is under way
+    bool has_index = false;       // there is a chat.json, or the first one will be written
     SavePreparation preparation;  // of the interaction reserved last
     std::uint32_t prepared_number = 0;
     ChatIndex index;

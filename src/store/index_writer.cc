@@ -8,20 +8,33 @@
 
 namespace reprise {
 
-void IndexWriter::Schedule(const ChatId& chat) {
-  const auto now = Clock::now();
+bool IndexWriter::StartThread() {
+  try {
+    if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
+    return true;
+  } catch (const std::system_error&) {
+    return false;  // the next save tries again; until then the files say what the index does not
+  }
+}
+
+void IndexWriter::WriteLater(const ChatId& chat) {
   {
     const std::lock_guard lock(mutex_);
-    try {
-      if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
-    } catch (const std::system_error&) {
-      return;  // the next save tries again; until then the files say what the index does not
-    }
-    const bool gathering = !scheduled_.empty();
-    scheduled_.insert(chat);
-    latest_ = now;
+    if (!StartThread()) return;
+    const bool gathering = !later_.empty();
+    later_.insert(chat);
+    latest_ = Clock::now();
     if (gathering) return;
-    first_ = now;
+    first_ = latest_;
+  }
+  wake_.notify_one();
+}
+
+void IndexWriter::WriteNow(const ChatId& chat) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!StartThread()) return;
+    now_.insert(chat);
   }
   wake_.notify_one();
 }
@@ -30,11 +43,12 @@ void IndexWriter::Run(const std::stop_token& stop) {
   BecomeBackgroundThread();
   std::unique_lock lock(mutex_);
   const auto due = [&] { return std::min(first_ + delay_, latest_ + delay_ / 20); };
-  while (wake_.wait(lock, stop, [this] { return !scheduled_.empty(); })) {
-    while (!stop.stop_requested() && Clock::now() < due()) {
-      static_cast<void>(wake_.wait_until(lock, stop, due(), [] { return false; }));
+  while (wake_.wait(lock, stop, [this] { return !now_.empty() || !later_.empty(); })) {
+    while (now_.empty() && !stop.stop_requested() && Clock::now() < due()) {
+      static_cast<void>(wake_.wait_until(lock, stop, due(), [this] { return !now_.empty(); }));
     }
-    const std::set<ChatId> batch = std::exchange(scheduled_, {});
+    std::set<ChatId> batch = std::exchange(now_, {});
+    if (stop.stop_requested() || Clock::now() >= due()) batch.merge(std::exchange(later_, {}));
     lock.unlock();
     for (const ChatId& chat : batch) write_(chat);
     lock.lock();

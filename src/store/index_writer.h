@@ -11,9 +11,8 @@
 
 namespace reprise {
 
-// Calls a function once for each chat that was scheduled, on a thread of its own, when nothing has been scheduled for a
-// moment: it must not get in the way of turns. What is scheduled again before that costs nothing. Thread-safe. Its
-// thread starts with the first call.
+// Calls a function once for each chat that was scheduled, on a thread of its own: what is scheduled again before that
+// costs nothing. Thread-safe. Its thread starts with the first call.
 class IndexWriter {
  public:
   using Write = std::function<void(const ChatId&)>;
@@ -24,19 +23,23 @@ class IndexWriter {
   IndexWriter(const IndexWriter&) = delete;  // its thread refers to it
   IndexWriter& operator=(const IndexWriter&) = delete;
 
-  void Schedule(const ChatId& chat);
+  // When nothing has been scheduled for a moment: it must not get in the way of turns.
+  void WriteLater(const ChatId& chat);
+  // As soon as the thread can.
+  void WriteNow(const ChatId& chat);
 
  private:
   using Clock = std::chrono::steady_clock;
 
+  bool StartThread();  // with mutex_ held
   void Run(const std::stop_token& stop);
 
   const std::chrono::milliseconds delay_;
   const Write write_;
   std::mutex mutex_;
   std::condition_variable_any wake_;
-  std::set<ChatId> scheduled_;            // guarded by mutex_
-  Clock::time_point first_{}, latest_{};  // guarded by mutex_; when it was scheduled
+  std::set<ChatId> now_, later_;          // guarded by mutex_
+  Clock::time_point first_{}, latest_{};  // guarded by mutex_; when one was scheduled for later
   std::jthread thread_;                   // guarded by mutex_; last, so that it ends before what it uses
 };
 

@@ -259,6 +259,7 @@ def test_export_to_stdout_and_of_one_interaction(folder):
     folder("export", "alpha/int_001", "--output", file, status=1)
     folder("export", "nobody", status=1)
     folder("export", "../beta", status=2)
+    index_is_written(folder)
     before = tree(folder.home.data)
     for inside in (folder.home.data, folder.home.data / "alpha" / "x", folder.home.path / "data" / ".." / "data"):
         folder("export", "--output", inside, "--force", status=2)
