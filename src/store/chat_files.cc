@@ -197,11 +197,12 @@ Result<void> ChatFiles::CreateDirectories(const ChatId& chat) const {
 }
 
 void ChatFiles::RemoveLeftovers(const ChatId& chat) const {
-  const std::string directory = InteractionsDirectory(root_, chat);
-  const auto entries = file_system_.ListDirectory(directory);
-  if (!entries) return;
-  for (const DirectoryEntry& entry : *entries) {
-    if (IsTemporaryName(entry.name)) static_cast<void>(file_system_.RemoveFile(directory + "/" + entry.name));
+  for (const std::string& directory : {ChatDirectory(root_, chat), InteractionsDirectory(root_, chat)}) {
+    const auto entries = file_system_.ListDirectory(directory);
+    if (!entries) continue;
+    for (const DirectoryEntry& entry : *entries) {
+      if (IsTemporaryName(entry.name)) static_cast<void>(file_system_.RemoveFile(directory + "/" + entry.name));
+    }
   }
 }
 

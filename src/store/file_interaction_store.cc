@@ -121,7 +121,8 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
     return Fail(std::move(on_disk.error()));
   }
   if (found) {
-    // Nobody else has this state yet: it becomes loaded only now, and chat.json is written for loaded states only.
+    // Nobody else has this state yet: it becomes loaded only now, and files are written for loaded states only.
+    if (options_.access == Access::kServer) files_.RemoveLeftovers(chat);
     held->index_unreadable = on_disk->index_unreadable;
     held->has_index = on_disk->has_index;
     held->index_on_disk = on_disk->has_index;
@@ -174,10 +175,6 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
       return Fail(std::move(made.error()));
     }
     state.directories_made = true;
-  }
-  // Nothing of this process is being written in the chat yet.
-  if (!std::exchange(state.leftovers_removed, true) && options_.access == Access::kServer && !held->created) {
-    files_.RemoveLeftovers(chat);
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
   if (options_.access == Access::kServer) {

@@ -86,7 +86,6 @@ class FileInteractionStore final : public InteractionStore {
     bool retired = false;        // no longer the state of its chat: look it up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
-    bool leftovers_removed = false;
     bool has_index = false;       // there is a chat.json, or the first one will be written
     SavePreparation preparation;  // of the interaction reserved last
     std::uint32_t prepared_number = 0;

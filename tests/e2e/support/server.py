@@ -204,7 +204,7 @@ def check_disk(home, plain=False):
         if path == home.config:
             continue  # $XDG_CONFIG_HOME itself is not the server's
         assert mode == (0o700 if path.is_dir() else 0o600), f"{path} has mode {mode:o}"
-        # A file is made under another name: a killed server leaves it, and the chat's next turn removes it.
+        # A file is made under another name: a killed server leaves it, and who looks at the chat next removes it.
         assert ".tmp" not in path.name or home.killed, f"{path} was left behind"
     assert not home.find_text(API_KEY)
     for file in home.data.glob("*/interactions/int_*.json"):
