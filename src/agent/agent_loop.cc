@@ -382,8 +382,7 @@ ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
   }
   Tool& tool = *prepared.tool;
   if (MustAsk(tool, ArgumentsDigest(call.arguments))) {
-    if (limits_.approval_mode == ApprovalMode::kDenyAll)
-      return Failure("This server refuses calls that need approval.");
+    if (limits_.approval_mode == ApprovalMode::kDenyAll) return Failure(std::string(kRefusedResult));
     return RunWithApproval(tool, call);
   }
   return Execute(tool, call, call.arguments, /*approved=*/false);

@@ -9,6 +9,8 @@ namespace reprise {
 
 // The result of a call whose run was stopped before there was one.
 inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
+// The result of a call that the configuration does not let anybody be asked about.
+inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
 
 // What a provider accepts: directly behind an assistant message that calls tools stand the results of exactly those
 // calls, one each, and no result stands anywhere else. Providers refuse a history that breaks this, for ever.

@@ -22,6 +22,8 @@ namespace {
 
 // A failure that is not to be repeated, whatever its kind: the provider asks for a longer pause than any policy allows.
 constexpr std::chrono::hours kNeverAgain{1'000'000};
+// Calls that run together show what they do in the recorded order. None comes first that waits longer than this.
+constexpr std::chrono::seconds kStandstill{10};
 
 class Replay;
 
@@ -39,7 +41,8 @@ class RecordedTool final : public Tool {
   const RecordedCall* call() const { return call_; }
   void Bind(const RecordedCall& call) {
     call_ = &call;
-    if (call.beside_another) traits_.concurrency = Concurrency::kAllowed;
+    traits_.needs_consent = call.asked.has_value();  // or what was granted before would count
+    if (call.beside_another && !call.changed_agenda()) traits_.concurrency = Concurrency::kAllowed;
   }
 
  private:
@@ -72,7 +75,8 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
   Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
 
-  ToolOutcome OutcomeOf(const RecordedCall* call);
+  // Does what the tool did and was seen of it; returns what it said.
+  ToolOutcome Play(const RecordedCall* call, const ToolContext& context);
 
  private:
   class RecordedTools final : public ToolSet {
@@ -98,6 +102,10 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
 
   Tool* MakeTool(std::string_view name);
   void Bind(const Tool& tool, std::string_view arguments);
+  // For a call that runs beside others: blocks until everything before this event has been shown. False: it never will
+  // be.
+  bool AwaitTurn(const RecordedCall& call, std::size_t at);
+  ToolOutcome OutcomeOf(const RecordedCall* call);
 
   // --- with mutex_ held
   void Compare(AgentEvent actual);
@@ -105,6 +113,8 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   void Miss(std::string reason) { Diverge(std::nullopt, std::move(reason)); }
   // Nothing that follows counts.
   void End();
+  void Advance();
+  void TakeCompactions(std::size_t messages);
   const AgentEvent* Next() const { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
   RecordedRound* Round();
   std::uint64_t NextSeq() const;
@@ -117,6 +127,7 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   std::shared_ptr<const ToolSet> tools_;
 
   std::mutex mutex_;
+  std::condition_variable turn_;                    // another event was shown, or none will be
   std::deque<std::unique_ptr<RecordedTool>> made_;  // guarded by mutex_
   std::vector<const RecordedCall*> bound_;          // guarded by mutex_
   std::size_t next_ = 0;                            // guarded by mutex_; in recording_.events
@@ -130,7 +141,7 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   std::optional<AgentOutcome> outcome_;  // guarded by mutex_
 };
 
-ToolOutcome RecordedTool::Run(std::string_view, const ToolContext&) { return replay_.OutcomeOf(call_); }
+ToolOutcome RecordedTool::Run(std::string_view, const ToolContext& context) { return replay_.Play(call_, context); }
 
 // --- what the agent is told ------------------------------------------------------------------------------------------
 
@@ -156,7 +167,7 @@ Error Replay::WhyNoResponse() {
   return Cancelled();
 }
 
-void Replay::Generate(const ModelRequest&, ModelStream& stream, std::stop_token, Done done) {
+void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token, Done done) {
   std::string thinking, text;
   Result<ModelResponse> response = Fail(Cancelled());
   {
@@ -165,6 +176,7 @@ void Replay::Generate(const ModelRequest&, ModelStream& stream, std::stop_token,
       ++round_;
       retries_ = 0;
     }
+    TakeCompactions(request.messages.size());
     RecordedRound* round = Round();
     if (round && retries_ < round->retries.size()) {
       const event::Retry& retry = round->retries[retries_++];
@@ -212,6 +224,34 @@ void Replay::Bind(const Tool& tool, std::string_view arguments) {
   }
 }
 
+bool Replay::AwaitTurn(const RecordedCall& call, std::size_t at) {
+  std::unique_lock lock(mutex_);
+  const auto its_turn = [&] { return over_ || next_ >= at; };
+  if (call.beside_another && !turn_.wait_for(lock, kStandstill, its_turn))
+    Miss("no run shows the recorded events in this order");
+  return !over_;
+}
+
+ToolOutcome Replay::Play(const RecordedCall* call, const ToolContext& context) {
+  if (call == nullptr) return OutcomeOf(call);
+  for (const RecordedStep& step : call->steps) {
+    if (!AwaitTurn(*call, step.at)) break;
+    if (const auto* asked = std::get_if<event::InputRequired>(&step.payload)) {
+      context.ask({.text = asked->question,
+                   .schema = asked->schema.value_or(""),
+                   .url = asked->url.value_or(""),
+                   .options = asked->options},
+                  context.stop);
+    } else if (const auto* updated = std::get_if<event::TaskUpdated>(&step.payload)) {
+      context.change_agenda([&](Agenda& agenda) { agenda.tasks = updated->tasks; });
+    } else if (const auto* plan = std::get_if<event::PlanUpdated>(&step.payload)) {
+      context.change_agenda([&](Agenda& agenda) { agenda.plan = plan->steps; });
+    }
+  }
+  if (call->result_at) AwaitTurn(*call, *call->result_at);
+  return OutcomeOf(call);
+}
+
 ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
   const std::lock_guard lock(mutex_);
   if (call == nullptr || !call->started || !call->outcome) {
@@ -228,8 +268,26 @@ ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
   return outcome;
 }
 
-Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t, event::InputRequired, std::stop_token) {
-  return Fail(ErrorCode::kCancelled, "the record has no answers to questions");
+// The answer is the one that was given to this very question, if there was one: what follows says why not.
+Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token) {
+  const RecordedCall* call = nullptr;
+  {
+    const std::lock_guard lock(mutex_);
+    const AgentEvent* next = Next();
+    const auto* asked = next ? std::get_if<event::InputRequired>(&next->payload) : nullptr;
+    if (asked != nullptr) request.request_id = asked->request_id;
+    const auto& calls = Round()->calls;  // one of which asks
+    call = &*std::find_if(calls.begin(), calls.end(),
+                          [&](const RecordedCall& each) { return each.call.id == request.call_id; });
+  }
+  Emit(round_index, request);
+  for (const RecordedStep& step : call->steps) {
+    const auto* answer = std::get_if<event::InputReceived>(&step.payload);
+    if (answer == nullptr || answer->request_id != request.request_id) continue;
+    if (!AwaitTurn(*call, step.at)) break;
+    return Reply{request.request_id, {.response = answer->response}};
+  }
+  return Fail(Cancelled());
 }
 
 Result<ApprovalGate::Decision> Replay::Ask(std::uint32_t round_index, event::ApprovalRequired request,
@@ -294,8 +352,7 @@ void Replay::Compare(AgentEvent actual) {
   }
   actual.at = expected->at;
   if (actual != *expected) return Diverge(std::move(actual), "the replay does something else than the record says");
-  ++next_;
-  ++report_.events;
+  Advance();
   // What was stopped there is stopped here.
   const RecordedRound& round = recording_.rounds.at(expected->round_index);
   const auto stopped_at = [&](const std::string& id, auto condition) {
@@ -314,9 +371,46 @@ void Replay::Compare(AgentEvent actual) {
   }
 }
 
+void Replay::Advance() {
+  ++next_;
+  ++report_.events;
+  turn_.notify_all();
+}
+
+// What fits a request depends on the tools there were and on what the provider counted, which the record does not
+// have: a compaction is taken to have been needed. What it says must be what the state keeps of it.
+void Replay::TakeCompactions(std::size_t messages) {
+  const auto& kept = recording_.end.compaction;
+  const auto is_compaction = [](const AgentEvent& event) {
+    return std::holds_alternative<event::Compacted>(event.payload);
+  };
+  while (Next() != nullptr && Next()->round_index == round_) {
+    const AgentEvent& next = *Next();
+    const bool before_one = next_ + 1 < recording_.events.size() && is_compaction(recording_.events[next_ + 1]);
+    const bool of_summary = std::holds_alternative<event::Usage>(next.payload) && (before_one || !Round()->message);
+    if (!of_summary && !is_compaction(next)) return;
+    if (const auto* told = std::get_if<event::Compacted>(&next.payload)) {
+      if (!kept) return Miss("the final state does not have the summary");
+      const auto count = static_cast<std::uint64_t>(told->messages);
+      const bool is_last = std::none_of(recording_.events.begin() + static_cast<std::ptrdiff_t>(next_) + 1,
+                                        recording_.events.end(), is_compaction);
+      const bool possible = told->messages > 0 && kept->first <= messages && count <= messages - kept->first;
+      if (!possible || (is_last && (kept->end - kept->first != count || kept->summary != told->summary))) {
+        AgentEvent actual = next;
+        auto& made = std::get<event::Compacted>(actual.payload);
+        made.messages = static_cast<std::int64_t>(kept->end - kept->first);
+        made.summary = kept->summary;
+        return Diverge(std::move(actual), "the final state has another summary");
+      }
+    }
+    Advance();
+  }
+}
+
 void Replay::End() {
   over_ = true;
   stop_.request_stop();
+  turn_.notify_all();
 }
 
 void Replay::Diverge(std::optional<AgentEvent> actual, std::string reason) {
@@ -365,6 +459,9 @@ void Replay::CompareEnd(const AgentOutcome& outcome) {
   if (status != recording_.status) {
     report_.divergence = Divergence{.seq = (words.empty() ? NextSeq() : words.back().seq + 1),
                                     .reason = "the events do not lead to the recorded status"};
+  } else if (!over_ && outcome.state.agenda != recording_.end.agenda) {
+    report_.divergence =
+        Divergence{.seq = NextSeq(), .reason = "the events do not lead to the recorded tasks and plan"};
   }
 }
 
@@ -386,9 +483,33 @@ ReplayReport Replay::Run(const Executor& executor) {
   return std::move(report_);
 }
 
+// No work of the agent: there is nothing to run, and the final state says what the events should.
+ReplayReport CompareChangeByHand(const Interaction& changed) {
+  const Agenda& agenda = changed.final_agent_state->agenda;
+  ReplayReport report;
+  for (const AgentEvent& recorded : changed.events) {
+    std::optional<EventPayload> made;
+    if (std::holds_alternative<event::TaskUpdated>(recorded.payload)) {
+      made = event::TaskUpdated{std::nullopt, agenda.tasks};
+    } else if (std::holds_alternative<event::PlanUpdated>(recorded.payload)) {
+      made = event::PlanUpdated{std::nullopt, agenda.plan};
+    }
+    if (made != recorded.payload) {
+      report.divergence = Divergence{.seq = recorded.seq, .expected = recorded};
+      if (made) report.divergence->actual = AgentEvent{recorded.seq, recorded.round_index, recorded.at, *made};
+      report.divergence->reason = "the final state does not say what this event does";
+      return report;
+    }
+    ++report.events;
+  }
+  return report;
+}
+
 }  // namespace
 
 Result<ReplayReport> ReplayRecorded(const Interaction& interaction, const Executor& executor) {
+  if (auto replayable = CheckReplayable(interaction); !replayable) return Fail(std::move(replayable.error()));
+  if (interaction.user_message.empty()) return CompareChangeByHand(interaction);
   auto recording = Recording::Of(interaction);
   if (!recording) return Fail(std::move(recording.error()));
   return Replay(*std::move(recording)).Run(executor);

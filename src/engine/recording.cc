@@ -23,16 +23,6 @@ bool IsLastWord(const AgentEvent& event) {
          std::holds_alternative<event::Failed>(event.payload);
 }
 
-// What this takes apart does not show where these came from.
-bool IsBeyondRecord(const AgentEvent& event) {
-  return std::holds_alternative<event::InputRequired>(event.payload) ||
-         std::holds_alternative<event::InputReceived>(event.payload) ||
-         std::holds_alternative<event::TaskUpdated>(event.payload) ||
-         std::holds_alternative<event::PlanUpdated>(event.payload) ||
-         std::holds_alternative<event::LoopDetected>(event.payload) ||
-         std::holds_alternative<event::Compacted>(event.payload);
-}
-
 // Only a model that said something leads to one of these.
 bool ShowsResponse(const EventPayload& payload) {
   return std::holds_alternative<event::Answer>(payload) || std::holds_alternative<event::MessageText>(payload) ||
@@ -82,13 +72,18 @@ RecordedCall* CallOf(RecordedRound& round, const std::string& id) {
   return call == round.calls.end() ? nullptr : &*call;
 }
 
-void Note(RecordedRound& round, const EventPayload& payload) {
+// What `event`, the one at `at`, tells of its round.
+void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   const auto about = [&](const std::string& id, auto set) {
     if (RecordedCall* call = CallOf(round, id)) set(*call);
+  };
+  const auto step = [&](const std::string& id) {
+    about(id, [&](RecordedCall& call) { call.steps.push_back({at, payload}); });
   };
   if (const auto* retry = std::get_if<event::Retry>(&payload)) round.retries.push_back(*retry);
   if (const auto* thinking = std::get_if<event::Thinking>(&payload)) round.thinking = thinking->content;
   if (const auto* usage = std::get_if<event::Usage>(&payload)) round.usage = usage->tokens;
+  if (std::holds_alternative<event::Compacted>(payload)) round.usage = {};  // what came before was the summary's
   if (std::holds_alternative<event::Answer>(payload)) round.complete = true;
   if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
     about(asked->call_id, [&](RecordedCall& call) { call.asked = *asked; });
@@ -103,25 +98,50 @@ void Note(RecordedRound& round, const EventPayload& payload) {
     about(started->id, [&](RecordedCall& call) {
       call.started = true;
       for (RecordedCall& other : round.calls) {
-        if (&other == &call || !other.started || other.ended) continue;
+        if (&other == &call || !other.started || other.ended()) continue;
         call.beside_another = other.beside_another = true;
       }
     });
   }
+  if (const auto* asked = std::get_if<event::InputRequired>(&payload)) step(asked->call_id);
+  if (const auto* answered = std::get_if<event::InputReceived>(&payload)) step(answered->call_id);
+  if (const auto* tasks = std::get_if<event::TaskUpdated>(&payload)) step(tasks->call_id.value_or(""));
+  if (const auto* plan = std::get_if<event::PlanUpdated>(&payload)) step(plan->call_id.value_or(""));
   if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
-    about(result->id, [](RecordedCall& call) { call.ended = true; });
+    about(result->id, [at](RecordedCall& call) { call.result_at = at; });
   }
 }
 
 // Refused without a question: the server was told to refuse what needs approval.
 bool WasRefused(const RecordedCall& call) {
-  return call.ended && !call.started && !call.asked && !call.stopped_before();
+  return call.ended() && call.outcome && call.outcome->output == kRefusedResult;
+}
+
+// What the agenda may have been before these events: only a change is shown.
+Agenda AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
+  const event::TaskUpdated* tasks = nullptr;
+  const event::PlanUpdated* plan = nullptr;
+  for (const AgentEvent& event : events) {
+    if (tasks == nullptr) tasks = std::get_if<event::TaskUpdated>(&event.payload);
+    if (plan == nullptr) plan = std::get_if<event::PlanUpdated>(&event.payload);
+  }
+  Agenda before = last;
+  if (tasks != nullptr) before.tasks.assign(tasks->tasks.empty() ? 1 : 0, Task{.id = "", .title = "another"});
+  if (plan != nullptr) before.plan.assign(plan->steps.empty() ? 1 : 0, "another");
+  return before;
 }
 
 }  // namespace
 
 bool RecordedCall::stopped_before() const {
-  return ended && !started && !asked && outcome && outcome->is_error && outcome->output == kCancelledResult;
+  return ended() && !started && !asked && outcome && outcome->is_error && outcome->output == kCancelledResult;
+}
+
+bool RecordedCall::changed_agenda() const {
+  return std::any_of(steps.begin(), steps.end(), [](const RecordedStep& step) {
+    return std::holds_alternative<event::TaskUpdated>(step.payload) ||
+           std::holds_alternative<event::PlanUpdated>(step.payload);
+  });
 }
 
 bool Recording::cut_off() const {
@@ -130,12 +150,14 @@ bool Recording::cut_off() const {
   return failed != nullptr && failed->code == "interrupted";
 }
 
-Result<Recording> Recording::Of(const Interaction& interaction) {
+Result<void> CheckReplayable(const Interaction& interaction) {
   if (!IsFinished(interaction.status)) return Fail(NotReplayable("the interaction has not come to its end yet"));
   if (!interaction.final_agent_state) return Fail(NotReplayable("the interaction has no final state"));
-  if (std::any_of(interaction.events.begin(), interaction.events.end(), IsBeyondRecord)) {
-    return Fail(NotReplayable("an interaction with questions to a person, tasks or a plan cannot be replayed yet"));
-  }
+  if (interaction.events.empty()) return Fail(NotReplayable("the interaction has no events: it was not recorded here"));
+  return {};
+}
+
+Result<Recording> Recording::Of(const Interaction& interaction) {
   const std::vector<Message>& messages = interaction.final_agent_state->messages;
   const auto begin = BehindUserMessage(messages, interaction.user_message);
   if (!begin) return Fail(NotReplayable("the final state does not have the interaction's own message"));
@@ -186,7 +208,9 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     round.calls = CallsOf(messages, said[i]);
     round.complete = !round.message->tool_calls.empty();
   }
-  for (const AgentEvent& event : events) Note(recording.rounds[event.round_index], event.payload);
+  for (std::size_t at = 0; at < events.size(); ++at) {
+    Note(recording.rounds[events[at].round_index], events[at].payload, at);
+  }
 
   // It began with the calls that were left of the round before.
   if (interaction.edited_from && !responses.empty() && !said.empty() && responses.front() == 0) {
@@ -195,7 +219,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     const bool all_ended = std::all_of(round.calls.begin(), round.calls.end(),
                                        [&](const RecordedCall& each) { return HasResult(events, 0, each.call.id); });
     if (!round.calls.empty() && (!text_shown || (!all_ended && !recording.cut_off()))) {
-      std::erase_if(round.calls, [](const RecordedCall& each) { return !each.ended && !each.started; });
+      std::erase_if(round.calls, [](const RecordedCall& each) { return !each.ended() && !each.started; });
       AgentLoop::Interrupted continued;
       for (const RecordedCall& each : round.calls) continued.calls.push_back(each.call);
       recording.continued = std::move(continued);
@@ -206,7 +230,10 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
       }
     }
   }
+  recording.end.agenda = interaction.final_agent_state->agenda;
+  recording.end.compaction = interaction.final_agent_state->compaction;
   recording.start.messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(start));
+  recording.start.agenda = AgendaBefore(events, recording.end.agenda);
 
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -15,18 +16,28 @@
 
 namespace reprise {
 
+// Something that a tool did while it ran and that was shown: a question, the answer to it, or a change of the agenda.
+struct RecordedStep {
+  std::size_t at;  // in Recording::events
+  EventPayload payload;
+};
+
 // What the record knows of one tool call.
 struct RecordedCall {
   ToolCall call;  // as the model asked for it
   std::optional<event::ApprovalRequired> asked{};
   std::optional<event::Approved> approved{};
   std::optional<event::Rejected> rejected{};
-  bool started = false;                  // it was shown as tool_call
-  bool ended = false;                    // it was shown as tool_result
-  bool beside_another = false;           // it ran at the same time as another call
-  std::optional<ToolOutcome> outcome{};  // what the model was told
+  bool started = false;         // it was shown as tool_call
+  bool beside_another = false;  // it ran at the same time as another call
+  std::vector<RecordedStep> steps{};
+  std::optional<std::size_t> result_at{};  // where it was shown as tool_result, in Recording::events
+  std::optional<ToolOutcome> outcome{};    // what the model was told
+  bool ended() const { return result_at.has_value(); }
   // It never came to run, nor to a question, because the run was stopped before it.
   bool stopped_before() const;
+  // It changed the tasks or the plan, which happens to one call at a time.
+  bool changed_agenda() const;
 };
 
 // One model request with its repetitions, and the calls it led to.
@@ -39,18 +50,23 @@ struct RecordedRound {
   bool complete = false;  // the response came to its end
 };
 
+// kConflict (reason "not_replayable") if `interaction` has not ended, or has no final state or no events.
+Result<void> CheckReplayable(const Interaction& interaction);
+
 // A finished interaction taken apart into what the model, the tools and the people said, so that the agent can be run
 // on it again. What was said comes from the final state, what was shown from the events: if somebody changed one of
 // them, the two do not fit any more, and the replay says where.
 struct Recording {
-  // kConflict (reason "not_replayable") if `interaction` has not ended or has no final state.
+  // kConflict (reason "not_replayable") if the state does not have the user's message. REQUIRES: CheckReplayable.
   static Result<Recording> Of(const Interaction& interaction);
 
   std::vector<AgentEvent> events;                 // what the agent showed
   std::vector<AgentEvent> last_words;             // cancelled and error events at the end
   InteractionStatus status;                       // it ended with
   std::map<std::uint32_t, RecordedRound> rounds;  // by round_index
-  AgentState start;                               // with the user's message
+  // With the user's message. What the agenda was at first is not on record; it is another than what it became.
+  AgentState start;
+  AgentState end;  // without its messages
   std::optional<AgentLoop::Interrupted>
       continued;       // set if it went on with calls of an interaction that was interrupted
   AgentLimits limits;  // those that had an effect

@@ -1,5 +1,6 @@
 #include "engine/recorded_replay.h"
 
+#include <algorithm>
 #include <catch2/catch.hpp>
 #include <functional>
 #include <string>
@@ -203,9 +204,210 @@ TEST_CASE("failures replay", "[replay]") {
   CHECK(report.events == record.made.events.size());
 }
 
+TEST_CASE("what tools asked and what was answered replays", "[replay]") {
+  Record record;
+  const event::InputRequired asked{.request_id = "request_1",
+                                   .call_id = "t1",
+                                   .question = "Which?",
+                                   .options = {"a", "b"},
+                                   .schema = R"({"type":"object"})",
+                                   .url = std::nullopt};
+  record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"}).Shows(0, asked);
+  bool answered = true;
+  std::string output = "fine";
+  SECTION("once") { record.Shows(0, event::InputReceived{"request_1", "t1", "a"}); }
+  SECTION("declined") { record.Shows(0, event::InputReceived{"request_1", "t1", std::nullopt}); }
+  SECTION("several times, one of them in vain") {
+    event::InputRequired again = asked;
+    again.request_id = "request_2";
+    record.Shows(0, again).Shows(0, event::InputReceived{"request_2", "t1", "{}"});
+    again.request_id = "request_3";
+    record.Shows(0, again).Shows(0, event::InputReceived{"request_3", "t1", "{}"});
+  }
+  SECTION("stopped while it waited") {
+    output = kCancelledResult;
+    answered = false;
+  }
+  record.Shows(0, event::ToolResult{"t1", "tool", output, !answered});
+  record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}})).Says(ResultOf("t1", output, !answered));
+  if (answered) {
+    record.Says(Assistant("done")).Shows(1, event::Answer{"done"});
+  } else {
+    record.made.status = InteractionStatus::kCancelled;
+    record.Shows(0, event::Cancelled{"requested"});
+  }
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == record.made.events.size());
+  if (!answered) return;
+  auto& events = record.made.events;
+  const auto answer = std::find_if(events.begin(), events.end(), [](const AgentEvent& event) {
+    return std::holds_alternative<event::InputReceived>(event.payload);
+  });
+  const std::uint64_t seq = answer->seq;
+  events.erase(answer - 1);  // now nobody asked for it
+  CHECK(WhereItDiffers(record) == seq);
+}
+
+// Two calls at once that both ask, the second one first.
+TEST_CASE("questions of calls that ran together replay in their order", "[replay]") {
+  const auto asked = [](const std::string& id) {
+    event::InputRequired request;
+    request.request_id = "request_" + id;
+    request.call_id = id;
+    request.question = "Which?";
+    return request;
+  };
+  Record record;
+  record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}, {"t2", "tool", "{}"}}))
+      .Says(ResultOf("t1", "one"))
+      .Says(ResultOf("t2", "two"))
+      .Says(Assistant("done"));
+  record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"})
+      .Shows(0, event::ToolCallStarted{"t2", "tool", "{}"})
+      .Shows(0, asked("t2"))
+      .Shows(0, asked("t1"))
+      .Shows(0, event::InputReceived{"request_t2", "t2", "b"})
+      .Shows(0, event::InputReceived{"request_t1", "t1", "a"})
+      .Shows(0, event::ToolResult{"t1", "tool", "one", false})
+      .Shows(0, event::ToolResult{"t2", "tool", "two", false})
+      .Shows(1, event::Answer{"done"});
+  for (int i = 0; i < 20; ++i) {
+    const auto report = record.Replay();
+    if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+    CHECK(report.events == 9);
+  }
+}
+
+TEST_CASE("changes of the agenda replay", "[replay]") {
+  const std::vector<Task> one{{.id = "1", .title = "x"}}, none{};
+  Record record;
+  record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}, {"t2", "tool", "{}"}}))
+      .Says(ResultOf("t1", "kept"))
+      .Says(ResultOf("t2", "kept"))
+      .Says(Assistant("done"));
+  record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"});
+  SECTION("the last task is removed, then there is one") {
+    record.Shows(0, event::TaskUpdated{"t1", none})
+        .Shows(0, event::TaskUpdated{"t1", one})
+        .Shows(0, event::PlanUpdated{"t1", {"a", "b"}});
+  }
+  SECTION("the plan is given up") {
+    record.Shows(0, event::TaskUpdated{"t1", one}).Shows(0, event::PlanUpdated{"t1", {"a", "b"}});
+    record.Shows(0, event::ToolResult{"t1", "tool", "kept", false})
+        .Shows(0, event::ToolCallStarted{"t2", "tool", "{}"});
+    record.Shows(0, event::PlanUpdated{"t2", {}}).Shows(0, event::ToolResult{"t2", "tool", "kept", false});
+  }
+  if (record.made.events.size() == 4) {
+    record.Shows(0, event::ToolResult{"t1", "tool", "kept", false})
+        .Shows(0, event::ToolCallStarted{"t2", "tool", "{}"});
+    record.Shows(0, event::ToolResult{"t2", "tool", "kept", false});
+  }
+  record.Shows(1, event::Answer{"done"});
+  Agenda& agenda = record.made.final_agent_state->agenda;
+  agenda.tasks = one;
+  if (std::holds_alternative<event::ToolResult>(record.made.events[4].payload)) agenda.plan = {"a", "b"};
+  if (std::holds_alternative<event::PlanUpdated>(record.made.events[5].payload)) agenda.plan = {};
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == record.made.events.size());
+  agenda.tasks = none;
+  CHECK(WhereItDiffers(record) == record.made.events.back().seq + 1);
+  agenda.tasks = one;
+  std::get<event::TaskUpdated>(record.made.events[1].payload).call_id = "t9";
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+}
+
+TEST_CASE("a change by hand is compared with the state", "[replay]") {
+  Record record;
+  record.made.user_message.clear();
+  record.made.final_agent_state->agenda = {.tasks = {{.id = "1", .title = "x"}}, .plan = {"a"}};
+  record.Shows(0, event::TaskUpdated{std::nullopt, {{.id = "1", .title = "x"}}})
+      .Shows(0, event::PlanUpdated{{}, {"a"}});
+  CHECK_FALSE(record.Replay().divergence);
+  CHECK(record.Replay().events == 2);
+  std::get<event::PlanUpdated>(record.made.events[1].payload).steps.push_back("b");
+  const auto report = record.Replay();
+  REQUIRE(report.divergence);
+  CHECK(report.divergence->seq == record.made.events[1].seq);
+  CHECK(report.divergence->actual->payload == EventPayload(event::PlanUpdated{std::nullopt, {"a"}}));
+  record.made.events.pop_back();
+  record.Shows(0, event::Answer{"who says so?"});
+  CHECK_FALSE(record.Replay().divergence->actual);
+}
+
+TEST_CASE("loops of calls are detected again", "[replay]") {
+  Record record;
+  const auto call = [](int round) { return ToolCall{"t" + std::to_string(round), "tool", R"({"a":1})"}; };
+  const std::string told =
+      "Not run: this is call number 3 of tool with the same arguments, and nothing has changed in between. Do not make "
+      "it again: use the results you have, try something else, or answer and say what is missing.";
+  for (std::uint32_t round = 0; round < 2; ++round) {
+    const std::string id = call(static_cast<int>(round)).id;
+    record.Says(Assistant(std::nullopt, {call(static_cast<int>(round))})).Says(ResultOf(id, "again"));
+    record.Shows(round, Question(id, R"({"a":1})"))
+        .Shows(round, event::Approved{"approval_" + id, id, ArgumentsDigest(R"({"a":1})"), "once", std::nullopt})
+        .Shows(round, event::ToolCallStarted{id, "tool", R"({"a":1})"})
+        .Shows(round, event::ToolResult{id, "tool", "again", false});
+  }
+  record.Says(Assistant(std::nullopt, {call(2)})).Says(ResultOf("t2", told, true)).Says(Assistant("I see"));
+  record.Shows(2, event::LoopDetected{"tool", 3})
+      .Shows(2, event::ToolResult{"t2", "tool", told, true})
+      .Shows(3, event::Answer{"I see"});
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  std::get<event::LoopDetected>(record.made.events[8].payload).count = 4;
+  CHECK(WhereItDiffers(record) == record.made.events[8].seq);
+}
+
+TEST_CASE("compactions are compared with what the state keeps of them", "[replay]") {
+  Record record;
+  record.made.final_agent_state->messages.insert(
+      record.made.final_agent_state->messages.begin(),
+      {{.role = Role::kUser, .content = "first"}, Assistant("a"), Assistant("b")});
+  record.made.final_agent_state->compaction = Compaction{.first = 1, .end = 3, .summary = "in short"};
+  const auto compacted = [](std::int64_t messages, const std::string& summary) {
+    return event::Compacted{
+        .messages = messages, .tokens_before = 9, .tokens_after = 5, .budget = 6, .summary = summary};
+  };
+  record.Shows(0, event::Usage{{.input_tokens = 7, .output_tokens = 1}})
+      .Shows(0, compacted(1, "shorter"))
+      .Shows(0, compacted(2, "in short"));
+  SECTION("before the answer") {
+    record.Says(Assistant("done"));
+    record.Shows(0, event::Usage{{.input_tokens = 1, .output_tokens = 2}}).Shows(0, event::Answer{"done"});
+    std::swap(record.made.events[3].payload, record.made.events[4].payload);
+  }
+  SECTION("before a request that failed") {
+    record.made.status = InteractionStatus::kFailed;
+    record.Shows(0, event::Retry{.attempt = 1, .delay_ms = 77, .code = "provider_overloaded", .message = "later"});
+    record.Shows(0, event::Failed{"provider_error", "no", false});
+  }
+  SECTION("and the run was stopped while another was made") {
+    record.made.status = InteractionStatus::kCancelled;
+    record.Shows(0, event::Usage{{.input_tokens = 7, .output_tokens = 1}}).Shows(0, event::Cancelled{"requested"});
+  }
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == record.made.events.size());
+  auto& last = std::get<event::Compacted>(record.made.events[2].payload);
+  const auto differs = [&] { return WhereItDiffers(record) == record.made.events[2].seq; };
+  last.summary += "!";
+  CHECK(differs());
+  last = compacted(3, "in short");
+  CHECK(differs());
+  last = compacted(2, "in short");
+  std::get<event::Compacted>(record.made.events[1].payload).messages = 400;
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+  record.made.final_agent_state->compaction.reset();
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+}
+
 TEST_CASE("what is no record cannot be replayed", "[replay]") {
   const auto never = [](const std::function<void()>&) { FAIL("nothing runs"); };
   Record record;
+  CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");  // nothing was shown
+  record.Shows(0, event::Answer{"x"});
   record.made.status = InteractionStatus::kRunning;
   CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
   record.made.status = InteractionStatus::kCompleted;
