@@ -105,6 +105,8 @@ struct EditPreview {
   struct SideEffect {
     InteractionId interaction_id;
     std::string call_id, tool_name, tool_input;
+    std::optional<std::string> path{};  // of the file that the call was about, if its arguments name one
+    bool failed = false;                // its result was an error: it may have done nothing, or a part
   };
   std::vector<SideEffect> side_effects;
 };
@@ -199,6 +201,13 @@ class Engine {
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   // kConflict (reason "busy") while a run is active.
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
+  // Moves the head to its parent. kConflict: reason "busy" while a run is active, "nothing_to_undo" if the chat is
+  // empty or its head the first of its branch.
+  Result<ChatSummary> Undo(const ChatId& chat);
+  // Copies the branch that ends at a finished interaction into a new chat (InteractionStore::ForkChat), whatever runs
+  // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.
+  Result<ChatListEntry> ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
+                                 const std::optional<std::string>& title);
 
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;

@@ -46,6 +46,13 @@ class InteractionId {
   std::uint32_t number_;
 };
 
+// Names one interaction among all chats.
+struct InteractionRef {
+  ChatId chat_id;
+  InteractionId interaction_id;
+  bool operator==(const InteractionRef&) const = default;
+};
+
 }  // namespace reprise
 
 template <>

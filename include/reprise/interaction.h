@@ -44,6 +44,7 @@ struct ChatSummary {
   Timestamp updated_at{};
   std::optional<InteractionId> head{};             // the interaction the chat currently ends at; nullopt: empty
   std::optional<InteractionStatus> head_status{};  // that interaction's status
+  std::optional<InteractionRef> forked_from{};     // what it was a copy of when it was made
   bool operator==(const ChatSummary&) const = default;
 };
 

@@ -12,12 +12,6 @@
 
 namespace reprise {
 
-// Names one interaction among all chats.
-struct InteractionRef {
-  ChatId chat_id;
-  InteractionId interaction_id;
-};
-
 // An InteractionStore keeps every interaction of every chat (specification section 4.5). All methods may be called from
 // several threads; calls that concern one chat take effect one after the other.
 //
@@ -71,6 +65,12 @@ class InteractionStore {
   virtual Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) = 0;
   // Switches the branch. kNotFound if `head` is not stored in this chat. Durable when it returns ok.
   virtual Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) = 0;
+  // Copies the branch that ends at `last`, from its root on, into a new chat, which is there as a whole or not at all
+  // whenever the process ends; durable when it returns ok. The copies keep their numbers, so that a reserved number of
+  // the new chat is above them. No title: that of `source`. kConflict (reason "chat_exists") if there is a chat of that
+  // name.
+  virtual Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                       const std::optional<std::string>& title) = 0;
   // Moves the chat to the trash, where nothing lists it and a person can still find it.
   virtual Result<void> DeleteChat(const ChatId& chat) = 0;
 };

@@ -41,6 +41,7 @@ std::string_view EventType(const EventPayload& payload);
 Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
 Result<Interaction> InteractionFromJson(const Json& json);
 
+Json ToJson(const InteractionRef& ref);
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const PendingApproval& approval);
 Json ToJson(const PendingInput& input);

@@ -103,12 +103,18 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   return interaction;
 }
 
+Json ToJson(const InteractionRef& ref) {
+  return {{"chat_id", ref.chat_id.str()}, {"interaction_id", ref.interaction_id.str()}};
+}
+
 Json ToJson(const ChatSummary& summary) {
-  return {{"id", summary.id.str()},
-          {"title", summary.title},
-          {"created_at", FormatTimestamp(summary.created_at)},
-          {"updated_at", FormatTimestamp(summary.updated_at)},
-          {"head", OrNull(summary.head)}};
+  Json json = {{"id", summary.id.str()},
+               {"title", summary.title},
+               {"created_at", FormatTimestamp(summary.created_at)},
+               {"updated_at", FormatTimestamp(summary.updated_at)},
+               {"head", OrNull(summary.head)}};
+  if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
+  return json;
 }
 
 Json ToJson(const PendingApproval& approval) {

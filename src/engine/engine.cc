@@ -862,6 +862,39 @@ Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interacti
   return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->parts_.store.MoveHead(chat, interaction); });
 }
 
+Result<ChatSummary> Engine::Undo(const ChatId& chat) {
+  return impl_->WhileIdle(chat, /*wait=*/false, [&]() -> Result<ChatSummary> {
+    const auto summary = impl_->parts_.store.LoadSummary(chat);
+    if (!summary) return summary;
+    std::optional<InteractionId> parent;
+    if (summary->head) {
+      const auto head = impl_->parts_.store.LoadInteraction(chat, *summary->head);
+      if (!head) return Fail(head.error());
+      parent = head->parent_id;
+    }
+    if (parent) return impl_->parts_.store.MoveHead(chat, *parent);
+    return Fail(Error{.code = ErrorCode::kConflict,
+                      .reason = "nothing_to_undo",
+                      .message = "there is no interaction before the chat's head"});
+  });
+}
+
+Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
+                                       const std::optional<std::string>& title) {
+  if (impl_->ActiveRun(source, interaction)) {
+    return Fail(Error{.code = ErrorCode::kConflict,
+                      .reason = "not_finished",
+                      .message = "the interaction has not come to its end yet",
+                      .retryable = true});
+  }
+  auto copy = impl_->WhileIdle(chat, /*wait=*/false,
+                               [&] { return impl_->parts_.store.ForkChat(source, interaction, chat, title); });
+  if (copy) return ChatListEntry{*copy, copy->head_status};
+  if (copy.error().reason != "busy") return Fail(std::move(copy.error()));
+  return Fail(
+      Error{.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
+}
+
 const ModelDirectory& Engine::models() const { return impl_->parts_.models; }
 const ToolRegistry& Engine::tools() const { return impl_->parts_.tools; }
 const EngineOptions& Engine::options() const { return impl_->options_; }

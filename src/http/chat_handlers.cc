@@ -145,6 +145,27 @@ Result<Outcome> MoveHead(Engine& engine, const Request& request) {
   return JsonReply(reprise::ToJson(*summary));
 }
 
+Result<Outcome> Undo(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  const auto summary = engine.Undo(*chat);
+  if (!summary) return Fail(summary.error());
+  return JsonReply(reprise::ToJson(*summary));
+}
+
+Result<Outcome> Fork(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  const auto body = ParseForkBody(request.body);
+  if (!body) return Fail(body.error());
+  const auto copy = engine.ForkChat(*chat, body->interaction, body->chat, body->title);
+  if (!copy) return Fail(copy.error());
+  Reply reply = JsonReply(ToJson(*copy), 201);
+  reply.headers.emplace_back("Location", "/chats/" + copy->summary.id.str());
+  return reply;
+}
+
 Result<Outcome> Tasks(Engine& engine, const Request& request) {
   auto chat = ChatInPath(request);
   if (!chat) return Fail(std::move(chat.error()));
@@ -175,6 +196,8 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("PATCH", "/chats/*", with(Rename));
   router.Add("DELETE", "/chats/*", with(Delete));
   router.Add("POST", "/chats/*/head", with(MoveHead));
+  router.Add("POST", "/chats/*/undo", with(Undo));
+  router.Add("POST", "/chats/*/fork", with(Fork));
   router.Add("GET", "/chats/*/tasks", with(Tasks));
   router.Add("PATCH", "/chats/*/tasks", with(ChangeTasks));
 }

@@ -298,6 +298,22 @@ Result<InteractionId> ParseHeadBody(std::string_view text) {
   return InteractionId::Parse(id);
 }
 
+Result<ForkBody> ParseForkBody(std::string_view text) {
+  BodyReader reader(text);
+  const std::string interaction_text = reader.Text("interaction_id");
+  const auto chat_text = reader.OptionalString("chat_id");
+  auto title = reader.OptionalString("title");
+  if (title && Utf8Prefix(*title, kMaxTitle).size() < title->size()) {
+    reader.Reject("invalid_member", "\"title\" is too long");
+  }
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  const auto interaction = InteractionId::Parse(interaction_text);
+  if (!interaction) return Fail(interaction.error());
+  auto chat = chat_text ? ChatId::Parse(*chat_text) : Result<ChatId>(ChatId::Random());
+  if (!chat) return Fail(std::move(chat.error()));
+  return ForkBody{.interaction = *interaction, .chat = std::move(*chat), .title = std::move(title)};
+}
+
 Result<void> ParseEmptyBody(std::string_view text) {
   BodyReader reader(text);
   if (auto error = reader.Finish()) return Fail(std::move(*error));

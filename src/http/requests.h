@@ -58,6 +58,12 @@ struct CreateChatBody {
 Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
 Result<std::string> ParseRenameBody(std::string_view body);
 Result<InteractionId> ParseHeadBody(std::string_view body);
+struct ForkBody {
+  InteractionId interaction;
+  ChatId chat;  // a random id if there is none
+  std::optional<std::string> title;
+};
+Result<ForkBody> ParseForkBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);
 
 // ids in paths. An interaction id that cannot be one is kNotFound: no such interaction will ever be.

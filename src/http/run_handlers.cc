@@ -43,7 +43,9 @@ Json ToJson(const EditPreview& preview) {
     effects.push_back({{"interaction_id", effect.interaction_id.str()},
                        {"call_id", effect.call_id},
                        {"tool_name", effect.tool_name},
-                       {"tool_input", effect.tool_input}});
+                       {"tool_input", effect.tool_input},
+                       {"path", effect.path ? Json(*effect.path) : Json(nullptr)},
+                       {"failed", effect.failed}});
   }
   return {{"dry_run", true}, {"superseded", std::move(superseded)}, {"side_effects", std::move(effects)}};
 }

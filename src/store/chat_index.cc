@@ -56,6 +56,12 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
   const auto last = json.find("last");
   if (last == json.end() || !last->is_number_unsigned() || *last > InteractionId::kMaxNumber) throw Malformed{};
   index.last = last->get<std::uint32_t>();
+  if (const auto fork = json.find("forked_from"); fork != json.end()) {
+    if (!fork->is_object()) throw Malformed{};
+    const auto source = ChatId::Parse(Text(*fork, "chat_id"));
+    if (!source) throw Malformed{};
+    index.summary.forked_from = InteractionRef{*source, Id(Text(*fork, "interaction_id"))};
+  }
   const auto leaves = json.find("leaves");
   if (leaves == json.end() || !leaves->is_array()) throw Malformed{};
   for (const Json& leaf : *leaves) {
@@ -85,15 +91,17 @@ std::string ChatIndexToJson(const ChatIndex& index) {
   for (const auto& [number, digest] : index.leaves) {
     leaves.push_back({{"id", InteractionId::FromNumber(number).str()}, {"digest", digest}});
   }
-  return DumpJson({{"schema", kSchema},
-                   {"id", summary.id.str()},
-                   {"title", summary.title},
-                   {"created_at", FormatTimestamp(summary.created_at)},
-                   {"updated_at", FormatTimestamp(summary.updated_at)},
-                   {"head", summary.head ? Json(summary.head->str()) : Json()},
-                   {"head_status", summary.head_status ? Json(ToString(*summary.head_status)) : Json()},
-                   {"last", index.last},
-                   {"leaves", std::move(leaves)}});
+  Json json = {{"schema", kSchema},
+               {"id", summary.id.str()},
+               {"title", summary.title},
+               {"created_at", FormatTimestamp(summary.created_at)},
+               {"updated_at", FormatTimestamp(summary.updated_at)},
+               {"head", summary.head ? Json(summary.head->str()) : Json()},
+               {"head_status", summary.head_status ? Json(ToString(*summary.head_status)) : Json()},
+               {"last", index.last},
+               {"leaves", std::move(leaves)}};
+  if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
+  return DumpJson(json);
 }
 
 Result<ChatIndex> ChatIndexFromJson(const ChatId& chat, std::string_view text) {

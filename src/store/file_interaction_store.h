@@ -70,6 +70,8 @@ class FileInteractionStore final : public InteractionStore {
   Result<std::vector<ChatSummary>> ListChats() override;
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
+  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                               const std::optional<std::string>& title) override;
   Result<void> DeleteChat(const ChatId& chat) override;
 
  private:
@@ -137,6 +139,8 @@ class FileInteractionStore final : public InteractionStore {
     std::set<std::uint32_t> numbers;
   };
   Result<Snapshot> TakeSnapshot(const ChatId& chat);
+  // The interactions from the root to `last`, each the very version that the next was built on.
+  Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
   bool IsExpected(const ChatId& chat, InteractionId id);
   void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
 
@@ -151,6 +155,7 @@ class FileInteractionStore final : public InteractionStore {
   StateCache states_;       // synchronises itself
   RunningList running_;     // synchronises itself
   SpareFiles spare_files_;  // synchronises itself; for journals
+  std::mutex fork_mutex_;   // forks take turns; taken before a chat's locks
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
   SavePreparer save_preparer_;                                    // after what its thread uses

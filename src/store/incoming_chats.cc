@@ -56,7 +56,7 @@ bool IncomingChats::Has(const ChatId& chat) const {
   return status.type() != std::filesystem::file_type::not_found;
 }
 
-Result<void> IncomingChats::Add(const IncomingChat& chat) {
+Result<void> IncomingChats::Add(const IncomingChat& chat) const {
   if (Has(chat.summary.id)) {
     return Fail(Error{.code = ErrorCode::kConflict,
                       .reason = "chat_exists",

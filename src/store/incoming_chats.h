@@ -47,7 +47,7 @@ class IncomingChats {
   bool Has(const ChatId& chat) const;
   // kConflict (reason "chat_exists") if Has. Otherwise the failures of `load` and of InteractionStore; the folder is
   // then as it was.
-  Result<void> Add(const IncomingChat& chat);
+  Result<void> Add(const IncomingChat& chat) const;
 
  private:
   IncomingChats(Options options, std::unique_ptr<DirectoryLock> lock)

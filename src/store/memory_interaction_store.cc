@@ -128,6 +128,30 @@ Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, Interac
   return summary;
 }
 
+Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                                     const std::optional<std::string>& title) {
+  const std::lock_guard lock(mutex_);
+  const auto found = Find(source);
+  if (!found) return Fail(found.error());
+  const StoredChat& original = **found;
+  if (!original.interactions.contains(last)) return NoSuchInteraction();
+  if (chats_.contains(chat)) return Conflict("chat_exists", "there is a chat of this name already");
+  const Timestamp now = Now();
+  StoredChat copy{.summary = {.id = chat,
+                              .title = title.value_or(original.summary.title),
+                              .created_at = now,
+                              .updated_at = now,
+                              .head = last,
+                              .head_status = original.interactions.at(last).status,
+                              .forked_from = InteractionRef{source, last}},
+                  .interactions = {}};
+  for (std::optional<InteractionId> id = last; id; id = copy.interactions.at(*id).parent_id) {
+    copy.interactions.emplace(*id, original.interactions.at(*id)).first->second.chat_id = chat;
+  }
+  copy.next_number = last.number() + 1;
+  return chats_.emplace(chat, std::move(copy)).first->second.summary;
+}
+
 Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {
   const std::lock_guard lock(mutex_);
   if (chats_.erase(chat) == 0) return Fail(ErrorCode::kNotFound, "no such chat");

@@ -33,6 +33,8 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<std::vector<ChatSummary>> ListChats() override;
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
+  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                               const std::optional<std::string>& title) override;
   Result<void> DeleteChat(const ChatId& chat) override;
 
  private:

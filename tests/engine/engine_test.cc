@@ -57,6 +57,10 @@ class TroubledStore : public InteractionStore {
     return store_.RenameChat(c, title);
   }
   Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return store_.MoveHead(c, i); }
+  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& c,
+                               const std::optional<std::string>& title) override {
+    return store_.ForkChat(source, last, c, title);
+  }
   Result<void> DeleteChat(const ChatId& c) override { return store_.DeleteChat(c); }
 
  private:

@@ -36,6 +36,10 @@ class ForwardingStore : public InteractionStore {
     return base_.RenameChat(c, title);
   }
   Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return base_.MoveHead(c, i); }
+  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& c,
+                               const std::optional<std::string>& title) override {
+    return base_.ForkChat(source, last, c, title);
+  }
   Result<void> DeleteChat(const ChatId& c) override { return base_.DeleteChat(c); }
 
  protected:

@@ -1,0 +1,75 @@
+#include <algorithm>
+#include <utility>
+
+#include "store/file_interaction_store.h"
+#include "store/incoming_chats.h"
+
+namespace reprise {
+
+Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId& chat, InteractionId last) {
+  std::vector<InteractionId> branch{last};
+  for (;;) {
+    const InteractionId id = branch.back();
+    const auto links = files_.ReadLinks(chat, id);
+    if (!links) return Fail(links.error());
+    if (!links->parent) break;
+    const RecordPlace parent{.chat = chat, .interaction = links->parent};
+    // Parents are older, so this ends.
+    if (*links->parent >= id)
+      return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "it is its parent"));
+    const auto digest = files_.ReadDigest(chat, *links->parent);
+    if (!digest && digest.error().code == ErrorCode::kNotFound) {
+      return Fail(IntegrityError("missing", parent, "the file is gone"));
+    }
+    if (!digest) return Fail(digest.error());
+    if (links->parent_digest && *links->parent_digest != *digest) {
+      return Fail(IntegrityError("rollback", parent, "it is not the version that the next interaction was built on"));
+    }
+    branch.push_back(*links->parent);
+  }
+  std::reverse(branch.begin(), branch.end());
+  return branch;
+}
+
+Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                                   const std::optional<std::string>& title) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  const auto original = LoadSummary(source);
+  if (!original) return Fail(original.error());
+  const auto end = LoadInteraction(source, last);
+  if (!end) return Fail(end.error());
+  auto branch = BranchUpTo(source, last);
+  if (!branch) return Fail(std::move(branch.error()));
+
+  const Timestamp now = Now();
+  IncomingChat copy{.summary = {.id = chat,
+                                .title = title.value_or(original->title),
+                                .created_at = now,
+                                .updated_at = now,
+                                .head = last,
+                                .head_status = end->status,
+                                .forked_from = InteractionRef{source, last}},
+                    .interactions = *std::move(branch),
+                    .load = [&](InteractionId id) {
+                      return LoadInteraction(source, id).map([&](Interaction interaction) {
+                        interaction.chat_id = chat;
+                        return interaction;
+                      });
+                    }};
+  const std::lock_guard turn(fork_mutex_);
+  // Keeps every other use of the name waiting until what is on disk can be read.
+  auto held = HoldChat(chat, Missing::kCreate, Hold::kStateAndIndex);
+  if (!held) return Fail(std::move(held.error()));
+  if (!held->created) {
+    return Fail(Error{
+        .code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
+  }
+  auto incoming = IncomingChats::Open(
+      {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .lock = false});
+  auto added = incoming.and_then([&](const IncomingChats& folder) { return folder.Add(copy); });
+  Retire(chat, *held);
+  if (!added) return Fail(std::move(added.error()));
+  return copy.summary;
+}
+
+}  // namespace reprise

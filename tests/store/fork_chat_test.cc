@@ -1,0 +1,190 @@
+#include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+
+#include "base/posix_file_system.h"
+#include "store/file_interaction_store.h"
+#include "store/file_names.h"
+#include "store/linked_state.h"
+#include "store/memory_interaction_store.h"
+#include "store/sample.h"
+#include "store/verify.h"
+#include "support/faulty_file_system.h"
+#include "support/temp_directory.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace {
+
+const ChatId kCopy = *ChatId::Parse("copy");
+
+struct World {
+  TempDirectory directory;
+  PosixFileSystem disk;
+  std::string root = directory.File("data");
+  std::shared_ptr<const KeySet> keys = std::make_shared<const KeySet>(KeySet::Generate());
+
+  std::unique_ptr<FileInteractionStore> Open(FileSystem& file_system) {
+    return FileInteractionStore::Open({.root = root, .keys = keys, .file_system = file_system}).value();
+  }
+  std::vector<Problem> Problems() { return VerifyStore(root, keys, disk)->problems; }
+  // The files of the chat by name.
+  std::map<std::string, std::string> Files(const ChatId& chat) const {
+    std::map<std::string, std::string> files;
+    const std::filesystem::recursive_directory_iterator all(ChatDirectory(root, chat));
+    for (const auto& entry : all) {
+      if (!entry.is_regular_file()) continue;
+      std::ifstream file(entry.path(), std::ios::binary);
+      files[entry.path().string()] = std::string(std::istreambuf_iterator<char>(file), {});
+    }
+    return files;
+  }
+  std::size_t Leftovers() const {
+    const std::filesystem::directory_iterator all(root);
+    return static_cast<std::size_t>(std::count_if(
+        begin(all), end(all), [](const auto& entry) { return IsIncomingDirectory(entry.path().filename().string()); }));
+  }
+};
+
+// int_001 - int_002 - int_004, and int_003 beside int_002.
+void Fill(InteractionStore& store) {
+  REQUIRE(store.SaveInteraction(Sample(1, std::nullopt, "one")));
+  REQUIRE(store.SaveInteraction(Sample(2, 1, "two")));
+  REQUIRE(store.SaveInteraction(Sample(3, 1, "other two")));
+  REQUIRE(store.SaveInteraction(Sample(4, 2, "four")));
+}
+
+void CheckCopy(InteractionStore& store) {
+  const auto copy = store.LoadChat(kCopy);
+  REQUIRE(copy);
+  CHECK(copy->damaged.empty());
+  REQUIRE(copy->interactions.size() == 3);
+  for (const Interaction& interaction : copy->interactions) {
+    auto original = store.LoadInteraction(Chat1(), interaction.id).value();
+    original.chat_id = kCopy;
+    CHECK(interaction == original);
+  }
+  CHECK(copy->summary.title == "one");
+  CHECK(copy->summary.head == Id(4));
+  CHECK(copy->summary.forked_from == InteractionRef{Chat1(), Id(4)});
+}
+
+}  // namespace
+
+TEST_CASE("ForkChat: the branch is copied and goes on by itself, in every store", "[fork]") {
+  World world;
+  MemoryInteractionStore memory;
+  const auto files = world.Open(world.disk);
+  InteractionStore& store = GENERATE(true, false) ? static_cast<InteractionStore&>(memory) : *files;
+  Fill(store);
+  const auto fork = store.ForkChat(Chat1(), Id(4), kCopy, std::nullopt);
+  REQUIRE(fork);
+  CheckCopy(store);
+  CHECK(*store.LoadSummary(kCopy) == *fork);
+  CHECK(store.ReserveInteraction(kCopy)->number() == 5);
+  REQUIRE(store.SaveInteraction(Sample(kCopy, Id(5), Id(4), "five")));
+  CHECK(store.LoadSummary(Chat1())->head == Id(4));
+
+  CHECK(store.ForkChat(Chat1(), Id(1), kCopy, std::nullopt).error().reason == "chat_exists");
+  CHECK(store.ForkChat(Chat1(), Id(1), Chat1(), std::nullopt).error().reason == "chat_exists");
+  CHECK(store.ForkChat(Chat1(), Id(9), *ChatId::Parse("x"), std::nullopt).error().code == ErrorCode::kNotFound);
+  CHECK(store.ForkChat(*ChatId::Parse("no"), Id(1), *ChatId::Parse("x"), {}).error().code == ErrorCode::kNotFound);
+  CHECK(store.LoadSummary(*ChatId::Parse("x")).error().code == ErrorCode::kNotFound);
+  CHECK(store.ForkChat(kCopy, Id(1), *ChatId::Parse("again"), "named")->title == "named");
+}
+
+TEST_CASE("ForkChat: where it comes from is known after a restart, and the source is as it was", "[fork]") {
+  World world;
+  {
+    const auto store = world.Open(world.disk);
+    Fill(*store);
+  }
+  const auto before = world.Files(Chat1());
+  {
+    const auto store = world.Open(world.disk);
+    REQUIRE(store->ForkChat(Chat1(), Id(4), kCopy, std::nullopt));
+  }
+  CHECK(world.Files(Chat1()) == before);
+  CHECK(world.Problems().empty());
+  CheckCopy(*world.Open(world.disk));
+}
+
+TEST_CASE("ForkChat: long states are whole in the copy, and linked there", "[fork]") {
+  World world;
+  auto store = world.Open(world.disk);
+  AgentState state;
+  for (std::uint32_t number = 1; number <= 6; ++number) {
+    Interaction turn = Sample(number, number == 1 ? std::nullopt : std::optional(number - 1), "turn");
+    const Message message = {.role = Role::kUser, .content = std::string(kFullStateBytes / 2, 'a' + char(number))};
+    state.messages.push_back(message);
+    turn.final_agent_state = state;
+    REQUIRE(store->SaveInteraction(turn));
+  }
+  REQUIRE(store->ForkChat(Chat1(), Id(5), kCopy, std::nullopt));
+  for (std::uint32_t number = 1; number <= 5; ++number) {
+    CHECK(store->LoadInteraction(kCopy, Id(number))->final_agent_state ==
+          store->LoadInteraction(Chat1(), Id(number))->final_agent_state);
+  }
+  std::size_t original = 0, copy = 0;
+  for (const auto& [name, text] : world.Files(Chat1())) original += text.size();
+  for (const auto& [name, text] : world.Files(kCopy)) copy += text.size();
+  CHECK(copy < original);
+  store.reset();  // which writes chat.json
+  CHECK(world.Problems().empty());
+}
+
+TEST_CASE("ForkChat: what was tampered with is not copied", "[fork]") {
+  World world;
+  {
+    const auto store = world.Open(world.disk);
+    Fill(*store);
+  }
+  std::string name;
+  SECTION("a flipped byte") {
+    name = InteractionFile(world.root, Chat1(), Id(1));
+    std::fstream file(name, std::ios::in | std::ios::out | std::ios::binary);
+    file.seekp(-40, std::ios::end).put('!');
+  }
+  SECTION("a file that is gone") {
+    name = InteractionFile(world.root, Chat1(), Id(2));
+    std::filesystem::remove(name);
+  }
+  const auto store = world.Open(world.disk);
+  const auto fork = store->ForkChat(Chat1(), Id(4), kCopy, std::nullopt);
+  REQUIRE_FALSE(fork);
+  CHECK(fork.error().code == ErrorCode::kCorruption);
+  CHECK(store->LoadSummary(kCopy).error().code == ErrorCode::kNotFound);
+  CHECK(world.Leftovers() == 0);
+}
+
+TEST_CASE("ForkChat: whatever call to the disk fails, the copy is there as a whole or not at all", "[fork]") {
+  for (std::size_t number = 1;; ++number) {
+    World world;
+    {
+      const auto store = world.Open(world.disk);
+      Fill(*store);
+    }
+    const auto before = world.Files(Chat1());
+    bool forked = false, fired = false;
+    {
+      FaultyFileSystem faulty(world.disk, {.at = number});
+      auto store = FileInteractionStore::Open({.root = world.root, .keys = world.keys, .file_system = faulty});
+      forked = store && (*store)->ForkChat(Chat1(), Id(4), kCopy, std::nullopt);
+      fired = faulty.fired();
+    }
+    INFO("call " << number);
+    CHECK(world.Files(Chat1()) == before);
+    CHECK(world.Leftovers() == 0);
+    CHECK(world.Problems().empty());
+    const auto store = world.Open(world.disk);
+    const bool there = store->LoadSummary(kCopy).has_value();
+    if (there) CheckCopy(*store);
+    if (forked) CHECK(there);
+    if (!fired) break;
+    REQUIRE(number < 500);
+  }
+}
+
+}  // namespace reprise
