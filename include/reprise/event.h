@@ -175,6 +175,16 @@ struct Failed {
   bool retryable = false;
   bool operator==(const Failed&) const = default;
 };
+// What a sub-agent does within a tool call: one of its own steps.
+struct Nested {
+  static constexpr std::string_view kType = "NESTED", kName = "nested";
+  using Step = std::variant<Thinking, MessageText, Answer, ToolCallStarted, ToolResult, Usage, Retry, LoopDetected,
+                            Compacted, Failed>;
+  std::string call_id;            // of the call that the sub-agent works for
+  std::uint32_t round_index = 0;  // the sub-agent's own
+  Step step;
+  bool operator==(const Nested&) const = default;
+};
 struct InteractionComplete {
   static constexpr std::string_view kType = "INTERACTION_COMPLETE", kName = "interaction_complete";
   std::string interaction_id;
@@ -189,7 +199,7 @@ using EventPayload =
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
                  event::TaskUpdated, event::PlanUpdated, event::Usage, event::Retry, event::LoopDetected,
-                 event::Compacted, event::Cancelled, event::Failed, event::InteractionComplete>;
+                 event::Compacted, event::Nested, event::Cancelled, event::Failed, event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/event.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -42,6 +43,7 @@ struct ToolTraits {
   bool needs_consent = false;
   // Does nothing but ask a person: after a crash it may wait for the answer to the question that was shown.
   bool only_asks = false;
+  bool delegates = false;  // sets sub-agents at work; they do not get it themselves
 };
 
 // A question of a tool for a person.
@@ -58,6 +60,13 @@ struct ToolAnswer {
   std::string content = {};
 };
 
+// What the model gets to read. Always valid UTF-8.
+struct ToolOutcome {
+  std::string output;
+  bool is_error = false;
+  TokenUsage usage = {};  // of what the tool had a model do
+};
+
 // What one execution may use.
 struct ToolContext {
   std::stop_token stop;  // must end the tool within 50 ms, its processes included
@@ -71,12 +80,9 @@ struct ToolContext {
   // Lets `change` at the agent's tasks and plan, within the call and one at a time. What it changes is kept in the
   // agent's state and shown before this returns. Empty: the agent has none.
   std::function<void(const std::function<void(Agenda& agenda)>& change)> change_agenda = {};
-};
-
-// What the model gets to read. Always valid UTF-8.
-struct ToolOutcome {
-  std::string output;
-  bool is_error = false;
+  // Has a sub-agent look into a question, and blocks until it has an answer, which is the outcome, or `stop` is
+  // requested. Empty: there are no sub-agents here.
+  std::function<ToolOutcome(const std::string& question)> research = {};
 };
 
 // Something an agent can do. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.

@@ -9,6 +9,7 @@
 
 #include "agent/history.h"
 #include "agent/loop_guard.h"
+#include "agent/sub_agent.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -364,6 +365,7 @@ void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
+  usage_ += outcome.usage;
   state_.messages.push_back(std::move(message));
   parts_.observer.StateGrew(state_);
   parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
@@ -462,6 +464,10 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
     if (shown > kMaxLiveOutput) text += kNoMoreLiveOutput;
     parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, std::move(text)});
   };
+  context.research = [&](const std::string& question) {
+    return RunSubAgent(parts_, limits_, {.call_id = call.id, .round_index = round_, .question = question}, model_name_,
+                       stop_);
+  };
   ToolOutcome outcome;
   try {
     outcome = tool.Run(arguments, context);
@@ -470,7 +476,7 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
     LogError("a tool threw", {{"tool", call.name}, {"what", error.what()}});
     outcome = Failure("The tool failed for an internal reason.");
   }
-  if (stop_.stop_requested() && outcome.output.empty()) return Failure(std::string(kCancelledResult));
+  if (stop_.stop_requested() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
   return outcome;
 }
 

@@ -77,6 +77,10 @@ struct EventWriter {
   std::string operator()(const event::Compacted& e) const {
     return "*Sent to the model as a summary:* " + std::to_string(e.messages) + " messages\n";
   }
+  std::string operator()(const event::Nested& e) const {
+    const std::string step = std::visit(*this, e.step);
+    return step.empty() ? step : "*Sub-agent*\n\n" + Quote(step.substr(0, step.size() - 1));
+  }
   // Not for people, or never stored.
   std::string operator()(const event::Usage&) const { return {}; }
   std::string operator()(const event::InteractionStarted&) const { return {}; }

@@ -55,6 +55,10 @@ struct EventWriter {
   std::string operator()(const event::Compacted& e) const {
     return Entry("compacted", std::to_string(e.messages) + " messages: " + e.summary);
   }
+  std::string operator()(const event::Nested& e) const {
+    const std::string step = std::visit(*this, e.step);
+    return step.empty() ? step : "    " + Indented(std::string_view(step).substr(0, step.size() - 1), "    ") + "\n";
+  }
   std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
   // Counted in the heading, or never stored.

@@ -104,12 +104,23 @@ void Write(Json& out, const event::Compacted& e) {
   out["budget"] = e.budget;
   out["summary"] = e.summary;
 }
-void Write(Json& out, const event::Cancelled& e) { out["reason"] = e.reason; }
 void Write(Json& out, const event::Failed& e) {
   out["code"] = e.code;
   out["message"] = e.message;
   out["retryable"] = e.retryable;
 }
+void Write(Json& out, const event::Nested& e) {
+  out["call_id"] = e.call_id;
+  Json step = {{"type", ""}, {"round_index", e.round_index}};
+  std::visit(
+      [&step](const auto& inner) {
+        step["type"] = std::remove_cvref_t<decltype(inner)>::kType;
+        Write(step, inner);
+      },
+      e.step);
+  out["event"] = std::move(step);
+}
+void Write(Json& out, const event::Cancelled& e) { out["reason"] = e.reason; }
 void Write(Json& out, const event::InteractionComplete& e) {
   out["interaction_id"] = e.interaction_id;
   out["status"] = ToString(e.status);
@@ -117,6 +128,32 @@ void Write(Json& out, const event::InteractionComplete& e) {
 
 // Reading the durable ones back; frames and deltas are not stored.
 // -----------------------------------------------------
+
+std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type);
+
+event::Nested ReadNested(JsonReader& in) {
+  event::Nested nested{.call_id = in.String("call_id"), .round_index = 0, .step = {}};
+  const Json* json = in.Find("event");
+  if (json == nullptr) return in.Reject("event"), nested;
+  JsonReader inner(*json, "nested event");
+  nested.round_index = static_cast<std::uint32_t>(inner.Integer("round_index"));
+  const std::string type = inner.String("type");
+  // Sub-agents have none of their own.
+  if (type == event::Nested::kType) return in.Reject("event"), nested;
+  if (auto payload = ReadPayload(inner, type)) {
+    std::visit(
+        [&]<typename T>(T& step) {
+          if constexpr (std::is_constructible_v<event::Nested::Step, T&&>) {
+            nested.step = std::move(step);
+          } else {
+            in.Reject("event");
+          }
+        },
+        *payload);
+  }
+  if (inner.error()) in.Reject("event");
+  return nested;
+}
 
 std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   if (type == event::Thinking::kType) return event::Thinking{in.String("content")};
@@ -183,6 +220,7 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
     return event::Compacted{in.Integer("messages"), in.Integer("tokens_before"), in.Integer("tokens_after"),
                             in.Integer("budget"), in.String("summary")};
   }
+  if (type == event::Nested::kType) return ReadNested(in);
   if (type == event::Cancelled::kType) return event::Cancelled{in.String("reason")};
   if (type == event::Failed::kType) {
     return event::Failed{in.String("code"), in.String("message"), in.Bool("retryable", false)};

@@ -32,6 +32,10 @@ struct Strip {
   }
   void operator()(event::Approved& approved) const { approved.approval_id.clear(), approved.call_id.clear(); }
   void operator()(event::Rejected& rejected) const { rejected.approval_id.clear(), rejected.call_id.clear(); }
+  void operator()(event::Nested& nested) const {
+    nested.call_id.clear();
+    std::visit(*this, nested.step);
+  }
   template <typename T>
   void operator()(T&) const {}
 };

@@ -115,6 +115,8 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   void End();
   void Advance();
   void TakeCompactions(std::size_t messages);
+  // Steps of sub-agents are what a tool showed: like its result they are taken from the record.
+  void SkipNested();
   const AgentEvent* Next() const { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
   RecordedRound* Round();
   std::uint64_t NextSeq() const;
@@ -339,8 +341,21 @@ std::uint64_t Replay::NextSeq() const {
   return recording_.events.empty() ? 2 : recording_.events.back().seq + 1;  // interaction_started is number 1
 }
 
+void Replay::SkipNested() {
+  for (; Next() != nullptr; Advance()) {
+    const auto* nested = std::get_if<event::Nested>(&Next()->payload);
+    if (nested == nullptr) return;
+    const RecordedRound& round = recording_.rounds.at(Next()->round_index);
+    const bool known = std::any_of(round.calls.begin(), round.calls.end(), [&](const RecordedCall& call) {
+      return call.call.id == nested->call_id && call.started;
+    });
+    if (!known) return;
+  }
+}
+
 void Replay::Compare(AgentEvent actual) {
   if (over_) return;
+  SkipNested();
   const AgentEvent* expected = Next();
   if (expected == nullptr) {
     if (recording_.cut_off()) return End();
@@ -362,6 +377,7 @@ void Replay::Compare(AgentEvent actual) {
   if (const auto* approved = std::get_if<event::Approved>(&expected->payload)) {
     if (stopped_at(approved->call_id, [](const RecordedCall& call) { return !call.started; })) stop_.request_stop();
   }
+  SkipNested();
   if (const AgentEvent* next = Next()) {
     const auto* result = std::get_if<event::ToolResult>(&next->payload);
     if (result && next->round_index == expected->round_index &&
@@ -430,6 +446,7 @@ void Replay::Diverge(std::optional<AgentEvent> actual, std::string reason) {
 // The last word is the run's, not the agent's: said here as the run says it.
 void Replay::CompareEnd(const AgentOutcome& outcome) {
   if (report_.divergence) return;
+  SkipNested();
   if (Next() != nullptr) return Miss("the replay ends before the record does");
   const auto& words = recording_.last_words;
   const auto* failed = words.empty() ? nullptr : std::get_if<event::Failed>(&words.front().payload);

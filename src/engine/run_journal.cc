@@ -78,8 +78,9 @@ void ReadEvent(std::string_view item, InterruptedRun& run) {
   AgentEvent event = AgentEventFromJson(json).value();
   if (std::holds_alternative<event::Thinking>(event.payload)) run.thinking.clear();
   if (std::holds_alternative<event::MessageText>(event.payload)) run.text.clear();
-  if (const auto* usage = std::get_if<event::Usage>(&event.payload)) {
-    run.interaction.usage += usage->tokens;
+  if (const auto* usage = std::get_if<event::Usage>(&event.payload)) run.interaction.usage += usage->tokens;
+  if (const auto* nested = std::get_if<event::Nested>(&event.payload)) {
+    if (const auto* usage = std::get_if<event::Usage>(&nested->step)) run.interaction.usage += usage->tokens;
   }
   run.interaction.events.push_back(std::move(event));
 }

@@ -16,6 +16,7 @@
 #include "tools/foreign_schema.h"
 #include "tools/http_get_tool.h"
 #include "tools/read_tools.h"
+#include "tools/research_tool.h"
 #include "tools/search_tool.h"
 #include "tools/shell_tool.h"
 #include "tools/simple_tools.h"
@@ -150,6 +151,7 @@ ToolCatalog::ToolCatalog(ToolOptions options)
   add(MakeAskHumanTool());
   add(MakeManageTasksTool());
   add(MakeUpdatePlanTool());
+  add(MakeResearchTool());
   current_ = MakeSet();
 }
 

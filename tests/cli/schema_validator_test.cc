@@ -102,6 +102,7 @@ std::vector<EventPayload> OneOfEach() {
           event::Retry{1, 1000, "provider_overloaded", "busy"},
           event::LoopDetected{"echo", 3},
           event::Compacted{12, 9000, 4000, 6000, "what was said"},
+          event::Nested{"call_1", 2, event::ToolResult{"call_1", "echo", "x", true}},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};

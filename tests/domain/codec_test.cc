@@ -48,6 +48,9 @@ Interaction FullInteraction() {
   add(event::LoopDetected{"run_shell", 3});
   add(event::Compacted{90, 7000, 3000, 6144, "they spoke"});
   add(event::Usage{{9, 4, 5, 1}});
+  add(event::Nested{"call_1", 2, event::ToolCallStarted{"call_9", "read_file", "{}"}});
+  add(event::Nested{"call_1", 3, event::Usage{{9, 4, 5, 1}}});
+  add(event::Nested{"call_1", 4, event::Failed{"provider_error", "bad", true}});
   add(event::Answer{"done"});
   add(event::Cancelled{"requested"});
   add(event::Failed{"provider_error", "bad", true});

@@ -100,6 +100,32 @@ TEST_CASE("a record that nobody changed matches, event for event", "[replay]") {
   CHECK(report.events == 11);
 }
 
+TEST_CASE("steps of sub-agents are taken from the record, in whatever order they came", "[replay]") {
+  const auto step = [](const std::string& id, std::uint32_t round) {
+    return event::Nested{id, round, event::Answer{"found"}};
+  };
+  Record record;
+  record.Says(Assistant(std::nullopt, {{"r1", "tool", "{}"}, {"r2", "tool", R"({"a":1})"}}))
+      .Says(ResultOf("r1", "one"))
+      .Says(ResultOf("r2", "two"))
+      .Says(Assistant("done"));
+  record.Shows(0, event::ToolCallStarted{"r1", "tool", "{}"})
+      .Shows(0, event::ToolCallStarted{"r2", "tool", R"({"a":1})"})
+      .Shows(0, step("r2", 0))
+      .Shows(0, step("r1", 0))
+      .Shows(0, step("r2", 1))
+      .Shows(0, event::ToolResult{"r1", "tool", "one", false})
+      .Shows(0, step("r2", 2))
+      .Shows(0, event::ToolResult{"r2", "tool", "two", false})
+      .Shows(1, event::Answer{"done"});
+  const auto report = record.Replay();
+  CHECK_FALSE(report.divergence);
+  CHECK(report.events == 9);
+
+  std::get<event::Nested>(record.made.events[3].payload).call_id = "of nobody";
+  CHECK(WhereItDiffers(record) == record.made.events[3].seq);
+}
+
 TEST_CASE("each change of an event is reported at its seq", "[replay]") {
   const Record record = WithTools();
   for (std::size_t i = 0; i < record.made.events.size(); ++i) {

@@ -20,7 +20,7 @@ std::vector<std::string> Names(const ToolSet& registry) {
 TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names", "[tools]") {
   const std::vector<std::string> expected = {"echo",         "calculator", "current_time", "list_files",  "read_file",
                                              "search_files", "write_file", "edit_file",    "delete_file", "run_shell",
-                                             "http_get",     "ask_human",  "manage_tasks", "update_plan"};
+                                             "http_get",     "ask_human",  "manage_tasks", "update_plan", "research"};
   CHECK(Names(*registry) == expected);
   REQUIRE(registry->tools().size() == expected.size());
   for (const std::string& name : expected) {
