@@ -32,6 +32,10 @@ struct Strip {
   }
   void operator()(event::Approved& approved) const { approved.approval_id.clear(), approved.call_id.clear(); }
   void operator()(event::Rejected& rejected) const { rejected.approval_id.clear(), rejected.call_id.clear(); }
+  void operator()(event::InputRequired& asked) const { asked.request_id.clear(), asked.call_id.clear(); }
+  void operator()(event::InputReceived& received) const { received.request_id.clear(), received.call_id.clear(); }
+  void operator()(event::TaskUpdated& updated) const { updated.call_id.reset(); }
+  void operator()(event::PlanUpdated& updated) const { updated.call_id.reset(); }
   template <typename T>
   void operator()(T&) const {}
 };
