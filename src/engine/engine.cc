@@ -99,6 +99,7 @@ struct Place {
   std::optional<InteractionId> parent, edited_from;
   AgentState state;                                                  // what it starts from
   std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
+  std::optional<ResumedFrom> resumed_from = std::nullopt;            // set likewise
 };
 
 }  // namespace
@@ -258,7 +259,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   auto kept = parts_.store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
-  journal.AddBegin(interaction, request.on_disconnect);
+  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from);
   if (auto begun = journal.Append(Journal::Reach::kProcess); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
     return Fail(begun.error());
@@ -407,8 +408,10 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   if (!run) return Fail(run.error());
   if (!*run) return drop();  // nobody has seen anything of it
   AgentState state;
-  if (const auto parent = (*run)->interaction.parent_id) {
-    auto stored = parts_.store.LoadInteraction(ref.chat_id, *parent);
+  const auto& resumed_from = (*run)->resumed_from;
+  const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
+  if (before) {
+    auto stored = parts_.store.LoadInteraction(ref.chat_id, *before);
     if (!stored) return Fail(stored.error());
     state = std::move(stored->final_agent_state).value_or(AgentState{});
   }
@@ -489,6 +492,9 @@ Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   }
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
   place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
+  place.resumed_from = ResumedFrom{.interaction = ended.id};
+  for (const ToolCall& call : place.interrupted->calls) place.resumed_from->call_ids.push_back(call.id);
+  PrepareToResume(place.state, place.resumed_from->call_ids);
   return place;
 }
 

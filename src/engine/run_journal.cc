@@ -62,6 +62,10 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.interaction.created_at = ParseTimestamp(begin.at("created_at").get<std::string>()).value();
   run.on_disconnect =
       begin.at("on_disconnect").get<std::string>() == "continue" ? OnDisconnect::kContinue : OnDisconnect::kCancel;
+  if (const auto from = begin.find("resumed_from"); from != begin.end()) {
+    run.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
+                                   .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
+  }
   run.log->AppendRecorded(StartOf(run.interaction));
   run.last_seq = 1;
 }
@@ -174,14 +178,18 @@ Json ItemAsJson(char type, std::string_view content) {
 
 }  // namespace
 
-void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect) {
+void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
+                          const std::optional<ResumedFrom>& resumed_from) {
   if (!journal_) return;
-  const Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
-                      {"edited_from", TextOrNull(interaction.edited_from)},
-                      {"user_message", interaction.user_message},
-                      {"model", interaction.model},
-                      {"created_at", FormatTimestamp(interaction.created_at)},
-                      {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
+  Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
+                {"edited_from", TextOrNull(interaction.edited_from)},
+                {"user_message", interaction.user_message},
+                {"model", interaction.model},
+                {"created_at", FormatTimestamp(interaction.created_at)},
+                {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
+  if (resumed_from) {
+    begin["resumed_from"] = {{"interaction_id", resumed_from->interaction.str()}, {"call_ids", resumed_from->call_ids}};
+  }
   AddItem(kBegin, DumpJson(begin));
 }
 

@@ -18,6 +18,14 @@
 
 namespace reprise {
 
+// Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
+// and the results of these calls, which are run again.
+struct ResumedFrom {
+  InteractionId interaction;
+  std::vector<std::string> call_ids{};
+  bool operator==(const ResumedFrom&) const = default;
+};
+
 // Writes what a run has to say into its journal. A record is a row of items (schemas/FILES.md): how the interaction
 // began, events as they are shown, deltas as their bare text, and what the agent's state has got. What is added gathers
 // until Append. Not thread-safe.
@@ -29,7 +37,8 @@ class RunJournal {
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
   // Of an interaction that has just begun; stands for interaction_started too.
-  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect);
+  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
+                const std::optional<ResumedFrom>& resumed_from);
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -54,6 +63,7 @@ class RunJournal {
 struct InterruptedRun {
   Interaction interaction;  // RUNNING, with its durable events
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
+  std::optional<ResumedFrom> resumed_from{};                     // nullopt: it started from its parent's state
   std::shared_ptr<EventLog> log = std::make_shared<EventLog>();  // all that was shown, byte for byte; not published
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
