@@ -20,6 +20,7 @@ constexpr char kMessage = 'M';        // JSON: a message that the state has got
 constexpr char kGrants = 'G';         // JSON: all grants of the state
 constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr char kCompaction = 'C';     // JSON: what the state has summed up
+constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // A thousand runs may be open.
@@ -105,6 +106,35 @@ void ReadDelta(char type, std::string_view item, InterruptedRun& run) {
   }
 }
 
+Json TextOrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
+std::optional<std::string> ReadText(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
+}
+
+Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
+  if (const auto* input = std::get_if<InputAnswer>(&answer)) {
+    return {{"request_id", id}, {"response", TextOrNull(input->response)}};
+  }
+  const auto& approval = std::get<ApprovalAnswer>(answer);
+  return {{"approval_id", id},
+          {"approved", approval.approved},
+          {"arguments", TextOrNull(approval.arguments)},
+          {"feedback", TextOrNull(approval.feedback)},
+          {"scope", approval.scope == ApprovalScope::kChat ? "chat" : "once"}};
+}
+
+void ReadAnswer(const Json& json, InterruptedRun& run) {
+  if (const auto id = json.find("request_id"); id != json.end()) {
+    run.answers[id->get<std::string>()] = InputAnswer{.response = ReadText(json.at("response"))};
+    return;
+  }
+  ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
+                        .arguments = ReadText(json.at("arguments")),
+                        .feedback = ReadText(json.at("feedback"))};
+  if (json.at("scope").get<std::string>() == "chat") answer.scope = ApprovalScope::kChat;
+  run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
+}
+
 void ReadItem(char type, std::string_view content, InterruptedRun& run) {
   switch (type) {
     case kBegin:
@@ -128,6 +158,8 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
                            .value()
                            .compaction;
       return;
+    case kAnswer:
+      return ReadAnswer(ParseJson(content).value(), run);
     default:
       throw std::invalid_argument("item");
   }
@@ -171,6 +203,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"agenda", ParseJson(content).value()}};
     case kCompaction:
       return {{"compaction", ParseJson(content).value()}};
+    case kAnswer:
+      return {{"answer", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
@@ -224,6 +258,10 @@ void RunJournal::AddState(const AgentState& state) {
   if (grants == grants_) return;
   AddItem(kGrants, grants);
   grants_ = std::move(grants);
+}
+
+void RunJournal::AddAnswer(const std::string& id, const GivenAnswer& answer) {
+  if (journal_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
 }
 
 void RunJournal::AddItem(char type, std::string_view content) {

@@ -1,5 +1,6 @@
 #include "engine/recovery.h"
 
+#include "store/memory_interaction_store.h"
 #include "support/fake_tools.h"
 #include "support/test.h"
 
@@ -70,4 +71,32 @@ TEST_CASE("Recovery: a resumed run that was killed again has all that it had com
     CHECK(messages[4].content == "again");
     CHECK(messages[2].content == "fine");
   }
+}
+
+TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[engine]") {
+  MemoryInteractionStore store;
+  const ChatId chat = *ChatId::Parse("c");
+  const auto id = InteractionId::FromNumber(1);
+  {
+    RunJournal journal(*store.BeginJournal(chat, id, {}), 0);
+    journal.AddBegin({.id = id, .chat_id = chat, .user_message = "go", .model = "m"}, OnDisconnect::kCancel, {});
+    journal.AddAnswer("approval_1", ApprovalAnswer{.approved = true, .arguments = "{}", .scope = ApprovalScope::kChat});
+    journal.AddAnswer("approval_2", ApprovalAnswer{.approved = false, .feedback = "no \u202e"});
+    journal.AddAnswer("request_1", InputAnswer{.response = "this"});
+    journal.AddAnswer("request_2", InputAnswer{});
+    REQUIRE(journal.Append(Journal::Reach::kProcess));
+  }
+  const auto content = store.ReadJournal(chat, id);
+  REQUIRE(content);
+  const auto run = ReadRun({chat, id}, *content);
+  REQUIRE(run.value());
+  const auto& answers = (*run)->answers;
+  REQUIRE(answers.size() == 4);
+  const auto& first = std::get<ApprovalAnswer>(answers.at("approval_1"));
+  CHECK((first.approved && first.arguments == "{}" && first.scope == ApprovalScope::kChat && !first.feedback));
+  const auto& second = std::get<ApprovalAnswer>(answers.at("approval_2"));
+  CHECK((!second.approved && second.feedback == "no \u202e" && second.scope == ApprovalScope::kOnce));
+  CHECK(std::get<InputAnswer>(answers.at("request_1")).response == "this");
+  CHECK_FALSE(std::get<InputAnswer>(answers.at("request_2")).response);
+  CHECK(JournalRecordAsJson(content->records.at(0))->find(R"({"answer":)") != std::string::npos);
 }
