@@ -170,7 +170,9 @@ class Engine {
 
   // --- approvals --------------------------------------------------------------------------------------------------
   // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason
-  // "already_processed"): answered before, or its run has ended; kConflict (reason "digest_mismatch").
+  // "already_processed"): answered before, or its run has ended; kConflict (reason "digest_mismatch"). When this
+  // returns ok the answer survives the process. kStorageFull, kIo: it was taken and cannot be put on record, and the
+  // run fails; kUnavailable (reason "not_on_record"): it was taken, and for two seconds the disk has not responded.
   using InteractionRef = reprise::InteractionRef;
   Result<PendingApproval> AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                          std::optional<InteractionRef> within = std::nullopt);

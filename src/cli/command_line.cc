@@ -45,6 +45,11 @@ class Grammar {
         ->type_name("MODE")
         ->default_str("recorded")
         ->check(CLI::IsMember({"recorded", "events"}));
+    replay
+        ->add_option("--speed", out_.speed,
+                     "with --mode events: with the pauses they had, so many times as fast (default 0: at once)")
+        ->type_name("FACTOR")
+        ->check(CLI::Range(0.0, 1e6));
     AddReading(*replay);
 
     AddFolderCommands();

@@ -30,6 +30,7 @@ struct CommandLine {
   std::string format;                          // of `export`: "json", "markdown", "jsonl"
   std::string branches;                        // of `export`: "head", "all", or empty: what suits the format
   std::string mode;                            // of `replay`: "recorded", "events"
+  double speed = 0;                            // of `replay`: of the events; 0: at once
   std::string chat;                            // of `search`: in this one only
   std::string as;                              // of `import`: the chat's new name
   int limit = 0;                               // of `search`

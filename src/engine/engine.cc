@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -66,6 +67,10 @@ Error NotSaved(Error error) {
 // How many interactions that could not be saved are kept in memory as well, for whoever asks before the next start.
 constexpr std::size_t kMaxRescued = 100;
 
+// How long whoever answers waits for the answer to be on record. It is written to the page cache, in well under a
+// millisecond unless the disk is dead.
+constexpr std::chrono::seconds kRecordLimit{2};
+
 bool IsJsonObject(const std::string& text) {
   const auto json = ParseJson(text);
   return json && json->is_object();
@@ -75,6 +80,13 @@ bool CanAskAgain(const Question& question, const ToolSet& tools) {
   const Tool* tool = tools.Find(question.calls.front().name);
   if (tool == nullptr) return false;
   return std::holds_alternative<event::ApprovalRequired>(question.request) || tool->traits().only_asks;
+}
+
+// What was answered to this question before the process ended; null: nothing.
+template <typename Answer>
+const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
+  const auto given = run.answers.find(id);
+  return given == run.answers.end() ? nullptr : std::get_if<Answer>(&given->second);
 }
 
 // Gives ids to the tasks that have none.
@@ -99,6 +111,7 @@ struct Place {
   std::optional<InteractionId> parent, edited_from;
   AgentState state;                                                  // what it starts from
   std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
+  std::optional<ResumedFrom> resumed_from = std::nullopt;            // set likewise
 };
 
 }  // namespace
@@ -138,6 +151,9 @@ class Engine::Impl {
   // Why a question of `within` is not in its book: it was processed before the server was started again, or never was.
   template <typename Kind>
   Error WhyNotWaiting(std::string_view id, const InteractionRef& within) const;
+  // The answer that `asked` was given is on record when this returns ok. The run goes on meanwhile.
+  template <typename Pending>
+  Result<void> KeepAnswer(const Pending& asked, const std::string& id, GivenAnswer answer);
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
   void Stop();
@@ -258,7 +274,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   auto kept = parts_.store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
-  journal.AddBegin(interaction, request.on_disconnect);
+  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from);
   if (auto begun = journal.Append(Journal::Reach::kProcess); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
     return Fail(begun.error());
@@ -407,8 +423,10 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   if (!run) return Fail(run.error());
   if (!*run) return drop();  // nobody has seen anything of it
   AgentState state;
-  if (const auto parent = (*run)->interaction.parent_id) {
-    auto stored = parts_.store.LoadInteraction(ref.chat_id, *parent);
+  const auto& resumed_from = (*run)->resumed_from;
+  const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
+  if (before) {
+    auto stored = parts_.store.LoadInteraction(ref.chat_id, *before);
     if (!stored) return Fail(stored.error());
     state = std::move(stored->final_agent_state).value_or(AgentState{});
   }
@@ -424,7 +442,8 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
 }
 
-// What was pending is pending again, under its id; the run goes on when it is answered.
+// What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
+// process ended, that is at once.
 Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
                                     Question question, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
@@ -437,10 +456,14 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
     inputs_.Reopen({chat, interrupted.interaction.id, *input});
     asked = Asked::kInput;
     asked_id = input->request_id;
+    if (const auto* given = GivenTo<InputAnswer>(interrupted, asked_id))
+      static_cast<void>(inputs_.Give(asked_id, *given, {}));
   } else {
     const auto& approval = std::get<event::ApprovalRequired>(question.request);
     approvals_.Reopen({chat, interrupted.interaction.id, approval});
     asked_id = approval.approval_id;
+    if (const auto* given = GivenTo<ApprovalAnswer>(interrupted, asked_id))
+      static_cast<void>(approvals_.Give(asked_id, *given, {}));
   }
   RunJournal journal(*std::move(kept), state.messages.size());
   auto run = std::make_shared<Run>(
@@ -489,6 +512,9 @@ Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   }
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
   place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
+  place.resumed_from = ResumedFrom{.interaction = ended.id};
+  for (const ToolCall& call : place.interrupted->calls) place.resumed_from->call_ids.push_back(call.id);
+  PrepareToResume(place.state, place.resumed_from->call_ids);
   return place;
 }
 
@@ -584,6 +610,20 @@ Error Engine::Impl::WhyNotWaiting(std::string_view id, const InteractionRef& wit
   };
   if (stored && std::any_of(stored->events.begin(), stored->events.end(), asked_it)) return AlreadyProcessed<Kind>();
   return NeverAsked<Kind>();
+}
+
+// On a thread of the pool: a dead disk must not take the caller's.
+template <typename Pending>
+Result<void> Engine::Impl::KeepAnswer(const Pending& asked, const std::string& id, GivenAnswer answer) {
+  const auto run = ActiveRun(asked.chat_id, asked.interaction_id);
+  if (!run) return {};  // it has ended, and its checkpoint has the answer
+  const auto kept = std::make_shared<std::promise<Result<void>>>();
+  auto outcome = kept->get_future();
+  pool_.Submit([run, id, answer = std::move(answer), kept] { kept->set_value(run->KeepAnswer(id, answer)); });
+  if (outcome.wait_for(kRecordLimit) == std::future_status::ready) return outcome.get();
+  return Fail(Error{.code = ErrorCode::kUnavailable,
+                    .reason = "not_on_record",
+                    .message = "the answer was taken, but the disk does not respond"});
 }
 
 Result<void> Engine::Impl::Delete(const ChatId& chat) {
@@ -770,7 +810,11 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
     if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
   }
-  return impl_->approvals_.Give(approval_id, std::move(answer), within);
+  auto given = impl_->approvals_.Give(approval_id, answer, within);
+  if (!given) return given;
+  return impl_->KeepAnswer(*given, given->request.approval_id, std::move(answer)).map([&] {
+    return *std::move(given);
+  });
 }
 
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
@@ -787,7 +831,9 @@ Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswe
                       .reason = "invalid_member",
                       .message = "\"response\" must be a JSON object, as the question's schema says"});
   }
-  return impl_->inputs_.Give(request_id, std::move(answer), within);
+  auto given = impl_->inputs_.Give(request_id, answer, within);
+  if (!given) return given;
+  return impl_->KeepAnswer(*given, given->request.request_id, std::move(answer)).map([&] { return *std::move(given); });
 }
 
 std::vector<PendingInput> Engine::PendingInputs() const { return impl_->inputs_.Waiting(); }

@@ -153,6 +153,9 @@ bool Recording::cut_off() const {
 Result<void> CheckReplayable(const Interaction& interaction) {
   if (!IsFinished(interaction.status)) return Fail(NotReplayable("the interaction has not come to its end yet"));
   if (!interaction.final_agent_state) return Fail(NotReplayable("the interaction has no final state"));
+  const bool says_its_end = interaction.status == InteractionStatus::kCompleted ||
+                            (!interaction.events.empty() && IsLastWord(interaction.events.back()));
+  if (!says_its_end) return Fail(NotReplayable("its events do not say how it ended: it was not recorded here"));
   if (interaction.events.empty()) return Fail(NotReplayable("the interaction has no events: it was not recorded here"));
   return {};
 }
@@ -218,8 +221,12 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     const bool text_shown = round.message->content.value_or("").empty() || ShowsText(events, 0);
     const bool all_ended = std::all_of(round.calls.begin(), round.calls.end(),
                                        [&](const RecordedCall& each) { return HasResult(events, 0, each.call.id); });
-    if (!round.calls.empty() && (!text_shown || (!all_ended && !recording.cut_off()))) {
-      std::erase_if(round.calls, [](const RecordedCall& each) { return !each.ended() && !each.started; });
+    // Calls come in their order: one that was passed over had its result before.
+    const auto untouched = [](const RecordedCall& each) { return !each.ended() && !each.started && !each.asked; };
+    const auto first = std::find_if(round.calls.begin(), round.calls.end(), untouched);
+    const bool passed_over = !std::all_of(first, round.calls.end(), untouched);
+    if (!round.calls.empty() && (!text_shown || passed_over || (!all_ended && !recording.cut_off()))) {
+      std::erase_if(round.calls, untouched);
       AgentLoop::Interrupted continued;
       for (const RecordedCall& each : round.calls) continued.calls.push_back(each.call);
       recording.continued = std::move(continued);

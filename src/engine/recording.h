@@ -50,7 +50,8 @@ struct RecordedRound {
   bool complete = false;  // the response came to its end
 };
 
-// kConflict (reason "not_replayable") if `interaction` has not ended, or has no final state or no events.
+// kConflict (reason "not_replayable") if `interaction` has not ended, has no final state, or no events that
+// tell of it to its end: those are of others, that were imported.
 Result<void> CheckReplayable(const Interaction& interaction);
 
 // A finished interaction taken apart into what the model, the tools and the people said, so that the agent can be run

@@ -37,10 +37,31 @@ const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, c
   return nullptr;
 }
 
+bool HasPartialAnswer(const std::vector<Message>& messages) {
+  return !messages.empty() && messages.back().role == Role::kAssistant && messages.back().tool_calls.empty();
+}
+
+bool IsUnknownOutcome(const Message& message, const std::string& call_id) {
+  return message.role == Role::kTool && message.tool_call_id == call_id && message.content == kOutcomeUnknown;
+}
+
+// The message whose calls the state ends with, or the end.
+std::vector<Message>::const_iterator LastCalling(const std::vector<Message>& messages) {
+  auto last = messages.end();
+  if (HasPartialAnswer(messages)) --last;
+  while (last != messages.begin() && (last - 1)->role == Role::kTool) --last;
+  const bool calls = last != messages.begin() && !(last - 1)->tool_calls.empty();
+  return calls ? last - 1 : messages.end();
+}
+
 }  // namespace
 
 void RestoreState(const InterruptedRun& run, AgentState& state) {
-  state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message});
+  if (run.resumed_from) {
+    PrepareToResume(state, run.resumed_from->call_ids);
+  } else {
+    state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message});
+  }
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
   if (run.grants) state.grants = *run.grants;
   if (run.agenda) state.agenda = *run.agenda;
@@ -62,30 +83,31 @@ std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState
   return Question{.request = *asked, .calls = std::move(calls)};
 }
 
-AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolSet& tools) {
-  auto& messages = state.messages;
-  if (!messages.empty() && messages.back().role == Role::kAssistant && messages.back().tool_calls.empty()) {
-    messages.pop_back();
-  }
-  const auto calling = std::find_if(messages.rbegin(), messages.rend(),
-                                    [](const Message& message) { return message.role != Role::kTool; });
+AgentLoop::Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
   AgentLoop::Interrupted where;
-  if (calling == messages.rend()) return where;
+  const auto calling = LastCalling(state.messages);
+  if (calling == state.messages.end()) return where;
   for (const ToolCall& call : calling->tool_calls) {
     const Tool* tool = tools.Find(call.name);
     if (tool == nullptr || !tool->traits().idempotent) continue;
-    const auto unknown = std::find_if(calling.base(), messages.end(), [&](const Message& message) {
-      return message.tool_call_id == call.id && message.content == kOutcomeUnknown;
-    });
-    if (unknown == messages.end()) continue;
-    where.calls.push_back(call);
-  }
-  for (const ToolCall& call : where.calls) {
-    std::erase_if(messages, [&](const Message& message) {
-      return message.role == Role::kTool && message.tool_call_id == call.id && message.content == kOutcomeUnknown;
-    });
+    const bool unknown = std::any_of(calling, state.messages.end(),
+                                     [&](const Message& message) { return IsUnknownOutcome(message, call.id); });
+    if (unknown) where.calls.push_back(call);
   }
   return where;
+}
+
+void PrepareToResume(AgentState& state, const std::vector<std::string>& call_ids) {
+  auto& messages = state.messages;
+  if (HasPartialAnswer(messages)) messages.pop_back();
+  const auto results = messages.begin() + (LastCalling(messages) - messages.begin());
+  messages.erase(std::remove_if(results, messages.end(),
+                                [&](const Message& message) {
+                                  return std::any_of(call_ids.begin(), call_ids.end(), [&](const std::string& id) {
+                                    return IsUnknownOutcome(message, id);
+                                  });
+                                }),
+                 messages.end());
 }
 
 Interaction EndInterrupted(InterruptedRun run, AgentState state) {

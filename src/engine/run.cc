@@ -21,6 +21,14 @@ Journal::Reach ReachOf(const EventPayload& payload) {
   return to_disk ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
 }
 
+// The id of the approval or the question that this shows the answer to.
+std::optional<std::string> AnsweredQuestion(const EventPayload& payload) {
+  if (const auto* approved = std::get_if<event::Approved>(&payload)) return approved->approval_id;
+  if (const auto* rejected = std::get_if<event::Rejected>(&payload)) return rejected->approval_id;
+  if (const auto* received = std::get_if<event::InputReceived>(&payload)) return received->request_id;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Run::Run(Plan plan, Services services)
@@ -80,6 +88,7 @@ void Run::AgentEnded(AgentOutcome outcome) {
   }
   {
     const std::lock_guard lock(show_mutex_);
+    ended_ = true;
     if (journal_error_) {
       outcome.status = InteractionStatus::kFailed;
       outcome.error = journal_error_;
@@ -179,6 +188,7 @@ void Run::SetStatus(InteractionStatus status) {
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const std::lock_guard show_lock(show_mutex_);
   const Journal::Reach reach = ReachOf(payload);
+  if (std::optional<std::string> id = AnsweredQuestion(payload)) answered_.insert(*std::move(id));
   if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
   {
     const std::lock_guard lock(mutex_);
@@ -227,6 +237,16 @@ void Run::Show(Journal::Reach reach) {
     return;
   }
   log_->Publish();
+}
+
+Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
+  const std::lock_guard lock(show_mutex_);
+  if (!answered_.contains(id) && !holding_ && !ended_) {
+    journal_.AddAnswer(id, answer);
+    Show(Journal::Reach::kProcess);
+  }
+  if (journal_error_) return Fail(*journal_error_);
+  return {};
 }
 
 Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -72,6 +73,9 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Interaction Snapshot() const;
   InteractionStatus status() const;
   Agenda agenda() const;
+  // The answer to a question of this run survives the process when this returns ok: it is in the journal, shown or not.
+  // Blocks while the disk does; the journal's failures otherwise.
+  Result<void> KeepAnswer(const std::string& id, const GivenAnswer& answer);
   // As long as the returned object lives somebody listens; the OnDisconnect policy applies when the last one goes.
   std::shared_ptr<void> AddListener();
 
@@ -119,9 +123,11 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::mutex show_mutex_;               // keeps journal and log in step; taken before mutex_
   RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
+  std::set<std::string> answered_;      // guarded by show_mutex_; ids of questions whose answers were shown
   // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
   // to the journal before, and when the journal failed.
   bool holding_ = false;  // guarded by show_mutex_
+  bool ended_ = false;    // guarded by show_mutex_; the agent came to its end: the checkpoint has all there is
 
   mutable std::mutex mutex_;
   Interaction interaction_;       // guarded by mutex_

@@ -351,7 +351,10 @@ def test_import_of_the_specifications_folder(folder, tmp_path):
     assert [m["content"] for m in one["final_agent_state"]["messages"]] == ["Weather?", None, "sunny", "It is sunny."]
     assert two["status"] == "FAILED" and two["parent_id"] == "int_001" and two["created_at"] == "2025-01-15T10:01:00.500Z"
     assert [m["content"] for m in two["final_agent_state"]["messages"]][-2:] == ["And tomorrow?", "Rain."]
+    replayed = [folder("replay", f"chat_abc123/int_00{n}", status=n - 1) for n in (1, 2)]
+    assert "match" in replayed[0].stdout and "was not recorded here" in replayed[1].stderr and replayed[1].stdout == ""
     server = folder.make_server(folder.provider, home=folder.home)
+    server.check_records = folder.server.check_records = False  # the second one does not say how it ended
     folder.provider.plan(text("Snow."))
     server.client.turn("chat_abc123", "And then?")
     assert [m["role"] for m in folder.provider.requests[-1].conversation] == ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]
