@@ -11,6 +11,7 @@
 
 #include "reprise/approval.h"
 #include "reprise/event_log.h"
+#include "reprise/grant_store.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -37,7 +38,8 @@ struct EngineOptions {
   std::chrono::milliseconds tool_timeout{60'000};
   std::chrono::milliseconds save_timeout{5000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
-  int max_retries = 3;  // of a model request that fails for a reason that may pass
+  std::chrono::milliseconds approval_expiry{0};  // how long an approval waits; 0: for ever
+  int max_retries = 3;                           // of a model request that fails for a reason that may pass
   std::size_t max_active_runs = 10'000;
 };
 
@@ -123,6 +125,7 @@ class Engine {
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;
     const ToolRegistry& tools;
+    GrantStore* grants = nullptr;  // null: nothing can be granted for always
   };
   Engine(Parts parts, EngineOptions options);
   ~Engine();                       // Stop
@@ -170,14 +173,29 @@ class Engine {
 
   // --- approvals --------------------------------------------------------------------------------------------------
   // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason
-  // "already_processed"): answered before, or its run has ended; kConflict (reason "digest_mismatch"). When this
-  // returns ok the answer survives the process. kStorageFull, kIo: it was taken and cannot be put on record, and the
-  // run fails; kUnavailable (reason "not_on_record"): it was taken, and for two seconds the disk has not responded.
+  // "already_processed"): answered before, or its run has ended; (reason "expired"): too late; (reason
+  // "invalid_member"): the tool cannot be granted for always; kConflict (reason "digest_mismatch"). If a grant for
+  // always cannot be kept (the disk's failures), the approval goes on waiting. An approval that is a consent ends what
+  // was granted for always to the tool as it was. When this returns ok the answer survives the process. kStorageFull,
+  // kIo: it was taken and cannot be put on record, and the run fails; kUnavailable (reason "not_on_record"): it was
+  // taken, and for two seconds the disk has not responded.
   using InteractionRef = reprise::InteractionRef;
   Result<PendingApproval> AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                          std::optional<InteractionRef> within = std::nullopt);
+  // One that can be answered now. Errors as above.
+  Result<PendingApproval> FindApproval(std::string_view approval_id) const;
   // Oldest first.
   std::vector<PendingApproval> PendingApprovals() const;
+
+  // --- grants -----------------------------------------------------------------------------------------------------
+  // Those that count in every chat, oldest first, and the end of one: kNotFound if there is none with this id. An edit
+  // leaves them as they are.
+  Result<std::vector<StandingGrant>> StandingGrants();
+  Result<void> RevokeStandingGrant(std::string_view id);
+  // Those of a chat: of the running interaction, or of the head. kNotFound: no such chat, no such grant. The end of one
+  // is an interaction of its own, as a change of the agenda is; kConflict (reason "busy") while a run is active.
+  Result<std::vector<Grant>> GetGrants(const ChatId& chat);
+  Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
 
   // --- questions of tools -----------------------------------------------------------------------------------------
   // As AnswerApproval. kInvalidArgument (reason "invalid_member") too if the question has a schema and the response is

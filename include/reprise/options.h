@@ -59,6 +59,7 @@ struct Options {
   ToolPolicy tools;
   std::vector<McpServerOptions> mcp_servers;
   ApprovalMode approval_mode = ApprovalMode::kAsk;
+  std::chrono::milliseconds approval_expiry{0};  // 0: approvals wait for ever
   int max_rounds = 25;
   int max_retries = 3;
   std::chrono::milliseconds provider_idle_timeout{120'000};

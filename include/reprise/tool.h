@@ -65,6 +65,9 @@ struct ToolOutcome {
   std::string output;
   bool is_error = false;
   TokenUsage usage = {};  // of what the tool had a model do
+  // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
+  // `"confirmed": true` when the user has answered.
+  bool requires_confirmation = false;
 };
 
 // What one execution may use.

@@ -7,6 +7,7 @@
 #include <mutex>
 #include <utility>
 
+#include "agent/confirmation.h"
 #include "agent/history.h"
 #include "agent/loop_guard.h"
 #include "agent/sub_agent.h"
@@ -103,22 +104,19 @@ void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(Agen
   done_ = std::move(done);
   round_ = interrupted.round_index;
   if (interrupted.calls.empty()) return AskModel();
-  std::vector<ToolCall> calls = interrupted.calls;
-  if (interrupted.asked != Interrupted::Asked::kNothing) {
-    const ToolCall first = calls.front();
-    calls.erase(calls.begin());
-    RecordResult(first, ContinueAsked(interrupted.asked, first));
+  // Whatever the configuration says by now: those that were shown as waiting wait.
+  std::vector<AskedCall> asked;
+  std::vector<ToolCall> others;
+  for (const OpenCall& each : interrupted.calls) {
+    if (each.was_shown()) {
+      asked.push_back({each, tools_->Find(each.call.name)});
+    } else {
+      others.push_back(each.call);
+    }
   }
-  RunCalls(calls);
+  RunAsked(std::move(asked));
+  RunCalls(others);
   NextRound();
-}
-
-// Whatever the configuration says by now: it was shown as waiting for an answer.
-ToolOutcome AgentLoop::ContinueAsked(Interrupted::Asked asked, const ToolCall& call) {
-  Tool* tool = tools_->Find(call.name);
-  if (tool == nullptr) return Failure(UnknownTool(call.name, *tools_));
-  if (asked == Interrupted::Asked::kApproval) return RunWithApproval(*tool, call);
-  return RunTool(*tool, call, call.arguments, /*approved=*/false);
 }
 
 void AgentLoop::NextRound() {
@@ -281,6 +279,8 @@ AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
     prepared.refusal = UnknownTool(call.name, *tools_);
   } else if (auto valid = tools_->Validate(*prepared.tool, call.arguments); !valid) {
     prepared.refusal = "The arguments were not accepted: " + valid.error().message;
+  } else if (limits_.check_confirmations) {
+    prepared.refusal = FalseConfirmation(state_.messages, call);
   }
   return prepared;
 }
@@ -293,6 +293,15 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
     while (end < prepared.size() && end - i < kMaxTogether && RunsBeside(prepared[end])) ++end;
     if (end - i > 1) {
       RunTogether(std::span(prepared).subspan(i, end - i));
+      i = end;
+      continue;
+    }
+    end = i;
+    while (end < prepared.size() && AsksFirst(prepared[end]) &&
+           !HasEqual(std::span(prepared).subspan(i, end - i), prepared[end]))
+      ++end;
+    if (end > i) {
+      AskAll(std::span(prepared).subspan(i, end - i));
       i = end;
       continue;
     }
@@ -362,6 +371,7 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
 }
 
 void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
+  if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
@@ -383,9 +393,9 @@ ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
     return Failure(*prepared.refusal);
   }
   Tool& tool = *prepared.tool;
-  if (MustAsk(tool, ArgumentsDigest(call.arguments))) {
-    if (limits_.approval_mode == ApprovalMode::kDenyAll) return Failure(std::string(kRefusedResult));
-    return RunWithApproval(tool, call);
+  // Calls that a person is asked about do not come here.
+  if (limits_.approval_mode == ApprovalMode::kDenyAll && MustAsk(tool, ArgumentsDigest(call.arguments))) {
+    return Failure(std::string(kRefusedResult));
   }
   return Execute(tool, call, call.arguments, /*approved=*/false);
 }
@@ -397,6 +407,7 @@ bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
   if (limits_.approval_mode == ApprovalMode::kApproveAll) return false;
   if (tool.traits().needs_consent) return true;
   if (std::any_of(state_.grants.begin(), state_.grants.end(), grants_it)) return false;
+  if (parts_.approvals.IsGranted({tool.traits().spec.name, digest})) return false;
   switch (limits_.approval_mode) {
     case ApprovalMode::kAsk:
     case ApprovalMode::kDenyAll:
@@ -409,8 +420,24 @@ bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
   return true;
 }
 
-ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
-  const ToolTraits& traits = tool.traits();
+// Whether a person is asked about this call when its turn comes, whatever becomes of the calls beside it.
+bool AgentLoop::AsksFirst(const PreparedCall& prepared) const {
+  const ToolCall& call = prepared.call;
+  return !prepared.refusal && !stop_.stop_requested() && !goes_round_ &&
+         limits_.approval_mode != ApprovalMode::kDenyAll && MustAsk(*prepared.tool, ArgumentsDigest(call.arguments)) &&
+         !FindCallLoop(state_.messages, call.id);
+}
+
+// A call equal to one that is asked about waits for that answer: it may be a grant.
+bool AgentLoop::HasEqual(std::span<const PreparedCall> calls, const PreparedCall& prepared) {
+  return std::any_of(calls.begin(), calls.end(), [&](const PreparedCall& each) {
+    return each.call.name == prepared.call.name && each.call.arguments == prepared.call.arguments;
+  });
+}
+
+event::ApprovalRequired AgentLoop::RequestFor(const PreparedCall& prepared) {
+  const ToolCall& call = prepared.call;
+  const ToolTraits& traits = prepared.tool->traits();
   event::ApprovalRequired request;
   request.call_id = call.id;
   request.tool_name = call.name;
@@ -418,28 +445,90 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
   request.arguments_digest = ArgumentsDigest(call.arguments);
   request.reason = traits.approval_reason;
   request.risk = RiskName(traits.risk);
-  request.allowed_decisions = {"approve", "approve_for_chat", "edit", "reject"};
-  auto decision = parts_.approvals.Ask(round_, std::move(request), stop_);
-  if (!decision) return Failure(std::string(kCancelledResult));
-  ApprovalAnswer& answer = decision->answer;
+  request.allowed_decisions = {"approve", "approve_for_chat"};
+  if (!traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
+  request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
+  return request;
+}
 
+// All are asked about before any of them runs, so that they can be answered together and in any order.
+void AgentLoop::AskAll(std::span<const PreparedCall> calls) {
+  std::vector<event::ApprovalRequired> requests;
+  for (const PreparedCall& each : calls) requests.push_back(RequestFor(each));
+  std::vector<std::string> ids = parts_.approvals.Ask(round_, std::move(requests));
+  std::vector<AskedCall> asked;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    asked.push_back({.open = {.call = calls[i].call, .approval_id = std::move(ids[i])}, .tool = calls[i].tool});
+  }
+  RunAsked(std::move(asked));
+}
+
+// Each runs when it and those before it are answered.
+void AgentLoop::RunAsked(std::vector<AskedCall> calls) {
+  for (AskedCall& next : calls) {
+    while (!next.open.approval_id.empty() && !next.open.answer && !next.open.outcome) TakeAnswer(calls);
+    RecordResult(next.open.call, RunAnswered(next));
+  }
+}
+
+// Waits for an answer to one of those that have none, and shows it at once: what a person has said is kept however long
+// the others take.
+void AgentLoop::TakeAnswer(std::vector<AskedCall>& calls) {
+  std::vector<std::string> ids;
+  for (const auto& [open, tool] : calls) {
+    if (!open.approval_id.empty() && !open.answer && !open.outcome) ids.push_back(open.approval_id);
+  }
+  auto decision = parts_.approvals.AwaitAnswer(ids, stop_);
+  for (auto& [open, tool] : calls) {
+    if (std::find(ids.begin(), ids.end(), open.approval_id) == ids.end()) continue;
+    if (!decision) {
+      open.outcome = Failure(std::string(kCancelledResult));
+    } else if (decision->approval_id == open.approval_id) {
+      open.answer = std::move(decision->answer);
+      return RecordAnswer(open);
+    }
+  }
+}
+
+void AgentLoop::RecordAnswer(const OpenCall& asked) {
+  const ApprovalAnswer& answer = *asked.answer;
+  const ToolCall& call = asked.call;
   if (!answer.approved) {
-    parts_.observer.Emit(round_, event::Rejected{decision->approval_id, call.id, answer.feedback});
-    std::string text = "The user rejected this call. It was not run.";
-    if (answer.feedback) text += " Their words: " + *answer.feedback;
+    parts_.observer.Emit(round_, event::Rejected{asked.approval_id, call.id, answer.feedback, answer.expired});
+    return;
+  }
+  std::string digest = ArgumentsDigest(answer.arguments.value_or(call.arguments));
+  std::string scope = "once";
+  if (answer.scope == ApprovalScope::kAlways) scope = "always";
+  if (answer.scope == ApprovalScope::kChat) {
+    scope = "chat";
+    state_.grants.push_back({call.name, digest});
+    parts_.observer.StateGrew(state_);
+  }
+  parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest), std::move(scope),
+                                               answer.arguments, answer.feedback});
+}
+
+ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
+  OpenCall& open = asked.open;
+  const ToolCall& call = open.call;
+  if (open.outcome) return *std::move(open.outcome);
+  const std::optional<ApprovalAnswer>& answer = open.answer;
+  if (answer && !answer->approved) {
+    std::string text = answer->expired ? "Nobody approved this call in time. It was not run."
+                                       : "The user rejected this call. It was not run.";
+    if (answer->feedback) text += " Their words: " + *answer->feedback;
     return Failure(std::move(text));
   }
-  const std::string arguments = answer.arguments.value_or(call.arguments);
-  const std::string digest = ArgumentsDigest(arguments);
-  const bool for_chat = answer.scope == ApprovalScope::kChat;
-  if (for_chat) state_.grants.push_back({call.name, digest});
-  parts_.observer.Emit(
-      round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once", answer.arguments});
   // An answer and a cancellation may meet: what is not wanted any more does not run.
-  if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
-  ToolOutcome outcome = Execute(tool, call, arguments, /*approved=*/true);
-  if (answer.arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
-  if (answer.feedback) outcome.output += "\n(The user adds: " + *answer.feedback + ")";
+  if (stop_.stop_requested() || (!answer && !open.has_asked)) return Failure(std::string(kCancelledResult));
+  if (asked.tool == nullptr) return Failure(UnknownTool(call.name, *tools_));
+  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approved=*/false);
+  const std::string arguments = answer->arguments.value_or(call.arguments);
+  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, /*approved=*/true)
+                                       : Execute(*asked.tool, call, arguments, /*approved=*/true);
+  if (answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
+  if (answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
   return outcome;
 }
 

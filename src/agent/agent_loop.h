@@ -9,6 +9,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "agent/context.h"
 #include "agent/retry_policy.h"
@@ -42,14 +43,19 @@ class AgentObserver {
 class ApprovalGate {
  public:
   virtual ~ApprovalGate() = default;
-  // Makes the request answerable, shows it as approval_required (the gate fills in approval_id, created_at,
-  // expires_at), and blocks until somebody answers or `stop` is requested (kCancelled).
+  // Makes the requests answerable and shows them as approval_required (the gate fills in approval_id, created_at,
+  // expires_at), all of them or, if the process ends, none. Returns their ids.
+  virtual std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) = 0;
+  // Blocks until one of these is answered or expires. When `stop` is requested first, nobody can answer them any more:
+  // kCancelled.
   struct Decision {
     std::string approval_id;
     ApprovalAnswer answer;
   };
-  virtual Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) = 0;
-  // The same for a question of a tool, shown as input_required (the gate fills in request_id).
+  virtual Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) = 0;
+  // Whether a person has allowed this call in every chat.
+  virtual bool IsGranted(const Grant& call) = 0;
+  // Asks what a tool asks, shown as input_required (the gate fills in request_id), and blocks as AwaitAnswer does.
   struct Reply {
     std::string request_id;
     InputAnswer answer;
@@ -63,6 +69,7 @@ struct AgentLimits {
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   RetryPolicy retry{};
   std::int64_t context_window = 0;  // of the model, tokens; 0: not known, and everything is sent
+  bool check_confirmations = true;  // false, of a replay: the record knows what was refused
 };
 
 struct AgentOutcome {
@@ -96,14 +103,20 @@ class AgentLoop {
   AgentLoop(const AgentLoop&) = delete;
   AgentLoop& operator=(const AgentLoop&) = delete;
 
-  // Where a loop that was interrupted goes on: in this round, with what is left of its calls; without calls it asks the
-  // model.
+  // A call that is not over, and what has been shown of it.
+  struct OpenCall {
+    ToolCall call;
+    std::string approval_id{};               // a person was asked for approval
+    std::optional<ApprovalAnswer> answer{};  // and has said this
+    bool has_asked = false;                  // it runs and has asked a person, who has not answered
+    std::optional<ToolOutcome> outcome{};    // all that there will ever be of it
+    bool was_shown() const { return !approval_id.empty() || has_asked || outcome; }
+  };
+  // Where a loop that was interrupted goes on: in this round, with what is left of its calls (those that were shown
+  // come first); without calls it asks the model.
   struct Interrupted {
     std::uint32_t round_index = 0;
-    std::vector<ToolCall> calls{};
-    // A person has been asked about the first call, or by it, and has not answered.
-    enum class Asked { kNothing, kApproval, kInput };
-    Asked asked = Asked::kNothing;
+    std::vector<OpenCall> calls{};
   };
 
   // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called
@@ -130,6 +143,18 @@ class AgentLoop {
   void RecordResponse(const ModelResponse& response);
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
+  struct AskedCall {
+    OpenCall open;
+    Tool* tool;  // null: it is not there any more
+  };
+  bool AsksFirst(const PreparedCall& prepared) const;
+  static bool HasEqual(std::span<const PreparedCall> calls, const PreparedCall& prepared);
+  static event::ApprovalRequired RequestFor(const PreparedCall& prepared);
+  void AskAll(std::span<const PreparedCall> calls);
+  void RunAsked(std::vector<AskedCall> calls);
+  void TakeAnswer(std::vector<AskedCall>& calls);
+  void RecordAnswer(const OpenCall& call);
+  ToolOutcome RunAnswered(AskedCall& asked);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
   PreparedCall Prepare(const ToolCall& call) const;
   bool RunsBeside(const PreparedCall& prepared) const;
@@ -137,10 +162,8 @@ class AgentLoop {
   static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
   ToolOutcome RunCall(const PreparedCall& prepared);
-  ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
   ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
-  ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
   ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);
   bool MustAsk(const Tool& tool, const std::string& digest) const;

@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -87,7 +89,11 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   // Of the last response.
   std::uint32_t last_round() const { return rounds_ == 0 ? 0 : rounds_ - 1; }
 
-  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired, std::stop_token) override { return Nobody(); }
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
+    return std::vector<std::string>(requests.size());
+  }
+  Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { return Nobody(); }
+  bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { return Nobody(); }
 
  private:

@@ -16,6 +16,7 @@
 #include "store/file_interaction_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/grant_file.h"
 #include "store/incoming_chats.h"
 #include "store/unsaved.h"
 #include "store/verify.h"
@@ -82,6 +83,13 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std
   return {};
 }
 
+Result<void> CopyGrants(const std::string& root, const KeyChange& keys, const std::string& target) {
+  const auto grants = ReadGrantFile(Disk(), root, keys.from.get());
+  if (!grants) return Fail(grants.error());
+  if (grants->empty()) return {};
+  return WriteGrantFile(Disk(), target, keys.to.get(), *grants);
+}
+
 Result<void> Exchange(const std::string& a, const std::string& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return {};
   return Fail(ErrorCode::kUnavailable,
@@ -109,9 +117,10 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
   if (!ready) return Fail(std::move(ready.error()));
 
   const std::string made = root + ".converting." + RandomHex(8);
-  auto done = CopyChats(root, keys, made, converted).and_then([&] { return CheckSound(made, keys.to); }).and_then([&] {
-    return Exchange(root, made);
-  });
+  auto done = CopyChats(root, keys, made, converted)
+                  .and_then([&] { return CopyGrants(root, keys, made); })
+                  .and_then([&] { return CheckSound(made, keys.to); })
+                  .and_then([&] { return Exchange(root, made); });
   if (!done) {
     std::filesystem::remove_all(made, failed);
     return Fail(std::move(done.error()));

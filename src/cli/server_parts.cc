@@ -11,6 +11,7 @@
 #include "cli/model_catalog.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
+#include "store/grant_file.h"
 #include "store/unsaved.h"
 #include "tools/tool_catalog.h"
 
@@ -50,12 +51,14 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 
   Engine::Parts engine_parts{
       .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
+  engine_parts.grants = parts->grants_.get();
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
   parts->engine_ =
       std::make_unique<Engine>(std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
                                                                       .disconnect_grace = options.disconnect_grace,
                                                                       .tool_timeout = options.tools.timeout,
                                                                       .approval_mode = options.approval_mode,
+                                                                      .approval_expiry = options.approval_expiry,
                                                                       .max_retries = options.max_retries});
   const auto recovered = parts->engine_->Recover();
   if (!recovered) return Fail(recovered.error());
@@ -74,6 +77,7 @@ Result<void> ServerParts::OpenStores(const Options& options) {
   auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
   if (!store) return Fail(store.error());
   store_ = *std::move(store);
+  grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
 
   for (const std::string& folder : UnsavedFolders(options.data_dir)) {
     const auto brought = BringHome(folder, keys_, disk_, *store_);

@@ -9,6 +9,7 @@
 #include "reprise/agenda.h"
 #include "reprise/approval.h"
 #include "reprise/event.h"
+#include "reprise/grant_store.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/replay.h"
@@ -50,6 +51,12 @@ Json ToJson(const ReplayReport& report);
 
 // "sha256:" and the hex digest of the bytes.
 std::string ArgumentsDigest(std::string_view arguments);
+
+// Names a grant, in every list of grants that has it: "grant_" and 32 hex digits.
+std::string GrantId(const Grant& grant);
+// With its id.
+Json ToJson(const Grant& grant);
+Json ToJson(const StandingGrant& grant);
 
 // A chat's title: the first 50 characters of its first user message, on one line.
 std::string TitleFromMessage(std::string_view user_message);

@@ -154,6 +154,22 @@ std::string ArgumentsDigest(std::string_view arguments) {
   return digest;
 }
 
+std::string GrantId(const Grant& grant) {
+  constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kDigits = 32;
+  return "grant_" + ArgumentsDigest(grant.tool_name + "\n" + grant.arguments_digest).substr(kPrefix, kDigits);
+}
+
+Json ToJson(const Grant& grant) {
+  return {{"id", GrantId(grant)}, {"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}};
+}
+
+Json ToJson(const StandingGrant& grant) {
+  Json json = ToJson(grant.grant);
+  json["tool_input"] = grant.tool_input;
+  json["created_at"] = FormatTimestamp(grant.created_at);
+  return json;
+}
+
 std::string TitleFromMessage(std::string_view user_message) {
   std::string line;
   for (const char c : user_message) {

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/answer_book.h"
 #include "engine/branches.h"
@@ -76,12 +77,6 @@ bool IsJsonObject(const std::string& text) {
   return json && json->is_object();
 }
 
-bool CanAskAgain(const Question& question, const ToolSet& tools) {
-  const Tool* tool = tools.Find(question.calls.front().name);
-  if (tool == nullptr) return false;
-  return std::holds_alternative<event::ApprovalRequired>(question.request) || tool->traits().only_asks;
-}
-
 // What was answered to this question before the process ended; null: nothing.
 template <typename Answer>
 const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
@@ -103,6 +98,10 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
   }
   return {};
 }
+
+Error NoSuchGrant() { return MakeError(ErrorCode::kNotFound, "there is no such grant"); }
+
+constexpr std::size_t kMaxGrantInput = 1000;  // characters of the arguments that are kept with a grant, for people
 
 bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
@@ -130,6 +129,13 @@ class Engine::Impl {
   Result<Place> PlaceBeside(const Interaction& edited);
   // REQUIRES: the chat is idle.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
+  // REQUIRES: the chat is idle.
+  Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
+  // An answer for always: the grant is kept before the answer counts.
+  Result<PendingApproval> GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
+                                       const std::optional<InteractionRef>& within);
+  // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
+  Result<void> DropOutdatedGrants(const std::string& tool_name);
   // Where an interaction that did not come to its end goes on, as a sibling.
   Result<Place> PlaceToResume(Interaction ended);
 
@@ -187,9 +193,11 @@ class Engine::Impl {
   bool IsRescued(const InteractionRef& ref);
   Result<void> SaveInterrupted(const Interaction& ended);
   Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                        Question question, const JournalContent& content);
+                        OpenQuestions questions, const JournalContent& content);
   Result<void> Occupy(const ChatId& chat);
   void Release(const ChatId& chat);
+  // Saves a change by hand as an interaction of its own, which becomes the head. REQUIRES: the chat is idle.
+  Result<Interaction> SaveChange(const ChatId& chat, Place changed, std::vector<EventPayload> events);
   Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place);
   // The run is there for everybody.
   void Admit(const std::shared_ptr<Run>& run);
@@ -287,7 +295,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                          .on_disconnect = request.on_disconnect,
                                          .journal = std::move(journal),
                                          .interrupted = place->interrupted},
-                               Run::Services{parts_.tools, approvals_, inputs_, timer_, options_});
+                               Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
 }
 
 void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
@@ -431,10 +439,9 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
     state = std::move(stored->final_agent_state).value_or(AgentState{});
   }
   RestoreState(**run, state);
-  if (auto question = OpenQuestion(**run, state); question && may_wait) {
-    const auto model = parts_.models.Resolve((*run)->interaction.model);
-    if (model && CanAskAgain(*question, *parts_.tools.Current())) {
-      return AskAgain(**std::move(run), std::move(state), *model, *std::move(question), *content).map([] {
+  if (auto questions = FindOpenQuestions(**run, state, *parts_.tools.Current()); questions && may_wait) {
+    if (const auto model = parts_.models.Resolve((*run)->interaction.model)) {
+      return AskAgain(**std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
         return RecoveredAs::kWaiting;
       });
     }
@@ -445,25 +452,22 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
 // What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
 // process ended, that is at once.
 Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                                    Question question, const JournalContent& content) {
+                                    OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto kept = parts_.store.BeginJournal(chat, interrupted.interaction.id, content.records);
   if (!kept) return Fail(kept.error());
-  using Asked = AgentLoop::Interrupted::Asked;
-  Asked asked = Asked::kApproval;
-  std::string asked_id;
-  if (const auto* input = std::get_if<event::InputRequired>(&question.request)) {
-    inputs_.Reopen({chat, interrupted.interaction.id, *input});
-    asked = Asked::kInput;
-    asked_id = input->request_id;
-    if (const auto* given = GivenTo<InputAnswer>(interrupted, asked_id))
-      static_cast<void>(inputs_.Give(asked_id, *given, {}));
-  } else {
-    const auto& approval = std::get<event::ApprovalRequired>(question.request);
-    approvals_.Reopen({chat, interrupted.interaction.id, approval});
-    asked_id = approval.approval_id;
-    if (const auto* given = GivenTo<ApprovalAnswer>(interrupted, asked_id))
-      static_cast<void>(approvals_.Give(asked_id, *given, {}));
+  const InteractionId id = interrupted.interaction.id;
+  for (const auto& approval : questions.approvals) {
+    approvals_.Reopen({chat, id, approval});
+    if (const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id))
+      static_cast<void>(approvals_.Give(approval.approval_id, *given, {}));
+  }
+  std::optional<std::string> request_id;
+  if (questions.input) {
+    inputs_.Reopen({chat, id, *questions.input});
+    request_id = questions.input->request_id;
+    if (const auto* given = GivenTo<InputAnswer>(interrupted, *request_id))
+      static_cast<void>(inputs_.Give(*request_id, *given, {}));
   }
   RunJournal journal(*std::move(kept), state.messages.size());
   auto run = std::make_shared<Run>(
@@ -474,11 +478,9 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .context_window = model.context_window,
                 .on_disconnect = interrupted.on_disconnect,
                 .journal = std::move(journal),
-                .interrupted =
-                    AgentLoop::Interrupted{
-                        .round_index = interrupted.last_round, .calls = std::move(question.calls), .asked = asked},
-                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .asked_id = std::move(asked_id)}},
-      Run::Services{parts_.tools, approvals_, inputs_, timer_, options_});
+                .interrupted = std::move(questions.where),
+                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
@@ -528,22 +530,84 @@ Result<Agenda> Engine::Impl::ChangeAgenda(const ChatId& chat, AgendaChange chang
   if (change.plan) agenda.plan = *std::move(change.plan);
   if (auto named = NameTasks(agenda.tasks); !named) return Fail(named.error());
   if (agenda == before) return agenda;
+  std::vector<EventPayload> events;
+  if (agenda.tasks != before.tasks) events.emplace_back(event::TaskUpdated{std::nullopt, agenda.tasks});
+  if (agenda.plan != before.plan) events.emplace_back(event::PlanUpdated{std::nullopt, agenda.plan});
+  auto changed = SaveChange(chat, *std::move(place), std::move(events));
+  if (!changed) return Fail(changed.error());
+  return std::move(changed->final_agent_state->agenda);
+}
+
+Result<void> Engine::Impl::RevokeGrant(const ChatId& chat, std::string_view id) {
+  if (auto summary = parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  auto place = PlaceAtHead(chat);
+  if (!place) return Fail(place.error());
+  if (std::erase_if(place->state.grants, [&](const Grant& grant) { return GrantId(grant) == id; }) == 0) {
+    return Fail(NoSuchGrant());
+  }
+  event::GrantsUpdated updated{place->state.grants};
+  return SaveChange(chat, *std::move(place), {std::move(updated)}).map([](const Interaction&) {});
+}
+
+Result<Interaction> Engine::Impl::SaveChange(const ChatId& chat, Place place, std::vector<EventPayload> events) {
   const auto id = parts_.store.ReserveInteraction(chat);
   if (!id) return Fail(id.error());
-
   Interaction changed{.id = *id, .chat_id = chat};
-  changed.parent_id = place->parent;
+  changed.parent_id = place.parent;
   changed.status = InteractionStatus::kCompleted;
   changed.created_at = changed.completed_at.emplace(Now());
-  const auto add = [&](EventPayload payload) {
+  for (EventPayload& payload : events) {
     const std::uint64_t seq = changed.events.size() + 2;  // interaction_started is 1
     changed.events.push_back({.seq = seq, .at = changed.created_at, .payload = std::move(payload)});
-  };
-  if (agenda.tasks != before.tasks) add(event::TaskUpdated{std::nullopt, agenda.tasks});
-  if (agenda.plan != before.plan) add(event::PlanUpdated{std::nullopt, agenda.plan});
-  changed.final_agent_state = std::move(place->state);
+  }
+  changed.final_agent_state = std::move(place.state);
   if (auto saved = parts_.store.SaveInteraction(changed); !saved) return Fail(saved.error());
-  return std::move(changed.final_agent_state->agenda);
+  return changed;
+}
+
+Result<void> Engine::Impl::DropOutdatedGrants(const std::string& tool_name) {
+  const auto tools = parts_.tools.Current();
+  const Tool* tool = tools->Find(tool_name);
+  if (parts_.grants == nullptr || tool == nullptr || !tool->traits().needs_consent) return {};
+  const auto grants = parts_.grants->List();
+  if (!grants && grants.error().code == ErrorCode::kCorruption) return {};  // nothing is granted then
+  if (!grants) return Fail(grants.error());
+  for (const StandingGrant& each : *grants) {
+    if (each.grant.tool_name != tool_name) continue;
+    auto removed = parts_.grants->Remove(GrantId(each.grant));
+    if (!removed && !IsNotFound(removed.error())) return removed;
+  }
+  return {};
+}
+
+Result<PendingApproval> Engine::Impl::GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
+                                                   const std::optional<InteractionRef>& within) {
+  const auto cannot = [](std::string why) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "\"scope\" cannot be \"always\": " + std::move(why)});
+  };
+  if (parts_.grants == nullptr) return cannot("this server keeps no grants");
+  const auto tools = parts_.tools.Current();
+  const Tool* tool = tools->Find(request.tool_name);
+  if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
+  if (tool->traits().needs_consent) return cannot("nobody has approved this tool as it is now");
+  auto claimed = approvals_.Claim(request.approval_id, within);
+  if (!claimed) return claimed;
+  const std::string arguments = answer.arguments.value_or(request.tool_input);
+  const StandingGrant grant{.grant = {request.tool_name, ArgumentsDigest(arguments)},
+                            .tool_input = std::string(Utf8Prefix(arguments, kMaxGrantInput)),
+                            .created_at = Now()};
+  const auto added = parts_.grants->Add(grant);
+  if (!added) {
+    static_cast<void>(approvals_.Settle(request.approval_id, std::nullopt));
+    return Fail(added.error());
+  }
+  auto given = approvals_.Settle(request.approval_id, std::move(answer));
+  if (given) return claimed;
+  // Its run was stopped meanwhile; then nobody has said this.
+  if (*added) static_cast<void>(parts_.grants->Remove(GrantId(grant.grant)));
+  return Fail(given.error());
 }
 
 std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
@@ -810,11 +874,40 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
     if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
   }
-  auto given = impl_->approvals_.Give(approval_id, answer, within);
+  if (answer.approved) {
+    if (auto dropped = impl_->DropOutdatedGrants(pending->request.tool_name); !dropped) return Fail(dropped.error());
+  }
+  const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
+  auto given = for_always ? impl_->GrantAndGive(pending->request, answer, within)
+                          : impl_->approvals_.Give(approval_id, answer, within);
   if (!given) return given;
   return impl_->KeepAnswer(*given, given->request.approval_id, std::move(answer)).map([&] {
     return *std::move(given);
   });
+}
+
+Result<std::vector<StandingGrant>> Engine::StandingGrants() {
+  if (impl_->parts_.grants == nullptr) return std::vector<StandingGrant>();
+  return impl_->parts_.grants->List();
+}
+
+Result<void> Engine::RevokeStandingGrant(std::string_view id) {
+  if (impl_->parts_.grants == nullptr) return Fail(NoSuchGrant());
+  return impl_->parts_.grants->Remove(id);
+}
+
+Result<std::vector<Grant>> Engine::GetGrants(const ChatId& chat) {
+  if (const auto run = impl_->ActiveRun(chat)) return run->grants();
+  if (auto summary = impl_->parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  return impl_->PlaceAtHead(chat).map([](const Place& head) { return head.state.grants; });
+}
+
+Result<void> Engine::RevokeGrant(const ChatId& chat, std::string_view id) {
+  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->RevokeGrant(chat, id); });
+}
+
+Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const {
+  return impl_->approvals_.Find(approval_id, std::nullopt);
 }
 
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }

@@ -112,11 +112,6 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   }
 }
 
-// Refused without a question: the server was told to refuse what needs approval.
-bool WasRefused(const RecordedCall& call) {
-  return call.ended() && call.outcome && call.outcome->output == kRefusedResult;
-}
-
 // What the agenda may have been before these events: only a change is shown.
 Agenda AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
   const event::TaskUpdated* tasks = nullptr;
@@ -134,7 +129,7 @@ Agenda AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
 }  // namespace
 
 bool RecordedCall::stopped_before() const {
-  return ended() && !started && !asked && outcome && outcome->is_error && outcome->output == kCancelledResult;
+  return ended() && !started && outcome && outcome->is_error && outcome->output == kCancelledResult;
 }
 
 bool RecordedCall::changed_agenda() const {
@@ -143,6 +138,8 @@ bool RecordedCall::changed_agenda() const {
            std::holds_alternative<event::PlanUpdated>(step.payload);
   });
 }
+
+bool RecordedCall::was_refused() const { return ended() && outcome && outcome->output == kRefusedResult; }
 
 bool Recording::cut_off() const {
   if (last_words.empty()) return false;
@@ -228,7 +225,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     if (!round.calls.empty() && (!text_shown || passed_over || (!all_ended && !recording.cut_off()))) {
       std::erase_if(round.calls, untouched);
       AgentLoop::Interrupted continued;
-      for (const RecordedCall& each : round.calls) continued.calls.push_back(each.call);
+      for (const RecordedCall& each : round.calls) continued.calls.push_back({.call = each.call});
       recording.continued = std::move(continued);
       ++start;
       while (start < messages.size() && messages[start].role == Role::kTool &&
@@ -242,10 +239,12 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   recording.start.messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(start));
   recording.start.agenda = AgendaBefore(events, recording.end.agenda);
 
+  recording.limits.check_confirmations = false;
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
   for (const auto& [index, round] : recording.rounds) {
-    if (std::any_of(round.calls.begin(), round.calls.end(), WasRefused)) {
+    if (std::any_of(round.calls.begin(), round.calls.end(),
+                    [](const RecordedCall& each) { return each.was_refused(); })) {
       recording.limits.approval_mode = ApprovalMode::kDenyAll;
     }
   }

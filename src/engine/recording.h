@@ -34,8 +34,10 @@ struct RecordedCall {
   std::optional<std::size_t> result_at{};  // where it was shown as tool_result, in Recording::events
   std::optional<ToolOutcome> outcome{};    // what the model was told
   bool ended() const { return result_at.has_value(); }
-  // It never came to run, nor to a question, because the run was stopped before it.
+  // It never came to run, because the run was stopped before it.
   bool stopped_before() const;
+  // Nobody was asked: the server was told to refuse what needs approval.
+  bool was_refused() const;
   // It changed the tasks or the plan, which happens to one call at a time.
   bool changed_agenda() const;
 };

@@ -54,6 +54,17 @@ std::vector<Message>::const_iterator LastCalling(const std::vector<Message>& mes
   return calls ? last - 1 : messages.end();
 }
 
+std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, const event::Approved* approved,
+                                       const event::Rejected* rejected) {
+  if (approved != nullptr && approved->approval_id == asked.approval_id) {
+    return ApprovalAnswer{.approved = true, .arguments = approved->tool_input, .feedback = approved->feedback};
+  }
+  if (rejected != nullptr && rejected->approval_id == asked.approval_id) {
+    return ApprovalAnswer{.approved = false, .feedback = rejected->feedback, .expired = rejected->expired};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void RestoreState(const InterruptedRun& run, AgentState& state) {
@@ -68,19 +79,33 @@ void RestoreState(const InterruptedRun& run, AgentState& state) {
   if (run.compaction) state.compaction = run.compaction;
 }
 
-std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state) {
-  std::vector<ToolCall> calls = OpenCalls(state.messages);
-  if (calls.empty()) return std::nullopt;
-  const std::string& id = calls.front().id;
-  const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
-  if (const auto* asked = last(&event::InputRequired::call_id)) {
-    if (last(&event::InputReceived::call_id)) return std::nullopt;
-    return Question{.request = *asked, .calls = std::move(calls)};
+std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,
+                                               const ToolSet& tools) {
+  OpenQuestions questions;
+  questions.where.round_index = run.last_round;
+  for (ToolCall& call : OpenCalls(state.messages)) {
+    const std::string id = call.id;
+    const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
+    const Tool* tool = tools.Find(call.name);
+    AgentLoop::OpenCall& open = questions.where.calls.emplace_back(AgentLoop::OpenCall{.call = std::move(call)});
+    if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
+      open.approval_id = asked->approval_id;
+      open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
+      if (!open.answer && tool == nullptr) return std::nullopt;
+      if (!open.answer) questions.approvals.push_back(*asked);
+    }
+    if (!last(&event::ToolCallStarted::id)) continue;
+    const auto* input = last(&event::InputRequired::call_id);
+    const bool waits = input && !last(&event::InputReceived::call_id) && tool && tool->traits().only_asks;
+    if (waits && questions.where.calls.size() == 1) {
+      open.has_asked = true;
+      questions.input = *input;
+    } else {
+      open.outcome = ToolOutcome{.output = std::string(kOutcomeUnknown), .is_error = true};
+    }
   }
-  const auto* asked = last(&event::ApprovalRequired::call_id);
-  const bool answered = last(&event::Approved::call_id) || last(&event::Rejected::call_id);
-  if (asked == nullptr || answered) return std::nullopt;
-  return Question{.request = *asked, .calls = std::move(calls)};
+  if (questions.approvals.empty() && !questions.input) return std::nullopt;
+  return questions;
 }
 
 AgentLoop::Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
@@ -92,7 +117,7 @@ AgentLoop::Interrupted WhereToResume(const AgentState& state, const ToolSet& too
     if (tool == nullptr || !tool->traits().idempotent) continue;
     const bool unknown = std::any_of(calling, state.messages.end(),
                                      [&](const Message& message) { return IsUnknownOutcome(message, call.id); });
-    if (unknown) where.calls.push_back(call);
+    if (unknown) where.calls.push_back({.call = call});
   }
   return where;
 }

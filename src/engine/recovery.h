@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string_view>
-#include <variant>
 #include <vector>
 
 #include "agent/agent_loop.h"
@@ -21,12 +20,16 @@ inline constexpr std::string_view kOutcomeUnknown = "The server ended while this
 // come to.
 void RestoreState(const InterruptedRun& run, AgentState& state);
 
-// What the run was waiting for: the request and the calls of its round from that one on.
-struct Question {
-  std::variant<event::ApprovalRequired, event::InputRequired> request;
-  std::vector<ToolCall> calls;
+// What the run was waiting for, and where it goes on when it has that: the calls of its round that are not over, with
+// what was answered before.
+struct OpenQuestions {
+  std::vector<event::ApprovalRequired> approvals;
+  std::optional<event::InputRequired> input;
+  AgentLoop::Interrupted where;
 };
-std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state);
+// nullopt: it was not waiting for anybody, or for something that cannot be asked again with these tools.
+std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,
+                                               const ToolSet& tools);
 
 // Where an interaction that did not come to its end goes on: a call whose outcome is not known is run again if its tool
 // may be, else the model is told.

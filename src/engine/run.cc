@@ -1,5 +1,6 @@
 #include "engine/run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/logging.h"
@@ -43,14 +44,18 @@ Run::Run(Plan plan, Services services)
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
       interrupted_(std::move(plan.interrupted)),
-      asked_(plan.shown ? std::optional(plan.shown->asked_id) : std::nullopt),
+      request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
       journal_(std::move(plan.journal)),
       interaction_(std::move(plan.interaction)),
-      agenda_(initial_state_.agenda) {
+      agenda_(initial_state_.agenda),
+      grants_(initial_state_.grants) {
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
-    const bool for_input = interrupted_->asked == AgentLoop::Interrupted::Asked::kInput;
-    interaction_.status = for_input ? InteractionStatus::kWaitingInput : InteractionStatus::kWaitingApproval;
+    inputs_ = request_id_ ? 1 : 0;
+    approvals_ = static_cast<std::size_t>(
+        std::count_if(interrupted_->calls.begin(), interrupted_->calls.end(),
+                      [](const AgentLoop::OpenCall& call) { return !call.approval_id.empty() && !call.answer; }));
+    UpdateStatus();
     log_->Publish();
     return;
   }
@@ -179,10 +184,17 @@ Agenda Run::agenda() const {
   return agenda_;
 }
 
-void Run::SetStatus(InteractionStatus status) {
+std::vector<Grant> Run::grants() const {
   const std::lock_guard lock(mutex_);
-  interaction_.status = status;
-  if (status != InteractionStatus::kRunning) ++grace_;
+  return grants_;
+}
+
+// As long as an approval waits the status says so, also while a call runs that was answered.
+void Run::UpdateStatus() {
+  interaction_.status = inputs_ > 0      ? InteractionStatus::kWaitingInput
+                        : approvals_ > 0 ? InteractionStatus::kWaitingApproval
+                                         : InteractionStatus::kRunning;
+  if (interaction_.status != InteractionStatus::kRunning) ++grace_;
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
@@ -190,14 +202,16 @@ void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const Journal::Reach reach = ReachOf(payload);
   if (std::optional<std::string> id = AnsweredQuestion(payload)) answered_.insert(*std::move(id));
   if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
-  {
-    const std::lock_guard lock(mutex_);
-    last_round_ = round_index;
-    AgentEvent event = log_->Append(round_index, std::move(payload));
-    journal_.AddEvent(event);
-    if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
-  }
+  Record(round_index, std::move(payload));
   Show(reach);
+}
+
+void Run::Record(std::uint32_t round_index, EventPayload payload) {
+  const std::lock_guard lock(mutex_);
+  last_round_ = round_index;
+  AgentEvent event = log_->Append(round_index, std::move(payload));
+  journal_.AddEvent(event);
+  if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
 }
 
 void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) {
@@ -222,6 +236,7 @@ void Run::StateGrew(const AgentState& state) {
   journal_.AddState(state);
   const std::lock_guard state_lock(mutex_);
   if (agenda_ != state.agenda) agenda_ = state.agenda;
+  if (grants_ != state.grants) grants_ = state.grants;
 }
 
 void Run::Show(Journal::Reach reach) {
@@ -249,42 +264,68 @@ Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
   return {};
 }
 
-Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,
-                                        std::stop_token stop) {
-  request.created_at = Now();
-  auto answered = AskOnce(services_.approvals, InteractionStatus::kWaitingApproval, round_index, std::move(request),
-                          std::move(stop));
+// What is asked is answerable before it is shown: who sees it may answer at once.
+std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) {
+  std::vector<std::string> ids;
+  for (event::ApprovalRequired& request : requests) {
+    request.created_at = Now();
+    if (services_.options.approval_expiry.count() > 0) {
+      request.expires_at = request.created_at + services_.options.approval_expiry;
+    }
+    PendingApproval pending{chat_id_, id_, std::move(request)};
+    services_.approvals.Open(pending);
+    request = std::move(pending.request);
+    ids.push_back(request.approval_id);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    approvals_ += requests.size();
+    UpdateStatus();
+  }
+  const std::lock_guard show_lock(show_mutex_);
+  for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
+  Show(Journal::Reach::kPowerLoss);
+  return ids;
+}
+
+Result<ApprovalGate::Decision> Run::AwaitAnswer(std::span<const std::string> approval_ids,
+                                                const std::stop_token& stop) {
+  auto answered = services_.approvals.WaitAny(approval_ids, stop);
+  {
+    const std::lock_guard lock(mutex_);
+    approvals_ -= answered ? 1 : approval_ids.size();
+    UpdateStatus();
+  }
   if (!answered) return Fail(answered.error());
   return Decision{std::move(answered->first), std::move(answered->second)};
 }
 
+bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
+
 Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
                                           std::stop_token stop) {
-  auto answered =
-      AskOnce(services_.inputs, InteractionStatus::kWaitingInput, round_index, std::move(request), std::move(stop));
-  if (!answered) return Fail(answered.error());
-  return Reply{std::move(answered->first), std::move(answered->second)};
-}
-
-template <typename Kind, typename Request>
-Result<std::pair<std::string, typename Kind::Answer>> Run::AskOnce(AnswerBook<Kind>& book, InteractionStatus waiting,
-                                                                   std::uint32_t round_index, Request request,
-                                                                   std::stop_token stop) {
   std::string id;
-  if (asked_) {
-    id = *std::exchange(asked_, std::nullopt);
+  if (request_id_) {
+    id = *std::exchange(request_id_, std::nullopt);
   } else {
-    typename Kind::Pending pending{chat_id_, id_, std::move(request)};
-    // Answerable before it is shown: who sees it may answer at once.
-    book.Open(pending);
-    id = pending.request.*Kind::kId;
-    SetStatus(waiting);
+    PendingInput pending{chat_id_, id_, std::move(request)};
+    services_.inputs.Open(pending);
+    id = pending.request.request_id;
+    {
+      const std::lock_guard lock(mutex_);
+      ++inputs_;
+      UpdateStatus();
+    }
     Emit(round_index, std::move(pending.request));
   }
-  auto answer = book.Wait(id, std::move(stop));
-  SetStatus(InteractionStatus::kRunning);
+  auto answer = services_.inputs.Wait(id, std::move(stop));
+  {
+    const std::lock_guard lock(mutex_);
+    --inputs_;
+    UpdateStatus();
+  }
   if (!answer) return Fail(answer.error());
-  return std::pair(std::move(id), *std::move(answer));
+  return Reply{std::move(id), *std::move(answer)};
 }
 
 std::shared_ptr<void> Run::AddListener() {

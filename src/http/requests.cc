@@ -1,6 +1,7 @@
 #include "http/requests.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -248,7 +249,8 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.approved = approved.value_or(false);
   body.answer.arguments = reader.OptionalObjectText("arguments");
   body.answer.feedback = reader.OptionalString("feedback");
-  body.answer.scope = reader.Choice("scope", {"once", "chat"}) == 0 ? ApprovalScope::kOnce : ApprovalScope::kChat;
+  constexpr std::array kScopes{ApprovalScope::kOnce, ApprovalScope::kChat, ApprovalScope::kAlways};
+  body.answer.scope = kScopes[reader.Choice("scope", {"once", "chat", "always"})];
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
   return FinishReading(reader, std::move(body));
 }

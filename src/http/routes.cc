@@ -2,6 +2,7 @@
 
 #include "http/approval_handlers.h"
 #include "http/chat_handlers.h"
+#include "http/grant_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
 
@@ -11,6 +12,7 @@ Router MakeRoutes(const HandlerContext& context) {
   Router router;
   AddRunRoutes(router, context);
   AddApprovalRoutes(router, context);
+  AddGrantRoutes(router, context);
   AddChatRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;

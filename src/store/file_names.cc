@@ -12,6 +12,7 @@ constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
 constexpr std::string_view kChatFile = "chat.json";
 constexpr std::string_view kInteractions = "interactions";
 constexpr std::string_view kIncoming = ".incoming.";
+constexpr std::string_view kGrants = ".grants";
 
 std::string Join(std::string path, std::string_view name) { return path.append("/").append(name); }
 
@@ -47,6 +48,9 @@ std::string JournalPath(const std::string& root, const ChatId& chat, Interaction
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string SpareDirectory(const std::string& root) { return Join(root, ".spare"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
+std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
+std::string DamagedGrantsFile(const std::string& root) { return GrantsFile(root) + ".damaged." + RandomHex(4); }
+bool IsGrantsFile(const std::string& path) { return std::filesystem::path(path).filename() == kGrants; }
 std::string TrashDirectory(const std::string& root) { return Join(root, ".trash"); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));

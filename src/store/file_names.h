@@ -16,6 +16,7 @@
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.spare/                                files that wait to be used again
 //   <root>/.approved_tools                       which tools of other programs a person has approved
+//   <root>/.grants                               what a person has granted for always
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 //   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
 namespace reprise {
@@ -29,6 +30,10 @@ std::string JournalPath(const std::string& root, const ChatId& chat, Interaction
 std::string RunningFile(const std::string& root);
 std::string SpareDirectory(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
+std::string GrantsFile(const std::string& root);
+// Where one that cannot be read goes before a new one is written; a name that nothing has yet.
+std::string DamagedGrantsFile(const std::string& root);
+bool IsGrantsFile(const std::string& path);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);

@@ -7,12 +7,14 @@
 #include <optional>
 #include <utility>
 
+#include "base/atomic_write.h"
 #include "base/json.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/grant_file.h"
 
 namespace reprise {
 namespace {
@@ -246,6 +248,14 @@ Result<VerifyReport> VerifyLoneFile(const std::string& path, std::shared_ptr<con
   return report;
 }
 
+void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
+  const auto there = file_system.ReadFile(GrantsFile(root), kMaxRecordBytes);
+  if (!there && there.error().code == ErrorCode::kNotFound) return;
+  ++report.checked;
+  const auto grants = ReadGrantFile(file_system, root, keys);
+  if (!grants) report.problems.push_back(ProblemOf(GrantsFile("").substr(1), grants.error()));
+}
+
 std::string NameOf(const PlaceInStore& place) {
   return place.kind == PlaceInStore::Kind::kJournal ? JournalName(place.chat, *place.interaction)
                                                     : RecordName(place.chat, place.interaction);
@@ -268,6 +278,7 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
     report.checked += one->checked;
     std::move(one->problems.begin(), one->problems.end(), std::back_inserter(report.problems));
   }
+  VerifyGrants(root, keys.get(), file_system, report);
   return report;
 }
 
@@ -277,6 +288,12 @@ Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std
 }
 
 Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system) {
+  if (IsGrantsFile(path)) {
+    VerifyReport report;
+    VerifyGrants(ParentDirectory(path), keys.get(), file_system, report);
+    if (report.checked == 0) return Fail(ErrorCode::kNotFound, "there is no file " + path);
+    return report;
+  }
   const auto place = ParseStorePath(path);
   if (!place || place->kind == PlaceInStore::Kind::kChatDirectory) {
     return VerifyLoneFile(path, std::move(keys), file_system);

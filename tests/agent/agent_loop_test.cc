@@ -26,13 +26,27 @@ class Recorder : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
   void StateGrew(const AgentState& state) override { agenda = state.agenda; }
-  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired request, std::stop_token) override {
-    request.approval_id = "approval_x";
-    Emit(0, request);
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
+    std::vector<std::string> ids;
+    for (event::ApprovalRequired& request : requests) {
+      ids.push_back(request.approval_id = "approval_" + request.call_id);
+      Emit(0, request);
+    }
     if (on_ask) on_ask();
-    if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
-    return Decision{"approval_x", *answer};
+    return ids;
   }
+  Result<Decision> AwaitAnswer(std::span<const std::string> ids, const std::stop_token&) override {
+    awaited.emplace_back(ids.begin(), ids.end());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (std::find(ids.begin(), ids.end(), answers[i].approval_id) == ids.end()) continue;
+      Decision next = answers[i];
+      answers.erase(answers.begin() + static_cast<std::ptrdiff_t>(i));
+      return next;
+    }
+    if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
+    return Decision{ids.front(), *answer};
+  }
+  bool IsGranted(const Grant& call) override { return call == granted; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired request, std::stop_token) override {
     request.request_id = "request_x";
     Emit(0, request);
@@ -50,7 +64,10 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::vector<std::string> names;
   std::vector<EventPayload> events;
   std::string deltas;
-  std::optional<ApprovalAnswer> answer;
+  std::optional<ApprovalAnswer> answer;  // to whatever has none in `answers`
+  std::vector<Decision> answers;         // in the order in which they come
+  std::vector<std::vector<std::string>> awaited;
+  Grant granted;  // for always
   std::optional<InputAnswer> reply;
   Agenda agenda;  // as last told
   std::function<void()> on_ask;
@@ -220,6 +237,103 @@ TEST_CASE("AgentLoop: a grant for the chat covers equal arguments and no others"
   CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "approval_required") == 2);
   CHECK(f.ran.size() == 3);
   CHECK(outcome.state.grants.size() == 2);
+}
+
+TEST_CASE("AgentLoop: a grant for always covers the call, unless its tool needs consent", "[agent]") {
+  const bool needs_consent = GENERATE(false, true);
+  Fixture f;
+  ToolTraits traits;
+  traits.spec = {"foreign", "a fake", R"({"type":"object"})"};
+  traits.read_only = false;
+  traits.requires_approval = true;
+  traits.needs_consent = needs_consent;
+  f.tools.Add(std::move(traits), [&](std::string_view arguments, const ToolContext&) {
+    f.ran.emplace_back(arguments);
+    return ToolOutcome{"done", false};
+  });
+  f.recorder.granted = {"foreign", ArgumentsDigest("{}")};
+  f.recorder.answer = ApprovalAnswer{.approved = false};
+  f.model.ThenCall({{"1", "foreign", "{}"}, {"2", "foreign", R"({"x":1})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.ran == (needs_consent ? Names{} : Names{"{}"}));
+  const auto& decisions = f.recorder.Last<event::ApprovalRequired>().allowed_decisions;
+  CHECK(std::count(decisions.begin(), decisions.end(), "approve_always") == (needs_consent ? 0 : 1));
+}
+
+TEST_CASE("AgentLoop: calls side by side are asked about at once, answered in any order and run in theirs", "[agent]") {
+  Fixture f;
+  f.recorder.answers = {{"approval_3", {.approved = true}},
+                        {"approval_2", {.approved = false, .feedback = "not this"}},
+                        {"approval_1", {.approved = true}}};
+  f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "danger", R"({"n":2})"}, {"3", "danger", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.recorder.names == Names{"approval_required", "approval_required", "approval_required", "approved", "rejected",
+                                  "approved", "tool_call", "tool_result", "tool_result", "tool_call", "tool_result",
+                                  "answer"});
+  CHECK(f.ran == Names{R"({"n":1})", R"({"n":3})"});
+  REQUIRE(outcome.state.messages.size() == 6);
+  for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages[i].tool_call_id == std::to_string(i - 1));
+  CHECK(f.recorder.awaited ==
+        std::vector<Names>{{"approval_1", "approval_2", "approval_3"}, {"approval_1", "approval_2"}, {"approval_1"}});
+}
+
+TEST_CASE("AgentLoop: a call that asks nobody ends the row of those that are asked about", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "echo", "{}"}, {"3", "danger", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.recorder.awaited == std::vector<Names>{{"approval_1"}, {"approval_3"}});
+}
+
+TEST_CASE("AgentLoop: a cancellation voids what was not answered, and what was answered does not run", "[agent]") {
+  Fixture f;
+  f.recorder.answers = {{"approval_2", {.approved = true}}};
+  f.recorder.on_ask = [&] { f.stop.request_stop(); };
+  f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "danger", R"({"n":2})"}});
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCancelled);
+  CHECK(f.ran.empty());
+  CHECK(outcome.state.messages.size() == 4);
+}
+
+TEST_CASE("AgentLoop: an approval that expired is a rejection that says so", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = false, .expired = true};
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("understood");
+  f.Run();
+  CHECK(f.ran.empty());
+  CHECK(f.recorder.Last<event::Rejected>().expired);
+  CHECK(f.recorder.Last<event::ToolResult>().tool_output == "Nobody approved this call in time. It was not run.");
+}
+
+TEST_CASE("AgentLoop: what a tool wants confirmed runs after the user's next message, once", "[agent]") {
+  Fixture f;
+  f.tools.Add("remove", false, [&](std::string_view arguments, const ToolContext&) {
+    f.ran.emplace_back(arguments);
+    const bool confirmed = arguments.find("true") != std::string_view::npos;
+    return ToolOutcome{.output = confirmed ? "removed" : "Remove it?", .requires_confirmation = !confirmed};
+  });
+  const std::string plain = R"({"what":"a"})", confirmed = R"({"confirmed":true,"what":"a"})";
+  f.model.ThenCall({{"1", "remove", confirmed}});  // without having asked
+  f.model.ThenCall({{"2", "remove", plain}});
+  f.model.ThenCall({{"3", "remove", confirmed}});  // in the same turn
+  f.model.ThenAnswer("Shall I?");
+  f.state = f.Run().state;
+  CHECK(f.ran == Names{plain});
+  CHECK(f.recorder.Last<event::ToolResult>().is_error);
+
+  f.model.ThenCall({{"4", "remove", R"({"confirmed":true,"what":"b"})"},
+                    {"5", "remove", confirmed},
+                    {"6", "remove", R"({"what":"a","confirmed":true })"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.ran == Names{plain, confirmed});
+  CHECK(f.recorder.Last<event::ToolResult>().tool_output ==
+        "Not run: the user's confirmation was for one call, and it has been made.");
 }
 
 TEST_CASE("AgentLoop: approval modes", "[agent]") {

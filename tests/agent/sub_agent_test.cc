@@ -27,7 +27,9 @@ class Observer : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override { FAIL("a delta"); }
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override { FAIL("the state of another"); }
-  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired, std::stop_token) override { std::abort(); }
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>) override { std::abort(); }
+  Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { std::abort(); }
+  bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { std::abort(); }
 
   std::vector<std::string> Types() const {

@@ -26,7 +26,7 @@ TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
     "mcpServers": {},
     "models": {"local/qwen": {"context_window": 8000}},
     "tools": {"require_approval": ["echo"], "allow": ["*"], "deny": ["http_get"], "timeout_s": 1.5},
-    /* block */ "approval_mode": "read_only", "max_rounds": 7, "provider_idle_timeout_s": 30, "disconnect_grace_s": 0 })",
+    /* block */ "approval_mode": "read_only", "approval_expiry_s": 90, "max_rounds": 7, "provider_idle_timeout_s": 30, "disconnect_grace_s": 0 })",
                                    FakeEnvironment({{"OPENAI_API_KEY", "sk-1"}}));
   INFO((applied ? "" : applied.error().message));
   REQUIRE(applied.has_value());
@@ -42,6 +42,7 @@ TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
   CHECK(options.tools.deny == std::vector<std::string>{"http_get"});
   CHECK(options.tools.timeout == std::chrono::milliseconds(1500));
   CHECK(options.approval_mode == ApprovalMode::kReadOnly);
+  CHECK(options.approval_expiry == std::chrono::seconds(90));
   CHECK(options.max_rounds == 7);
   CHECK(options.provider_idle_timeout == std::chrono::seconds(30));
   CHECK(options.disconnect_grace == std::chrono::seconds(0));

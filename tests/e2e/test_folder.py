@@ -467,6 +467,12 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     folder.provider.plan(tools(call("write_file", {"path": "w.txt", "content": "x"})))
     stream = folder.server.client.start("gamma", "write it", on_disconnect="continue")
     approval = stream.until("approval_required")["approval_id"]
+    folder.provider.plan(tools(call("write_file", {"path": "v.txt", "content": "x"})), text("ok"))
+    granting = folder.server.client.start("delta", "write it")
+    folder.server.client.approve("delta", "int_001", granting.until("approval_required")["approval_id"], scope="always").expect(200)
+    granting.finish()
+    grants = folder.server.client.get("/grants").json
+    assert len(grants["grants"]) == 1
     assert "server" in folder("decrypt", "--all", "--in-place", status=1).stderr, "not while a server holds the folder"
     histories = {c: folder.server.client.history(c, branches="all") for c in ("alpha", "beta")}
     folder.server.kill()
@@ -479,12 +485,14 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     plain.check_files = False  # it will be sealed again
     assert {c: plain.client.history(c, branches="all") for c in histories} == histories
     assert [a["approval_id"] for a in plain.client.get("/approvals").json["approvals"]] == [approval]
+    assert plain.client.get("/grants").json == grants
     plain.stop()
     folder("verify", "--plain")
     told = folder.json("encrypt", "--all", "--in-place")
-    assert sorted(told["chats"]) == ["alpha", "beta", "gamma"]
+    assert sorted(told["chats"]) == ["alpha", "beta", "delta", "gamma"]
     assert folder.verify()[1] == {}
     sealed = folder.make_server(folder.provider, home=home)
+    assert sealed.client.get("/grants").json == grants
     assert {c: sealed.client.history(c, branches="all") for c in histories} == histories
 
 

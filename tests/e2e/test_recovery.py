@@ -69,6 +69,7 @@ def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider)
     first = stream.until("approval_required")
     server.client.approve("c", "int_001", first["approval_id"]).expect(200)
     second = stream.until("approval_required")
+    stream.until("tool_result")
     for _ in range(2):
         server.kill()
         stream.close()

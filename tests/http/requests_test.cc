@@ -62,7 +62,8 @@ TEST_CASE("requests: an approval needs its id and its answer", "[http]") {
   CHECK_FALSE(ParseApprovalBody(R"({"approval_id":"a"})", std::nullopt));
   CHECK_FALSE(ParseApprovalBody(R"({"approval_id":"a","approved":"yes"})", std::nullopt));
   CHECK_FALSE(ParseApprovalBody(R"({"approval_id":"b","approved":true})", "a"));
-  CHECK_FALSE(ParseApprovalBody(R"({"approved":true,"scope":"always"})", "a"));
+  CHECK_FALSE(ParseApprovalBody(R"({"approved":true,"scope":"ever"})", "a"));
+  CHECK(ParseApprovalBody(R"({"approved":true,"scope":"always"})", "a")->answer.scope == ApprovalScope::kAlways);
   const auto answer =
       ParseApprovalBody(R"({"approved":false,"scope":"chat","feedback":"no","arguments_digest":"d"})", "a");
   REQUIRE(answer);
