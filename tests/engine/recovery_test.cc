@@ -1,6 +1,5 @@
 #include "engine/recovery.h"
 
-#include "store/memory_interaction_store.h"
 #include "support/fake_tools.h"
 #include "support/test.h"
 
@@ -74,11 +73,22 @@ TEST_CASE("Recovery: a resumed run that was killed again has all that it had com
 }
 
 TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[engine]") {
-  MemoryInteractionStore store;
+  class KeptJournal : public Journal {
+   public:
+    explicit KeptJournal(JournalContent& content) : content_(content) {}
+    Result<void> Append(std::string_view record, Reach) override {
+      content_.records.emplace_back(record);
+      return {};
+    }
+
+   private:
+    JournalContent& content_;
+  };
+  JournalContent content;
   const ChatId chat = *ChatId::Parse("c");
   const auto id = InteractionId::FromNumber(1);
   {
-    RunJournal journal(*store.BeginJournal(chat, id, {}), 0);
+    RunJournal journal(std::make_unique<KeptJournal>(content), 0);
     journal.AddBegin({.id = id, .chat_id = chat, .user_message = "go", .model = "m"}, OnDisconnect::kCancel, {});
     journal.AddAnswer("approval_1", ApprovalAnswer{.approved = true, .arguments = "{}", .scope = ApprovalScope::kChat});
     journal.AddAnswer("approval_2", ApprovalAnswer{.approved = false, .feedback = "no \u202e"});
@@ -86,9 +96,7 @@ TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[eng
     journal.AddAnswer("request_2", InputAnswer{});
     REQUIRE(journal.Append(Journal::Reach::kProcess));
   }
-  const auto content = store.ReadJournal(chat, id);
-  REQUIRE(content);
-  const auto run = ReadRun({chat, id}, *content);
+  const auto run = ReadRun({chat, id}, content);
   REQUIRE(run.value());
   const auto& answers = (*run)->answers;
   REQUIRE(answers.size() == 4);
@@ -98,5 +106,5 @@ TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[eng
   CHECK((!second.approved && second.feedback == "no \u202e" && second.scope == ApprovalScope::kOnce));
   CHECK(std::get<InputAnswer>(answers.at("request_1")).response == "this");
   CHECK_FALSE(std::get<InputAnswer>(answers.at("request_2")).response);
-  CHECK(JournalRecordAsJson(content->records.at(0))->find(R"({"answer":)") != std::string::npos);
+  CHECK(JournalRecordAsJson(content.records.at(0))->find(R"({"answer":)") != std::string::npos);
 }
