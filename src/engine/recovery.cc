@@ -66,6 +66,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state) {
   if (run.grants) state.grants = *run.grants;
   if (run.agenda) state.agenda = *run.agenda;
   if (run.compaction) state.compaction = run.compaction;
+  if (run.memory) state.memory = *run.memory;
 }
 
 std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state) {
