@@ -96,7 +96,10 @@ ChatUsage UsageOf(const History& history) {
     if (!IsFinished(interaction.status)) {
       used = {};
       for (const AgentEvent& event : interaction.events) {
-        if (const auto* round = std::get_if<event::Usage>(&event.payload)) used += round->tokens;
+        const auto* nested = std::get_if<event::Nested>(&event.payload);
+        const auto* round =
+            nested ? std::get_if<event::Usage>(&nested->step) : std::get_if<event::Usage>(&event.payload);
+        if (round) used += round->tokens;
       }
     }
     if (used == TokenUsage{}) continue;
