@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/accounting.h"
 #include "reprise/approval.h"
 #include "reprise/event_log.h"
 #include "reprise/grant_store.h"
@@ -18,6 +19,7 @@
 #include "reprise/model_client.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"
+#include "reprise/system_prompt.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -41,6 +43,9 @@ struct EngineOptions {
   std::chrono::milliseconds approval_expiry{0};  // how long an approval waits; 0: for ever
   int max_retries = 3;                           // of a model request that fails for a reason that may pass
   std::size_t max_active_runs = 10'000;
+  int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
+  UsageBudget budget{};
+  PriceTable prices{};
 };
 
 struct StartRequest {
@@ -126,6 +131,7 @@ class Engine {
     const ModelDirectory& models;
     const ToolRegistry& tools;
     GrantStore* grants = nullptr;  // null: nothing can be granted for always
+    PromptSource prompt{};
   };
   Engine(Parts parts, EngineOptions options);
   ~Engine();                       // Stop
@@ -208,6 +214,8 @@ class Engine {
   // A running interaction is returned with the events so far.
   Result<Interaction> GetInteraction(const ChatId& chat, InteractionId interaction);
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
+  // What the chat's interactions have used; reads all of them.
+  Result<ChatUsage> GetUsage(const ChatId& chat);
   Result<std::vector<ChatListEntry>> ListChats();
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);

@@ -48,12 +48,21 @@ struct Compaction {
   bool operator==(const Compaction&) const = default;
 };
 
+// Something that a tool has named.
+struct Entity {
+  std::string type;    // "file", "page"
+  std::string id;      // "src/main.cc", "page-123"
+  std::string name{};  // what people call it; may be empty
+  bool operator==(const Entity&) const = default;
+};
+
 // Everything that an edit restores.
 struct AgentState {
   std::vector<Message> messages;
   std::vector<Grant> grants{};
   Agenda agenda{};
   std::optional<Compaction> compaction{};
+  std::vector<Entity> memory{};  // what tools have named lately, the newest last; a few
   bool operator==(const AgentState&) const = default;
 };
 

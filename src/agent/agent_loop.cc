@@ -10,7 +10,9 @@
 #include "agent/confirmation.h"
 #include "agent/history.h"
 #include "agent/loop_guard.h"
+#include "agent/prompt.h"
 #include "agent/sub_agent.h"
+#include "agent/working_memory.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -91,7 +93,9 @@ AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, Ag
       stop_(std::move(stop)),
       tools_(parts_.tools.Current()),
       state_(std::move(state)),
-      context_(limits_.context_window) {}
+      context_(limits_.context_window) {
+  ShowMemory();
+}
 
 AgentLoop::~AgentLoop() = default;
 
@@ -138,7 +142,14 @@ void AgentLoop::AskModel() {
                                                     .message = "the agent did not finish within " +
                                                                std::to_string(limits_.max_rounds) + " rounds"});
   }
+  if (const auto& over_budget = parts_.guards.over_budget) {
+    if (auto why = over_budget(usage_)) {
+      return Finish(InteractionStatus::kFailed,
+                    Error{.code = ErrorCode::kInternal, .reason = "budget_exceeded", .message = *std::move(why)});
+    }
+  }
   tools_ = parts_.tools.Current();
+  ComposeSystemPrompt();
   if (context_.Fits(state_, tools_->specs())) return SendRequest();
   Compaction next = context_.NextExtent(state_, tools_->specs());
   const bool is_new = next.end > next.first && (!state_.compaction || state_.compaction->end != next.end);
@@ -148,6 +159,16 @@ void AgentLoop::AskModel() {
   state_.compaction = std::move(before);
   helps ? SumUp(std::move(next)) : SendRequest();
 }
+
+void AgentLoop::ComposeSystemPrompt() {
+  const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
+  system_ = ComposePrompt(parts_.prompt, tools_->specs(), {.date = today, .memory = memory_});
+  context_.SetSystemPrompt(system_);
+}
+
+// What tools name in this run stands in the messages. So the model is told what was remembered before, and anew when
+// messages are summed up: at any other time a change would cost the provider's cache of the whole conversation.
+void AgentLoop::ShowMemory() { memory_ = DescribeMemory(state_.memory); }
 
 void AgentLoop::SumUp(Compaction next) {
   summarizer_.emplace();
@@ -179,6 +200,8 @@ void AgentLoop::TakeSummary(Compaction next, const TokenUsage& usage) {
                         .budget = context_.budget(),
                         .summary = next.summary};
   state_.compaction = std::move(next);
+  ShowMemory();
+  ComposeSystemPrompt();
   const auto view = context_.View(state_, tools_->specs());
   if (!view) return Finish(InteractionStatus::kFailed, view.error());
   told.tokens_after = context_.Estimate(*view, tools_->specs());
@@ -196,7 +219,7 @@ void AgentLoop::SendRequest() {
   estimate_ = context_.Estimate(messages, tools_->specs());
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
-  parts_.model.Generate({model_name_, messages, tools_->specs()}, *said_, stop_,
+  parts_.model.Generate({model_name_, messages, tools_->specs(), system_}, *said_, stop_,
                         [this](Result<ModelResponse> response) {
                           parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
                         });
@@ -210,9 +233,9 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
     return Finish(InteractionStatus::kFailed, response.error());
   }
   retries_ = 0;
+  usage_ += response->usage;
   RecordResponse(*response);
   RunCalls(response->tool_calls);
-  usage_ += response->usage;
   context_.Calibrate(estimate_, response->usage.input_tokens);
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
@@ -282,10 +305,14 @@ AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
   } else if (limits_.check_confirmations) {
     prepared.refusal = FalseConfirmation(state_.messages, call);
   }
+  if (!prepared.refusal && parts_.guards.refuse_call) {
+    prepared.refusal = parts_.guards.refuse_call();
+  }
   return prepared;
 }
 
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
+  usage_before_calls_ = usage_;
   std::vector<PreparedCall> prepared;
   for (const ToolCall& call : calls) prepared.push_back(Prepare(call));
   for (std::size_t i = 0; i < prepared.size();) {
@@ -377,6 +404,7 @@ void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   message.is_error = outcome.is_error;
   usage_ += outcome.usage;
   state_.messages.push_back(std::move(message));
+  Remember(state_.memory, call, outcome);
   parts_.observer.StateGrew(state_);
   parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
 }
@@ -554,8 +582,9 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
     parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, std::move(text)});
   };
   context.research = [&](const std::string& question) {
-    return RunSubAgent(parts_, limits_, {.call_id = call.id, .round_index = round_, .question = question}, model_name_,
-                       stop_);
+    const SubAgentTask task{
+        .call_id = call.id, .round_index = round_, .question = question, .used_before = usage_before_calls_};
+    return RunSubAgent(parts_, limits_, task, model_name_, stop_);
   };
   ToolOutcome outcome;
   try {

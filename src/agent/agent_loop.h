@@ -20,6 +20,7 @@
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
+#include "reprise/system_prompt.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -72,6 +73,14 @@ struct AgentLimits {
   bool check_confirmations = true;  // false, of a replay: the record knows what was refused
 };
 
+// What holds the agent back. Null: nothing does.
+struct AgentGuards {
+  // Why no further request may be sent, after the run has used so much.
+  std::function<std::optional<std::string>(const TokenUsage& used)> over_budget{};
+  // Asked once for each call that could run, before a person is: why it may not, for the model.
+  std::function<std::optional<std::string>()> refuse_call{};
+};
+
 struct AgentOutcome {
   InteractionStatus status = InteractionStatus::kFailed;  // finished
   AgentState state;                                       // well-formed for a provider, whatever happened
@@ -96,6 +105,8 @@ class AgentLoop {
     ApprovalGate& approvals;
     Executor executor;
     Delay delay{};  // null: a request that failed is not sent again
+    SystemPrompt prompt{};
+    AgentGuards guards{};
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
@@ -135,6 +146,8 @@ class AgentLoop {
   };
 
   void AskModel();
+  void ComposeSystemPrompt();
+  void ShowMemory();
   void SendRequest();
   void SumUp(Compaction next);
   void TakeSummary(Compaction next, const TokenUsage& usage);
@@ -176,9 +189,12 @@ class AgentLoop {
   std::shared_ptr<const ToolSet> tools_;  // what the model knows of in this round
   AgentState state_;
   Context context_;
+  std::string memory_;                    // as the model is told it; see ShowMemory
+  std::string system_;                    // prompt of the request under way
   std::optional<Summarizer> summarizer_;  // of the summary under way
   std::int64_t estimate_ = 0;             // of the request under way
   TokenUsage usage_;
+  TokenUsage usage_before_calls_;  // usage_ when the calls of this round began
   std::uint32_t round_ = 0;
   int retries_ = 0;                    // of this round's request
   bool goes_round_ = false;            // though it was told

@@ -127,8 +127,22 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
   std::mutex mutex;
   std::condition_variable ended;
   std::optional<AgentOutcome> outcome;  // guarded by mutex
-  AgentLoop agent({parts.model, tools, steps, steps, parts.executor, parts.delay}, limits, model_name, std::move(state),
-                  stop);
+  AgentGuards guards = parts.guards;
+  if (guards.over_budget) {
+    guards.over_budget = [&](const TokenUsage& used) {
+      TokenUsage all = task.used_before;
+      all += used;
+      return parts.guards.over_budget(all);
+    };
+  }
+  AgentLoop agent({.model = parts.model,
+                   .tools = tools,
+                   .observer = steps,
+                   .approvals = steps,
+                   .executor = parts.executor,
+                   .delay = parts.delay,
+                   .guards = std::move(guards)},
+                  limits, model_name, std::move(state), stop);
   agent.Start([&](AgentOutcome end) {
     const std::lock_guard lock(mutex);
     outcome = std::move(end);

@@ -9,6 +9,7 @@
 #include "cli/embedded.h"
 #include "cli/key_access.h"
 #include "cli/model_catalog.h"
+#include "cli/prompt_folder.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/grant_file.h"
@@ -30,6 +31,7 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
   // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
+  paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
@@ -47,19 +49,28 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   parts->models_ = *std::move(models);
   if (auto opened = parts->OpenTools(options); !opened) return Fail(opened.error());
 
+  if (options.budget.max_cost_per_chat > 0 && !options.prices.contains(options.model)) {
+    LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
+  }
   parts->StartMcpServers(options);  // before the engine asks for tools of interrupted runs
 
   Engine::Parts engine_parts{
       .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
   engine_parts.grants = parts->grants_.get();
+  if (options.system_prompt) {
+    engine_parts.prompt = PromptFolder(PromptDirectoryOf(options), Resolved(options.workspace).string());
+  }
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
-  parts->engine_ =
-      std::make_unique<Engine>(std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
-                                                                      .disconnect_grace = options.disconnect_grace,
-                                                                      .tool_timeout = options.tools.timeout,
-                                                                      .approval_mode = options.approval_mode,
-                                                                      .approval_expiry = options.approval_expiry,
-                                                                      .max_retries = options.max_retries});
+  parts->engine_ = std::make_unique<Engine>(
+      std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
+                                             .disconnect_grace = options.disconnect_grace,
+                                             .tool_timeout = options.tools.timeout,
+                                             .approval_mode = options.approval_mode,
+                                             .approval_expiry = options.approval_expiry,
+                                             .max_retries = options.max_retries,
+                                             .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
+                                             .budget = options.budget,
+                                             .prices = options.prices});
   const auto recovered = parts->engine_->Recover();
   if (!recovered) return Fail(recovered.error());
   if (recovered->waiting + recovered->failed + recovered->left > 0) {

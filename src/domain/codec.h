@@ -28,6 +28,9 @@ Result<std::vector<Task>> TasksFromJson(const Json& json);  // an array
 Json ToJson(const Agenda& agenda);
 Result<Agenda> AgendaFromJson(const Json& json);
 
+Json ToJson(const std::vector<Entity>& memory);
+Result<std::vector<Entity>> MemoryFromJson(const Json& json);  // an array
+
 // The messages before the `first` one are left out.
 Json ToJson(const AgentState& state, std::size_t first = 0);
 Result<AgentState> AgentStateFromJson(const Json& json);

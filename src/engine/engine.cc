@@ -17,6 +17,7 @@
 #include "domain/codec.h"
 #include "engine/answer_book.h"
 #include "engine/branches.h"
+#include "engine/call_rate.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
 #include "engine/live_comparison.h"
@@ -27,6 +28,7 @@
 #include "engine/run.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
+#include "engine/usage_limits.h"
 
 namespace reprise {
 namespace {
@@ -119,7 +121,9 @@ class Engine::Impl {
  public:
   Impl(Parts parts, EngineOptions options)
       : parts_(std::move(parts)),
-        options_(options),
+        options_(std::move(options)),
+        usage_limits_(parts_.store, options_.budget, options_.prices),
+        call_rate_(options_.max_tool_calls_per_minute),
         saver_(parts_.store, parts_.fallback_stores, pool_, timer_, options_.save_timeout) {}
 
   using FindPlace = std::function<Result<Place>(StartRequest&)>;
@@ -168,8 +172,10 @@ class Engine::Impl {
 
   const Parts parts_;
   const EngineOptions options_;
-  ApprovalBook approvals_;  // synchronises itself
-  InputBook inputs_;        // synchronises itself
+  ApprovalBook approvals_;    // synchronises itself
+  InputBook inputs_;          // synchronises itself
+  UsageLimits usage_limits_;  // synchronises itself
+  CallRate call_rate_;        // synchronises itself
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -199,6 +205,8 @@ class Engine::Impl {
   // Saves a change by hand as an interaction of its own, which becomes the head. REQUIRES: the chat is idle.
   Result<Interaction> SaveChange(const ChatId& chat, Place changed, std::vector<EventPayload> events);
   Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place);
+  Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
+  SystemPrompt LoadPrompt() const { return parts_.prompt ? parts_.prompt() : SystemPrompt{}; }
   // The run is there for everybody.
   void Admit(const std::shared_ptr<Run>& run);
   void Execute(const std::shared_ptr<Run>& run);
@@ -270,6 +278,8 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   } catch (const std::system_error& error) {
     return Fail(NoThreads(error.what()));
   }
+  auto guards = GuardsFor(chat, model->full_name, {});
+  if (!guards) return Fail(guards.error());
   const auto id = parts_.store.ReserveInteraction(chat);
   if (!id) return Fail(id.error());
 
@@ -294,8 +304,26 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                          .context_window = model->context_window,
                                          .on_disconnect = request.on_disconnect,
                                          .journal = std::move(journal),
+                                         .prompt = LoadPrompt(),
+                                         .guards = *std::move(guards),
                                          .interrupted = place->interrupted},
                                Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
+}
+
+Result<AgentGuards> Engine::Impl::GuardsFor(const ChatId& chat, const std::string& model,
+                                            const TokenUsage& used_before) {
+  auto over_budget = usage_limits_.ForRun(chat, model, used_before);
+  if (!over_budget) return Fail(over_budget.error());
+  AgentGuards guards{.over_budget = *std::move(over_budget)};
+  if (options_.max_tool_calls_per_minute == 0) return guards;
+  guards.refuse_call = [this, chat]() -> std::optional<std::string> {
+    const auto wait = call_rate_.Take(chat);
+    if (!wait) return std::nullopt;
+    return "Not run: there may be " + std::to_string(options_.max_tool_calls_per_minute) +
+           " tool calls in a minute. Wait " + std::to_string(wait->count()) +
+           " seconds before the next one; go on with what you have, or answer and say what is missing.";
+  };
+  return guards;
 }
 
 void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
@@ -319,6 +347,7 @@ void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
 
 void Engine::Impl::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
+  usage_limits_.Add(*finished);
   saver_.Save(finished, [this, run, finished](const Result<void>& saved) {
     saved ? Complete(*run, finished->status) : Rescue(run, *finished, saved.error());
   });
@@ -454,6 +483,8 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
 Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
                                     OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
+  auto guards = GuardsFor(chat, model.full_name, interrupted.interaction.usage);
+  if (!guards) return Fail(guards.error());
   auto kept = parts_.store.BeginJournal(chat, interrupted.interaction.id, content.records);
   if (!kept) return Fail(kept.error());
   const InteractionId id = interrupted.interaction.id;
@@ -478,6 +509,8 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .context_window = model.context_window,
                 .on_disconnect = interrupted.on_disconnect,
                 .journal = std::move(journal),
+                .prompt = LoadPrompt(),
+                .guards = *std::move(guards),
                 .interrupted = std::move(questions.where),
                 .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
       Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
@@ -697,6 +730,7 @@ Result<void> Engine::Impl::Delete(const ChatId& chat) {
   }
   auto deleted = parts_.store.DeleteChat(chat);
   if (!deleted) return deleted;
+  usage_limits_.Forget(chat);
   const std::lock_guard lock(mutex_);
   std::erase_if(rescued_, [&](const auto& each) { return each.first.first == chat; });
   return {};
@@ -725,7 +759,8 @@ void Engine::Impl::Stop() {
 
 // --- the public face -------------------------------------------------------------------------------------------------
 
-Engine::Engine(Parts parts, EngineOptions options) : impl_(std::make_unique<Impl>(std::move(parts), options)) {}
+Engine::Engine(Parts parts, EngineOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
 Engine::~Engine() { Stop(); }
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
@@ -957,6 +992,8 @@ Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
   return history;
 }
 
+Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
+
 Result<std::vector<ChatListEntry>> Engine::ListChats() {
   auto summaries = impl_->parts_.store.ListChats();
   if (!summaries) return Fail(summaries.error());
@@ -1026,8 +1063,10 @@ Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId inter
                       .message = "the interaction has not come to its end yet",
                       .retryable = true});
   }
-  auto copy = impl_->WhileIdle(chat, /*wait=*/false,
-                               [&] { return impl_->parts_.store.ForkChat(source, interaction, chat, title); });
+  auto copy = impl_->WhileIdle(chat, /*wait=*/false, [&] {
+    impl_->usage_limits_.Forget(chat);
+    return impl_->parts_.store.ForkChat(source, interaction, chat, title);
+  });
   if (copy) return ChatListEntry{*copy, copy->head_status};
   if (copy.error().reason != "busy") return Fail(std::move(copy.error()));
   return Fail(

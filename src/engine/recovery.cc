@@ -77,6 +77,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state) {
   if (run.grants) state.grants = *run.grants;
   if (run.agenda) state.agenda = *run.agenda;
   if (run.compaction) state.compaction = run.compaction;
+  if (run.memory) state.memory = *run.memory;
 }
 
 std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,

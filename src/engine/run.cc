@@ -43,6 +43,8 @@ Run::Run(Plan plan, Services services)
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
+      prompt_(std::move(plan.prompt)),
+      guards_(std::move(plan.guards)),
       interrupted_(std::move(plan.interrupted)),
       request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
       journal_(std::move(plan.journal)),
@@ -74,8 +76,15 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
-  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor), delay}, limits,
-                 client_model_, std::move(state), stop_.get_token());
+  agent_.emplace(AgentLoop::Parts{.model = *client_,
+                                  .tools = services_.tools,
+                                  .observer = *this,
+                                  .approvals = *this,
+                                  .executor = std::move(executor),
+                                  .delay = delay,
+                                  .prompt = std::move(prompt_),
+                                  .guards = std::move(guards_)},
+                 limits, client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));
     ended();
@@ -111,7 +120,7 @@ void Run::AgentEnded(AgentOutcome outcome) {
   const std::lock_guard lock(mutex_);
   interaction_.status = outcome.status;
   interaction_.final_agent_state = std::move(outcome.state);
-  interaction_.usage = outcome.usage;
+  interaction_.usage += outcome.usage;  // to what it used before the process was another
   if (outcome.error) interaction_.error = ToInteractionError(*outcome.error);
   interaction_.completed_at = Now();
 }

@@ -34,6 +34,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     std::int64_t context_window = 0;  // tokens; 0: not known
     OnDisconnect on_disconnect;
     RunJournal journal;  // begun: its first record is written
+    SystemPrompt prompt{};
+    AgentGuards guards{};
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
     std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
     // What another process has shown of this very interaction, and the id of the question of a tool that waits.
@@ -120,6 +122,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   ModelClient* const client_;
   const std::string client_model_;
   const std::int64_t context_window_;
+  SystemPrompt prompt_;
+  AgentGuards guards_;
 
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;

@@ -21,6 +21,7 @@ constexpr char kGrants = 'G';         // JSON: all grants of the state
 constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr char kCompaction = 'C';     // JSON: what the state has summed up
 constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
+constexpr char kMemory = 'W';         // JSON: the state's working memory
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // A thousand runs may be open.
@@ -161,6 +162,9 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
       return;
     case kAnswer:
       return ReadAnswer(ParseJson(content).value(), run);
+    case kMemory:
+      run.memory = MemoryFromJson(ParseJson(content).value()).value();
+      return;
     default:
       throw std::invalid_argument("item");
   }
@@ -206,6 +210,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"compaction", ParseJson(content).value()}};
     case kAnswer:
       return {{"answer", ParseJson(content).value()}};
+    case kMemory:
+      return {{"memory", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
@@ -254,6 +260,10 @@ void RunJournal::AddState(const AgentState& state) {
     AgentState only;
     only.compaction = compaction_;
     AddItem(kCompaction, DumpJson(ToJson(only).at("compaction")));
+  }
+  if (memory_ != state.memory) {
+    AddItem(kMemory, DumpJson(ToJson(state.memory)));
+    memory_ = state.memory;
   }
   std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
   if (grants == grants_) return;

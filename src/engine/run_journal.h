@@ -65,6 +65,7 @@ class RunJournal {
   std::string grants_;                    // the last that were added, as JSON
   std::optional<Agenda> agenda_;          // the last that was added
   std::optional<Compaction> compaction_;  // likewise
+  std::vector<Entity> memory_;            // likewise
   std::string pending_;                   // items
 };
 
@@ -80,13 +81,14 @@ struct InterruptedRun {
   std::optional<std::vector<Grant>> grants{};    // if they have changed
   std::optional<Agenda> agenda{};                // likewise
   std::optional<Compaction> compaction{};        // likewise
+  std::optional<std::vector<Entity>> memory{};   // likewise
   std::map<std::string, GivenAnswer> answers{};  // that were given, by the question's id; some were shown too
   // What the model was heard to say in the last round, as deltas that no event repeats.
   std::string thinking{}, text{};
 };
 // A record for people and programs that look into a journal: a line of JSON per item ({"begin":...}, {"event":name,
 // "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}, {"agenda":...},
-// {"compaction":...}, {"answer":...}).
+// {"compaction":...}, {"answer":...}, {"memory":...}).
 // kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 

@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
+#include "engine/usage_limits.h"
 #include "http/requests.h"
+#include "http/usage_body.h"
 
 namespace reprise {
 namespace {
@@ -87,8 +89,9 @@ Result<Outcome> Create(Engine& engine, const Request& request) {
   return reply;
 }
 
-Json ToJson(const History& history, bool all_branches) {
+Json ToJson(const History& history, bool all_branches, const PriceTable& prices) {
   Json json = reprise::ToJson(history.summary);
+  json["usage"] = UsageBody(UsageOf(history).branch, prices);
   Json interactions = Json::array();
   for (const HistoryEntry& entry : history.entries) {
     Json interaction = reprise::ToJson(entry.interaction);
@@ -114,7 +117,17 @@ Result<Outcome> Get(Engine& engine, const Request& request) {
   const bool all = branches == "all";
   const auto history = engine.GetHistory(*chat, all);
   if (!history) return Fail(history.error());
-  return JsonReply(ToJson(*history, all));
+  return JsonReply(ToJson(*history, all, engine.options().prices));
+}
+
+Result<Outcome> Usage(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  const auto usage = engine.GetUsage(*chat);
+  if (!usage) return Fail(usage.error());
+  const PriceTable& prices = engine.options().prices;
+  return JsonReply(
+      {{"chat_id", chat->str()}, {"branch", UsageBody(usage->branch, prices)}, {"all", UsageBody(usage->all, prices)}});
 }
 
 Result<Outcome> Rename(Engine& engine, const Request& request) {
@@ -198,6 +211,7 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/head", with(MoveHead));
   router.Add("POST", "/chats/*/undo", with(Undo));
   router.Add("POST", "/chats/*/fork", with(Fork));
+  router.Add("GET", "/chats/*/usage", with(Usage));
   router.Add("GET", "/chats/*/tasks", with(Tasks));
   router.Add("PATCH", "/chats/*/tasks", with(ChangeTasks));
 }

@@ -99,8 +99,8 @@ struct Fixture {
       if (on_pause) on_pause();
       call();
     };
-    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay}, limits, "m", state,
-                   stop.get_token());
+    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay, prompt, guards}, limits, "m",
+                   state, stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
     AgentOutcome ended = outcome.get_future().get();
@@ -131,6 +131,8 @@ struct Fixture {
   Recorder recorder;
   std::stop_source stop;
   AgentState state;
+  SystemPrompt prompt;
+  AgentGuards guards;
   std::vector<std::string> ran;
   std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
   std::function<void()> on_pause;
@@ -767,4 +769,85 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(f.recorder.Last<event::PlanUpdated>() == event::PlanUpdated{"2", {"a"}});
   CHECK(outcome.state.agenda == Agenda{tasks, {"a"}});
   CHECK(outcome.state.messages.at(2).content == "2");
+}
+
+TEST_CASE("AgentLoop: each request has the system prompt; what tools name is told from the next run on", "[agent]") {
+  Fixture f;
+  f.prompt = {.modules = {{"10-a", "In {{workspace}} with {{tools}}."}, {"20-b", "Known: {{memory}}"}},
+              .workspace = "/w"};
+  f.state.memory = {{"page", "page-1"}};
+  f.model.ThenCall({{"1", "echo", R"({"path":"a.txt"})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  const std::string told = "In /w with echo, danger.\n\nKnown: page: page-1";
+  CHECK(f.model.system_prompts() == std::vector<std::string>{told, told});
+  CHECK(outcome.state.memory == std::vector<Entity>{{"page", "page-1"}, {"file", "a.txt"}});
+  CHECK(outcome.state.messages.front().role == Role::kUser);
+}
+
+TEST_CASE("AgentLoop: the system prompt counts; memory is told anew when messages are summed up", "[agent]") {
+  Fixture f;
+  f.prompt = {.modules = {{"10-a", std::string(6000, 'p')}, {"20-b", "{{memory}}"}}};
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 30; ++i) f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  f.tools.Add("fetch", false, [](std::string_view, const ToolContext&) {
+    return ToolOutcome{R"({"type":"page","id":"page-1","text":")" + std::string(4000, 't') + "\"}", false};
+  });
+  f.model.ThenCall({{"1", "fetch", "{}"}});
+  f.model.ThenAnswer("a summary");
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.context_window = 8192;
+  CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+  const auto told = f.model.system_prompts();
+  const auto requests = f.model.requests();
+  REQUIRE(told.size() == 3);
+  CHECK(told[0] == std::string(6000, 'p'));
+  CHECK(told[1].empty());  // the summary's request has words of its own
+  CHECK(told[2] == std::string(6000, 'p') + "\n\npage: page-1");
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    auto tokens = static_cast<std::int64_t>(told[i].size() / 3);
+    for (const Message& message : requests[i]) tokens += EstimateTokens(message);
+    CHECK(tokens <= 6144);
+  }
+  f.prompt.modules[0].text = std::string(20'000, 'p');
+  const AgentOutcome outcome = f.Run(limits);
+  REQUIRE(outcome.error);
+  CHECK(outcome.error->reason == "context_length");
+}
+
+TEST_CASE("AgentLoop: a budget that is used up ends the run before the next request", "[agent]") {
+  Fixture f;
+  const std::int64_t budget = GENERATE(0, 10);
+  f.guards.over_budget = [budget](const TokenUsage& used) -> std::optional<std::string> {
+    if (used.input_tokens < budget) return std::nullopt;
+    return "used up";
+  };
+  f.model.Then([](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+    return ModelResponse{.tool_calls = {{"1", "echo", "{}"}}, .usage = {.input_tokens = 10}, .extras = {}};
+  });
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "budget_exceeded");
+  CHECK(outcome.error->message == "used up");
+  CHECK(f.model.requests().size() == (budget == 0 ? 0 : 1));
+  CHECK(outcome.state.messages.size() == (budget == 0 ? 1 : 3));
+}
+
+TEST_CASE("AgentLoop: a call beyond the rate is not run, nor asked about, and the model is told", "[agent]") {
+  Fixture f;
+  int left = 1;
+  f.guards.refuse_call = [&left]() -> std::optional<std::string> {
+    if (left-- > 0) return std::nullopt;
+    return "wait";
+  };
+  f.model.ThenCall({{"0", "nothing", "{}"}, {"1", "echo", "{}"}, {"2", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.ran.empty());
+  CHECK(f.recorder.names ==
+        Names{"tool_call", "tool_result", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
+  CHECK(outcome.state.messages.at(3).content == "echoed {}");
+  CHECK(outcome.state.messages.at(4).content == "wait");
+  CHECK(outcome.state.messages.at(4).is_error);
 }
