@@ -548,7 +548,7 @@ Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
   place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
   place.resumed_from = ResumedFrom{.interaction = ended.id};
-  for (const ToolCall& call : place.interrupted->calls) place.resumed_from->call_ids.push_back(call.id);
+  for (const auto& open : place.interrupted->calls) place.resumed_from->call_ids.push_back(open.call.id);
   PrepareToResume(place.state, place.resumed_from->call_ids);
   return place;
 }
