@@ -17,6 +17,7 @@
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
+#include "reprise/queue.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"
 #include "reprise/system_prompt.h"
@@ -24,8 +25,12 @@
 
 namespace reprise {
 
-// What becomes of a run when its last client has gone.
-enum class OnDisconnect { kCancel, kContinue };
+// What becomes of a request to run something in a chat that has a run.
+enum class IfRunning {
+  kReject,  // kConflict (reason "busy")
+  kQueue,   // it waits for that one, and for those that wait already; messages only
+  kCancel,  // that one is cancelled, and this one begins when it has its checkpoint, before any that wait
+};
 
 enum class ApprovalMode {
   kAsk,         // tools that require approval ask
@@ -52,21 +57,42 @@ struct StartRequest {
   std::string user_message{};
   std::string model{};  // empty: the default
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
+  IfRunning if_running = IfRunning::kReject;
+};
+
+// A run that has to wait for its chat. Thread-safe.
+class WaitingRun {
+ public:
+  virtual ~WaitingRun() = default;
+  // Of the message in the chat's queue; empty: it begins as soon as the cancelled run has ended.
+  virtual std::string queue_id() const = 0;
+  // What it has become. kGone (reason "dequeued"): it was removed; kUnavailable (reason "stopping"): a queued message
+  // runs after the next start; or why it could not begin.
+  virtual Result<InteractionId> outcome() const = 0;
+};
+// A message in a chat's queue.
+struct QueueEntry {
+  QueuedMessage message;
+  std::optional<Error> error{};  // why it could not begin when it was its turn; it is tried again when it is changed
 };
 
 // One client's hold on an interaction's events. As long as the object lives, the run counts as listened to; when the
-// last one of a running interaction goes, its OnDisconnect policy applies. Movable only.
+// last one of a running interaction goes, its OnDisconnect policy applies. (A message that still waits is removed from
+// the queue then, or stays.) Movable only.
 class EventSubscription {
  public:
-  EventSubscription(ChatId chat, InteractionId interaction, std::shared_ptr<EventLog> events,
+  EventSubscription(ChatId chat, std::optional<InteractionId> interaction, std::shared_ptr<EventLog> events,
                     std::shared_ptr<void> hold)
       : chat_id(std::move(chat)), interaction_id(interaction), log(std::move(events)), hold_(std::move(hold)) {}
   EventSubscription(EventSubscription&&) = default;
   EventSubscription& operator=(EventSubscription&&) = default;
 
   ChatId chat_id;
-  InteractionId interaction_id;
-  std::shared_ptr<EventLog> log;  // live, or filled from the stored interaction and closed
+  std::optional<InteractionId> interaction_id;  // nullopt: `waiting` is set
+  std::shared_ptr<WaitingRun> waiting{};
+  // Live, or filled from the stored interaction and closed. Of a run that waits: empty until it begins, or an error
+  // alone if it never does.
+  std::shared_ptr<EventLog> log;
 
  private:
   friend class Engine;
@@ -148,7 +174,8 @@ class Engine {
   Result<Recovered> Recover();
 
   // --- runs -------------------------------------------------------------------------------------------------------
-  // Starts an interaction at the chat's head; an unknown chat is created.
+  // Starts an interaction at the chat's head; an unknown chat is created. kUnavailable (reason "queue_full"): so many
+  // wait in this chat already.
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
@@ -176,6 +203,13 @@ class Engine {
 
   // From now on `subscription` counts as listening, if its interaction still runs.
   void Listen(EventSubscription& subscription);
+
+  // --- messages that wait ---------------------------------------------------------------------------------------
+  // In the order in which they will run. kNotFound: no such chat.
+  Result<std::vector<QueueEntry>> GetQueue(const ChatId& chat);
+  // kNotFound: no such message waits (any more).
+  Result<QueueEntry> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message);
+  Result<void> RemoveQueued(const ChatId& chat, std::string_view id);
 
   // --- approvals --------------------------------------------------------------------------------------------------
   // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason
@@ -219,7 +253,7 @@ class Engine {
   Result<std::vector<ChatListEntry>> ListChats();
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
-  // Cancels a run of the chat first and waits for its checkpoint.
+  // Empties its queue, cancels a run of the chat first and waits for its checkpoint.
   Result<void> DeleteChat(const ChatId& chat);
   // The agent's tasks and plan: those of the running interaction, or of the chat's head.
   Result<Agenda> GetAgenda(const ChatId& chat);

@@ -76,6 +76,9 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std
     auto whole = WholeChat(**from, chat);
     if (!whole && whole.error().code == ErrorCode::kNotFound) continue;  // an empty folder
     if (!whole) return Fail(std::move(whole.error()));
+    auto queue = files.ReadQueue(chat);
+    if (!queue) return Fail(std::move(queue.error()));
+    whole->queue = *std::move(queue);
     auto added = AddJournals(root, keys.from.get(), files, *whole).and_then([&] { return incoming->Add(*whole); });
     if (!added) return added;
     converted.push_back(chat);

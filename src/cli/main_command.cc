@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "cli/cat_command.h"
+#include "cli/chat_command.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/convert_command.h"
@@ -26,6 +27,7 @@ using Command = int (*)(const CommandLine&, const Environment&);
 
 constexpr std::pair<std::string_view, Command> kCommands[] = {
     {"serve", RunServe},
+    {"chat", RunChat},
     {"ls", RunLs},
     {"cat", RunCat},
     {"show", RunShow},

@@ -12,6 +12,7 @@
 #include "reprise/grant_store.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
+#include "reprise/queue.h"
 #include "reprise/replay.h"
 
 // The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
@@ -45,6 +46,8 @@ std::string_view EventType(const EventPayload& payload);
 Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
 Result<Interaction> InteractionFromJson(const Json& json);
 
+Json ToJson(const QueuedMessage& message);
+Result<QueuedMessage> QueuedMessageFromJson(const Json& json);
 Json ToJson(const InteractionRef& ref);
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const PendingApproval& approval);

@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/random.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/answer_book.h"
@@ -21,6 +22,7 @@
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
 #include "engine/live_comparison.h"
+#include "engine/message_queue.h"
 #include "engine/paced_events.h"
 #include "engine/recorded_events.h"
 #include "engine/recorded_replay.h"
@@ -124,6 +126,7 @@ class Engine::Impl {
         options_(std::move(options)),
         usage_limits_(parts_.store, options_.budget, options_.prices),
         call_rate_(options_.max_tool_calls_per_minute),
+        queues_(parts_.store),
         saver_(parts_.store, parts_.fallback_stores, pool_, timer_, options_.save_timeout) {}
 
   using FindPlace = std::function<Result<Place>(StartRequest&)>;
@@ -140,6 +143,12 @@ class Engine::Impl {
                                        const std::optional<InteractionRef>& within);
   // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
   Result<void> DropOutdatedGrants(const std::string& tool_name);
+  // Begins what waits in `chat`, if that is free.
+  void StartNext(const ChatId& chat);
+  // kNotFound unless there is such a chat.
+  Result<void> CheckChat(const ChatId& chat) const;
+  // Before a run is cancelled for it: what an edit is about has to be there.
+  Result<void> CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const;
   // Where an interaction that did not come to its end goes on, as a sibling.
   Result<Place> PlaceToResume(Interaction ended);
 
@@ -176,6 +185,7 @@ class Engine::Impl {
   InputBook inputs_;          // synchronises itself
   UsageLimits usage_limits_;  // synchronises itself
   CallRate call_rate_;        // synchronises itself
+  MessageQueues queues_;      // synchronises itself
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -183,9 +193,9 @@ class Engine::Impl {
   std::unordered_map<ChatId, std::shared_ptr<Run>> active_;          // guarded by mutex_
   std::map<std::pair<ChatId, InteractionId>, Interaction> rescued_;  // guarded by mutex_
   bool stopping_ = false;                                            // guarded by mutex_
-  std::size_t unfinished_ = 0;                                       // guarded by mutex_; runs whose thread is not done
-  Counters counters_{};                                              // guarded by mutex_; the totals only
-  std::vector<std::weak_ptr<PacedEvents>> paced_;                    // guarded by mutex_; some are over
+  std::size_t unfinished_ = 0;  // guarded by mutex_; runs whose thread is not done, and what is about to begin
+  Counters counters_{};         // guarded by mutex_; the totals only
+  std::vector<std::weak_ptr<PacedEvents>> paced_;  // guarded by mutex_; some are over
 
   ElasticPool pool_;  // the runs' threads: after what they use
   Timer timer_;       // its calls use the pool
@@ -204,9 +214,22 @@ class Engine::Impl {
   void Release(const ChatId& chat);
   // Saves a change by hand as an interaction of its own, which becomes the head. REQUIRES: the chat is idle.
   Result<Interaction> SaveChange(const ChatId& chat, Place changed, std::vector<EventPayload> events);
-  Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
   SystemPrompt LoadPrompt() const { return parts_.prompt ? parts_.prompt() : SystemPrompt{}; }
+  // What a run that waited has besides.
+  struct Waited {
+    std::string queue_id;
+    std::shared_ptr<EventLog> log;
+  };
+  Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place,
+                                       Waited waited = {});
+  // The request waits for the chat's run to end.
+  Result<EventSubscription> Wait(const ChatId& chat, StartRequest request, const FindPlace& find_place);
+  Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
+  void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
+  // REQUIRES: `chat` is occupied for it.
+  void LaunchNext(const ChatId& chat);
+  std::shared_ptr<Run> Begin(QueuedRun& waiting);
   // The run is there for everybody.
   void Admit(const std::shared_ptr<Run>& run);
   void Execute(const std::shared_ptr<Run>& run);
@@ -238,16 +261,28 @@ Result<void> Engine::Impl::Occupy(const ChatId& chat) {
   return {};
 }
 
+// The chat is free, or that of what has waited for it: nothing comes between.
 void Engine::Impl::Release(const ChatId& chat) {
+  bool next;
   {
     const std::lock_guard lock(mutex_);
-    active_.erase(chat);
+    next = !stopping_ && queues_.HasNext(chat);
+    if (next) {
+      active_[chat] = nullptr;
+      ++unfinished_;
+    } else {
+      active_.erase(chat);
+    }
   }
   idle_.notify_all();
+  if (next) pool_.Submit([this, chat] { LaunchNext(chat); });
 }
 
 Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
-  if (auto occupied = Occupy(chat); !occupied) return Fail(occupied.error());
+  if (auto occupied = Occupy(chat); !occupied) {
+    const bool waits = request.if_running != IfRunning::kReject && occupied.error().reason == "busy";
+    return waits ? Wait(chat, std::move(request), find_place) : Fail(occupied.error());
+  }
   std::shared_ptr<Run> run;
   try {
     auto made = MakeRun(chat, std::move(request), find_place);
@@ -268,7 +303,7 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
 }
 
 Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequest request,
-                                                   const FindPlace& find_place) {
+                                                   const FindPlace& find_place, Waited waited) {
   auto place = find_place(request);
   if (!place) return Fail(place.error());
   const auto model = parts_.models.Resolve(request.model);
@@ -292,8 +327,10 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   auto kept = parts_.store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
-  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from);
-  if (auto begun = journal.Append(Journal::Reach::kProcess); !begun) {
+  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from, waited.queue_id);
+  // A queued message is taken from the queue next: from then on the journal alone has it.
+  const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
+  if (auto begun = journal.Append(reach); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
@@ -306,7 +343,8 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                          .journal = std::move(journal),
                                          .prompt = LoadPrompt(),
                                          .guards = *std::move(guards),
-                                         .interrupted = place->interrupted},
+                                         .interrupted = place->interrupted,
+                                         .log = std::move(waited.log)},
                                Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
 }
 
@@ -390,6 +428,131 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   idle_.notify_all();
 }
 
+// --- what waits ------------------------------------------------------------------------------------------------------
+
+Result<EventSubscription> Engine::Impl::Wait(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
+  if (const auto model = parts_.models.Resolve(request.model); !model) return Fail(model.error());
+  const bool cancel = request.if_running == IfRunning::kCancel;
+  QueuedMessage message{.id = "queued_" + RandomHex(16),
+                        .user_message = request.user_message,
+                        .model = request.model,
+                        .on_disconnect = request.on_disconnect,
+                        .created_at = Now()};
+  QueuedRun::MakeRun make;
+  if (cancel) {
+    make = [this, request, find_place](QueuedRun& run) {
+      return MakeRun(run.chat_id, request, find_place, {.queue_id = {}, .log = run.log});
+    };
+  }
+  const auto waiting = std::make_shared<QueuedRun>(chat, std::move(message), std::move(make));
+  waiting->ClientCame();
+  auto added = cancel ? Interrupt(waiting) : queues_.Add(waiting);
+  if (!added) return Fail(std::move(added.error()));
+  EventSubscription subscription(chat, std::nullopt, waiting->log,
+                                 std::shared_ptr<void>(nullptr, [this, waiting](void*) { ClientLeft(waiting); }));
+  subscription.waiting = waiting;
+  StartNext(chat);  // the run may have ended meanwhile
+  return subscription;
+}
+
+// Puts it before all that wait, and stops the run.
+Result<void> Engine::Impl::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
+  std::shared_ptr<Run> run;
+  {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] {
+      const auto found = active_.find(waiting->chat_id);
+      return stopping_ || found == active_.end() || found->second != nullptr;
+    });
+    if (stopping_) return Fail(Stopping());
+    if (const auto found = active_.find(waiting->chat_id); found != active_.end()) run = found->second;
+    queues_.AddFirst(waiting);
+  }
+  if (run) run->RequestStop("replaced");
+  return {};
+}
+
+void Engine::Impl::ClientLeft(const std::shared_ptr<QueuedRun>& waiting) {
+  const auto left = waiting->ClientLeft();
+  if (!left.waits || queues_.message(*waiting).on_disconnect == OnDisconnect::kContinue) return;
+  if (!queues_.Erase(*waiting) || !waiting->durable()) return;
+  // Not on this thread, which serves connections.
+  pool_.Submit([this, chat = waiting->chat_id] {
+    if (auto saved = queues_.Save(chat); !saved) {
+      LogError("a message whose client has gone could not be taken from the queue's file",
+               {{"chat", chat.str()}, {"code", saved.error().reason}, {"detail", saved.error().detail}});
+    }
+  });
+}
+
+void Engine::Impl::StartNext(const ChatId& chat) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || active_.contains(chat) || !queues_.HasNext(chat)) return;
+    active_.emplace(chat, nullptr);
+    ++unfinished_;
+  }
+  pool_.Submit([this, chat] { LaunchNext(chat); });
+}
+
+void Engine::Impl::LaunchNext(const ChatId& chat) {
+  const auto waiting = queues_.TakeNext(chat);
+  const auto run = waiting ? Begin(*waiting) : nullptr;
+  if (run) {
+    auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
+    Admit(run);
+    waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
+    hold = nullptr;           // its client has gone
+    Execute(run);
+  } else {
+    Release(chat);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+  }
+  idle_.notify_all();
+}
+
+// Null: it could not begin, and its client knows why; or it stays in the queue.
+std::shared_ptr<Run> Engine::Impl::Begin(QueuedRun& waiting) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return queues_.PutBack(waiting), nullptr;
+  }
+  const auto make = [&]() -> Result<std::shared_ptr<Run>> {
+    if (waiting.make) return waiting.make(waiting);
+    const QueuedMessage message = queues_.message(waiting);
+    return MakeRun(
+        waiting.chat_id,
+        {.user_message = message.user_message, .model = message.model, .on_disconnect = message.on_disconnect},
+        [&](StartRequest&) { return PlaceAtHead(waiting.chat_id); }, {.queue_id = message.id, .log = waiting.log});
+  };
+  auto run = make();
+  if (run) {
+    queues_.Begun(waiting);
+    return *std::move(run);
+  }
+  LogWarning("what waited could not begin",
+             {{"chat", waiting.chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
+  if (waiting.End(run.error()) || !waiting.durable()) {
+    queues_.Begun(waiting);
+  } else {
+    queues_.Stuck(waiting, std::move(run.error()));
+  }
+  return nullptr;
+}
+
+Result<void> Engine::Impl::CheckChat(const ChatId& chat) const {
+  if (ActiveRun(chat)) return {};
+  return parts_.store.LoadSummary(chat).map([](const ChatSummary&) {});
+}
+
+Result<void> Engine::Impl::CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const {
+  if (request.if_running != IfRunning::kCancel) return {};
+  return Find(chat, id).map([](const Interaction&) {});
+}
+
 // --- after a crash ---------------------------------------------------------------------------------------------------
 
 Result<Engine::Recovered> Engine::Impl::Recover() {
@@ -417,6 +580,12 @@ Result<Engine::Recovered> Engine::Impl::Recover() {
       ++recovered.failed;
     }
   }
+  // Every chat's folder is looked at: nobody need wait for that.
+  pool_.Submit([this] {
+    const auto chats = queues_.LoadAll();
+    if (!chats) return LogError("the queues could not be looked for", {{"detail", chats.error().detail}});
+    for (const ChatId& chat : *chats) StartNext(chat);
+  });
   return recovered;
 }
 
@@ -459,6 +628,7 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   auto run = ReadRun(ref, *content);
   if (!run) return Fail(run.error());
   if (!*run) return drop();  // nobody has seen anything of it
+  if (!(*run)->queue_id.empty()) queues_.Forget((*run)->queue_id);
   AgentState state;
   const auto& resumed_from = (*run)->resumed_from;
   const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
@@ -548,7 +718,7 @@ Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
   place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
   place.resumed_from = ResumedFrom{.interaction = ended.id};
-  for (const ToolCall& call : place.interrupted->calls) place.resumed_from->call_ids.push_back(call.id);
+  for (const auto& open : place.interrupted->calls) place.resumed_from->call_ids.push_back(open.call.id);
   PrepareToResume(place.state, place.resumed_from->call_ids);
   return place;
 }
@@ -724,6 +894,7 @@ Result<void> Engine::Impl::KeepAnswer(const Pending& asked, const std::string& i
 }
 
 Result<void> Engine::Impl::Delete(const ChatId& chat) {
+  if (auto cleared = queues_.Clear(chat); !cleared) return cleared;
   for (InteractionStore* fallback : parts_.fallback_stores) {
     auto deleted = fallback->DeleteChat(chat);
     if (!deleted && !IsNotFound(deleted.error())) return deleted;
@@ -753,6 +924,7 @@ void Engine::Impl::Stop() {
   idle_.notify_all();
   for (const auto& run : ActiveRuns()) run->RequestStop("server_stopping");
   for (const auto& paced : TakePaced()) paced->Finish();
+  queues_.TellStopping();
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return unfinished_ == 0; });
 }
@@ -764,33 +936,39 @@ Engine::Engine(Parts parts, EngineOptions options)
 Engine::~Engine() { Stop(); }
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest&) { return impl_->PlaceAtHead(chat); });
+  return impl_->Launch(chat, std::move(request),
+                       [impl = impl_.get(), chat](StartRequest&) { return impl->PlaceAtHead(chat); });
 }
 
 Result<EventSubscription> Engine::Resume(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
-    auto ended = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& again) -> Result<Place> {
+    auto ended = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!ended) return Fail(ended.error());
     if (again.model.empty()) again.model = ended->model;
     again.user_message = ended->user_message;
-    return impl_->PlaceToResume(*std::move(ended));
-  });
+    return impl->PlaceToResume(*std::move(ended));
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<Engine::Recovered> Engine::Recover() { return impl_->Recover(); }
 
 Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest& edit) -> Result<Place> {
-    const auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& edit) -> Result<Place> {
+    const auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!edited) return Fail(edited.error());
     if (edit.model.empty()) edit.model = edited->model;
-    return impl_->PlaceBeside(*edited);
-  });
+    return impl->PlaceBeside(*edited);
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
-    auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& again) -> Result<Place> {
+    auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!edited) return Fail(edited.error());
     if (edited->user_message.empty()) {
       return Fail(Error{.code = ErrorCode::kConflict,
@@ -799,8 +977,9 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
     }
     if (again.model.empty()) again.model = edited->model;
     again.user_message = edited->user_message;
-    return impl_->PlaceBeside(*edited);
-  });
+    return impl->PlaceBeside(*edited);
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<EventSubscription> Engine::ReplayEvents(const ChatId& chat, InteractionId interaction, double speed) {
@@ -888,8 +1067,23 @@ Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interact
 }
 
 void Engine::Listen(EventSubscription& subscription) {
-  const auto run = impl_->ActiveRun(subscription.chat_id, subscription.interaction_id);
+  if (!subscription.interaction_id) return;  // it listens already
+  const auto run = impl_->ActiveRun(subscription.chat_id, *subscription.interaction_id);
   if (run && !subscription.hold_) subscription.hold_ = run->AddListener();
+}
+
+Result<std::vector<QueueEntry>> Engine::GetQueue(const ChatId& chat) {
+  return impl_->CheckChat(chat).and_then([&] { return impl_->queues_.List(chat); });
+}
+
+Result<QueueEntry> Engine::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
+  auto changed = impl_->CheckChat(chat).and_then([&] { return impl_->queues_.Change(chat, id, user_message); });
+  if (changed) impl_->StartNext(chat);
+  return changed;
+}
+
+Result<void> Engine::RemoveQueued(const ChatId& chat, std::string_view id) {
+  return impl_->CheckChat(chat).and_then([&] { return impl_->queues_.Remove(chat, id); });
 }
 
 Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
@@ -1020,6 +1214,7 @@ Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& ti
 }
 
 Result<void> Engine::DeleteChat(const ChatId& chat) {
+  if (auto cleared = impl_->queues_.Clear(chat); !cleared) return cleared;
   if (const auto run = impl_->ActiveRun(chat)) run->RequestStop("chat_deleted");
   return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->Delete(chat); });
 }

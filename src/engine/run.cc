@@ -38,7 +38,9 @@ Run::Run(Plan plan, Services services)
       parent_id_(plan.interaction.parent_id),
       on_disconnect_(plan.on_disconnect),
       services_(services),
-      log_(plan.shown ? std::move(plan.shown->log) : std::make_shared<EventLog>()),
+      log_(plan.shown ? std::move(plan.shown->log)
+           : plan.log ? plan.log
+                      : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
@@ -51,6 +53,7 @@ Run::Run(Plan plan, Services services)
       interaction_(std::move(plan.interaction)),
       agenda_(initial_state_.agenda),
       grants_(initial_state_.grants) {
+  const bool waited = plan.log != nullptr;
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
     inputs_ = request_id_ ? 1 : 0;
@@ -62,7 +65,7 @@ Run::Run(Plan plan, Services services)
     return;
   }
   log_->AppendRecorded(StartOf(interaction_));
-  log_->Publish();
+  if (!waited) log_->Publish();
 }
 
 void Run::Start(Executor executor, std::function<void()> ended) {

@@ -68,6 +68,7 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
     run.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
                                    .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
+  if (const auto queued = begin.find("queue_id"); queued != begin.end()) run.queue_id = queued->get<std::string>();
   run.log->AppendRecorded(StartOf(run.interaction));
   run.last_seq = 1;
 }
@@ -220,7 +221,7 @@ Json ItemAsJson(char type, std::string_view content) {
 }  // namespace
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
-                          const std::optional<ResumedFrom>& resumed_from) {
+                          const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id) {
   if (!journal_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
@@ -231,6 +232,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (resumed_from) {
     begin["resumed_from"] = {{"interaction_id", resumed_from->interaction.str()}, {"call_ids", resumed_from->call_ids}};
   }
+  if (!queue_id.empty()) begin["queue_id"] = queue_id;
   AddItem(kBegin, DumpJson(begin));
 }
 

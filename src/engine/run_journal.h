@@ -43,8 +43,9 @@ class RunJournal {
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
   // Of an interaction that has just begun; stands for interaction_started too.
+  // `queue_id`: of the queued message that it was, or empty.
   void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
-                const std::optional<ResumedFrom>& resumed_from);
+                const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -75,6 +76,7 @@ struct InterruptedRun {
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
   std::optional<ResumedFrom> resumed_from{};                     // nullopt: it started from its parent's state
   std::shared_ptr<EventLog> log = std::make_shared<EventLog>();  // all that was shown, byte for byte; not published
+  std::string queue_id{};                                        // of the queued message that it was, or empty
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
   std::vector<Message> messages{};               // that the run added to the state it started from

@@ -316,9 +316,10 @@ void Connection::StartStream(StreamReply reply) {
   AppendHeader(head, "X-Accel-Buffering", "no");
   AppendHeader(head, "X-Content-Type-Options", "nosniff");
   if (chunked) AppendHeader(head, "Transfer-Encoding", "chunked");
-  AppendHeader(head, "Content-Location",
-               "/chats/" + reply.subscription.chat_id.str() + "/interactions/" +
-                   reply.subscription.interaction_id.str() + "/events");
+  if (const auto id = reply.subscription.interaction_id) {
+    AppendHeader(head, "Content-Location",
+                 "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events");
+  }
   head += "\r\n";
   if (head_only_) {
     state_ = State::kWriting;

@@ -143,12 +143,15 @@ class BodyReader {
   std::optional<Error> error_;
 };
 
-void ReadRunOptions(BodyReader& reader, RunBody& body) {
+void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
   body.request.model = reader.OptionalString("model").value_or("");
   body.stream = reader.OptionalBool("stream").value_or(true);
   body.request.on_disconnect =
       reader.Choice("on_disconnect", {"cancel", "continue"}) == 0 ? OnDisconnect::kCancel : OnDisconnect::kContinue;
-  reader.Choice("if_running", {"reject"});
+  static constexpr IfRunning kChoices[] = {IfRunning::kReject, IfRunning::kCancel, IfRunning::kQueue};
+  std::vector<std::string_view> names = {"reject", "cancel"};
+  if (may_queue) names.push_back("queue");
+  body.request.if_running = kChoices[reader.Choice("if_running", names)];
 }
 
 template <typename T>
@@ -190,7 +193,7 @@ Result<RunBody> ParseStartBody(std::string_view text) {
   BodyReader reader(text);
   RunBody body;
   body.request.user_message = reader.Text("user_message");
-  ReadRunOptions(reader, body);
+  ReadRunOptions(reader, body, /*may_queue=*/true);
   reader.Unsupported("attachments");
   return FinishReading(reader, std::move(body));
 }
@@ -298,6 +301,12 @@ Result<InteractionId> ParseHeadBody(std::string_view text) {
   const std::string id = reader.Text("interaction_id");
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   return InteractionId::Parse(id);
+}
+
+Result<std::string> ParseQueuedBody(std::string_view text) {
+  BodyReader reader(text);
+  std::string user_message = reader.Text("user_message");
+  return FinishReading(reader, std::move(user_message));
 }
 
 Result<ForkBody> ParseForkBody(std::string_view text) {

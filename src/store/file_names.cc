@@ -9,7 +9,7 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
-constexpr std::string_view kChatFile = "chat.json";
+constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
 constexpr std::string_view kIncoming = ".incoming.";
 constexpr std::string_view kGrants = ".grants";
@@ -36,6 +36,9 @@ std::optional<InteractionId> ParseNumbered(std::string_view name, std::string_vi
 std::string LockFile(const std::string& root) { return Join(root, ".lock"); }
 std::string ChatDirectory(const std::string& root, const ChatId& chat) { return Join(root, chat.str()); }
 std::string ChatFile(const std::string& root, const ChatId& chat) { return Join(ChatDirectory(root, chat), kChatFile); }
+std::string QueueFile(const std::string& root, const ChatId& chat) {
+  return Join(ChatDirectory(root, chat), kQueueFile);
+}
 std::string InteractionsDirectory(const std::string& root, const ChatId& chat) {
   return Join(ChatDirectory(root, chat), kInteractions);
 }
@@ -83,6 +86,7 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
   };
   const std::filesystem::path parent = file.parent_path();
   if (name == kChatFile) return in_chat(parent, PlaceInStore::Kind::kChatFile, std::nullopt);
+  if (name == kQueueFile) return in_chat(parent, PlaceInStore::Kind::kQueue, std::nullopt);
   if (parent.filename() == kInteractions) {
     if (const auto id = ParseInteractionFile(name)) {
       return in_chat(parent.parent_path(), PlaceInStore::Kind::kCheckpoint, id);
@@ -91,6 +95,8 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
   }
   return in_chat(file, PlaceInStore::Kind::kChatDirectory, std::nullopt);
 }
+
+std::string QueueName(const ChatId& chat) { return Join(chat.str(), kQueueFile); }
 
 std::string JournalName(const ChatId& chat, InteractionId interaction) {
   return Join(Join(chat.str(), kInteractions), interaction.str()).append(kJournalSuffix);

@@ -11,6 +11,7 @@
 //
 //   <root>/.lock                                  held by the server that uses the folder
 //   <root>/<chat_id>/chat.json
+//   <root>/<chat_id>/queue.json                    messages that wait
 //   <root>/<chat_id>/interactions/int_001.json
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
 //   <root>/.running                               the interactions that have begun and not ended
@@ -24,6 +25,7 @@ namespace reprise {
 std::string LockFile(const std::string& root);
 std::string ChatDirectory(const std::string& root, const ChatId& chat);
 std::string ChatFile(const std::string& root, const ChatId& chat);
+std::string QueueFile(const std::string& root, const ChatId& chat);
 std::string InteractionsDirectory(const std::string& root, const ChatId& chat);
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id);
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id);
@@ -51,7 +53,7 @@ std::optional<InteractionId> ParseJournalFile(std::string_view name);
 
 // Where in which data folder a path leads, if it is that of a chat's folder or of one of its files.
 struct PlaceInStore {
-  enum class Kind { kChatDirectory, kChatFile, kCheckpoint, kJournal };
+  enum class Kind { kChatDirectory, kChatFile, kQueue, kCheckpoint, kJournal };
   std::string root;
   ChatId chat;
   Kind kind;
@@ -62,6 +64,7 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path);
 
 // A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);
+std::string QueueName(const ChatId& chat);
 std::string JournalName(const ChatId& chat, InteractionId interaction);
 
 }  // namespace reprise

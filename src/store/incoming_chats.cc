@@ -90,8 +90,9 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       if (!begun) return Fail(std::move(begun.error()));
     }
   }
-  // The index that the store has left knows what is there; title, head and times are the chat's own.
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
+  if (auto queued = files.WriteQueue(id, chat.queue); !queued) return queued;
+  // The index that the store has left knows what is there; title, head and times are the chat's own.
   auto on_disk = files.ReadChat(id);
   if (!on_disk) return Fail(std::move(on_disk.error()));
   on_disk->index.summary = chat.summary;

@@ -23,6 +23,7 @@ struct IncomingChat {
   // One of them, with `chat_id` the summary's id. Called twice: to write it, and to compare.
   std::function<Result<Interaction>(InteractionId)> load;
   std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
+  std::vector<QueuedMessage> queue{};
 };
 
 // A stored chat as it is. Fails with what is wrong if any part of it is damaged. `from` must outlive the result; the

@@ -67,6 +67,7 @@ class ChatCheck {
     }
     for (const std::uint32_t number : listed->checkpoints) CheckInteraction(InteractionId::FromNumber(number));
     for (const std::uint32_t number : listed->journals) CheckJournal(InteractionId::FromNumber(number));
+    CheckQueue();
     CheckHistory();
     // A chat's first index follows its first checkpoint, so that the one may be there without the other for a moment.
     if (!has_index_ && listed->checkpoints.size() > 1) {
@@ -123,6 +124,13 @@ class ChatCheck {
     } else if (auto problem = JournalProblem(name, *text, {.chat = chat_, .interaction = id}, keys_.get())) {
       Add(*std::move(problem));
     }
+  }
+
+  void CheckQueue() {
+    const auto text = file_system_.ReadFile(QueueFile(root_, chat_), kMaxRecordBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;
+    ++report_.checked;
+    if (const auto queue = files_.ReadQueue(chat_); !queue) Add(ProblemOf(QueueName(chat_), queue.error()));
   }
 
   // What the files say of each other.
@@ -257,6 +265,7 @@ void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_
 }
 
 std::string NameOf(const PlaceInStore& place) {
+  if (place.kind == PlaceInStore::Kind::kQueue) return QueueName(place.chat);
   return place.kind == PlaceInStore::Kind::kJournal ? JournalName(place.chat, *place.interaction)
                                                     : RecordName(place.chat, place.interaction);
 }

@@ -51,6 +51,11 @@ class TroubledStore : public InteractionStore {
   Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }
   Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return store_.ReadJournal(c, i); }
   Result<void> DropJournal(const ChatId& c, InteractionId i) override { return store_.DropJournal(c, i); }
+  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& c) override { return store_.LoadQueue(c); }
+  Result<void> SaveQueue(const ChatId& c, const std::vector<QueuedMessage>& messages) override {
+    return store_.SaveQueue(c, messages);
+  }
+  Result<std::vector<ChatId>> ListQueues() override { return store_.ListQueues(); }
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override {
     return store_.LoadInteraction(c, i);
   }
