@@ -37,7 +37,7 @@ TEST_CASE("Recovery: only what may be repeated is run again on resume", "[engine
   SECTION("with half an answer behind it") { state.messages.push_back(Says("so I th")); }
   const auto where = WhereToResume(state, *tools.Current());
   REQUIRE(where.calls.size() == 1);
-  CHECK(where.calls[0].id == "a");
+  CHECK(where.calls[0].call.id == "a");
   PrepareToResume(state, {"a"});
   REQUIRE(state.messages.size() == 4);
   CHECK(state.messages[2].tool_call_id == "b");
