@@ -12,6 +12,7 @@
 #include "reprise/accounting.h"
 #include "reprise/approval.h"
 #include "reprise/event_log.h"
+#include "reprise/file_store.h"
 #include "reprise/grant_store.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
@@ -58,6 +59,9 @@ struct StartRequest {
   std::string model{};  // empty: the default
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
   IfRunning if_running = IfRunning::kReject;
+  // Files of the chat whose text goes with the message. nullopt: none, or when an interaction is edited or run again,
+  // what was attached to it, as it was then.
+  std::optional<std::vector<FileId>> attachments{};
 };
 
 // A run that has to wait for its chat. Thread-safe.
@@ -158,6 +162,7 @@ class Engine {
     const ToolRegistry& tools;
     GrantStore* grants = nullptr;  // null: nothing can be granted for always
     PromptSource prompt{};
+    FileStore* files = nullptr;  // of the chats; null: chats have no files
   };
   Engine(Parts parts, EngineOptions options);
   ~Engine();                       // Stop
@@ -175,7 +180,8 @@ class Engine {
 
   // --- runs -------------------------------------------------------------------------------------------------------
   // Starts an interaction at the chat's head; an unknown chat is created. kUnavailable (reason "queue_full"): so many
-  // wait in this chat already.
+  // wait in this chat already. An attachment that is not a file of the chat is kNotFound (reason "no_such_file"), here
+  // and in Edit, and nothing has begun; kInvalidArgument if the message is to be queued: that keeps no attachments.
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
@@ -270,6 +276,13 @@ class Engine {
   // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.
   Result<ChatListEntry> ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
                                  const std::optional<std::string>& title);
+
+  // --- files of chats ---------------------------------------------------------------------------------------------
+  // The failures are those of FileStore; kNotFound for a chat that is not there. AddFile creates an unknown chat.
+  Result<void> AddFile(const ChatId& chat, const StoredFile& file);
+  Result<FileListing> ListFiles(const ChatId& chat);
+  Result<StoredFile> GetFile(const ChatId& chat, const FileId& file);
+  Result<void> DeleteFile(const ChatId& chat, const FileId& file);
 
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;

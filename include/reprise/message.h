@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reprise/agenda.h"
@@ -19,6 +20,9 @@ struct ToolCall {
   std::string arguments;
   bool operator==(const ToolCall&) const = default;
 };
+
+// What the text of attached files begins with, behind what the user wrote.
+inline constexpr std::string_view kAttachedFiles = "\n\n[Attached files, for the assistant to read";
 
 // One message in the OpenAI chat shape.
 struct Message {

@@ -60,6 +60,7 @@ struct Options {
   PriceTable prices;
   UsageBudget budget;
   ToolPolicy tools;
+  FileLimits files;
   std::vector<McpServerOptions> mcp_servers;
   bool system_prompt = true;
   std::string prompt_dir;  // of the system prompt's modules; empty: the default place

@@ -11,6 +11,7 @@
 
 #include "reprise/agenda.h"
 #include "reprise/event.h"
+#include "reprise/file_store.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -86,6 +87,7 @@ struct ToolContext {
   // Has a sub-agent look into a question, and blocks until it has an answer, which is the outcome, or `stop` is
   // requested. Empty: there are no sub-agents here.
   std::function<ToolOutcome(const std::string& question)> research = {};
+  FilesOfChat* files = nullptr;  // of the chat that the call is made in; null: there are none
 };
 
 // Something an agent can do. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.

@@ -573,6 +573,7 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
     return AskPerson(call, question, over);
   };
+  context.files = parts_.files;
   context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
     if (shown > kMaxLiveOutput) return;

@@ -107,6 +107,7 @@ class AgentLoop {
     Delay delay{};  // null: a request that failed is not sent again
     SystemPrompt prompt{};
     AgentGuards guards{};
+    FilesOfChat* files = nullptr;  // for the tools
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);

@@ -141,7 +141,8 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
                    .approvals = steps,
                    .executor = parts.executor,
                    .delay = parts.delay,
-                   .guards = std::move(guards)},
+                   .guards = std::move(guards),
+                   .files = parts.files},
                   limits, model_name, std::move(state), stop);
   agent.Start([&](AgentOutcome end) {
     const std::lock_guard lock(mutex);

@@ -15,6 +15,7 @@ namespace {
 struct TooDeep {};
 
 constexpr std::string_view kPriceSuffix = "_price_per_mtok";
+constexpr std::uint64_t kMostFileBytes = 64ull << 20, kMostChatBytes = 1ull << 40;
 constexpr std::int64_t kLeastThinkingBudget = 1024;  // the API refuses smaller ones
 
 Result<void> Reject(std::string_view key, std::string_view why) {
@@ -106,6 +107,7 @@ class ConfigReader {
     if (key == "models") return ReadObject(key, value, &ConfigReader::ReadModels);
     if (key == "budget") return ReadObject(key, value, &ConfigReader::ReadBudget);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
+    if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
     for (const Setting& setting : Settings()) {
       if (ConfigKey(setting) == key) return ReadSetting(key, value, setting);
     }
@@ -415,6 +417,22 @@ class ConfigReader {
         read = UnknownKey(place);
       }
       if (!read) return read;
+    }
+    return {};
+  }
+
+  Result<void> ReadFiles(const std::string& key, const Json& value) {
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::uint64_t* bytes = member == "max_file_bytes"   ? &options_.files.file_bytes
+                             : member == "max_chat_bytes" ? &options_.files.chat_bytes
+                                                          : nullptr;
+      if (bytes == nullptr) return UnknownKey(place);
+      const std::uint64_t most = member == "max_file_bytes" ? kMostFileBytes : kMostChatBytes;
+      if (!content.is_number_unsigned() || content < 1 || content > most) {
+        return Reject(place, "must be a number from 1 to " + std::to_string(most));
+      }
+      *bytes = content.get<std::uint64_t>();
     }
     return {};
   }

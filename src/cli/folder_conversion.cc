@@ -18,6 +18,7 @@
 #include "store/file_names.h"
 #include "store/grant_file.h"
 #include "store/incoming_chats.h"
+#include "store/sealed_file_store.h"
 #include "store/unsaved.h"
 #include "store/verify.h"
 
@@ -70,6 +71,7 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std
   auto from = FileInteractionStore::Open(
       {.root = root, .keys = keys.from, .file_system = Disk(), .access = FileInteractionStore::Access::kReadOnly});
   if (!from) return Fail(std::move(from.error()));
+  SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk()});
   auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk()});
   if (!incoming) return Fail(std::move(incoming.error()));
   for (const ChatId& chat : *chats) {
@@ -79,7 +81,9 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std
     auto queue = files.ReadQueue(chat);
     if (!queue) return Fail(std::move(queue.error()));
     whole->queue = *std::move(queue);
-    auto added = AddJournals(root, keys.from.get(), files, *whole).and_then([&] { return incoming->Add(*whole); });
+    auto added = AddJournals(root, keys.from.get(), files, *whole)
+                     .and_then([&] { return AddFiles(chat_files, *whole); })
+                     .and_then([&] { return incoming->Add(*whole); });
     if (!added) return added;
     converted.push_back(chat);
   }

@@ -13,6 +13,7 @@
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/grant_file.h"
+#include "store/sealed_file_store.h"
 #include "store/unsaved.h"
 #include "tools/tool_catalog.h"
 
@@ -56,6 +57,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 
   Engine::Parts engine_parts{
       .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
+  engine_parts.files = parts->files_.get();
   engine_parts.grants = parts->grants_.get();
   if (options.system_prompt) {
     engine_parts.prompt = PromptFolder(PromptDirectoryOf(options), Resolved(options.workspace).string());
@@ -89,6 +91,8 @@ Result<void> ServerParts::OpenStores(const Options& options) {
   if (!store) return Fail(store.error());
   store_ = *std::move(store);
   grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
+  files_ = std::make_unique<SealedFileStore>(
+      SealedFileStore::Options{.root = options.data_dir, .keys = keys_, .file_system = disk_, .limits = options.files});
 
   for (const std::string& folder : UnsavedFolders(options.data_dir)) {
     const auto brought = BringHome(folder, keys_, disk_, *store_);

@@ -36,6 +36,7 @@ class ServerParts {
   std::unique_ptr<InteractionStore> store_;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
   std::unique_ptr<GrantStore> grants_;
+  std::unique_ptr<FileStore> files_;
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<ToolCatalog> tools_;

@@ -9,6 +9,7 @@
 #include "reprise/agenda.h"
 #include "reprise/approval.h"
 #include "reprise/event.h"
+#include "reprise/file_store.h"
 #include "reprise/grant_store.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
@@ -42,6 +43,9 @@ Result<AgentEvent> AgentEventFromJson(const Json& json);
 std::string_view EventName(const EventPayload& payload);
 std::string_view EventType(const EventPayload& payload);
 
+Json ToJson(const std::vector<Attachment>& attachments);
+Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json);
+
 // Of the final state, the messages before the `first_message` are left out.
 Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
 Result<Interaction> InteractionFromJson(const Json& json);
@@ -52,6 +56,7 @@ Json ToJson(const InteractionRef& ref);
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const PendingApproval& approval);
 Json ToJson(const PendingInput& input);
+Json ToJson(const FileInfo& file);
 // Without the mode.
 Json ToJson(const ReplayReport& report);
 

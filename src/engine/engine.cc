@@ -17,6 +17,7 @@
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/answer_book.h"
+#include "engine/attachments.h"
 #include "engine/branches.h"
 #include "engine/call_rate.h"
 #include "engine/checkpoint_saver.h"
@@ -115,6 +116,7 @@ struct Place {
   AgentState state;                                                  // what it starts from
   std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
   std::optional<ResumedFrom> resumed_from = std::nullopt;            // set likewise
+  Attached attached{};                                               // to the message
 };
 
 }  // namespace
@@ -149,6 +151,9 @@ class Engine::Impl {
   Result<void> CheckChat(const ChatId& chat) const;
   // Before a run is cancelled for it: what an edit is about has to be there.
   Result<void> CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const;
+  Result<void> CheckAttachments(const ChatId& chat, const StartRequest& request) const;
+  // The same with other files, if `attachments` says which.
+  Result<Place> PlaceBeside(const Interaction& edited, const std::optional<std::vector<FileId>>& attachments);
   // Where an interaction that did not come to its end goes on, as a sibling.
   Result<Place> PlaceToResume(Interaction ended);
 
@@ -175,6 +180,8 @@ class Engine::Impl {
   Result<void> KeepAnswer(const Pending& asked, const std::string& id, GivenAnswer answer);
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
+  // As far as they can be read: what was said of them is in the messages.
+  void CopyFiles(const ChatId& from, const ChatId& to) const;
   void Stop();
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
@@ -322,30 +329,33 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   interaction.parent_id = place->parent;
   interaction.edited_from = place->edited_from;
   interaction.user_message = std::move(request.user_message);
+  interaction.attachments = std::move(place->attached.files);
   interaction.model = model->full_name;
   interaction.created_at = Now();
   auto kept = parts_.store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
-  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from, waited.queue_id);
+  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from, waited.queue_id, place->attached.text);
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
   if (auto begun = journal.Append(reach); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
-  return std::make_shared<Run>(Run::Plan{.interaction = std::move(interaction),
-                                         .state = std::move(place->state),
-                                         .client = model->client,
-                                         .client_model = model->model,
-                                         .context_window = model->context_window,
-                                         .on_disconnect = request.on_disconnect,
-                                         .journal = std::move(journal),
-                                         .prompt = LoadPrompt(),
-                                         .guards = *std::move(guards),
-                                         .interrupted = place->interrupted,
-                                         .log = std::move(waited.log)},
-                               Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
+  return std::make_shared<Run>(
+      Run::Plan{.interaction = std::move(interaction),
+                .state = std::move(place->state),
+                .client = model->client,
+                .client_model = model->model,
+                .context_window = model->context_window,
+                .on_disconnect = request.on_disconnect,
+                .journal = std::move(journal),
+                .prompt = LoadPrompt(),
+                .guards = *std::move(guards),
+                .interrupted = place->interrupted,
+                .log = std::move(waited.log),
+                .attached_text = std::move(place->attached.text)},
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, parts_.files});
 }
 
 Result<AgentGuards> Engine::Impl::GuardsFor(const ChatId& chat, const std::string& model,
@@ -550,7 +560,17 @@ Result<void> Engine::Impl::CheckChat(const ChatId& chat) const {
 
 Result<void> Engine::Impl::CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const {
   if (request.if_running != IfRunning::kCancel) return {};
-  return Find(chat, id).map([](const Interaction&) {});
+  return Find(chat, id).and_then([&](const Interaction&) { return CheckAttachments(chat, request); });
+}
+
+Result<void> Engine::Impl::CheckAttachments(const ChatId& chat, const StartRequest& request) const {
+  if (!request.attachments || request.attachments->empty() || request.if_running == IfRunning::kReject) return {};
+  if (request.if_running == IfRunning::kQueue) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "\"attachments\" do not go with \"if_running\": \"queue\""});
+  }
+  return AttachFiles(parts_.files, chat, *request.attachments).map([](const Attached&) {});
 }
 
 // --- after a crash ---------------------------------------------------------------------------------------------------
@@ -683,7 +703,7 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .guards = *std::move(guards),
                 .interrupted = std::move(questions.where),
                 .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
-      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_});
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, parts_.files});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
@@ -709,13 +729,25 @@ Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {
       .parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
 }
 
+Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited,
+                                        const std::optional<std::vector<FileId>>& attachments) {
+  auto place = PlaceBeside(edited);
+  if (!place) return place;
+  auto attached = attachments ? AttachFiles(parts_.files, edited.chat_id, *attachments) : AttachedTo(edited);
+  if (!attached) return Fail(std::move(attached.error()));
+  place->attached = *std::move(attached);
+  return place;
+}
+
 Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   if (ended.status == InteractionStatus::kCompleted || !ended.final_agent_state) {
     return Fail(Error{.code = ErrorCode::kConflict,
                       .reason = "not_resumable",
                       .message = "the interaction came to its end; there is nothing to resume"});
   }
+  Attached attached = AttachedTo(ended);
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
+  place.attached = std::move(attached);
   place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
   place.resumed_from = ResumedFrom{.interaction = ended.id};
   for (const auto& open : place.interrupted->calls) place.resumed_from->call_ids.push_back(open.call.id);
@@ -902,9 +934,21 @@ Result<void> Engine::Impl::Delete(const ChatId& chat) {
   auto deleted = parts_.store.DeleteChat(chat);
   if (!deleted) return deleted;
   usage_limits_.Forget(chat);
+  if (parts_.files) parts_.files->ForgetChat(chat);
   const std::lock_guard lock(mutex_);
   std::erase_if(rescued_, [&](const auto& each) { return each.first.first == chat; });
   return {};
+}
+
+void Engine::Impl::CopyFiles(const ChatId& from, const ChatId& to) const {
+  const auto listing = parts_.files->List(from);
+  std::size_t left = listing ? listing->damaged.size() : 1;
+  for (const FileInfo& each : listing ? listing->files : std::vector<FileInfo>()) {
+    const auto copied =
+        parts_.files->Get(from, each.id).and_then([&](const StoredFile& file) { return parts_.files->Put(to, file); });
+    if (!copied) ++left;
+  }
+  if (left > 0) LogWarning("not all files of a chat could be copied", {{"from", from.str()}, {"to", to.str()}});
 }
 
 std::vector<std::shared_ptr<PacedEvents>> Engine::Impl::TakePaced() {
@@ -936,8 +980,15 @@ Engine::Engine(Parts parts, EngineOptions options)
 Engine::~Engine() { Stop(); }
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
-  return impl_->Launch(chat, std::move(request),
-                       [impl = impl_.get(), chat](StartRequest&) { return impl->PlaceAtHead(chat); });
+  if (auto there = impl_->CheckAttachments(chat, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat](StartRequest& started) -> Result<Place> {
+    auto attached = AttachFiles(impl->parts_.files, chat, started.attachments.value_or(std::vector<FileId>()));
+    if (!attached) return Fail(std::move(attached.error()));
+    auto place = impl->PlaceAtHead(chat);
+    if (place) place->attached = *std::move(attached);
+    return place;
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<EventSubscription> Engine::Resume(const ChatId& chat, InteractionId interaction, StartRequest request) {
@@ -960,7 +1011,7 @@ Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interac
     const auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!edited) return Fail(edited.error());
     if (edit.model.empty()) edit.model = edited->model;
-    return impl->PlaceBeside(*edited);
+    return impl->PlaceBeside(*edited, edit.attachments);
   };
   return impl_->Launch(chat, std::move(request), find_place);
 }
@@ -977,7 +1028,7 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
     }
     if (again.model.empty()) again.model = edited->model;
     again.user_message = edited->user_message;
-    return impl->PlaceBeside(*edited);
+    return impl->PlaceBeside(*edited, again.attachments);
   };
   return impl_->Launch(chat, std::move(request), find_place);
 }
@@ -1262,10 +1313,44 @@ Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId inter
     impl_->usage_limits_.Forget(chat);
     return impl_->parts_.store.ForkChat(source, interaction, chat, title);
   });
+  if (copy && impl_->parts_.files) impl_->CopyFiles(source, chat);
   if (copy) return ChatListEntry{*copy, copy->head_status};
   if (copy.error().reason != "busy") return Fail(std::move(copy.error()));
   return Fail(
       Error{.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
+}
+
+namespace {
+
+Error NoFiles() { return MakeError(ErrorCode::kNotFound, "this server keeps no files"); }
+
+}  // namespace
+
+Result<void> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  if (const auto known = impl_->parts_.store.LoadSummary(chat); !known) {
+    if (!IsNotFound(known.error())) return Fail(known.error());
+    auto created = CreateChat(chat, "");
+    // Somebody else was faster; or its first interaction is about to begin, and makes it.
+    if (!created && created.error().code != ErrorCode::kConflict) return Fail(std::move(created.error()));
+  }
+  return impl_->parts_.files->Put(chat, file);
+}
+
+Result<FileListing> Engine::ListFiles(const ChatId& chat) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  if (const auto known = impl_->parts_.store.LoadSummary(chat); !known) return Fail(known.error());
+  return impl_->parts_.files->List(chat);
+}
+
+Result<StoredFile> Engine::GetFile(const ChatId& chat, const FileId& file) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  return impl_->parts_.files->Get(chat, file);
+}
+
+Result<void> Engine::DeleteFile(const ChatId& chat, const FileId& file) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  return impl_->parts_.files->Delete(chat, file);
 }
 
 const ModelDirectory& Engine::models() const { return impl_->parts_.models; }

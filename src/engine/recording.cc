@@ -7,6 +7,7 @@
 #include <variant>
 
 #include "agent/history.h"
+#include "engine/attachments.h"
 
 namespace reprise {
 namespace {
@@ -159,7 +160,7 @@ Result<void> CheckReplayable(const Interaction& interaction) {
 
 Result<Recording> Recording::Of(const Interaction& interaction) {
   const std::vector<Message>& messages = interaction.final_agent_state->messages;
-  const auto begin = BehindUserMessage(messages, interaction.user_message);
+  const auto begin = BehindUserMessage(messages, interaction.user_message + AttachedTo(interaction).text);
   if (!begin) return Fail(NotReplayable("the final state does not have the interaction's own message"));
 
   Recording recording;

@@ -71,7 +71,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state) {
   if (run.resumed_from) {
     PrepareToResume(state, run.resumed_from->call_ids);
   } else {
-    state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message});
+    state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message + run.attached_text});
   }
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
   if (run.grants) state.grants = *run.grants;

@@ -42,6 +42,7 @@ Run::Run(Plan plan, Services services)
            : plan.log ? plan.log
                       : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
+      attached_text_(std::move(plan.attached_text)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
@@ -70,7 +71,11 @@ Run::Run(Plan plan, Services services)
 
 void Run::Start(Executor executor, std::function<void()> ended) {
   AgentState state = std::move(initial_state_);
-  if (!interrupted_) state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
+  if (!interrupted_) {
+    state.messages.push_back(
+        Message{.role = Role::kUser, .content = interaction_.user_message + std::exchange(attached_text_, {})});
+  }
+  if (services_.files) files_.emplace(*services_.files, chat_id_);
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .approval_mode = services_.options.approval_mode,
@@ -86,7 +91,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                                   .executor = std::move(executor),
                                   .delay = delay,
                                   .prompt = std::move(prompt_),
-                                  .guards = std::move(guards_)},
+                                  .guards = std::move(guards_),
+                                  .files = files_ ? &*files_ : nullptr},
                  limits, client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));

@@ -14,6 +14,7 @@
 
 #include "agent/agent_loop.h"
 #include "engine/answer_book.h"
+#include "engine/attachments.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
 #include "reprise/engine.h"
@@ -45,6 +46,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
       std::optional<std::string> request_id;
     };
     std::optional<Shown> shown = std::nullopt;
+    std::string attached_text = {};  // goes behind the user's message
   };
   struct Services {  // all must outlive the run
     const ToolRegistry& tools;
@@ -53,6 +55,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     GrantStore* grants;  // null: there are none
     Timer& timer;
     const EngineOptions& options;
+    FileStore* files = nullptr;  // null: chats have none
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);
@@ -120,12 +123,14 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   // Used by Start only.
   AgentState initial_state_;
+  std::string attached_text_;
   ModelClient* const client_;
   const std::string client_model_;
   const std::int64_t context_window_;
   SystemPrompt prompt_;
   AgentGuards guards_;
 
+  std::optional<FilesInStore> files_;
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread

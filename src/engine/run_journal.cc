@@ -60,6 +60,10 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.interaction.parent_id = IdOrNull(begin.at("parent_id"));
   run.interaction.edited_from = IdOrNull(begin.at("edited_from"));
   run.interaction.user_message = begin.at("user_message").get<std::string>();
+  if (const auto files = begin.find("attachments"); files != begin.end()) {
+    run.interaction.attachments = AttachmentsFromJson(*files).value();
+    run.attached_text = begin.at("attached_text").get<std::string>();
+  }
   run.interaction.model = begin.at("model").get<std::string>();
   run.interaction.created_at = ParseTimestamp(begin.at("created_at").get<std::string>()).value();
   run.on_disconnect =
@@ -236,7 +240,8 @@ Json ItemAsJson(char type, std::string_view content) {
 }  // namespace
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
-                          const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id) {
+                          const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id,
+                          const std::string& attached_text) {
   if (!journal_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
@@ -248,6 +253,10 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
     begin["resumed_from"] = {{"interaction_id", resumed_from->interaction.str()}, {"call_ids", resumed_from->call_ids}};
   }
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
+  if (!interaction.attachments.empty()) {
+    begin["attachments"] = ToJson(interaction.attachments);
+    begin["attached_text"] = attached_text;
+  }
   AddItem(kBegin, DumpJson(begin));
 }
 

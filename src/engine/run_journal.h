@@ -43,9 +43,10 @@ class RunJournal {
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
   // Of an interaction that has just begun; stands for interaction_started too.
-  // `queue_id`: of the queued message that it was, or empty.
+  // `queue_id`: of the queued message that it was, or empty. `attached_text` goes behind the user's message.
   void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
-                const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id = {});
+                const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id = {},
+                const std::string& attached_text = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -79,6 +80,7 @@ struct InterruptedRun {
   std::string queue_id{};                                        // of the queued message that it was, or empty
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
+  std::string attached_text{};                   // behind the user's message
   std::vector<Message> messages{};               // that the run added to the state it started from
   std::optional<std::vector<Grant>> grants{};    // if they have changed
   std::optional<Agenda> agenda{};                // likewise

@@ -14,6 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxTitle = 200;  // characters
+constexpr std::size_t kMaxAttachments = 20;
 constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
 
 tl::unexpected<Error> Invalid(std::string reason, std::string message) {
@@ -112,9 +113,6 @@ class BodyReader {
     for (const Json& each : *value) elements.push_back(read(*this, each));
     return elements;
   }
-  void Unsupported(const char* name) {
-    if (Take(name) != nullptr) Reject("invalid_member", std::string("\"") + name + "\" is not supported yet");
-  }
   void Reject(std::string reason, std::string message) {
     if (!error_) error_ = Invalid(std::move(reason), std::move(message)).value();
   }
@@ -169,6 +167,14 @@ std::string ReadTaskText(BodyReader& reader, const Json& json) {
   return text == nullptr ? std::string() : *text;
 }
 
+FileId ReadFileId(BodyReader& reader, const Json& json) {
+  const auto* text = json.get_ptr<const std::string*>();
+  auto id = text == nullptr ? Fail(ErrorCode::kInvalidArgument, "") : FileId::Parse(*text);
+  if (id) return *std::move(id);
+  reader.Reject("invalid_member", "\"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
+  return FileId::Random();  // of a request that is refused
+}
+
 Task ReadTask(BodyReader& reader, const Json& json) {
   static constexpr std::size_t kMaxId = 64;  // bytes
   static const std::vector<std::string_view> kStatuses = {"todo", "doing", "done"};
@@ -193,8 +199,8 @@ Result<RunBody> ParseStartBody(std::string_view text) {
   BodyReader reader(text);
   RunBody body;
   body.request.user_message = reader.Text("user_message");
+  body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
   ReadRunOptions(reader, body, /*may_queue=*/true);
-  reader.Unsupported("attachments");
   return FinishReading(reader, std::move(body));
 }
 
@@ -203,6 +209,7 @@ Result<RunBody> ParseEditBody(std::string_view text) {
   RunBody body;
   body.request.user_message = reader.Text("new_user_message");
   body.dry_run = reader.OptionalBool("dry_run").value_or(false);
+  body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
   ReadRunOptions(reader, body);
   return FinishReading(reader, std::move(body));
 }

@@ -2,6 +2,7 @@
 
 #include "http/approval_handlers.h"
 #include "http/chat_handlers.h"
+#include "http/file_handlers.h"
 #include "http/grant_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
@@ -14,6 +15,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddApprovalRoutes(router, context);
   AddGrantRoutes(router, context);
   AddChatRoutes(router, context);
+  AddFileRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;
 }

@@ -11,6 +11,7 @@ namespace {
 constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
 constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
+constexpr std::string_view kFiles = "files";
 constexpr std::string_view kIncoming = ".incoming.";
 constexpr std::string_view kGrants = ".grants";
 
@@ -48,6 +49,12 @@ std::string InteractionFile(const std::string& root, const ChatId& chat, Interac
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id) {
   return Join(InteractionsDirectory(root, chat), id.str()).append(kJournalSuffix);
 }
+std::string FilesDirectory(const std::string& root, const ChatId& chat) {
+  return Join(ChatDirectory(root, chat), kFiles);
+}
+std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id) {
+  return Join(FilesDirectory(root, chat), id.str()).append(kSuffix);
+}
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string SpareDirectory(const std::string& root) { return Join(root, ".spare"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
@@ -74,6 +81,13 @@ std::optional<ChatId> ParseChatDirectory(std::string_view name) {
 std::optional<InteractionId> ParseInteractionFile(std::string_view name) { return ParseNumbered(name, kSuffix); }
 std::optional<InteractionId> ParseJournalFile(std::string_view name) { return ParseNumbered(name, kJournalSuffix); }
 
+std::optional<FileId> ParseFileName(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  auto id = FileId::Parse(name.substr(0, name.size() - kSuffix.size()));
+  if (!id) return std::nullopt;
+  return *std::move(id);
+}
+
 std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
   const std::filesystem::path file = whole.has_filename() ? whole : whole.parent_path();
@@ -82,7 +96,7 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
                            std::optional<InteractionId> id) -> std::optional<PlaceInStore> {
     auto chat = ParseChatDirectory(directory.filename().string());
     if (!chat) return std::nullopt;
-    return PlaceInStore{directory.parent_path(), *std::move(chat), kind, id};
+    return PlaceInStore{directory.parent_path(), *std::move(chat), kind, id, std::nullopt};
   };
   const std::filesystem::path parent = file.parent_path();
   if (name == kChatFile) return in_chat(parent, PlaceInStore::Kind::kChatFile, std::nullopt);
@@ -93,10 +107,21 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
     }
     if (const auto id = ParseJournalFile(name)) return in_chat(parent.parent_path(), PlaceInStore::Kind::kJournal, id);
   }
+  if (parent.filename() == kFiles) {
+    if (auto id = ParseFileName(name)) {
+      auto place = in_chat(parent.parent_path(), PlaceInStore::Kind::kFile, std::nullopt);
+      if (place) place->file = *std::move(id);
+      return place;
+    }
+  }
   return in_chat(file, PlaceInStore::Kind::kChatDirectory, std::nullopt);
 }
 
 std::string QueueName(const ChatId& chat) { return Join(chat.str(), kQueueFile); }
+
+std::string FileRecordName(const ChatId& chat, const FileId& file) {
+  return Join(Join(chat.str(), kFiles), file.str()).append(kSuffix);
+}
 
 std::string JournalName(const ChatId& chat, InteractionId interaction) {
   return Join(Join(chat.str(), kInteractions), interaction.str()).append(kJournalSuffix);

@@ -14,7 +14,9 @@
 #include "store/chat_files.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/file_record.h"
 #include "store/grant_file.h"
+#include "store/sealed_file_store.h"
 
 namespace reprise {
 namespace {
@@ -62,9 +64,12 @@ class ChatCheck {
     ReadIndex();
     const auto listed = files_.ListInteractions(chat_);
     if (!listed) return Fail(listed.error());
-    if (!has_index_ && listed->checkpoints.empty() && listed->journals.empty()) {
+    const auto files = ListFileIds(root_, chat_, file_system_);
+    if (!files) return Fail(files.error());
+    if (!has_index_ && listed->checkpoints.empty() && listed->journals.empty() && files->empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
+    for (const FileId& id : *files) CheckFile(id);
     for (const std::uint32_t number : listed->checkpoints) CheckInteraction(InteractionId::FromNumber(number));
     for (const std::uint32_t number : listed->journals) CheckJournal(InteractionId::FromNumber(number));
     CheckQueue();
@@ -131,6 +136,16 @@ class ChatCheck {
     if (!text && text.error().code == ErrorCode::kNotFound) return;
     ++report_.checked;
     if (const auto queue = files_.ReadQueue(chat_); !queue) Add(ProblemOf(QueueName(chat_), queue.error()));
+  }
+
+  void CheckFile(const FileId& id) {
+    const auto text = file_system_.ReadFile(FilePath(root_, chat_, id), kMaxRecordBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
+    ++report_.checked;
+    const RecordPlace place{.chat = chat_, .file = id};
+    const auto file = text.and_then([&](const std::string& content) { return format_->Open(place, content); })
+                          .and_then([&](const OpenedRecord& record) { return FileFromJson(place, record.plaintext); });
+    if (!file) Add(ProblemOf(FileRecordName(chat_, id), file.error()));
   }
 
   // What the files say of each other.
@@ -207,6 +222,7 @@ std::optional<RecordPlace> ClaimedPlace(const Json& header, const char* chat_mem
   };
   const auto chat = ChatId::Parse(text(chat_member));
   if (!chat) return std::nullopt;
+  if (const auto file = FileId::Parse(text("file_id"))) return RecordPlace{.chat = *chat, .file = *file};
   if (!header.contains(interaction_member)) return RecordPlace{.chat = *chat, .interaction = std::nullopt};
   const auto interaction = InteractionId::Parse(text(interaction_member));
   if (!interaction) return std::nullopt;
@@ -218,12 +234,16 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
   const auto json = sealed ? ReadJweHeader(text) : ParseJson(text, 2 * kMaxJsonDepth);
   if (!json || !json->is_object()) return Fail(NotOurs());
   const bool is_chat = !sealed && json->contains("leaves");
-  const auto place = sealed    ? ClaimedPlace(*json, "chat_id", "interaction_id")
+  std::optional<RecordPlace> of_file;
+  if (auto claimed = PlaceOfFile(text); claimed && !sealed) of_file = *std::move(claimed);
+  const auto place = of_file   ? of_file
+                     : sealed  ? ClaimedPlace(*json, "chat_id", "interaction_id")
                      : is_chat ? ClaimedPlace(*json, "id", "interaction_id")
                                : ClaimedPlace(*json, "chat_id", "id");
   if (!place) return Fail(NotOurs());
   const auto record = MakeRecordFormat(std::move(keys))->Open(*place, text);
   if (!record) return Fail(record.error());
+  if (place->file) return FileFromJson(*place, record->plaintext).map([](const StoredFile&) {});
   if (!place->interaction) return ChatIndexFromJson(place->chat, record->plaintext).map([](const ChatIndex&) {});
   const auto content = ParseJson(record->plaintext, 2 * kMaxJsonDepth);
   if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));
@@ -266,6 +286,7 @@ void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_
 
 std::string NameOf(const PlaceInStore& place) {
   if (place.kind == PlaceInStore::Kind::kQueue) return QueueName(place.chat);
+  if (place.file) return FileRecordName(place.chat, *place.file);
   return place.kind == PlaceInStore::Kind::kJournal ? JournalName(place.chat, *place.interaction)
                                                     : RecordName(place.chat, place.interaction);
 }

@@ -39,7 +39,8 @@ TEST_CASE("requests: what is wrong with a body is named", "[http]") {
         "invalid_member: \"if_running\": \"wait\" is not supported");
   CHECK(error_of(R"({"user_message":"a","on_disconnect":"x"})") ==
         "invalid_member: \"on_disconnect\": \"x\" is not supported");
-  CHECK(error_of(R"({"user_message":"a","attachments":[]})") == "invalid_member: \"attachments\" is not supported yet");
+  CHECK(error_of(R"({"user_message":"a","attachments":["x"]})") ==
+        "invalid_member: \"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
 }
 
 TEST_CASE("requests: an approval may bring arguments as an object or as its text", "[http]") {

@@ -207,6 +207,13 @@ def check_disk(home, plain=False):
         # A file is made under another name: a killed server leaves it, and who looks at the chat next removes it.
         assert ".tmp" not in path.name or home.killed, f"{path} was left behind"
     assert not home.find_text(API_KEY)
+    for file in home.data.glob("*/files/file_*.json"):
+        record = json.loads(file.read_text()) if plain else open_sealed(file, home.keys)
+        schemas.check("file_record", record)
+        if not plain:
+            header = json.loads(base64.urlsafe_b64decode(json.loads(file.read_text())["protected"] + "=="))
+            schemas.check("jwe_protected", header)
+        assert (record["id"], record["chat_id"]) == (file.stem, file.parts[-3])
     for file in home.data.glob("*/interactions/int_*.json"):
         assert file.name != "chat.json"
         if plain:
