@@ -175,9 +175,9 @@ class Engine::Impl {
   // Why a question of `within` is not in its book: it was processed before the server was started again, or never was.
   template <typename Kind>
   Error WhyNotWaiting(std::string_view id, const InteractionRef& within) const;
-  // The answer that `asked` was given is on record when this returns ok. The run goes on meanwhile.
-  template <typename Pending>
-  Result<void> KeepAnswer(const Pending& asked, const std::string& id, GivenAnswer answer);
+  // The answer that a question of `run` was given is on record when this returns ok. The run goes on meanwhile. Null:
+  // it has ended, and its checkpoint has the answer.
+  Result<void> KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer);
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
   // As far as they can be read: what was said of them is in the messages.
@@ -912,10 +912,8 @@ Error Engine::Impl::WhyNotWaiting(std::string_view id, const InteractionRef& wit
 }
 
 // On a thread of the pool: a dead disk must not take the caller's.
-template <typename Pending>
-Result<void> Engine::Impl::KeepAnswer(const Pending& asked, const std::string& id, GivenAnswer answer) {
-  const auto run = ActiveRun(asked.chat_id, asked.interaction_id);
-  if (!run) return {};  // it has ended, and its checkpoint has the answer
+Result<void> Engine::Impl::KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer) {
+  if (!run) return {};
   const auto kept = std::make_shared<std::promise<Result<void>>>();
   auto outcome = kept->get_future();
   pool_.Submit([run, id, answer = std::move(answer), kept] { kept->set_value(run->KeepAnswer(id, answer)); });
@@ -1157,13 +1155,12 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
   if (answer.approved) {
     if (auto dropped = impl_->DropOutdatedGrants(pending->request.tool_name); !dropped) return Fail(dropped.error());
   }
+  const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
   auto given = for_always ? impl_->GrantAndGive(pending->request, answer, within)
                           : impl_->approvals_.Give(approval_id, answer, within);
   if (!given) return given;
-  return impl_->KeepAnswer(*given, given->request.approval_id, std::move(answer)).map([&] {
-    return *std::move(given);
-  });
+  return impl_->KeepAnswer(run, given->request.approval_id, std::move(answer)).map([&] { return *std::move(given); });
 }
 
 Result<std::vector<StandingGrant>> Engine::StandingGrants() {
@@ -1204,9 +1201,10 @@ Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswe
                       .reason = "invalid_member",
                       .message = "\"response\" must be a JSON object, as the question's schema says"});
   }
+  const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
   auto given = impl_->inputs_.Give(request_id, answer, within);
   if (!given) return given;
-  return impl_->KeepAnswer(*given, given->request.request_id, std::move(answer)).map([&] { return *std::move(given); });
+  return impl_->KeepAnswer(run, given->request.request_id, std::move(answer)).map([&] { return *std::move(given); });
 }
 
 std::vector<PendingInput> Engine::PendingInputs() const { return impl_->inputs_.Waiting(); }
