@@ -532,15 +532,12 @@ void AgentLoop::RecordAnswer(const OpenCall& asked) {
     return;
   }
   std::string digest = ArgumentsDigest(answer.arguments.value_or(call.arguments));
-  std::string scope = "once";
-  if (answer.scope == ApprovalScope::kAlways) scope = "always";
   if (answer.scope == ApprovalScope::kChat) {
-    scope = "chat";
     state_.grants.push_back({call.name, digest});
     parts_.observer.StateGrew(state_);
   }
-  parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest), std::move(scope),
-                                               answer.arguments, answer.feedback});
+  parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest),
+                                               std::string(ToString(answer.scope)), answer.arguments, answer.feedback});
 }
 
 ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
