@@ -15,10 +15,6 @@
 namespace reprise {
 namespace {
 
-// What most file systems give out at a time: a short turn fits into it, and to give back more would take longer than
-// it saves.
-constexpr std::size_t kBlockBytes = 4096;
-
 constexpr std::size_t kKeptStateBytes = 64u << 20;
 
 tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
@@ -71,7 +67,6 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       spare_files_(options_.file_system, SpareDirectory(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
-                      .reserve = [](AtomicFile& file) { return file.Reserve(kBlockBytes); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
                       .sync_root = [this] { return files_.SyncRoot(); }}),
       index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndexLater(chat); }) {}

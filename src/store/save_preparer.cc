@@ -45,17 +45,9 @@ void SavePreparer::Run() {
   }
 }
 
-// A new chat's names have to wait for the disk as well: room for its first file would make them late.
-Result<AtomicFile> SavePreparer::FileFor(const Job& job) const {
-  auto file = calls_.create_file(job.chat, job.interaction);
-  if (!file || job.sync_names) return file;
-  if (auto reserved = calls_.reserve(*file); !reserved) return Fail(std::move(reserved.error()));
-  return file;
-}
-
 // The files first: a save waits for them, for the names only at its end.
 void SavePreparer::Do(std::vector<Job> batch) {
-  for (Job& job : batch) job.file.set_value(FileFor(job));
+  for (Job& job : batch) job.file.set_value(calls_.create_file(job.chat, job.interaction));
   std::erase_if(batch, [](const Job& job) { return !job.sync_names; });
   if (batch.empty()) return;
   std::vector<Result<void>> results;

@@ -25,7 +25,6 @@ class SavePreparer {
  public:
   struct Calls {  // made on the preparer's thread
     std::function<Result<AtomicFile>(const ChatId&, InteractionId)> create_file;
-    std::function<Result<void>(AtomicFile&)> reserve;      // makes the file's sync quicker
     std::function<Result<void>(const ChatId&)> sync_chat;  // one chat's directory
     std::function<Result<void>()> sync_root;               // the data folder
   };
@@ -48,7 +47,6 @@ class SavePreparer {
   };
   void Run();
   void Do(std::vector<Job> batch);
-  Result<AtomicFile> FileFor(const Job& job) const;
 
   const Calls calls_;
   std::mutex mutex_;
