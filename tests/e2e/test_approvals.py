@@ -1,12 +1,12 @@
 """Approvals: a person's answer decides, once, about exactly what was shown."""
+import functools
 import hashlib
 import json
-import threading
 import time
 
 import pytest
 from support.provider import call, text, tools
-from support.timing import SLACK, SOON, median
+from support.timing import SLACK, SOON, at_once, median
 
 
 def ask(client, provider, chat="c", tool="write_file", arguments=None, **more):
@@ -221,19 +221,12 @@ def test_fifty_parallel_answers_run_the_tool_once(server, provider):
     client = server.client
     stream, asked = ask(client, provider, tool="run_shell", arguments={"command": "echo ran >> count.txt"})
     provider.plan(text("ok"))
-    barrier = threading.Barrier(50)
-    statuses = []
 
     def answer(number):
-        barrier.wait()
         path = f"/approvals/{asked['approval_id']}" if number % 2 else "/chats/c/interactions/int_001/approve"
-        statuses.append(client.post(path, {"approval_id": asked["approval_id"], "approved": True}).status)
+        return client.post(path, {"approval_id": asked["approval_id"], "approved": True}).status
 
-    threads = [threading.Thread(target=answer, args=(n,)) for n in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    statuses = at_once([functools.partial(answer, number) for number in range(50)])
     assert sorted(statuses) == [200] + [400] * 49
     stream.finish()
     assert (server.home.workspace / "count.txt").read_text() == "ran\n"
@@ -257,24 +250,13 @@ def test_approve_and_cancel_race_has_one_winner(server, provider):
         chat, name = f"race{number}", f"race{number}.txt"
         stream, asked = ask(client, provider, chat, arguments={"path": name, "content": "x"})
         provider.plan(text("ok"))
-        barrier = threading.Barrier(2)
-        statuses = {}
-
-        def go(what, function):
-            barrier.wait()
-            statuses[what] = function().status
-
-        threads = [threading.Thread(target=go, args=("approve", lambda: client.approve(chat, "int_001", asked["approval_id"]))),
-                   threading.Thread(target=go, args=("cancel", lambda: client.cancel(chat, "int_001")))]
-        for thread in threads:
-            thread.start()
-        for thread in threads:
-            thread.join()
+        approved, cancelled = (response.status for response in at_once([lambda: client.approve(chat, "int_001", asked["approval_id"]),
+                                                                        lambda: client.cancel(chat, "int_001")]))
         stream.rest()
-        assert statuses["cancel"] == 200 and statuses["approve"] in (200, 400)
+        assert cancelled == 200 and approved in (200, 400)
         ran = (server.home.workspace / name).exists()
-        assert ran <= (statuses["approve"] == 200), "it ran although the answer was refused"
-        assert len(stream.all("approved")) == (statuses["approve"] == 200) or stream.events[-1]["status"] == "CANCELLED"
+        assert ran <= (approved == 200), "it ran although the answer was refused"
+        assert len(stream.all("approved")) == (approved == 200) or stream.events[-1]["status"] == "CANCELLED"
         with provider.lock:
             provider._replies.clear()
 

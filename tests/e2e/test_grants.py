@@ -1,11 +1,10 @@
 """Standing grants: in a chat, and for always; listed, taken back, and never wider than what was shown."""
 import json
 import sys
-import threading
 
 import pytest
 from support.provider import call, text, tools
-from support.timing import SLACK, eventually
+from support.timing import SLACK, at_once, eventually
 
 LOG = {"command": "echo x >> log.txt"}
 
@@ -110,16 +109,7 @@ def test_unknown_grants_are_404(client, provider, grant_id):
 def test_fifty_answers_at_once_grant_once(client, provider, server):
     stream, asked = asks(client, provider, "a")
     provider.plan(text("ok"))
-    statuses = []
-
-    def go(_):
-        statuses.append(client.approve("a", "int_001", asked["approval_id"], scope="always").status)
-
-    threads = [threading.Thread(target=go, args=(n,)) for n in range(50)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    statuses = at_once([lambda: client.approve("a", "int_001", asked["approval_id"], scope="always").status] * 50)
     assert sorted(statuses) == [200] + [400] * 49
     stream.finish()
     assert lines(server) == 1 and len(client.get("/grants").json["grants"]) == 1

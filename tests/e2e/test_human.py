@@ -1,11 +1,10 @@
 """A tool asks a person: the run waits, whatever happens meanwhile, and one answer becomes the tool's result."""
 import json
-import threading
 import time
 
 import pytest
 from support.provider import call, text, tools
-from support.timing import SLACK
+from support.timing import SLACK, at_once
 
 QUIET = ("usage", "text_delta")
 
@@ -46,12 +45,7 @@ def test_the_answer_is_the_tools_result(server, provider):
 def test_it_is_answered_once(client, provider):
     stream, asked = ask(client, provider)
     provider.plan(text("ok"))
-    codes = []
-    answers = [threading.Thread(target=lambda i=i: codes.append(client.respond("c", "int_001", asked["request_id"], str(i)).status)) for i in range(4)]
-    for each in answers:
-        each.start()
-    for each in answers:
-        each.join()
+    codes = at_once([lambda text=str(i): client.respond("c", "int_001", asked["request_id"], text).status for i in range(4)])
     assert sorted(codes) == [200, 400, 400, 400]
     stream.finish()
     client.respond("c", "int_001", asked["request_id"], "late").error(400, "already_processed")

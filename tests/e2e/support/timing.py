@@ -1,5 +1,7 @@
 """Time limits. Nothing here waits for time to pass: a wait ends when its condition holds, a limit only bounds it."""
+import concurrent.futures
 import os
+import threading
 import time
 
 # Sanitizer builds are several times slower: scripts/test widens every limit and figure by this factor.
@@ -22,3 +24,15 @@ def eventually(condition, what, limit=SOON):
 def median(values):
     ordered = sorted(values)
     return ordered[len(ordered) // 2]
+
+
+def at_once(calls):
+    """Makes the calls at the same moment, each on a thread of its own: what they return, in this order."""
+    barrier = threading.Barrier(len(calls))
+
+    def make(call):
+        barrier.wait()
+        return call()
+
+    with concurrent.futures.ThreadPoolExecutor(len(calls)) as pool:
+        return list(pool.map(make, calls))
