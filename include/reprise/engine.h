@@ -10,7 +10,10 @@
 #include <vector>
 
 #include "reprise/approval.h"
+#include "reprise/audit_log.h"
 #include "reprise/event_log.h"
+#include "reprise/guardrails.h"
+#include "reprise/hooks.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -123,6 +126,11 @@ class Engine {
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;
     const ToolRegistry& tools;
+    AuditLog* audit = nullptr;  // null: no account of tool calls is kept
+    Hooks* hooks = nullptr;
+    // Texts that are taken out of what tools say: keys and tokens.
+    std::vector<std::string> secrets{};
+    GuardrailOptions guardrails{};
   };
   Engine(Parts parts, EngineOptions options);
   ~Engine();                       // Stop
@@ -212,6 +220,7 @@ class Engine {
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;
   const EngineOptions& options() const;
+  const AuditLog* audit() const;  // null: there is none
 
   struct Counters {
     std::size_t active_runs, waiting_approvals;

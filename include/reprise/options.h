@@ -8,6 +8,8 @@
 #include <vector>
 
 #include "reprise/engine.h"
+#include "reprise/guardrails.h"
+#include "reprise/hooks.h"
 
 namespace reprise {
 
@@ -58,6 +60,8 @@ struct Options {
   std::map<std::string, ModelFacts> models;  // by full name
   ToolPolicy tools;
   std::vector<McpServerOptions> mcp_servers;
+  std::vector<HookOptions> hooks;
+  GuardrailOptions guardrails;
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   int max_rounds = 25;
   int max_retries = 3;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -64,7 +65,9 @@ struct ToolAnswer {
 struct ToolOutcome {
   std::string output;
   bool is_error = false;
-  TokenUsage usage = {};  // of what the tool had a model do
+  TokenUsage usage = {};                // of what the tool had a model do
+  std::optional<int> exit_status = {};  // of a command that was run
+  bool transient = false;               // it failed for a reason that may pass, and nothing was done
 };
 
 // What one execution may use.

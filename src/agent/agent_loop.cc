@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -10,6 +11,7 @@
 #include "agent/history.h"
 #include "agent/loop_guard.h"
 #include "agent/sub_agent.h"
+#include "agent/tool_retry.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -45,6 +47,20 @@ std::string GoesRound(const ToolCall& call, int count) {
          " with the same arguments, and nothing has changed in between. Do not make it again: use the results you "
          "have, "
          "try something else, or answer and say what is missing.";
+}
+
+AuditEntry EntryOf(AuditEntry::Event event, const ToolCall& call, const std::string& arguments) {
+  return {.event = event, .call_id = call.id, .tool_name = call.name, .arguments_digest = ArgumentsDigest(arguments)};
+}
+
+// The call as the model made it; null if it is not in the state.
+const ToolCall* AsMade(const std::vector<Message>& messages, const std::string& id) {
+  const auto calling = std::find_if(messages.rbegin(), messages.rend(),
+                                    [](const Message& message) { return message.role == Role::kAssistant; });
+  if (calling == messages.rend()) return nullptr;
+  const auto call = std::find_if(calling->tool_calls.begin(), calling->tool_calls.end(),
+                                 [&](const ToolCall& each) { return each.id == id; });
+  return call == calling->tool_calls.end() ? nullptr : &*call;
 }
 
 std::string UnknownTool(const std::string& name, const ToolSet& tools) {
@@ -96,6 +112,7 @@ AgentLoop::~AgentLoop() = default;
 
 void AgentLoop::Start(std::function<void(AgentOutcome)> done) {
   done_ = std::move(done);
+  if (parts_.guard && parts_.guard->reviews_requests()) return parts_.executor([this] { AskModel(); });
   AskModel();
 }
 
@@ -118,7 +135,7 @@ ToolOutcome AgentLoop::ContinueAsked(Interrupted::Asked asked, const ToolCall& c
   Tool* tool = tools_->Find(call.name);
   if (tool == nullptr) return Failure(UnknownTool(call.name, *tools_));
   if (asked == Interrupted::Asked::kApproval) return RunWithApproval(*tool, call);
-  return RunTool(*tool, call, call.arguments, /*approved=*/false);
+  return RunTool(*tool, call, call.arguments, /*approval_id=*/{});
 }
 
 void AgentLoop::NextRound() {
@@ -194,6 +211,12 @@ void AgentLoop::SendRequest() {
   const bool whole = context_.FitsWhole(state_, tools_->specs());
   if (!whole) view = context_.View(state_, tools_->specs());
   if (!view) return Finish(InteractionStatus::kFailed, view.error());
+  if (parts_.guard) {
+    if (auto admitted = parts_.guard->Admit(round_, model_name_, stop_); !admitted) {
+      if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
+      return Finish(InteractionStatus::kFailed, admitted.error());
+    }
+  }
   const std::vector<Message>& messages = whole ? state_.messages : *view;
   estimate_ = context_.Estimate(messages, tools_->specs());
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
@@ -213,6 +236,7 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
   }
   retries_ = 0;
   RecordResponse(*response);
+  if (parts_.guard) parts_.guard->Heard(round_, model_name_, state_.messages.back().content.value_or(""), stop_);
   RunCalls(response->tool_calls);
   usage_ += response->usage;
   context_.Calibrate(estimate_, response->usage.input_tokens);
@@ -277,26 +301,41 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 
 AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
   PreparedCall prepared{.call = call, .tool = tools_->Find(call.name)};
-  if (prepared.tool == nullptr) {
-    prepared.refusal = UnknownTool(call.name, *tools_);
-  } else if (auto valid = tools_->Validate(*prepared.tool, call.arguments); !valid) {
-    prepared.refusal = "The arguments were not accepted: " + valid.error().message;
-  }
+  const auto refuse = [&](std::string_view by, std::string text) {
+    prepared.refused_by = by;
+    prepared.refusal = std::move(text);
+    return std::move(prepared);
+  };
+  if (prepared.tool == nullptr) return refuse("unknown_tool", UnknownTool(call.name, *tools_));
+  auto valid = tools_->Validate(*prepared.tool, call.arguments);
+  if (!valid) return refuse("invalid_arguments", "The arguments were not accepted: " + valid.error().message);
+  if (parts_.guard == nullptr || stop_.stop_requested()) return prepared;
+  CallGuard::Verdict verdict = parts_.guard->Review(round_, call, stop_);
+  if (verdict.refusal) return refuse("hook", *std::move(verdict.refusal));
+  if (!verdict.arguments) return prepared;
+  valid = tools_->Validate(*prepared.tool, *verdict.arguments);
+  if (!valid) return refuse("hook", "A hook made the arguments into what is not accepted: " + valid.error().message);
+  prepared.call.arguments = *std::move(verdict.arguments);
   return prepared;
 }
 
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
   std::vector<PreparedCall> prepared;
-  for (const ToolCall& call : calls) prepared.push_back(Prepare(call));
-  for (std::size_t i = 0; i < prepared.size();) {
+  prepared.reserve(calls.size());  // so that they stay where they are
+  // Not before those that run alone before it: what reviews a call may look at what they have done.
+  const auto at = [&](std::size_t i) -> const PreparedCall& {
+    while (prepared.size() <= i) prepared.push_back(Prepare(calls[prepared.size()]));
+    return prepared[i];
+  };
+  for (std::size_t i = 0; i < calls.size();) {
     std::size_t end = i;
-    while (end < prepared.size() && end - i < kMaxTogether && RunsBeside(prepared[end])) ++end;
+    while (end < calls.size() && end - i < kMaxTogether && RunsBeside(at(end))) ++end;
     if (end - i > 1) {
       RunTogether(std::span(prepared).subspan(i, end - i));
       i = end;
       continue;
     }
-    const PreparedCall& next = prepared[i++];
+    const PreparedCall& next = at(i++);
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
       RecordResult(next.call, Failure(std::string(kCancelledResult)));
@@ -327,7 +366,8 @@ struct AgentLoop::Batch {
 
 // First all are shown and then each result in its turn: the events come in the same order however long each call takes.
 void AgentLoop::RunTogether(std::span<const PreparedCall> calls) {
-  for (const auto& [call, tool, refusal] : calls) {
+  for (const PreparedCall& prepared : calls) {
+    const ToolCall& call = prepared.call;
     if (stop_.stop_requested()) break;
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
   }
@@ -351,7 +391,7 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
     const std::size_t i = batch.claimed++;
     lock.unlock();
     const PreparedCall& next = batch.calls[i];
-    ToolOutcome outcome = loop.RunTool(*next.tool, next.call, next.call.arguments, /*approved=*/false);
+    ToolOutcome outcome = loop.RunTool(*next.tool, next.call, next.call.arguments, /*approval_id=*/{});
     lock.lock();
     batch.outcomes[i] = std::move(outcome);
     for (std::size_t& turn = batch.recorded; turn < batch.calls.size() && batch.outcomes[turn]; ++turn) {
@@ -362,6 +402,11 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
 }
 
 void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
+  const ToolCall* made = AsMade(state_.messages, call.id);
+  const bool was_considered = outcome.output != kCancelledResult && outcome.output != kRefusedResult;
+  if (made && made->arguments != call.arguments && was_considered) {
+    outcome.output.insert(0, ChangedByHook(call.arguments));
+  }
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
@@ -376,18 +421,49 @@ ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
   if (const auto circle = FindCallLoop(state_.messages, call.id)) {
     parts_.observer.Emit(round_, event::LoopDetected{call.name, circle->count});
     goes_round_ = circle->warned;
+    NoteRefusal(call, "loop");
     return Failure(GoesRound(call, circle->count));
   }
   if (prepared.refusal) {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+    NoteRefusal(call, prepared.refused_by);
     return Failure(*prepared.refusal);
   }
   Tool& tool = *prepared.tool;
   if (MustAsk(tool, ArgumentsDigest(call.arguments))) {
-    if (limits_.approval_mode == ApprovalMode::kDenyAll) return Failure(std::string(kRefusedResult));
+    if (limits_.approval_mode == ApprovalMode::kDenyAll) {
+      NoteRefusal(call, "mode");
+      return Failure(std::string(kRefusedResult));
+    }
     return RunWithApproval(tool, call);
   }
-  return Execute(tool, call, call.arguments, /*approved=*/false);
+  return Execute(tool, call, call.arguments, /*approval_id=*/{});
+}
+
+// An account that cannot be written is no reason to run what was refused.
+void AgentLoop::NoteRefusal(const ToolCall& call, std::string_view by) const {
+  AuditEntry entry = EntryOf(AuditEntry::Event::kRefused, call, call.arguments);
+  entry.reason = by;
+  static_cast<void>(Note(std::move(entry)));
+}
+
+Result<void> AgentLoop::Note(AuditEntry entry) const {
+  if (parts_.guard == nullptr) return {};
+  auto noted = parts_.guard->Note(std::move(entry));
+  if (!noted) {
+    LogError("the audit log could not be written", {{"code", noted.error().reason}, {"detail", noted.error().detail}});
+  }
+  return noted;
+}
+
+// Why a call that asks nobody may run.
+std::string_view AgentLoop::AllowedBy(const Tool& tool, const AuditEntry& entry) const {
+  if (!entry.approval_id.empty()) return "approval";
+  if (!tools_->RequiresApproval(tool) && !tool.traits().needs_consent) return "default";
+  const bool granted = std::any_of(state_.grants.begin(), state_.grants.end(), [&](const Grant& grant) {
+    return grant.tool_name == entry.tool_name && grant.arguments_digest == entry.arguments_digest;
+  });
+  return granted ? "grant" : "mode";
 }
 
 bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
@@ -424,6 +500,9 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
   ApprovalAnswer& answer = decision->answer;
 
   if (!answer.approved) {
+    AuditEntry rejected = EntryOf(AuditEntry::Event::kRejected, call, call.arguments);
+    rejected.approval_id = decision->approval_id;
+    static_cast<void>(Note(std::move(rejected)));
     parts_.observer.Emit(round_, event::Rejected{decision->approval_id, call.id, answer.feedback});
     std::string text = "The user rejected this call. It was not run.";
     if (answer.feedback) text += " Their words: " + *answer.feedback;
@@ -432,33 +511,49 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
   const std::string arguments = answer.arguments.value_or(call.arguments);
   const std::string digest = ArgumentsDigest(arguments);
   const bool for_chat = answer.scope == ApprovalScope::kChat;
+  AuditEntry approved = EntryOf(AuditEntry::Event::kApproved, call, arguments);
+  approved.approval_id = decision->approval_id;
+  approved.reason = for_chat ? "chat" : "once";
+  static_cast<void>(Note(std::move(approved)));
   if (for_chat) state_.grants.push_back({call.name, digest});
   parts_.observer.Emit(
       round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once", answer.arguments});
   // An answer and a cancellation may meet: what is not wanted any more does not run.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
-  ToolOutcome outcome = Execute(tool, call, arguments, /*approved=*/true);
+  ToolOutcome outcome = Execute(tool, call, arguments, decision->approval_id);
   if (answer.arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer.feedback) outcome.output += "\n(The user adds: " + *answer.feedback + ")";
   return outcome;
 }
 
-ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
+ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments,
+                               const std::string& approval_id) {
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
-  return RunTool(tool, call, arguments, approved);
+  return RunTool(tool, call, arguments, approval_id);
 }
 
-ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
+ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments,
+                               const std::string& approval_id) {
   // What could not be put on record is not done.
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
+  AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, call, arguments);
+  entry.approval_id = approval_id;
+  entry.reason = AllowedBy(tool, entry);
+  if (!Note(entry)) return Failure("Not run: the audit log could not be written.");
+  const auto began = std::chrono::steady_clock::now();
   std::size_t shown = 0;
-  ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = approved, .ask = {}};
+  ToolContext context{
+      .stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = !approval_id.empty(), .ask = {}};
+  const auto live_filter = parts_.guard ? parts_.guard->LiveFilter() : nullptr;
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
     return AskPerson(call, question, over);
   };
   context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
     if (shown > kMaxLiveOutput) return;
+    std::string may_be_shown;
+    if (live_filter) bytes = may_be_shown = live_filter(bytes);
+    if (bytes.empty()) return;
     shown += bytes.size();
     std::string text = ToValidUtf8(bytes);
     if (shown > kMaxLiveOutput) text += kNoMoreLiveOutput;
@@ -470,12 +565,20 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   };
   ToolOutcome outcome;
   try {
-    outcome = tool.Run(arguments, context);
+    outcome = RunWithRetries(tool, arguments, context);
   } catch (const std::exception& error) {
     // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
     LogError("a tool threw", {{"tool", call.name}, {"what", error.what()}});
     outcome = Failure("The tool failed for an internal reason.");
   }
+  entry.event = AuditEntry::Event::kEnded;
+  entry.reason.clear();
+  entry.is_error = outcome.is_error;
+  entry.exit_status = outcome.exit_status;
+  entry.duration_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count();
+  static_cast<void>(Note(std::move(entry)));
+  if (parts_.guard) outcome = parts_.guard->Passed(round_, {call.id, call.name, arguments}, std::move(outcome), stop_);
   if (stop_.stop_requested() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
   return outcome;
 }

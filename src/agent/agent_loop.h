@@ -10,6 +10,7 @@
 #include <string>
 #include <string_view>
 
+#include "agent/call_guard.h"
 #include "agent/context.h"
 #include "agent/retry_policy.h"
 #include "agent/summarizer.h"
@@ -88,7 +89,8 @@ class AgentLoop {
     AgentObserver& observer;
     ApprovalGate& approvals;
     Executor executor;
-    Delay delay{};  // null: a request that failed is not sent again
+    Delay delay{};               // null: a request that failed is not sent again
+    CallGuard* guard = nullptr;  // null: everything may be done, and nothing is kept account of
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
@@ -116,9 +118,10 @@ class AgentLoop {
   class StreamRelay;
   struct Batch;
   struct PreparedCall {
-    const ToolCall& call;
+    ToolCall call;                            // as it may run
     Tool* tool;                               // null: there is no such tool
     std::optional<std::string> refusal = {};  // why it cannot run, for the model
+    std::string refused_by = {};              // the same for the account
   };
 
   void AskModel();
@@ -138,8 +141,12 @@ class AgentLoop {
   void NextRound();
   ToolOutcome RunCall(const PreparedCall& prepared);
   ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
-  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
-  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
+  // `approval_id`: of the approval of this very call; empty: none was needed.
+  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
+  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
+  std::string_view AllowedBy(const Tool& tool, const AuditEntry& entry) const;
+  Result<void> Note(AuditEntry entry) const;
+  void NoteRefusal(const ToolCall& call, std::string_view by) const;
   ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
   ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -19,5 +20,8 @@ inline constexpr std::string_view kRefusedResult = "This server refuses calls th
 // that exists is never replaced, moved or dropped (results are looked for before any gap is filled). Returns how many
 // were added.
 std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view placeholder);
+
+// What stands before the result of a call whose arguments a hook has changed to these.
+std::string ChangedByHook(const std::string& arguments);
 
 }  // namespace reprise

@@ -121,8 +121,8 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
   std::mutex mutex;
   std::condition_variable ended;
   std::optional<AgentOutcome> outcome;  // guarded by mutex
-  AgentLoop agent({parts.model, tools, steps, steps, parts.executor, parts.delay}, limits, model_name, std::move(state),
-                  stop);
+  AgentLoop agent({parts.model, tools, steps, steps, parts.executor, parts.delay, parts.guard}, limits, model_name,
+                  std::move(state), stop);
   agent.Start([&](AgentOutcome end) {
     const std::lock_guard lock(mutex);
     outcome = std::move(end);

@@ -1,5 +1,10 @@
 #include "cli/server_parts.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -17,6 +22,9 @@
 namespace reprise {
 namespace {
 
+constexpr std::array<std::string_view, 6> kSecretNames = {"API_KEY", "APIKEY",   "TOKEN",
+                                                          "SECRET",  "PASSWORD", "AUTHORIZATION"};
+
 // Absolute and without symbolic links, as far as it exists.
 std::filesystem::path Resolved(const std::string& path) {
   std::error_code failed;
@@ -31,9 +39,43 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
+  // Nor may it write a program that the server is going to ask.
+  for (const HookOptions& hook : options.hooks) {
+    if (hook.command.front().find('/') == std::string::npos) continue;
+    paths.push_back((std::filesystem::path(Resolved(options.workspace)) / hook.command.front()).string());
+  }
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& path : paths) path = Resolved(path).string();
   return paths;
+}
+
+// What looks like the name of a secret's variable or header.
+bool NamesSecret(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  if (name.ends_with("_FILE")) return false;
+  return std::any_of(kSecretNames.begin(), kSecretNames.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
+}
+
+// What no tool may repeat: the keys of providers and servers, and what of the environment is called like one.
+std::vector<std::string> SecretsOf(const Options& options) {
+  std::vector<std::string> secrets;
+  for (const ProviderOptions& provider : options.providers) secrets.push_back(provider.api_key);
+  for (const McpServerOptions& server : options.mcp_servers) {
+    for (const auto& [name, value] : server.environment) {
+      if (NamesSecret(name)) secrets.push_back(value);
+    }
+    for (const auto& [name, value] : server.headers) {
+      if (NamesSecret(name)) secrets.push_back(value.substr(value.find(' ') + 1));  // "Bearer ..."
+    }
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string_view::npos || !NamesSecret(std::string(variable.substr(0, equals)))) continue;
+    secrets.emplace_back(variable.substr(equals + 1));
+  }
+  return secrets;
 }
 
 }  // namespace
@@ -48,8 +90,17 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 
   parts->StartMcpServers(options);  // before the engine asks for tools of interrupted runs
 
-  Engine::Parts engine_parts{
-      .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
+  parts->audit_ = std::make_unique<AuditFile>(options.data_dir, parts->disk_);
+  parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
+
+  Engine::Parts engine_parts{.store = *parts->store_,
+                             .fallback_stores = {},
+                             .models = *parts->models_,
+                             .tools = *parts->tools_,
+                             .audit = parts->audit_.get(),
+                             .hooks = parts->hooks_.get(),
+                             .secrets = SecretsOf(options),
+                             .guardrails = options.guardrails};
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
   parts->engine_ =
       std::make_unique<Engine>(std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,

@@ -17,6 +17,7 @@
 #include "engine/branches.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
+#include "engine/guardrails.h"
 #include "engine/live_comparison.h"
 #include "engine/paced_events.h"
 #include "engine/recorded_events.h"
@@ -144,7 +145,11 @@ class Engine::Impl {
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
 
+  RunGuard::Parts guard_parts() const { return {parts_.audit, parts_.hooks, redactor_, guardrails_}; }
+
   const Parts parts_;
+  const Redactor redactor_{parts_.secrets};
+  const Guardrails guardrails_{parts_.guardrails};
   const EngineOptions options_;
   ApprovalBook approvals_;  // synchronises itself
   InputBook inputs_;        // synchronises itself
@@ -239,6 +244,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                                    const FindPlace& find_place) {
   auto place = find_place(request);
   if (!place) return Fail(place.error());
+  if (auto admitted = guardrails_.Admit(request.user_message); !admitted) return Fail(std::move(admitted.error()));
   const auto model = parts_.models.Resolve(request.model);
   if (!model) return Fail(model.error());
   try {
@@ -271,7 +277,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                          .on_disconnect = request.on_disconnect,
                                          .journal = std::move(journal),
                                          .interrupted = place->interrupted},
-                               Run::Services{parts_.tools, approvals_, inputs_, timer_, options_});
+                               Run::Services{parts_.tools, approvals_, inputs_, timer_, options_, guard_parts()});
 }
 
 void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
@@ -455,7 +461,7 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                     AgentLoop::Interrupted{
                         .round_index = interrupted.last_round, .calls = std::move(question.calls), .asked = asked},
                 .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .asked_id = std::move(asked_id)}},
-      Run::Services{parts_.tools, approvals_, inputs_, timer_, options_});
+      Run::Services{parts_.tools, approvals_, inputs_, timer_, options_, guard_parts()});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
@@ -898,6 +904,7 @@ Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId inter
 const ModelDirectory& Engine::models() const { return impl_->parts_.models; }
 const ToolRegistry& Engine::tools() const { return impl_->parts_.tools; }
 const EngineOptions& Engine::options() const { return impl_->options_; }
+const AuditLog* Engine::audit() const { return impl_->parts_.audit; }
 
 Engine::Counters Engine::counters() const {
   const std::size_t waiting = impl_->approvals_.waiting_count();

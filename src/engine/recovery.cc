@@ -54,11 +54,13 @@ std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState
   const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
   if (const auto* asked = last(&event::InputRequired::call_id)) {
     if (last(&event::InputReceived::call_id)) return std::nullopt;
+    if (const auto* started = last(&event::ToolCallStarted::id)) calls.front().arguments = started->tool_input;
     return Question{.request = *asked, .calls = std::move(calls)};
   }
   const auto* asked = last(&event::ApprovalRequired::call_id);
   const bool answered = last(&event::Approved::call_id) || last(&event::Rejected::call_id);
   if (asked == nullptr || answered) return std::nullopt;
+  calls.front().arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
   return Question{.request = *asked, .calls = std::move(calls)};
 }
 

@@ -34,6 +34,7 @@ Run::Run(Plan plan, Services services)
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
+      guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message),
       interrupted_(std::move(plan.interrupted)),
       asked_(plan.shown ? std::optional(plan.shown->asked_id) : std::nullopt),
       journal_(std::move(plan.journal)),
@@ -61,9 +62,10 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
-  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor), delay}, limits,
+  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor), delay, &guard_}, limits,
                  client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
+    guard_.Ended(outcome.status, stop_.get_token());
     AgentEnded(std::move(outcome));
     ended();
   };

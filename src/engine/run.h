@@ -11,6 +11,7 @@
 
 #include "agent/agent_loop.h"
 #include "engine/answer_book.h"
+#include "engine/run_guard.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
 #include "reprise/engine.h"
@@ -45,6 +46,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     InputBook& inputs;
     Timer& timer;
     const EngineOptions& options;
+    RunGuard::Parts guard;
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);
@@ -112,6 +114,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::string client_model_;
   const std::int64_t context_window_;
 
+  RunGuard guard_;                  // synchronises itself
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;
   std::optional<std::string> asked_;  // the id of what another process asked; used by the agent's thread

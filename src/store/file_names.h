@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -16,6 +17,7 @@
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.spare/                                files that wait to be used again
 //   <root>/.approved_tools                       which tools of other programs a person has approved
+//   <root>/audit.jsonl, <root>/audit.<number>.jsonl  what became of tool calls; the number of the file's first line
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 //   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
 namespace reprise {
@@ -29,6 +31,10 @@ std::string JournalPath(const std::string& root, const ChatId& chat, Interaction
 std::string RunningFile(const std::string& root);
 std::string SpareDirectory(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
+std::string AuditLogFile(const std::string& root);                       // the one that grows
+std::string AuditLogFile(const std::string& root, std::uint64_t first);  // one that grew too large
+// The number of its first line, the highest there is for the file that grows.
+std::optional<std::uint64_t> ParseAuditFile(std::string_view name);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);

@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
+#include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
@@ -268,6 +269,7 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
     report.checked += one->checked;
     std::move(one->problems.begin(), one->problems.end(), std::back_inserter(report.problems));
   }
+  VerifyAudit(root, file_system, report);
   return report;
 }
 

@@ -142,7 +142,9 @@ class ShellTool final : public BuiltinTool {
     }
     if (text.empty()) text = "(no output)";
     if (!sandbox_.available()) add_line("(no sandbox on this machine: " + sandbox_.unavailable_reason() + ")");
-    return {.output = std::move(text), .is_error = failed};
+    ToolOutcome outcome{.output = std::move(text), .is_error = failed};
+    if (result.end == CommandResult::End::kExited) outcome.exit_status = result.status;
+    return outcome;
   }
 
   static std::string InSeconds(milliseconds time) {

@@ -82,7 +82,7 @@ struct Fixture {
       if (on_pause) on_pause();
       call();
     };
-    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay}, limits, "m", state,
+    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay, guard}, limits, "m", state,
                    stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
@@ -117,11 +117,33 @@ struct Fixture {
   std::vector<std::string> ran;
   std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
   std::function<void()> on_pause;
+  CallGuard* guard = nullptr;
   bool on_threads = false;  // the executor gives each job one
   std::mutex mutex;
   std::condition_variable met;
   int present = 0;                    // guarded by mutex
   std::vector<std::jthread> threads;  // guarded by mutex
+};
+
+class Guard : public CallGuard {
+ public:
+  Result<void> Admit(std::uint32_t, const std::string&, const std::stop_token&) override {
+    if (admits) return {};
+    return Fail(Error{.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = "no"});
+  }
+  Verdict Review(std::uint32_t, const ToolCall&, const std::stop_token&) override { return verdict; }
+  Result<void> Note(AuditEntry entry) override {
+    entries.push_back(std::move(entry));
+    if (writable) return {};
+    return Fail(ErrorCode::kStorageFull, "no space");
+  }
+  ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
+    outcome.output += "!";
+    return outcome;
+  }
+  bool admits = true, writable = true;
+  Verdict verdict;
+  std::vector<AuditEntry> entries;
 };
 
 Error Busy() {
@@ -653,4 +675,64 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(f.recorder.Last<event::PlanUpdated>() == event::PlanUpdated{"2", {"a"}});
   CHECK(outcome.state.agenda == Agenda{tasks, {"a"}});
   CHECK(outcome.state.messages.at(2).content == "2");
+}
+
+TEST_CASE("AgentLoop: what cannot be put on account does not run", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.writable = GENERATE(true, false);
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"c1", "danger", "{}"}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  CHECK(f.ran.size() == (guard.writable ? 1 : 0));
+  const auto& result = f.recorder.Last<event::ToolResult>();
+  CHECK(result.tool_output == (guard.writable ? "boom!" : "Not run: the audit log could not be written."));
+  REQUIRE(guard.entries.size() >= 2);
+  CHECK(guard.entries[0].event == AuditEntry::Event::kApproved);
+  CHECK(guard.entries[1].event == AuditEntry::Event::kStarted);
+  CHECK(guard.entries[1].reason == "approval");
+  CHECK(guard.entries[1].arguments_digest == ArgumentsDigest("{}"));
+}
+
+TEST_CASE("AgentLoop: what a guard makes of the arguments is asked about and runs, and the model is told", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.verdict.arguments = R"({"a":2})";
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"c1", "danger", R"({"a":1})"}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  CHECK(f.recorder.Last<event::ApprovalRequired>().tool_input == R"({"a":2})");
+  CHECK(f.recorder.Last<event::ApprovalRequired>().arguments_digest == ArgumentsDigest(R"({"a":2})"));
+  CHECK(f.recorder.Last<event::ToolCallStarted>().tool_input == R"({"a":2})");
+  CHECK(f.ran == std::vector<std::string>{R"({"a":2})"});
+  CHECK(f.recorder.Last<event::ToolResult>().tool_output == "(A hook changed the arguments to {\"a\":2})\nboom!");
+}
+
+TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  SECTION("a call") {
+    guard.verdict.refusal = "not this one";
+    f.model.ThenCall({{"c1", "danger", "{}"}});
+    f.model.ThenAnswer("ok");
+    CHECK(f.Run().status == InteractionStatus::kCompleted);
+    CHECK(f.recorder.Last<event::ToolResult>().tool_output == "not this one");
+    REQUIRE(guard.entries.size() == 1);
+    CHECK(guard.entries[0].event == AuditEntry::Event::kRefused);
+    CHECK(guard.entries[0].reason == "hook");
+  }
+  SECTION("a request") {
+    guard.admits = false;
+    const AgentOutcome ended = f.Run();
+    CHECK(ended.status == InteractionStatus::kFailed);
+    REQUIRE(ended.error);
+    CHECK(ended.error->reason == "hook_denied");
+    CHECK(f.model.requests().empty());
+  }
+  CHECK(f.ran.empty());
 }
