@@ -10,7 +10,8 @@ namespace reprise {
 
 enum class ApprovalScope {
   kOnce,
-  kChat,  // further equal calls in this chat need no approval; an edit restores the grants of its time
+  kChat,    // further equal calls in this chat need no approval; an edit restores the grants of its time
+  kAlways,  // further equal calls in every chat need none until that is revoked (reprise/grant_store.h)
 };
 
 // What a person answers to approval_required.
@@ -20,6 +21,7 @@ struct ApprovalAnswer {
   std::optional<std::string> feedback{};   // for the model to read
   ApprovalScope scope = ApprovalScope::kOnce;
   std::optional<std::string> arguments_digest{};  // if given, must be the digest that was shown
+  bool expired = false;                           // nobody has answered in time; only the engine says so
 };
 
 struct PendingApproval {

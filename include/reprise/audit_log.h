@@ -16,14 +16,16 @@ struct AuditEntry {
     kStarted,   // it is about to run
     kEnded,     // it has run
     kApproved,  // by a person
-    kRejected,  // by a person
+    kRejected,  // by a person, or nobody has answered in time
     kRefused,   // by the server: it does not run
   };
   Event event = Event::kStarted;
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};
   std::string arguments_digest{};
-  // kStarted: why it may run: "default" (the tool does not ask), "mode", "grant" or "approval". kRefused: why not:
-  // "unknown_tool", "invalid_arguments", "mode", "loop", "hook" or "audit".
+  // kStarted: why it may run: "default" (the tool does not ask), "mode", "grant" (of this chat), "standing_grant" (of
+  // all chats) or "approval". kApproved: for how long: "once", "chat" or "always". kRejected: "expired"; empty: a
+  // person did. kRefused: why not: "unknown_tool", "invalid_arguments", "confirmation", "mode", "loop", "rate" or
+  // "hook".
   std::string reason{};
   std::string approval_id{};  // empty: none
   // Of kEnded.

@@ -9,23 +9,32 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/accounting.h"
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
 #include "reprise/event_log.h"
+#include "reprise/file_store.h"
+#include "reprise/grant_store.h"
 #include "reprise/guardrails.h"
 #include "reprise/hooks.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
+#include "reprise/queue.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"
+#include "reprise/system_prompt.h"
 #include "reprise/tool.h"
 
 namespace reprise {
 
-// What becomes of a run when its last client has gone.
-enum class OnDisconnect { kCancel, kContinue };
+// What becomes of a request to run something in a chat that has a run.
+enum class IfRunning {
+  kReject,  // kConflict (reason "busy")
+  kQueue,   // it waits for that one, and for those that wait already; messages only
+  kCancel,  // that one is cancelled, and this one begins when it has its checkpoint, before any that wait
+};
 
 enum class ApprovalMode {
   kAsk,         // tools that require approval ask
@@ -40,29 +49,57 @@ struct EngineOptions {
   std::chrono::milliseconds tool_timeout{60'000};
   std::chrono::milliseconds save_timeout{5000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
-  int max_retries = 3;  // of a model request that fails for a reason that may pass
+  std::chrono::milliseconds approval_expiry{0};  // how long an approval waits; 0: for ever
+  int max_retries = 3;                           // of a model request that fails for a reason that may pass
   std::size_t max_active_runs = 10'000;
+  int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
+  UsageBudget budget{};
+  PriceTable prices{};
 };
 
 struct StartRequest {
   std::string user_message{};
   std::string model{};  // empty: the default
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
+  IfRunning if_running = IfRunning::kReject;
+  // Files of the chat whose text goes with the message. nullopt: none, or when an interaction is edited or run again,
+  // what was attached to it, as it was then.
+  std::optional<std::vector<FileId>> attachments{};
+};
+
+// A run that has to wait for its chat. Thread-safe.
+class WaitingRun {
+ public:
+  virtual ~WaitingRun() = default;
+  // Of the message in the chat's queue; empty: it begins as soon as the cancelled run has ended.
+  virtual std::string queue_id() const = 0;
+  // What it has become. kGone (reason "dequeued"): it was removed; kUnavailable (reason "stopping"): a queued message
+  // runs after the next start; or why it could not begin.
+  virtual Result<InteractionId> outcome() const = 0;
+};
+// A message in a chat's queue.
+struct QueueEntry {
+  QueuedMessage message;
+  std::optional<Error> error{};  // why it could not begin when it was its turn; it is tried again when it is changed
 };
 
 // One client's hold on an interaction's events. As long as the object lives, the run counts as listened to; when the
-// last one of a running interaction goes, its OnDisconnect policy applies. Movable only.
+// last one of a running interaction goes, its OnDisconnect policy applies. (A message that still waits is removed from
+// the queue then, or stays.) Movable only.
 class EventSubscription {
  public:
-  EventSubscription(ChatId chat, InteractionId interaction, std::shared_ptr<EventLog> events,
+  EventSubscription(ChatId chat, std::optional<InteractionId> interaction, std::shared_ptr<EventLog> events,
                     std::shared_ptr<void> hold)
       : chat_id(std::move(chat)), interaction_id(interaction), log(std::move(events)), hold_(std::move(hold)) {}
   EventSubscription(EventSubscription&&) = default;
   EventSubscription& operator=(EventSubscription&&) = default;
 
   ChatId chat_id;
-  InteractionId interaction_id;
-  std::shared_ptr<EventLog> log;  // live, or filled from the stored interaction and closed
+  std::optional<InteractionId> interaction_id;  // nullopt: `waiting` is set
+  std::shared_ptr<WaitingRun> waiting{};
+  // Live, or filled from the stored interaction and closed. Of a run that waits: empty until it begins, or an error
+  // alone if it never does.
+  std::shared_ptr<EventLog> log;
 
  private:
   friend class Engine;
@@ -126,7 +163,10 @@ class Engine {
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;
     const ToolRegistry& tools;
-    AuditLog* audit = nullptr;  // null: no account of tool calls is kept
+    GrantStore* grants = nullptr;  // null: nothing can be granted for always
+    PromptSource prompt{};
+    FileStore* files = nullptr;  // of the chats; null: chats have no files
+    AuditLog* audit = nullptr;   // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
     // Texts that are taken out of what tools say: keys and tokens.
     std::vector<std::string> secrets{};
@@ -147,7 +187,9 @@ class Engine {
   Result<Recovered> Recover();
 
   // --- runs -------------------------------------------------------------------------------------------------------
-  // Starts an interaction at the chat's head; an unknown chat is created.
+  // Starts an interaction at the chat's head; an unknown chat is created. kUnavailable (reason "queue_full"): so many
+  // wait in this chat already. An attachment that is not a file of the chat is kNotFound (reason "no_such_file"), here
+  // and in Edit, and nothing has begun; kInvalidArgument if the message is to be queued: that keeps no attachments.
   Result<EventSubscription> Start(const ChatId& chat, StartRequest request);
   // Restores the state before `interaction` and runs `request` from there as its sibling, which becomes the head.
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
@@ -176,14 +218,38 @@ class Engine {
   // From now on `subscription` counts as listening, if its interaction still runs.
   void Listen(EventSubscription& subscription);
 
+  // --- messages that wait ---------------------------------------------------------------------------------------
+  // In the order in which they will run. kNotFound: no such chat.
+  Result<std::vector<QueueEntry>> GetQueue(const ChatId& chat);
+  // kNotFound: no such message waits (any more).
+  Result<QueueEntry> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message);
+  Result<void> RemoveQueued(const ChatId& chat, std::string_view id);
+
   // --- approvals --------------------------------------------------------------------------------------------------
   // The first answer wins. kNotFound: no such approval (in that interaction, if one is named); kInvalidArgument (reason
-  // "already_processed"): answered before, or its run has ended; kConflict (reason "digest_mismatch").
+  // "already_processed"): answered before, or its run has ended; (reason "expired"): too late; (reason
+  // "invalid_member"): the tool cannot be granted for always; kConflict (reason "digest_mismatch"). If a grant for
+  // always cannot be kept (the disk's failures), the approval goes on waiting. An approval that is a consent ends what
+  // was granted for always to the tool as it was. When this returns ok the answer survives the process. kStorageFull,
+  // kIo: it was taken and cannot be put on record, and the run fails; kUnavailable (reason "not_on_record"): it was
+  // taken, and for two seconds the disk has not responded.
   using InteractionRef = reprise::InteractionRef;
   Result<PendingApproval> AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                          std::optional<InteractionRef> within = std::nullopt);
+  // One that can be answered now. Errors as above.
+  Result<PendingApproval> FindApproval(std::string_view approval_id) const;
   // Oldest first.
   std::vector<PendingApproval> PendingApprovals() const;
+
+  // --- grants -----------------------------------------------------------------------------------------------------
+  // Those that count in every chat, oldest first, and the end of one: kNotFound if there is none with this id. An edit
+  // leaves them as they are.
+  Result<std::vector<StandingGrant>> StandingGrants();
+  Result<void> RevokeStandingGrant(std::string_view id);
+  // Those of a chat: of the running interaction, or of the head. kNotFound: no such chat, no such grant. The end of one
+  // is an interaction of its own, as a change of the agenda is; kConflict (reason "busy") while a run is active.
+  Result<std::vector<Grant>> GetGrants(const ChatId& chat);
+  Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
 
   // --- questions of tools -----------------------------------------------------------------------------------------
   // As AnswerApproval. kInvalidArgument (reason "invalid_member") too if the question has a schema and the response is
@@ -196,10 +262,12 @@ class Engine {
   // A running interaction is returned with the events so far.
   Result<Interaction> GetInteraction(const ChatId& chat, InteractionId interaction);
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
+  // What the chat's interactions have used; reads all of them.
+  Result<ChatUsage> GetUsage(const ChatId& chat);
   Result<std::vector<ChatListEntry>> ListChats();
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
-  // Cancels a run of the chat first and waits for its checkpoint.
+  // Empties its queue, cancels a run of the chat first and waits for its checkpoint.
   Result<void> DeleteChat(const ChatId& chat);
   // The agent's tasks and plan: those of the running interaction, or of the chat's head.
   Result<Agenda> GetAgenda(const ChatId& chat);
@@ -216,6 +284,13 @@ class Engine {
   // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.
   Result<ChatListEntry> ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
                                  const std::optional<std::string>& title);
+
+  // --- files of chats ---------------------------------------------------------------------------------------------
+  // The failures are those of FileStore; kNotFound for a chat that is not there. AddFile creates an unknown chat.
+  Result<void> AddFile(const ChatId& chat, const StoredFile& file);
+  Result<FileListing> ListFiles(const ChatId& chat);
+  Result<StoredFile> GetFile(const ChatId& chat, const FileId& file);
+  Result<void> DeleteFile(const ChatId& chat, const FileId& file);
 
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;

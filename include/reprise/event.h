@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/message.h"
 #include "reprise/timestamp.h"
 
 namespace reprise {
@@ -97,12 +98,14 @@ struct Approved {
   static constexpr std::string_view kType = "APPROVED", kName = "approved";
   std::string approval_id, call_id, arguments_digest, scope;
   std::optional<std::string> tool_input;  // set if the answer replaced the arguments
+  std::optional<std::string> feedback = std::nullopt;
   bool operator==(const Approved&) const = default;
 };
 struct Rejected {
   static constexpr std::string_view kType = "REJECTED", kName = "rejected";
   std::string approval_id, call_id;
   std::optional<std::string> feedback;
+  bool expired = false;  // nobody has answered in time
   bool operator==(const Rejected&) const = default;
 };
 // A tool asks a person. Without `schema` and `url` any text answers it.
@@ -133,6 +136,12 @@ struct PlanUpdated {
   std::optional<std::string> call_id;  // nullopt: not by the agent
   std::vector<std::string> steps;
   bool operator==(const PlanUpdated&) const = default;
+};
+// The chat's grants have been changed by hand: all of them, as they are now.
+struct GrantsUpdated {
+  static constexpr std::string_view kType = "GRANTS_UPDATED", kName = "grants_updated";
+  std::vector<Grant> grants;
+  bool operator==(const GrantsUpdated&) const = default;
 };
 struct Usage {
   static constexpr std::string_view kType = "USAGE", kName = "usage";
@@ -198,8 +207,9 @@ using EventPayload =
     std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
                  event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
                  event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
-                 event::TaskUpdated, event::PlanUpdated, event::Usage, event::Retry, event::LoopDetected,
-                 event::Compacted, event::Nested, event::Cancelled, event::Failed, event::InteractionComplete>;
+                 event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
+                 event::LoopDetected, event::Compacted, event::Nested, event::Cancelled, event::Failed,
+                 event::InteractionComplete>;
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

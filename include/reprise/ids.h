@@ -53,6 +53,21 @@ struct InteractionRef {
   bool operator==(const InteractionRef&) const = default;
 };
 
+// The name of a file of a chat: "file_" and 128 random bits in lower-case hex. Safe as a file name by construction.
+class FileId {
+ public:
+  // kInvalidArgument (reason "invalid_file_id") if `text` is not of that form.
+  static Result<FileId> Parse(std::string_view text);
+  static FileId Random();
+
+  const std::string& str() const { return text_; }
+  auto operator<=>(const FileId&) const = default;
+
+ private:
+  explicit FileId(std::string text) : text_(std::move(text)) {}
+  std::string text_;
+};
+
 }  // namespace reprise
 
 template <>

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -18,6 +19,14 @@ struct InteractionError {
   bool operator==(const InteractionError&) const = default;
 };
 
+// A file that the user gave to the agent with a message.
+struct Attachment {
+  FileId id;
+  std::string filename{}, mime_type{};
+  std::uint64_t size_bytes = 0;
+  bool operator==(const Attachment&) const = default;
+};
+
 // One user message and everything the agent did about it.
 struct Interaction {
   InteractionId id;
@@ -25,7 +34,8 @@ struct Interaction {
   std::optional<InteractionId> parent_id{};    // nullopt: the first of its branch
   std::optional<InteractionId> edited_from{};  // set by edit and regenerate
   InteractionStatus status = InteractionStatus::kRunning;
-  std::string user_message{};
+  std::string user_message{};                     // as it was written
+  std::vector<Attachment> attachments{};          // their text is in the state's message, behind what was written
   std::vector<AgentEvent> events{};               // as stored: no deltas, no frames, rising seq
   std::optional<AgentState> final_agent_state{};  // nullopt while it runs
   std::string model{};

@@ -8,6 +8,7 @@
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/journal.h"
+#include "reprise/queue.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -47,6 +48,15 @@ class InteractionStore {
   virtual Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) = 0;
   // Forgets a journal that nobody needs: of an interaction that is saved, or of which nobody has seen anything.
   virtual Result<void> DropJournal(const ChatId& chat, InteractionId id) = 0;
+
+  // --- messages that wait ---
+  // In their order; none if there is no such chat.
+  virtual Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) = 0;
+  // Puts these in the place of those; durable when it returns ok. REQUIRES: the chat is there, or an interaction of it
+  // was reserved.
+  virtual Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) = 0;
+  // The chats in which messages wait. Looks at every chat.
+  virtual Result<std::vector<ChatId>> ListQueues() = 0;
 
   // --- reading ---
   virtual Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) = 0;

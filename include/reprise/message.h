@@ -3,6 +3,7 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reprise/agenda.h"
@@ -19,6 +20,9 @@ struct ToolCall {
   std::string arguments;
   bool operator==(const ToolCall&) const = default;
 };
+
+// What the text of attached files begins with, behind what the user wrote.
+inline constexpr std::string_view kAttachedFiles = "\n\n[Attached files, for the assistant to read";
 
 // One message in the OpenAI chat shape.
 struct Message {
@@ -48,12 +52,21 @@ struct Compaction {
   bool operator==(const Compaction&) const = default;
 };
 
+// Something that a tool has named.
+struct Entity {
+  std::string type;    // "file", "page"
+  std::string id;      // "src/main.cc", "page-123"
+  std::string name{};  // what people call it; may be empty
+  bool operator==(const Entity&) const = default;
+};
+
 // Everything that an edit restores.
 struct AgentState {
   std::vector<Message> messages;
   std::vector<Grant> grants{};
   Agenda agenda{};
   std::optional<Compaction> compaction{};
+  std::vector<Entity> memory{};  // what tools have named lately, the newest last; a few
   bool operator==(const AgentState&) const = default;
 };
 

@@ -42,6 +42,7 @@ struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
   const std::vector<ToolSpec>& tools;
+  std::string_view system = {};  // the system prompt, before all messages; empty: none
 };
 
 // What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/accounting.h"
 #include "reprise/engine.h"
 #include "reprise/guardrails.h"
 #include "reprise/hooks.h"
@@ -58,13 +59,20 @@ struct Options {
 
   std::vector<ProviderOptions> providers;
   std::map<std::string, ModelFacts> models;  // by full name
+  PriceTable prices;
+  UsageBudget budget;
   ToolPolicy tools;
+  FileLimits files;
   std::vector<McpServerOptions> mcp_servers;
+  bool system_prompt = true;
+  std::string prompt_dir;  // of the system prompt's modules; empty: the default place
   std::vector<HookOptions> hooks;
   GuardrailOptions guardrails;
   ApprovalMode approval_mode = ApprovalMode::kAsk;
+  std::chrono::milliseconds approval_expiry{0};  // 0: approvals wait for ever
   int max_rounds = 25;
   int max_retries = 3;
+  int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
 };

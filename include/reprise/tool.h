@@ -12,6 +12,7 @@
 
 #include "reprise/agenda.h"
 #include "reprise/event.h"
+#include "reprise/file_store.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -68,6 +69,9 @@ struct ToolOutcome {
   TokenUsage usage = {};                // of what the tool had a model do
   std::optional<int> exit_status = {};  // of a command that was run
   bool transient = false;               // it failed for a reason that may pass, and nothing was done
+  // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
+  // `"confirmed": true` when the user has answered.
+  bool requires_confirmation = false;
 };
 
 // What one execution may use.
@@ -86,6 +90,7 @@ struct ToolContext {
   // Has a sub-agent look into a question, and blocks until it has an answer, which is the outcome, or `stop` is
   // requested. Empty: there are no sub-agents here.
   std::function<ToolOutcome(const std::string& question)> research = {};
+  FilesOfChat* files = nullptr;  // of the chat that the call is made in; null: there are none
 };
 
 // Something an agent can do. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.

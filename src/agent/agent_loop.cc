@@ -8,10 +8,13 @@
 #include <mutex>
 #include <utility>
 
+#include "agent/confirmation.h"
 #include "agent/history.h"
 #include "agent/loop_guard.h"
+#include "agent/prompt.h"
 #include "agent/sub_agent.h"
 #include "agent/tool_retry.h"
+#include "agent/working_memory.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -106,7 +109,9 @@ AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, Ag
       stop_(std::move(stop)),
       tools_(parts_.tools.Current()),
       state_(std::move(state)),
-      context_(limits_.context_window) {}
+      context_(limits_.context_window) {
+  ShowMemory();
+}
 
 AgentLoop::~AgentLoop() = default;
 
@@ -120,22 +125,19 @@ void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(Agen
   done_ = std::move(done);
   round_ = interrupted.round_index;
   if (interrupted.calls.empty()) return AskModel();
-  std::vector<ToolCall> calls = interrupted.calls;
-  if (interrupted.asked != Interrupted::Asked::kNothing) {
-    const ToolCall first = calls.front();
-    calls.erase(calls.begin());
-    RecordResult(first, ContinueAsked(interrupted.asked, first));
+  // Whatever the configuration says by now: those that were shown as waiting wait.
+  std::vector<AskedCall> asked;
+  std::vector<ToolCall> others;
+  for (const OpenCall& each : interrupted.calls) {
+    if (each.was_shown()) {
+      asked.push_back({each, tools_->Find(each.call.name)});
+    } else {
+      others.push_back(each.call);
+    }
   }
-  RunCalls(calls);
+  RunAsked(std::move(asked));
+  RunCalls(others);
   NextRound();
-}
-
-// Whatever the configuration says by now: it was shown as waiting for an answer.
-ToolOutcome AgentLoop::ContinueAsked(Interrupted::Asked asked, const ToolCall& call) {
-  Tool* tool = tools_->Find(call.name);
-  if (tool == nullptr) return Failure(UnknownTool(call.name, *tools_));
-  if (asked == Interrupted::Asked::kApproval) return RunWithApproval(*tool, call);
-  return RunTool(*tool, call, call.arguments, /*approval_id=*/{});
 }
 
 void AgentLoop::NextRound() {
@@ -157,7 +159,14 @@ void AgentLoop::AskModel() {
                                                     .message = "the agent did not finish within " +
                                                                std::to_string(limits_.max_rounds) + " rounds"});
   }
+  if (const auto& over_budget = parts_.guards.over_budget) {
+    if (auto why = over_budget(usage_)) {
+      return Finish(InteractionStatus::kFailed,
+                    Error{.code = ErrorCode::kInternal, .reason = "budget_exceeded", .message = *std::move(why)});
+    }
+  }
   tools_ = parts_.tools.Current();
+  ComposeSystemPrompt();
   if (context_.Fits(state_, tools_->specs())) return SendRequest();
   Compaction next = context_.NextExtent(state_, tools_->specs());
   const bool is_new = next.end > next.first && (!state_.compaction || state_.compaction->end != next.end);
@@ -167,6 +176,16 @@ void AgentLoop::AskModel() {
   state_.compaction = std::move(before);
   helps ? SumUp(std::move(next)) : SendRequest();
 }
+
+void AgentLoop::ComposeSystemPrompt() {
+  const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
+  system_ = ComposePrompt(parts_.prompt, tools_->specs(), {.date = today, .memory = memory_});
+  context_.SetSystemPrompt(system_);
+}
+
+// What tools name in this run stands in the messages. So the model is told what was remembered before, and anew when
+// messages are summed up: at any other time a change would cost the provider's cache of the whole conversation.
+void AgentLoop::ShowMemory() { memory_ = DescribeMemory(state_.memory); }
 
 void AgentLoop::SumUp(Compaction next) {
   summarizer_.emplace();
@@ -198,6 +217,8 @@ void AgentLoop::TakeSummary(Compaction next, const TokenUsage& usage) {
                         .budget = context_.budget(),
                         .summary = next.summary};
   state_.compaction = std::move(next);
+  ShowMemory();
+  ComposeSystemPrompt();
   const auto view = context_.View(state_, tools_->specs());
   if (!view) return Finish(InteractionStatus::kFailed, view.error());
   told.tokens_after = context_.Estimate(*view, tools_->specs());
@@ -221,7 +242,7 @@ void AgentLoop::SendRequest() {
   estimate_ = context_.Estimate(messages, tools_->specs());
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
-  parts_.model.Generate({model_name_, messages, tools_->specs()}, *said_, stop_,
+  parts_.model.Generate({model_name_, messages, tools_->specs(), system_}, *said_, stop_,
                         [this](Result<ModelResponse> response) {
                           parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
                         });
@@ -235,10 +256,10 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
     return Finish(InteractionStatus::kFailed, response.error());
   }
   retries_ = 0;
+  usage_ += response->usage;
   RecordResponse(*response);
   if (parts_.guard) parts_.guard->Heard(round_, model_name_, state_.messages.back().content.value_or(""), stop_);
   RunCalls(response->tool_calls);
-  usage_ += response->usage;
   context_.Calibrate(estimate_, response->usage.input_tokens);
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
@@ -301,41 +322,69 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 
 AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
   PreparedCall prepared{.call = call, .tool = tools_->Find(call.name)};
-  const auto refuse = [&](std::string_view by, std::string text) {
-    prepared.refused_by = by;
-    prepared.refusal = std::move(text);
-    return std::move(prepared);
-  };
-  if (prepared.tool == nullptr) return refuse("unknown_tool", UnknownTool(call.name, *tools_));
-  auto valid = tools_->Validate(*prepared.tool, call.arguments);
-  if (!valid) return refuse("invalid_arguments", "The arguments were not accepted: " + valid.error().message);
-  if (parts_.guard == nullptr || stop_.stop_requested()) return prepared;
-  CallGuard::Verdict verdict = parts_.guard->Review(round_, call, stop_);
-  if (verdict.refusal) return refuse("hook", *std::move(verdict.refusal));
-  if (!verdict.arguments) return prepared;
-  valid = tools_->Validate(*prepared.tool, *verdict.arguments);
-  if (!valid) return refuse("hook", "A hook made the arguments into what is not accepted: " + valid.error().message);
-  prepared.call.arguments = *std::move(verdict.arguments);
+  if (prepared.tool == nullptr) {
+    prepared.Refuse("unknown_tool", UnknownTool(call.name, *tools_));
+  } else if (auto valid = tools_->Validate(*prepared.tool, call.arguments); !valid) {
+    prepared.Refuse("invalid_arguments", "The arguments were not accepted: " + valid.error().message);
+  } else if (limits_.check_confirmations) {
+    if (auto why = FalseConfirmation(state_.messages, call)) prepared.Refuse("confirmation", *std::move(why));
+  }
   return prepared;
 }
 
+// Before anybody is asked about the call, and after those before it have run: who reviews it may look at what they did.
+void AgentLoop::Review(PreparedCall& prepared) const {
+  if (prepared.reviewed || prepared.refusal || stop_.stop_requested() || goes_round_) return;
+  prepared.reviewed = true;
+  if (parts_.guard) {
+    CallGuard::Verdict verdict = parts_.guard->Review(round_, prepared.call, stop_);
+    if (verdict.refusal) return prepared.Refuse("hook", *std::move(verdict.refusal));
+    if (verdict.arguments) {
+      const auto valid = tools_->Validate(*prepared.tool, *verdict.arguments);
+      if (!valid) {
+        return prepared.Refuse("hook", "A hook made the arguments into what is not accepted: " + valid.error().message);
+      }
+      prepared.call.arguments = *std::move(verdict.arguments);
+    }
+  }
+  if (!parts_.guards.refuse_call) return;
+  if (auto why = parts_.guards.refuse_call()) prepared.Refuse("rate", *std::move(why));
+}
+
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
+  usage_before_calls_ = usage_;
   std::vector<PreparedCall> prepared;
-  prepared.reserve(calls.size());  // so that they stay where they are
-  // Not before those that run alone before it: what reviews a call may look at what they have done.
-  const auto at = [&](std::size_t i) -> const PreparedCall& {
-    while (prepared.size() <= i) prepared.push_back(Prepare(calls[prepared.size()]));
-    return prepared[i];
-  };
-  for (std::size_t i = 0; i < calls.size();) {
-    std::size_t end = i;
-    while (end < calls.size() && end - i < kMaxTogether && RunsBeside(at(end))) ++end;
-    if (end - i > 1) {
-      RunTogether(std::span(prepared).subspan(i, end - i));
-      i = end;
+  for (const ToolCall& call : calls) prepared.push_back(Prepare(call));
+  for (std::size_t i = 0; i < prepared.size();) {
+    // Those from this one on that fit together. What follows them is reviewed later; only a call that its review has
+    // made into one that does not fit is reviewed already.
+    const auto group = [&](std::size_t most, const auto& fits) {
+      std::size_t end = i;
+      while (end < prepared.size() && end - i < most) {
+        const std::span<const PreparedCall> before = std::span(prepared).subspan(i, end - i);
+        if (end > i && !fits(before, prepared[end])) break;
+        Review(prepared[end]);
+        if (!fits(before, prepared[end])) break;
+        ++end;
+      }
+      return std::span<const PreparedCall>(prepared).subspan(i, end - i);
+    };
+    const auto together = group(
+        kMaxTogether, [this](std::span<const PreparedCall>, const PreparedCall& each) { return RunsBeside(each); });
+    if (together.size() > 1) {
+      RunTogether(together);
+      i += together.size();
       continue;
     }
-    const PreparedCall& next = at(i++);
+    const auto asked = group(prepared.size(), [this](std::span<const PreparedCall> before, const PreparedCall& each) {
+      return AsksFirst(each) && !HasEqual(before, each);
+    });
+    if (!asked.empty()) {
+      AskAll(asked);
+      i += asked.size();
+      continue;
+    }
+    const PreparedCall& next = prepared[i++];
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
       RecordResult(next.call, Failure(std::string(kCancelledResult)));
@@ -402,8 +451,11 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
 }
 
 void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
+  if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
+  Remember(state_.memory, call, outcome);
   const ToolCall* made = AsMade(state_.messages, call.id);
-  const bool was_considered = outcome.output != kCancelledResult && outcome.output != kRefusedResult;
+  const bool was_considered =
+      outcome.output != kCancelledResult && outcome.output != kRefusedResult && outcome.output != kOutcomeUnknown;
   if (made && made->arguments != call.arguments && was_considered) {
     outcome.output.insert(0, ChangedByHook(call.arguments));
   }
@@ -430,12 +482,10 @@ ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
     return Failure(*prepared.refusal);
   }
   Tool& tool = *prepared.tool;
-  if (MustAsk(tool, ArgumentsDigest(call.arguments))) {
-    if (limits_.approval_mode == ApprovalMode::kDenyAll) {
-      NoteRefusal(call, "mode");
-      return Failure(std::string(kRefusedResult));
-    }
-    return RunWithApproval(tool, call);
+  // Calls that a person is asked about do not come here.
+  if (limits_.approval_mode == ApprovalMode::kDenyAll && MustAsk(tool, ArgumentsDigest(call.arguments))) {
+    NoteRefusal(call, "mode");
+    return Failure(std::string(kRefusedResult));
   }
   return Execute(tool, call, call.arguments, /*approval_id=*/{});
 }
@@ -456,14 +506,14 @@ Result<void> AgentLoop::Note(AuditEntry entry) const {
   return noted;
 }
 
-// Why a call that asks nobody may run.
+// Why a call may run.
 std::string_view AgentLoop::AllowedBy(const Tool& tool, const AuditEntry& entry) const {
   if (!entry.approval_id.empty()) return "approval";
-  if (!tools_->RequiresApproval(tool) && !tool.traits().needs_consent) return "default";
-  const bool granted = std::any_of(state_.grants.begin(), state_.grants.end(), [&](const Grant& grant) {
-    return grant.tool_name == entry.tool_name && grant.arguments_digest == entry.arguments_digest;
-  });
-  return granted ? "grant" : "mode";
+  if (tool.traits().needs_consent) return "mode";
+  if (!tools_->RequiresApproval(tool)) return "default";
+  const Grant call{entry.tool_name, entry.arguments_digest};
+  if (std::find(state_.grants.begin(), state_.grants.end(), call) != state_.grants.end()) return "grant";
+  return parts_.approvals.IsGranted(call) ? "standing_grant" : "mode";
 }
 
 bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
@@ -473,6 +523,7 @@ bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
   if (limits_.approval_mode == ApprovalMode::kApproveAll) return false;
   if (tool.traits().needs_consent) return true;
   if (std::any_of(state_.grants.begin(), state_.grants.end(), grants_it)) return false;
+  if (parts_.approvals.IsGranted({tool.traits().spec.name, digest})) return false;
   switch (limits_.approval_mode) {
     case ApprovalMode::kAsk:
     case ApprovalMode::kDenyAll:
@@ -485,8 +536,24 @@ bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
   return true;
 }
 
-ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
-  const ToolTraits& traits = tool.traits();
+// Whether a person is asked about this call when its turn comes, whatever becomes of the calls beside it.
+bool AgentLoop::AsksFirst(const PreparedCall& prepared) const {
+  const ToolCall& call = prepared.call;
+  return !prepared.refusal && !stop_.stop_requested() && !goes_round_ &&
+         limits_.approval_mode != ApprovalMode::kDenyAll && MustAsk(*prepared.tool, ArgumentsDigest(call.arguments)) &&
+         !FindCallLoop(state_.messages, call.id);
+}
+
+// A call equal to one that is asked about waits for that answer: it may be a grant.
+bool AgentLoop::HasEqual(std::span<const PreparedCall> calls, const PreparedCall& prepared) {
+  return std::any_of(calls.begin(), calls.end(), [&](const PreparedCall& each) {
+    return each.call.name == prepared.call.name && each.call.arguments == prepared.call.arguments;
+  });
+}
+
+event::ApprovalRequired AgentLoop::RequestFor(const PreparedCall& prepared) {
+  const ToolCall& call = prepared.call;
+  const ToolTraits& traits = prepared.tool->traits();
   event::ApprovalRequired request;
   request.call_id = call.id;
   request.tool_name = call.name;
@@ -494,35 +561,102 @@ ToolOutcome AgentLoop::RunWithApproval(Tool& tool, const ToolCall& call) {
   request.arguments_digest = ArgumentsDigest(call.arguments);
   request.reason = traits.approval_reason;
   request.risk = RiskName(traits.risk);
-  request.allowed_decisions = {"approve", "approve_for_chat", "edit", "reject"};
-  auto decision = parts_.approvals.Ask(round_, std::move(request), stop_);
-  if (!decision) return Failure(std::string(kCancelledResult));
-  ApprovalAnswer& answer = decision->answer;
+  request.allowed_decisions = {"approve", "approve_for_chat"};
+  if (!traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
+  request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
+  return request;
+}
 
+// All are asked about before any of them runs, so that they can be answered together and in any order.
+void AgentLoop::AskAll(std::span<const PreparedCall> calls) {
+  std::vector<event::ApprovalRequired> requests;
+  for (const PreparedCall& each : calls) requests.push_back(RequestFor(each));
+  std::vector<std::string> ids = parts_.approvals.Ask(round_, std::move(requests));
+  std::vector<AskedCall> asked;
+  for (std::size_t i = 0; i < calls.size(); ++i) {
+    asked.push_back({.open = {.call = calls[i].call, .approval_id = std::move(ids[i])}, .tool = calls[i].tool});
+  }
+  RunAsked(std::move(asked));
+}
+
+// Each runs when it and those before it are answered.
+void AgentLoop::RunAsked(std::vector<AskedCall> calls) {
+  for (AskedCall& next : calls) {
+    while (!next.open.approval_id.empty() && !next.open.answer && !next.open.outcome) TakeAnswer(calls);
+    RecordResult(next.open.call, RunAnswered(next));
+  }
+}
+
+// Waits for an answer to one of those that have none, and shows it at once: what a person has said is kept however long
+// the others take.
+void AgentLoop::TakeAnswer(std::vector<AskedCall>& calls) {
+  std::vector<std::string> ids;
+  for (const auto& [open, tool] : calls) {
+    if (!open.approval_id.empty() && !open.answer && !open.outcome) ids.push_back(open.approval_id);
+  }
+  auto decision = parts_.approvals.AwaitAnswer(ids, stop_);
+  for (auto& [open, tool] : calls) {
+    if (std::find(ids.begin(), ids.end(), open.approval_id) == ids.end()) continue;
+    if (!decision) {
+      open.outcome = Failure(std::string(kCancelledResult));
+    } else if (decision->approval_id == open.approval_id) {
+      open.answer = std::move(decision->answer);
+      return RecordAnswer(open);
+    }
+  }
+}
+
+void AgentLoop::RecordAnswer(const OpenCall& asked) {
+  const ApprovalAnswer& answer = *asked.answer;
+  const ToolCall& call = asked.call;
   if (!answer.approved) {
     AuditEntry rejected = EntryOf(AuditEntry::Event::kRejected, call, call.arguments);
-    rejected.approval_id = decision->approval_id;
+    rejected.approval_id = asked.approval_id;
+    if (answer.expired) rejected.reason = "expired";
     static_cast<void>(Note(std::move(rejected)));
-    parts_.observer.Emit(round_, event::Rejected{decision->approval_id, call.id, answer.feedback});
-    std::string text = "The user rejected this call. It was not run.";
-    if (answer.feedback) text += " Their words: " + *answer.feedback;
-    return Failure(std::move(text));
+    parts_.observer.Emit(round_, event::Rejected{asked.approval_id, call.id, answer.feedback, answer.expired});
+    return;
   }
   const std::string arguments = answer.arguments.value_or(call.arguments);
-  const std::string digest = ArgumentsDigest(arguments);
-  const bool for_chat = answer.scope == ApprovalScope::kChat;
+  std::string digest = ArgumentsDigest(arguments);
+  std::string scope = "once";
+  if (answer.scope == ApprovalScope::kAlways) scope = "always";
+  if (answer.scope == ApprovalScope::kChat) scope = "chat";
   AuditEntry approved = EntryOf(AuditEntry::Event::kApproved, call, arguments);
-  approved.approval_id = decision->approval_id;
-  approved.reason = for_chat ? "chat" : "once";
+  approved.approval_id = asked.approval_id;
+  approved.reason = scope;
   static_cast<void>(Note(std::move(approved)));
-  if (for_chat) state_.grants.push_back({call.name, digest});
-  parts_.observer.Emit(
-      round_, event::Approved{decision->approval_id, call.id, digest, for_chat ? "chat" : "once", answer.arguments});
+  if (answer.scope == ApprovalScope::kChat) {
+    state_.grants.push_back({call.name, digest});
+    parts_.observer.StateGrew(state_);
+  }
+  parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest), std::move(scope),
+                                               answer.arguments, answer.feedback});
+}
+
+ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
+  OpenCall& open = asked.open;
+  const ToolCall& call = open.call;
+  if (open.outcome) return *std::move(open.outcome);
+  const std::optional<ApprovalAnswer>& answer = open.answer;
+  if (answer && !answer->approved) {
+    std::string text = answer->expired ? "Nobody approved this call in time. It was not run."
+                                       : "The user rejected this call. It was not run.";
+    if (answer->feedback) text += " Their words: " + *answer->feedback;
+    return Failure(std::move(text));
+  }
   // An answer and a cancellation may meet: what is not wanted any more does not run.
-  if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
-  ToolOutcome outcome = Execute(tool, call, arguments, decision->approval_id);
-  if (answer.arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
-  if (answer.feedback) outcome.output += "\n(The user adds: " + *answer.feedback + ")";
+  if (stop_.stop_requested() || (!answer && !open.has_asked)) return Failure(std::string(kCancelledResult));
+  if (asked.tool == nullptr) {
+    NoteRefusal(call, "unknown_tool");
+    return Failure(UnknownTool(call.name, *tools_));
+  }
+  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approval_id=*/{});
+  const std::string arguments = answer->arguments.value_or(call.arguments);
+  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, open.approval_id)
+                                       : Execute(*asked.tool, call, arguments, open.approval_id);
+  if (answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
+  if (answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
   return outcome;
 }
 
@@ -548,6 +682,7 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
     return AskPerson(call, question, over);
   };
+  context.files = parts_.files;
   context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
     if (shown > kMaxLiveOutput) return;
@@ -560,8 +695,9 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
     parts_.observer.Emit(round_, event::ToolOutputDelta{call.id, call.name, std::move(text)});
   };
   context.research = [&](const std::string& question) {
-    return RunSubAgent(parts_, limits_, {.call_id = call.id, .round_index = round_, .question = question}, model_name_,
-                       stop_);
+    const SubAgentTask task{
+        .call_id = call.id, .round_index = round_, .question = question, .used_before = usage_before_calls_};
+    return RunSubAgent(parts_, limits_, task, model_name_, stop_);
   };
   ToolOutcome outcome;
   try {

@@ -9,6 +9,8 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "agent/call_guard.h"
 #include "agent/context.h"
@@ -20,6 +22,7 @@
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 #include "reprise/model_client.h"
+#include "reprise/system_prompt.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -43,14 +46,19 @@ class AgentObserver {
 class ApprovalGate {
  public:
   virtual ~ApprovalGate() = default;
-  // Makes the request answerable, shows it as approval_required (the gate fills in approval_id, created_at,
-  // expires_at), and blocks until somebody answers or `stop` is requested (kCancelled).
+  // Makes the requests answerable and shows them as approval_required (the gate fills in approval_id, created_at,
+  // expires_at), all of them or, if the process ends, none. Returns their ids.
+  virtual std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) = 0;
+  // Blocks until one of these is answered or expires. When `stop` is requested first, nobody can answer them any more:
+  // kCancelled.
   struct Decision {
     std::string approval_id;
     ApprovalAnswer answer;
   };
-  virtual Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) = 0;
-  // The same for a question of a tool, shown as input_required (the gate fills in request_id).
+  virtual Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) = 0;
+  // Whether a person has allowed this call in every chat.
+  virtual bool IsGranted(const Grant& call) = 0;
+  // Asks what a tool asks, shown as input_required (the gate fills in request_id), and blocks as AwaitAnswer does.
   struct Reply {
     std::string request_id;
     InputAnswer answer;
@@ -64,6 +72,15 @@ struct AgentLimits {
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   RetryPolicy retry{};
   std::int64_t context_window = 0;  // of the model, tokens; 0: not known, and everything is sent
+  bool check_confirmations = true;  // false, of a replay: the record knows what was refused
+};
+
+// What holds the agent back. Null: nothing does.
+struct AgentGuards {
+  // Why no further request may be sent, after the run has used so much.
+  std::function<std::optional<std::string>(const TokenUsage& used)> over_budget{};
+  // Asked once for each call that could run, before a person is: why it may not, for the model.
+  std::function<std::optional<std::string>()> refuse_call{};
 };
 
 struct AgentOutcome {
@@ -89,8 +106,11 @@ class AgentLoop {
     AgentObserver& observer;
     ApprovalGate& approvals;
     Executor executor;
-    Delay delay{};               // null: a request that failed is not sent again
-    CallGuard* guard = nullptr;  // null: everything may be done, and nothing is kept account of
+    Delay delay{};  // null: a request that failed is not sent again
+    SystemPrompt prompt{};
+    AgentGuards guards{};
+    FilesOfChat* files = nullptr;  // for the tools
+    CallGuard* guard = nullptr;    // null: everything may be done, and nothing is kept account of
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
@@ -98,14 +118,20 @@ class AgentLoop {
   AgentLoop(const AgentLoop&) = delete;
   AgentLoop& operator=(const AgentLoop&) = delete;
 
-  // Where a loop that was interrupted goes on: in this round, with what is left of its calls; without calls it asks the
-  // model.
+  // A call that is not over, and what has been shown of it.
+  struct OpenCall {
+    ToolCall call;
+    std::string approval_id{};               // a person was asked for approval
+    std::optional<ApprovalAnswer> answer{};  // and has said this
+    bool has_asked = false;                  // it runs and has asked a person, who has not answered
+    std::optional<ToolOutcome> outcome{};    // all that there will ever be of it
+    bool was_shown() const { return !approval_id.empty() || has_asked || outcome; }
+  };
+  // Where a loop that was interrupted goes on: in this round, with what is left of its calls (those that were shown
+  // come first); without calls it asks the model.
   struct Interrupted {
     std::uint32_t round_index = 0;
-    std::vector<ToolCall> calls{};
-    // A person has been asked about the first call, or by it, and has not answered.
-    enum class Asked { kNothing, kApproval, kInput };
-    Asked asked = Asked::kNothing;
+    std::vector<OpenCall> calls{};
   };
 
   // Emits everything but the frames and the last word (error, cancelled), which are the caller's. `done` is called
@@ -122,9 +148,16 @@ class AgentLoop {
     Tool* tool;                               // null: there is no such tool
     std::optional<std::string> refusal = {};  // why it cannot run, for the model
     std::string refused_by = {};              // the same for the account
+    bool reviewed = false;
+    void Refuse(std::string_view by, std::string why) {
+      refused_by = by;
+      refusal = std::move(why);
+    }
   };
 
   void AskModel();
+  void ComposeSystemPrompt();
+  void ShowMemory();
   void SendRequest();
   void SumUp(Compaction next);
   void TakeSummary(Compaction next, const TokenUsage& usage);
@@ -133,21 +166,32 @@ class AgentLoop {
   void RecordResponse(const ModelResponse& response);
   void RecordPartial();
   void RunCalls(const std::vector<ToolCall>& calls);
+  struct AskedCall {
+    OpenCall open;
+    Tool* tool;  // null: it is not there any more
+  };
+  bool AsksFirst(const PreparedCall& prepared) const;
+  static bool HasEqual(std::span<const PreparedCall> calls, const PreparedCall& prepared);
+  static event::ApprovalRequired RequestFor(const PreparedCall& prepared);
+  void AskAll(std::span<const PreparedCall> calls);
+  void RunAsked(std::vector<AskedCall> calls);
+  void TakeAnswer(std::vector<AskedCall>& calls);
+  void RecordAnswer(const OpenCall& call);
+  ToolOutcome RunAnswered(AskedCall& asked);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
   PreparedCall Prepare(const ToolCall& call) const;
+  void Review(PreparedCall& prepared) const;
   bool RunsBeside(const PreparedCall& prepared) const;
   void RunTogether(std::span<const PreparedCall> calls);
   static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
   ToolOutcome RunCall(const PreparedCall& prepared);
-  ToolOutcome RunWithApproval(Tool& tool, const ToolCall& call);
   // `approval_id`: of the approval of this very call; empty: none was needed.
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
   ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
   std::string_view AllowedBy(const Tool& tool, const AuditEntry& entry) const;
   Result<void> Note(AuditEntry entry) const;
   void NoteRefusal(const ToolCall& call, std::string_view by) const;
-  ToolOutcome ContinueAsked(Interrupted::Asked asked, const ToolCall& call);
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
   ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);
   bool MustAsk(const Tool& tool, const std::string& digest) const;
@@ -160,9 +204,12 @@ class AgentLoop {
   std::shared_ptr<const ToolSet> tools_;  // what the model knows of in this round
   AgentState state_;
   Context context_;
+  std::string memory_;                    // as the model is told it; see ShowMemory
+  std::string system_;                    // prompt of the request under way
   std::optional<Summarizer> summarizer_;  // of the summary under way
   std::int64_t estimate_ = 0;             // of the request under way
   TokenUsage usage_;
+  TokenUsage usage_before_calls_;  // usage_ when the calls of this round began
   std::uint32_t round_ = 0;
   int retries_ = 0;                    // of this round's request
   bool goes_round_ = false;            // though it was told

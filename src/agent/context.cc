@@ -158,17 +158,21 @@ std::size_t Context::max_material_bytes() const {
   return static_cast<std::size_t>(budget_ * 100 / percent_ / 2 * kBytesPerToken);
 }
 
+void Context::SetSystemPrompt(std::string_view text) {
+  system_tokens_ = text.empty() ? 0 : kTokensPerMessage + Tokens(text.size());
+}
+
 void Context::Calibrate(std::int64_t estimated, std::int64_t counted) {
   if (estimated < kMeaningfulTokens) return;
   percent_ = std::clamp<std::int64_t>(percent_ * counted / estimated, percent_, kMaxPercent);
 }
 
 std::int64_t Context::Estimate(const std::vector<Message>& messages, const std::vector<ToolSpec>& tools) const {
-  return (EstimateAll(messages) + EstimateTokens(tools)) * percent_ / 100;
+  return (system_tokens_ + EstimateAll(messages) + EstimateTokens(tools)) * percent_ / 100;
 }
 
 std::int64_t Context::Room(const std::vector<ToolSpec>& tools) const {
-  return budget_ * 100 / percent_ - EstimateTokens(tools);
+  return budget_ * 100 / percent_ - EstimateTokens(tools) - system_tokens_;
 }
 
 // From none to the most.
@@ -227,7 +231,7 @@ Result<std::vector<Message>> Context::View(const AgentState& state, const std::v
   return Fail(Error{.code = ErrorCode::kTooLarge,
                     .reason = "context_length",
                     .message = "the message is too long for the model: a request may have about " +
-                               std::to_string(budget_) + " tokens, tools included"});
+                               std::to_string(budget_) + " tokens, tools and system prompt included"});
 }
 
 std::string Outline(const std::vector<Message>& messages, std::size_t first, std::size_t end, std::size_t max_bytes,

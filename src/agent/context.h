@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "reprise/message.h"
@@ -30,6 +31,9 @@ class Context {
   // Bytes that may be sent to have one made.
   std::size_t max_material_bytes() const;
 
+  // Counts as part of every request.
+  void SetSystemPrompt(std::string_view text);
+
   // What the provider counted where `estimated` was the estimate: later estimates are no lower than that.
   void Calibrate(std::int64_t estimated, std::int64_t counted);
   // Of a whole request, as it has turned out so far.
@@ -54,6 +58,7 @@ class Context {
   std::int64_t Room(const std::vector<ToolSpec>& tools) const;
 
   const std::int64_t budget_;
+  std::int64_t system_tokens_ = 0;
   std::int64_t percent_ = 100;  // of an estimate that the provider counts
 };
 

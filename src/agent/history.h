@@ -13,6 +13,10 @@ inline constexpr std::string_view kCancelledResult = "Cancelled before it finish
 // The result of a call that the configuration does not let anybody be asked about.
 inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
 
+// The result of a tool call that had begun when the process ended: nobody knows what it did, so it is never run again
+// by itself.
+inline constexpr std::string_view kOutcomeUnknown = "The server ended while this call ran. What it did is not known.";
+
 // What a provider accepts: directly behind an assistant message that calls tools stand the results of exactly those
 // calls, one each, and no result stands anywhere else. Providers refuse a history that breaks this, for ever.
 

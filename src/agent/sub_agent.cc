@@ -5,6 +5,8 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
+#include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
@@ -87,7 +89,11 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   // Of the last response.
   std::uint32_t last_round() const { return rounds_ == 0 ? 0 : rounds_ - 1; }
 
-  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired, std::stop_token) override { return Nobody(); }
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
+    return std::vector<std::string>(requests.size());
+  }
+  Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { return Nobody(); }
+  bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { return Nobody(); }
 
  private:
@@ -121,8 +127,24 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
   std::mutex mutex;
   std::condition_variable ended;
   std::optional<AgentOutcome> outcome;  // guarded by mutex
-  AgentLoop agent({parts.model, tools, steps, steps, parts.executor, parts.delay, parts.guard}, limits, model_name,
-                  std::move(state), stop);
+  AgentGuards guards = parts.guards;
+  if (guards.over_budget) {
+    guards.over_budget = [&](const TokenUsage& used) {
+      TokenUsage all = task.used_before;
+      all += used;
+      return parts.guards.over_budget(all);
+    };
+  }
+  AgentLoop agent({.model = parts.model,
+                   .tools = tools,
+                   .observer = steps,
+                   .approvals = steps,
+                   .executor = parts.executor,
+                   .delay = parts.delay,
+                   .guards = std::move(guards),
+                   .files = parts.files,
+                   .guard = parts.guard},
+                  limits, model_name, std::move(state), stop);
   agent.Start([&](AgentOutcome end) {
     const std::lock_guard lock(mutex);
     outcome = std::move(end);

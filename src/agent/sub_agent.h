@@ -14,11 +14,13 @@ struct SubAgentTask {
   const std::string& call_id;
   std::uint32_t round_index;
   const std::string& question;
+  TokenUsage used_before{};  // by the other agent
 };
 
 // Runs a sub-agent and waits for its answer, which is the outcome: the same loop with the same model, a state of its
-// own, only tools that read and never ask, and few rounds. Its steps are shown as `nested` events. Ends within
-// milliseconds when `stop` is requested: its output is empty then. Safe to call from several threads at once.
+// own, only tools that read and never ask, and few rounds. It is held back by the same guards. Its steps are shown as
+// `nested` events. Ends within milliseconds when `stop` is requested: its output is empty then. Safe to call from
+// several threads at once.
 ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const SubAgentTask& task,
                         const std::string& model_name, const std::stop_token& stop);
 

@@ -13,6 +13,8 @@ namespace {
 bool IsAlphanumeric(char c) { return (c >= '0' && c <= '9') || (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z'); }
 
 constexpr std::string_view kInteractionPrefix = "int_";
+constexpr std::string_view kFilePrefix = "file_";
+constexpr std::size_t kFileIdBytes = 16;  // random ones
 
 }  // namespace
 
@@ -51,5 +53,18 @@ std::string InteractionId::str() const {
   const int length = std::snprintf(text, sizeof text, "int_%03u", number_);
   return std::string(text, static_cast<std::size_t>(length));
 }
+
+Result<FileId> FileId::Parse(std::string_view text) {
+  const std::string_view hex = text.substr(std::min(kFilePrefix.size(), text.size()));
+  const auto is_hex = [](char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f'); };
+  if (text.starts_with(kFilePrefix) && hex.size() == 2 * kFileIdBytes && std::all_of(hex.begin(), hex.end(), is_hex)) {
+    return FileId(std::string(text));
+  }
+  return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                    .reason = "invalid_file_id",
+                    .message = "a file's id is \"file_\" and 32 hexadecimal digits"});
+}
+
+FileId FileId::Random() { return FileId(std::string(kFilePrefix) + RandomHex(kFileIdBytes)); }
 
 }  // namespace reprise

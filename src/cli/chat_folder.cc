@@ -12,9 +12,24 @@
 #include "domain/codec.h"
 #include "store/chat_index.h"
 #include "store/file_names.h"
+#include "store/file_record.h"
 
 namespace reprise {
 namespace {
+
+Result<void> WriteFiles(const std::string& root, const ChatId& chat, FileStore& files) {
+  const auto listing = files.List(chat);
+  if (!listing) return Fail(listing.error());
+  if (listing->files.empty()) return {};
+  if (auto made = Disk().CreateDirectory(FilesDirectory(root, chat)); !made) return Fail(std::move(made.error()));
+  for (const FileInfo& each : listing->files) {
+    const auto file = files.Get(chat, each.id);
+    if (!file) return Fail(file.error());
+    auto written = ReplaceFile(Disk(), FilePath(root, chat, each.id), FileToJson(chat, *file) + "\n");
+    if (!written) return written;
+  }
+  return Disk().SyncDirectory(FilesDirectory(root, chat));
+}
 
 Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store) {
   const ChatId& id = chat.summary.id;
@@ -45,12 +60,15 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
 
 }  // namespace
 
-Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, bool replace) {
+Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
+                             bool replace) {
   const std::string target = ChatDirectory(directory, chat.summary.id);
   auto free = CheckNothingThere(target);
   if (!free && !replace) return free;
   const std::string folder = IncomingDirectory(directory);
-  auto written = CreateDirectories(Disk(), folder).and_then([&](bool) { return WriteDocuments(folder, chat, store); });
+  auto written = CreateDirectories(Disk(), folder)
+                     .and_then([&](bool) { return WriteDocuments(folder, chat, store); })
+                     .and_then([&] { return WriteFiles(folder, chat.summary.id, files); });
   // What was there goes into the folder that is removed at the end; for a moment neither is in its place.
   if (written && !free) written = Disk().Rename(target, folder + "/replaced");
   if (written) written = Disk().Rename(ChatDirectory(folder, chat.summary.id), target);

@@ -2,13 +2,16 @@
 
 #include <string>
 
+#include "reprise/file_store.h"
 #include "reprise/interaction_store.h"
 
 namespace reprise {
 
 // Writes interactions of a chat as the plain JSON documents of schemas/ into `directory`/CHAT, each with its whole
-// state: a folder that people, `reprise import` and `reprise serve --plain` can read. `chat` says which; the states are
-// loaded from `store`. All or nothing; kConflict (reason "file_exists") if the folder is there and not `replace`.
-Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, bool replace);
+// state, and the chat's files likewise: a folder that people, `reprise import` and `reprise serve --plain` can read.
+// `chat` says which; the states are loaded from `store`, of `files` those that can be read. All or nothing; kConflict
+// (reason "file_exists") if the folder is there and not `replace`.
+Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
+                             bool replace);
 
 }  // namespace reprise

@@ -14,6 +14,7 @@
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
+#include "store/sealed_file_store.h"
 
 namespace reprise {
 
@@ -73,7 +74,9 @@ Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& 
     return Fail(ErrorCode::kNotFound, "there is no data folder " + options->data_dir);
   }
   if (!store) return Fail(store.error());
-  return ChatReader(*std::move(options), *std::move(store));
+  auto files = std::make_unique<SealedFileStore>(
+      SealedFileStore::Options{.root = options->data_dir, .keys = *keys, .file_system = Disk()});
+  return ChatReader(*std::move(options), *std::move(store), std::move(files));
 }
 
 Result<std::vector<ChatId>> ChatReader::AllChats() const {

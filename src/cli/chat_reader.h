@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "cli/command_line.h"
 #include "crypto/key_set.h"
+#include "reprise/file_store.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction_store.h"
 
@@ -23,16 +24,18 @@ class ChatReader {
   static Result<ChatReader> Open(const CommandLine& line, const Environment& environment);
 
   InteractionStore& store() { return *store_; }
+  FileStore& files() { return *files_; }
   const Options& options() const { return options_; }
   // Those of one chat, or of all: some may be damaged.
   Result<std::vector<ChatId>> AllChats() const;
 
  private:
-  ChatReader(Options options, std::unique_ptr<InteractionStore> store)
-      : options_(std::move(options)), store_(std::move(store)) {}
+  ChatReader(Options options, std::unique_ptr<InteractionStore> store, std::unique_ptr<FileStore> files)
+      : options_(std::move(options)), store_(std::move(store)), files_(std::move(files)) {}
 
   Options options_;
   std::unique_ptr<InteractionStore> store_;
+  std::unique_ptr<FileStore> files_;
 };
 
 // The real disk.

@@ -25,6 +25,14 @@ class Grammar {
     CLI::App* serve = Add("serve", "Run the server until SIGINT or SIGTERM");
     AddAllSettings(*serve);
 
+    CLI::App* chat = Add("chat", "Talk with the agent of a running server, line by line");
+    chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
+    chat->add_option("--url", out_.url, "where the server listens")
+        ->type_name("URL")
+        ->default_str("http://127.0.0.1:8000");
+    AddSettings(*chat, {"token-file"});
+    AddJson(*chat);
+
     CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
     ls->add_option("CHAT", out_.argument, "a chat's id");
     AddReading(*ls);
@@ -45,6 +53,11 @@ class Grammar {
         ->type_name("MODE")
         ->default_str("recorded")
         ->check(CLI::IsMember({"recorded", "events"}));
+    replay
+        ->add_option("--speed", out_.speed,
+                     "with --mode events: with the pauses they had, so many times as fast (default 0: at once)")
+        ->type_name("FACTOR")
+        ->check(CLI::Range(0.0, 1e6));
     AddReading(*replay);
 
     AddFolderCommands();
@@ -81,6 +94,7 @@ class Grammar {
     if (chosen == &app_) return Usage("a command is needed");
     if (chosen->get_name() == "help") return Help();
     if (out_.format.empty()) out_.format = "json";
+    if (out_.url.empty()) out_.url = "http://127.0.0.1:8000";
     if (chosen->get_name() == "search" && chosen->count("--limit") == 0) out_.limit = 100;
     out_.command = (chosen->get_parent() == &app_ ? "" : chosen->get_parent()->get_name() + " ") + chosen->get_name();
     return out_;

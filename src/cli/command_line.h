@@ -30,8 +30,10 @@ struct CommandLine {
   std::string format;                          // of `export`: "json", "markdown", "jsonl"
   std::string branches;                        // of `export`: "head", "all", or empty: what suits the format
   std::string mode;                            // of `replay`: "recorded", "events"
+  double speed = 0;                            // of `replay`: of the events; 0: at once
   std::string chat;                            // of `search`: in this one only
   std::string as;                              // of `import`: the chat's new name
+  std::string url;                             // of `chat`: the server's
   int limit = 0;                               // of `search`
   bool force = false;                          // replace what is there
   bool all_chats = false;                      // of `encrypt` and `decrypt`

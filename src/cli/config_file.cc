@@ -16,6 +16,8 @@ namespace {
 
 struct TooDeep {};
 
+constexpr std::string_view kPriceSuffix = "_price_per_mtok";
+constexpr std::uint64_t kMostFileBytes = 64ull << 20, kMostChatBytes = 1ull << 40;
 constexpr std::int64_t kLeastThinkingBudget = 1024;  // the API refuses smaller ones
 
 Result<void> Reject(std::string_view key, std::string_view why) {
@@ -105,9 +107,11 @@ class ConfigReader {
     if (key == "providers") return ReadObject(key, value, &ConfigReader::ReadProviders);
     if (key == "mcpServers") return ReadObject(key, value, &ConfigReader::ReadMcpServers);
     if (key == "models") return ReadObject(key, value, &ConfigReader::ReadModels);
+    if (key == "budget") return ReadObject(key, value, &ConfigReader::ReadBudget);
     if (key == "hooks") return ReadHooks(key, value);
     if (key == "guardrails") return ReadObject(key, value, &ConfigReader::ReadGuardrails);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
+    if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
     for (const Setting& setting : Settings()) {
       if (ConfigKey(setting) == key) return ReadSetting(key, value, setting);
     }
@@ -392,10 +396,69 @@ class ConfigReader {
       }
       if (!members.is_object()) return Reject(place, "must be an object");
       ModelFacts facts;
+      if (auto read = ReadPrice(name, place, members); !read) return read;
       for (const auto& [fact, value] : members.items()) {
+        if (fact.ends_with(kPriceSuffix)) continue;
         if (auto read = ReadFact(Join(place, fact), fact, value, facts); !read) return read;
       }
       options_.models[name] = facts;
+    }
+    return {};
+  }
+
+  static Result<double> ReadAmount(const std::string& place, const Json& value) {
+    constexpr double kMost = 1e9;
+    const bool fits = value.is_number() && value.get<double>() >= 0 && value.get<double>() <= kMost;
+    if (!fits) return tl::unexpected(Reject(place, "must be a number from 0 to 1000000000").error());
+    return value.get<double>();
+  }
+
+  // A model has a price if it has one for input and one for output.
+  Result<void> ReadPrice(const std::string& model, const std::string& place, const Json& members) {
+    ModelPrice price;
+    bool input = false, output = false, any = false;
+    for (const auto& [member, value] : members.items()) {
+      if (!member.ends_with(kPriceSuffix)) continue;
+      const auto amount = ReadAmount(Join(place, member), value);
+      if (!amount) return Fail(amount.error());
+      any = true;
+      const std::string_view what = std::string_view(member).substr(0, member.size() - kPriceSuffix.size());
+      if (what == "input") {
+        price.input = *amount, input = true;
+      } else if (what == "output") {
+        price.output = *amount, output = true;
+      } else if (what == "cache_read") {
+        price.cache_read = *amount;
+      } else if (what == "cache_write") {
+        price.cache_write = *amount;
+      } else {
+        return UnknownKey(Join(place, member));
+      }
+    }
+    if (!any) return {};
+    if (!input || !output)
+      return Reject(place, "must have input_price_per_mtok and output_price_per_mtok, or no price");
+    options_.prices[model] = price;
+    return {};
+  }
+
+  Result<void> ReadBudget(const std::string& key, const Json& value) {
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      if (member == "max_cost_per_chat") {
+        const auto amount = ReadAmount(place, content);
+        if (!amount) return Fail(amount.error());
+        if (*amount == 0) return Reject(place, "must be above 0");
+        options_.budget.max_cost_per_chat = *amount;
+        continue;
+      }
+      std::int64_t* const target = member == "max_tokens_per_interaction" ? &options_.budget.max_tokens_per_interaction
+                                   : member == "max_tokens_per_chat"      ? &options_.budget.max_tokens_per_chat
+                                                                          : nullptr;
+      if (target == nullptr) return UnknownKey(place);
+      const auto tokens = ReadTokens(place, content, 1);
+      if (!tokens) return Fail(tokens.error());
+      *target = *tokens;
     }
     return {};
   }
@@ -416,6 +479,22 @@ class ConfigReader {
         read = UnknownKey(place);
       }
       if (!read) return read;
+    }
+    return {};
+  }
+
+  Result<void> ReadFiles(const std::string& key, const Json& value) {
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::uint64_t* bytes = member == "max_file_bytes"   ? &options_.files.file_bytes
+                             : member == "max_chat_bytes" ? &options_.files.chat_bytes
+                                                          : nullptr;
+      if (bytes == nullptr) return UnknownKey(place);
+      const std::uint64_t most = member == "max_file_bytes" ? kMostFileBytes : kMostChatBytes;
+      if (!content.is_number_unsigned() || content < 1 || content > most) {
+        return Reject(place, "must be a number from 1 to " + std::to_string(most));
+      }
+      *bytes = content.get<std::uint64_t>();
     }
     return {};
   }

@@ -17,7 +17,9 @@
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
+#include "store/file_record.h"
 #include "store/incoming_chats.h"
+#include "store/sealed_file_store.h"
 
 namespace reprise {
 namespace {
@@ -86,11 +88,13 @@ class Conversion {
     const auto text = Disk().ReadFile(path, kMaxRecordBytes);
     if (!text) return Fail(text.error());
     if (LooksLikeJwe(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is sealed already");
+    if (const auto place = PlaceOfFile(*text)) return EncryptedFile(*place, *text);
     const auto interaction =
         ParseJson(*text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
     if (!interaction) {
       return Fail(ErrorCode::kInvalidArgument,
-                  path + " is not an interaction (chats are sealed by their name): " + interaction.error().message);
+                  path + " is neither an interaction nor a file of a chat (chats are sealed by their name): " +
+                      interaction.error().message);
     }
     const auto keys = KeysForWriting(options_, options_.data_dir);
     if (!keys) return Fail(keys.error());
@@ -98,6 +102,15 @@ class Conversion {
         ->Seal({.chat = interaction->chat_id, .interaction = interaction->id},
                {.parent = interaction->parent_id, .parent_digest = std::nullopt}, DumpJson(ToJson(*interaction)))
         .map([](SealedRecord record) { return std::move(record.text) + "\n"; });
+  }
+
+  Result<std::string> EncryptedFile(const RecordPlace& place, const std::string& text) const {
+    if (const auto file = FileFromJson(place, text); !file) return Fail(file.error());
+    const auto keys = KeysForWriting(options_, options_.data_dir);
+    if (!keys) return Fail(keys.error());
+    return MakeRecordFormat(*keys)->Seal(place, {}, text).map([](SealedRecord record) {
+      return std::move(record.text) + "\n";
+    });
   }
 
   // --- chats ---
@@ -109,6 +122,7 @@ class Conversion {
                                             .file_system = Disk(),
                                             .access = FileInteractionStore::Access::kReadOnly});
     if (!from) return Complain(MakeError(ErrorCode::kNotFound, "there is no data folder " + options_.data_dir));
+    SealedFileStore files({.root = options_.data_dir, .keys = keys->from, .file_system = Disk()});
     const auto wanted = Wanted();
     if (!wanted) return Complain(wanted.error());
     auto target = IncomingChats::Open({.root = line_.output, .keys = keys->to, .file_system = Disk()});
@@ -116,7 +130,8 @@ class Conversion {
     for (const ChatId& chat : *wanted) {
       auto whole = WholeChat(**from, chat);
       if (!whole && whole.error().code == ErrorCode::kNotFound && line_.all_chats) continue;  // empty, or deleted
-      auto added = whole.and_then([&](const IncomingChat& found) { return target->Add(found); });
+      auto added = whole.and_then(
+          [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target->Add(found); }); });
       if (!added) {
         failed_.push_back({{"chat_id", chat.str()}, {"message", added.error().message}});
         Complain(added.error());

@@ -39,7 +39,8 @@ Json PlainMessage(Message message) {
 
 class Export {
  public:
-  Export(InteractionStore& store, const CommandLine& line) : store_(store), line_(line) {}
+  Export(InteractionStore& store, FileStore& files, const CommandLine& line)
+      : store_(store), files_(files), line_(line) {}
 
   // One item after the other, so that a large folder need not fit into memory.
   int Run(const std::vector<RecordReference>& wanted, bool everything) {
@@ -175,11 +176,18 @@ class Export {
     return lines;
   }
 
+  void ComplainOfDamagedFiles(const ChatId& chat) {
+    const auto listing = files_.List(chat);
+    if (!listing) return;
+    for (const DamagedFile& damaged : listing->damaged) status_ = Complain(damaged.error);
+  }
+
   // Returns what it has made.
   Result<std::string> Write(const Item& item) {
     std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
     if (line_.format == "json" && !item.single) {
-      return WriteChatFolder(line_.output, item.chat, store_, line_.force).map([&] { return path; });
+      ComplainOfDamagedFiles(item.chat.summary.id);
+      return WriteChatFolder(line_.output, item.chat, store_, files_, line_.force).map([&] { return path; });
     }
     if (item.single) path += "-" + item.chat.interactions.front().id.str();
     path += line_.format == "json" ? ".json" : line_.format == "markdown" ? ".md" : ".jsonl";
@@ -187,6 +195,7 @@ class Export {
   }
 
   InteractionStore& store_;
+  FileStore& files_;
   const CommandLine& line_;
   std::vector<std::string> exported_;  // paths
   int status_ = kExitOk;
@@ -212,7 +221,7 @@ int RunExport(const CommandLine& line, const Environment& environment) {
     if (!chats) return Complain(chats.error());
     for (const ChatId& chat : *chats) wanted.push_back({chat, std::nullopt});
   }
-  return Export(reader->store(), line).Run(wanted, everything);
+  return Export(reader->store(), reader->files(), line).Run(wanted, everything);
 }
 
 }  // namespace reprise

@@ -16,7 +16,9 @@
 #include "store/file_interaction_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/grant_file.h"
 #include "store/incoming_chats.h"
+#include "store/sealed_file_store.h"
 #include "store/unsaved.h"
 #include "store/verify.h"
 
@@ -71,17 +73,30 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std
   auto from = FileInteractionStore::Open(
       {.root = root, .keys = keys.from, .file_system = Disk(), .access = FileInteractionStore::Access::kReadOnly});
   if (!from) return Fail(std::move(from.error()));
+  SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk()});
   auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk()});
   if (!incoming) return Fail(std::move(incoming.error()));
   for (const ChatId& chat : *chats) {
     auto whole = WholeChat(**from, chat);
     if (!whole && whole.error().code == ErrorCode::kNotFound) continue;  // an empty folder
     if (!whole) return Fail(std::move(whole.error()));
-    auto added = AddJournals(root, keys.from.get(), files, *whole).and_then([&] { return incoming->Add(*whole); });
+    auto queue = files.ReadQueue(chat);
+    if (!queue) return Fail(std::move(queue.error()));
+    whole->queue = *std::move(queue);
+    auto added = AddJournals(root, keys.from.get(), files, *whole)
+                     .and_then([&] { return AddFiles(chat_files, *whole); })
+                     .and_then([&] { return incoming->Add(*whole); });
     if (!added) return added;
     converted.push_back(chat);
   }
   return {};
+}
+
+Result<void> CopyGrants(const std::string& root, const KeyChange& keys, const std::string& target) {
+  const auto grants = ReadGrantFile(Disk(), root, keys.from.get());
+  if (!grants) return Fail(grants.error());
+  if (grants->empty()) return {};
+  return WriteGrantFile(Disk(), target, keys.to.get(), *grants);
 }
 
 // It is not sealed: the same in both.
@@ -125,6 +140,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
 
   const std::string made = root + ".converting." + RandomHex(8);
   auto done = CopyChats(root, keys, made, converted)
+                  .and_then([&] { return CopyGrants(root, keys, made); })
                   .and_then([&] { return CopyAuditLog(root, made); })
                   .and_then([&] { return CheckSound(made, keys.to); })
                   .and_then([&] { return Exchange(root, made); });

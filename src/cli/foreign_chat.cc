@@ -14,6 +14,7 @@
 #include "domain/codec.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
+#include "store/file_record.h"
 
 namespace reprise {
 namespace {
@@ -119,6 +120,28 @@ Result<std::vector<Document>> ReadFolder(const std::string& path) {
     documents.push_back({.where = file, .name = std::move(id), .json = *std::move(json)});
   }
   return documents;
+}
+
+Result<std::vector<StoredFile>> ReadFiles(const std::string& path) {
+  std::vector<StoredFile> files;
+  const std::string folder = path + "/files";
+  const auto entries = Disk().ListDirectory(folder);
+  if (!entries && entries.error().code == ErrorCode::kNotFound) return files;
+  if (!entries) return Fail(entries.error());
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory || !ParseFileName(entry.name)) continue;
+    const std::string where = folder + "/" + entry.name;
+    const auto text = Disk().ReadFile(where, kMaxDocumentBytes);
+    if (!text) return Fail(text.error());
+    if (LooksLikeJwe(*text))
+      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto place = PlaceOfFile(*text);
+    if (!place) return Unusable(where, place.error().message);
+    auto file = FileFromJson(*place, *text);
+    if (!file) return Unusable(where, file.error().message);
+    files.push_back(*std::move(file));
+  }
+  return files;
 }
 
 Result<std::vector<Document>> DocumentsIn(const std::string& path, const Json& list) {
@@ -353,6 +376,9 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
       about = *std::move(read);
     }
     documents = ReadFolder(path);
+    auto files = ReadFiles(path);
+    if (!files) return Fail(std::move(files.error()));
+    chat.files = *std::move(files);
     if (const std::string id = TextOf(about, "id"); !id.empty()) chat.name = id;
   } else {
     auto read = ReadObject(path);

@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "reprise/file_store.h"
 #include "reprise/interaction.h"
 #include "reprise/result.h"
 
@@ -18,6 +19,7 @@ struct ForeignChat {
   std::optional<Timestamp> created_at{}, updated_at{};
   std::optional<InteractionId> head{};      // nullopt: there are no interactions
   std::vector<Interaction> interactions{};  // finished, rising, parents first; `chat_id` is to be set by the caller
+  std::vector<StoredFile> files{};          // of our own exports; others have none
   std::vector<std::string> notes{};         // what was filled in or left out that a person should know
 };
 

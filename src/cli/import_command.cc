@@ -55,6 +55,12 @@ IncomingChat Incoming(const ChatId& name, ForeignChat foreign) {
   }
   chat.summary.created_at = foreign.created_at.value_or(first);
   chat.summary.updated_at = foreign.updated_at.value_or(std::max(last, chat.summary.created_at));
+  auto files = std::make_shared<std::map<FileId, StoredFile>>();
+  for (StoredFile& file : foreign.files) {
+    chat.files.push_back(file.info.id);
+    files->emplace(file.info.id, std::move(file));
+  }
+  chat.load_file = [files](const FileId& id) -> Result<StoredFile> { return files->at(id); };
   chat.load = [held](InteractionId id) -> Result<Interaction> { return held->at(id); };
   return chat;
 }

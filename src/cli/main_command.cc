@@ -5,6 +5,7 @@
 
 #include "cli/audit_command.h"
 #include "cli/cat_command.h"
+#include "cli/chat_command.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/convert_command.h"
@@ -27,6 +28,7 @@ using Command = int (*)(const CommandLine&, const Environment&);
 
 constexpr std::pair<std::string_view, Command> kCommands[] = {
     {"serve", RunServe},
+    {"chat", RunChat},
     {"ls", RunLs},
     {"cat", RunCat},
     {"show", RunShow},

@@ -52,6 +52,7 @@ struct EventWriter {
     return e.tool_input ? "*Approved, with other arguments*\n\n" + Fenced(*e.tool_input) : "*Approved*\n";
   }
   std::string operator()(const event::Rejected& e) const {
+    if (e.expired) return "*Not approved in time*\n";
     return e.feedback ? "*Rejected*\n\n" + Quote(*e.feedback) : "*Rejected*\n";
   }
   std::string operator()(const event::InputRequired& e) const { return "*Asked you*\n\n" + Quote(e.question); }
@@ -66,6 +67,11 @@ struct EventWriter {
   std::string operator()(const event::PlanUpdated& e) const {
     std::string out = "*Plan*\n\n";
     for (const std::string& step : e.steps) out += "- " + VisibleLine(step) + "\n";
+    return out;
+  }
+  std::string operator()(const event::GrantsUpdated& e) const {
+    std::string out = "*Granted in this chat*\n\n";
+    for (const Grant& grant : e.grants) out += "- " + Code(grant.tool_name) + "\n";
     return out;
   }
   std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + VisibleLine(e.reason) + "\n"; }

@@ -36,6 +36,9 @@ Result<void> ApplyConfigFile(Options& options, const Flags& flags, const Environ
   const std::string path = named.value_or(kDefaultConfigFile);
   const auto text = named ? ReadSmallFile(path, kMaxConfigFile) : ReadOwnFile(path, kMaxConfigFile);
   if (!text && !named && text.error().code == ErrorCode::kNotFound) return {};
+  if (!text && text.error().code == ErrorCode::kForbidden) {
+    return Fail(ErrorCode::kForbidden, text.error().message + "; fix that, or name it with --config");
+  }
   if (!text) return Fail(text.error());
   options.config_file = path;
   if (auto applied = ApplyConfig(options, *text, environment); !applied)

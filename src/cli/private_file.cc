@@ -72,7 +72,7 @@ Result<std::string> ReadOwnFile(const std::string& path, std::size_t max_bytes) 
   if (!file) return Fail(file.error());
   const bool own = file->status.st_uid == ::geteuid() || file->status.st_uid == 0;
   if (!own || (file->status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    return Fail(ErrorCode::kForbidden, path + " can be changed by other users; fix that, or name it with --config");
+    return Fail(ErrorCode::kForbidden, path + " can be changed by other users");
   }
   return ReadAll(*file, path, max_bytes);
 }

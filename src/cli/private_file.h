@@ -11,8 +11,8 @@ namespace reprise {
 // the message names the file, since it is for the person at the terminal.
 Result<std::string> ReadSmallFile(const std::string& path, std::size_t max_bytes);
 
-// The same for a configuration that nobody named: it must belong to this user (or root) and be writable by nobody else,
-// because it decides which tools run without asking. kForbidden otherwise.
+// The same for what decides how the agent behaves and was not named by its path (a configuration that was found, parts
+// of the system prompt): it must belong to this user (or root) and be writable by nobody else. kForbidden otherwise.
 Result<std::string> ReadOwnFile(const std::string& path, std::size_t max_bytes);
 
 // The token in a file that only its owner can read: white space around it removed, at least 16 visible ASCII

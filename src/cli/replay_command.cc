@@ -4,7 +4,9 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
+#include <vector>
 
 #include "base/logging.h"
 #include "cli/chat_reader.h"
@@ -13,6 +15,7 @@
 #include "cli/terminal_text.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
+#include "engine/paced_events.h"
 #include "engine/recorded_events.h"
 #include "engine/recorded_replay.h"
 
@@ -43,8 +46,16 @@ void PrintReport(const Interaction& interaction, const ReplayReport& report, boo
         "\n  recorded: " + EventLine(found.expected) + "\n  replayed: " + EventLine(found.actual) + "\n");
 }
 
-void PrintEvents(const Interaction& interaction, bool json) {
-  for (const AgentEvent& event : RecordedEvents(interaction)) {
+// Without a speed at once.
+void PrintEvents(const Interaction& interaction, bool json, double speed) {
+  const AgentEvent* before = nullptr;
+  const std::vector<AgentEvent> events = RecordedEvents(interaction);
+  for (const AgentEvent& event : events) {
+    if (before != nullptr && speed > 0) {
+      FlushOutput();
+      std::this_thread::sleep_for(PauseBetween(*before, event, speed));
+    }
+    before = &event;
     if (json) {
       Print(DumpJson(ToJson(event)) + "\n");
     } else {
@@ -57,7 +68,7 @@ void PrintEvents(const Interaction& interaction, bool json) {
 // One line each on stdout, a document per line with --json.
 int Replay(const Interaction& interaction, const CommandLine& line) {
   if (line.mode == "events") {
-    PrintEvents(interaction, line.json);
+    PrintEvents(interaction, line.json, line.speed);
     return kExitOk;
   }
   SetLogLevel(LogLevel::kError);  // what went wrong while it was recorded is no news
@@ -111,6 +122,7 @@ int ReplayFile(const CommandLine& line, const Environment& environment) {
 }  // namespace
 
 int RunReplay(const CommandLine& line, const Environment& environment) {
+  if (line.speed > 0 && line.mode != "events") return Misused("--speed is for --mode events");
   // What reads like a chat's id is one, unless only a file has that name.
   if (const auto what = ParseReference(line.argument)) {
     auto reader = ChatReader::Open(line, environment);

@@ -26,6 +26,7 @@ Result<ServerOptions> ServerOptionsFrom(const Options& options) {
   server.host = options.host == "localhost" ? "127.0.0.1" : options.host;
   server.port = options.port;
   server.openapi = OpenApiDocument();
+  server.limits.file_bytes = options.files.file_bytes;
   if (!options.token_file.empty()) {
     auto token = ReadToken(options.token_file);
     if (!token) return Fail(token.error());

@@ -14,8 +14,11 @@
 #include "cli/embedded.h"
 #include "cli/key_access.h"
 #include "cli/model_catalog.h"
+#include "cli/prompt_folder.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
+#include "store/grant_file.h"
+#include "store/sealed_file_store.h"
 #include "store/unsaved.h"
 #include "tools/tool_catalog.h"
 
@@ -37,6 +40,7 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
   // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
+  paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
   // Nor may it write a program that the server is going to ask.
@@ -88,26 +92,36 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   parts->models_ = *std::move(models);
   if (auto opened = parts->OpenTools(options); !opened) return Fail(opened.error());
 
+  if (options.budget.max_cost_per_chat > 0 && !options.prices.contains(options.model)) {
+    LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
+  }
   parts->StartMcpServers(options);  // before the engine asks for tools of interrupted runs
 
   parts->audit_ = std::make_unique<AuditFile>(options.data_dir, parts->disk_);
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
 
-  Engine::Parts engine_parts{.store = *parts->store_,
-                             .fallback_stores = {},
-                             .models = *parts->models_,
-                             .tools = *parts->tools_,
-                             .audit = parts->audit_.get(),
-                             .hooks = parts->hooks_.get(),
-                             .secrets = SecretsOf(options),
-                             .guardrails = options.guardrails};
+  Engine::Parts engine_parts{
+      .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
+  engine_parts.files = parts->files_.get();
+  engine_parts.grants = parts->grants_.get();
+  if (options.system_prompt) {
+    engine_parts.prompt = PromptFolder(PromptDirectoryOf(options), Resolved(options.workspace).string());
+  }
+  engine_parts.audit = parts->audit_.get();
+  engine_parts.hooks = parts->hooks_.get();
+  engine_parts.secrets = SecretsOf(options);
+  engine_parts.guardrails = options.guardrails;
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
-  parts->engine_ =
-      std::make_unique<Engine>(std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
-                                                                      .disconnect_grace = options.disconnect_grace,
-                                                                      .tool_timeout = options.tools.timeout,
-                                                                      .approval_mode = options.approval_mode,
-                                                                      .max_retries = options.max_retries});
+  parts->engine_ = std::make_unique<Engine>(
+      std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
+                                             .disconnect_grace = options.disconnect_grace,
+                                             .tool_timeout = options.tools.timeout,
+                                             .approval_mode = options.approval_mode,
+                                             .approval_expiry = options.approval_expiry,
+                                             .max_retries = options.max_retries,
+                                             .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
+                                             .budget = options.budget,
+                                             .prices = options.prices});
   const auto recovered = parts->engine_->Recover();
   if (!recovered) return Fail(recovered.error());
   if (recovered->waiting + recovered->failed + recovered->left > 0) {
@@ -125,6 +139,9 @@ Result<void> ServerParts::OpenStores(const Options& options) {
   auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
   if (!store) return Fail(store.error());
   store_ = *std::move(store);
+  grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
+  files_ = std::make_unique<SealedFileStore>(
+      SealedFileStore::Options{.root = options.data_dir, .keys = keys_, .file_system = disk_, .limits = options.files});
 
   for (const std::string& folder : UnsavedFolders(options.data_dir)) {
     const auto brought = BringHome(folder, keys_, disk_, *store_);

@@ -8,6 +8,7 @@
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "reprise/engine.h"
+#include "reprise/grant_store.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
@@ -36,6 +37,8 @@ class ServerParts {
   std::shared_ptr<const KeySet> keys_;  // null: plain
   std::unique_ptr<InteractionStore> store_;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
+  std::unique_ptr<GrantStore> grants_;
+  std::unique_ptr<FileStore> files_;
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<ToolCatalog> tools_;

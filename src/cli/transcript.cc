@@ -30,10 +30,12 @@ struct EventWriter {
     return Entry("asked", e.tool_name + " " + e.tool_input + "\n(" + e.reason + ", risk " + e.risk + ")");
   }
   std::string operator()(const event::Approved& e) const {
-    const std::string scope = e.scope == "chat" ? "for this chat" : "once";
+    const std::string scope = e.scope == "chat" ? "for this chat" : e.scope == "always" ? "for always" : "once";
     return Entry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
   }
-  std::string operator()(const event::Rejected& e) const { return Entry("rejected", e.feedback.value_or("")); }
+  std::string operator()(const event::Rejected& e) const {
+    return Entry("rejected", e.expired ? "nobody answered in time" : e.feedback.value_or(""));
+  }
   std::string operator()(const event::InputRequired& e) const { return Entry("question", e.question); }
   std::string operator()(const event::InputReceived& e) const {
     return Entry("response", e.response.value_or("(declined)"));
@@ -47,6 +49,11 @@ struct EventWriter {
     std::string list;
     for (const std::string& step : e.steps) list += (list.empty() ? "" : "\n") + step;
     return Entry("plan", list);
+  }
+  std::string operator()(const event::GrantsUpdated& e) const {
+    std::string list;
+    for (const Grant& grant : e.grants) list += (list.empty() ? "" : "\n") + grant.tool_name;
+    return Entry("granted", list.empty() ? "nothing" : list);
   }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::LoopDetected& e) const {

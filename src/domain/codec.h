@@ -9,8 +9,11 @@
 #include "reprise/agenda.h"
 #include "reprise/approval.h"
 #include "reprise/event.h"
+#include "reprise/file_store.h"
+#include "reprise/grant_store.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
+#include "reprise/queue.h"
 #include "reprise/replay.h"
 
 // The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
@@ -27,6 +30,9 @@ Result<std::vector<Task>> TasksFromJson(const Json& json);  // an array
 Json ToJson(const Agenda& agenda);
 Result<Agenda> AgendaFromJson(const Json& json);
 
+Json ToJson(const std::vector<Entity>& memory);
+Result<std::vector<Entity>> MemoryFromJson(const Json& json);  // an array
+
 // The messages before the `first` one are left out.
 Json ToJson(const AgentState& state, std::size_t first = 0);
 Result<AgentState> AgentStateFromJson(const Json& json);
@@ -37,19 +43,31 @@ Result<AgentEvent> AgentEventFromJson(const Json& json);
 std::string_view EventName(const EventPayload& payload);
 std::string_view EventType(const EventPayload& payload);
 
+Json ToJson(const std::vector<Attachment>& attachments);
+Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json);
+
 // Of the final state, the messages before the `first_message` are left out.
 Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
 Result<Interaction> InteractionFromJson(const Json& json);
 
+Json ToJson(const QueuedMessage& message);
+Result<QueuedMessage> QueuedMessageFromJson(const Json& json);
 Json ToJson(const InteractionRef& ref);
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const PendingApproval& approval);
 Json ToJson(const PendingInput& input);
+Json ToJson(const FileInfo& file);
 // Without the mode.
 Json ToJson(const ReplayReport& report);
 
 // "sha256:" and the hex digest of the bytes.
 std::string ArgumentsDigest(std::string_view arguments);
+
+// Names a grant, in every list of grants that has it: "grant_" and 32 hex digits.
+std::string GrantId(const Grant& grant);
+// With its id.
+Json ToJson(const Grant& grant);
+Json ToJson(const StandingGrant& grant);
 
 // A chat's title: the first 50 characters of its first user message, on one line.
 std::string TitleFromMessage(std::string_view user_message);

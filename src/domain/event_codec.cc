@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "domain/codec.h"
+#include "domain/hidden_text.h"
 #include "domain/json_reader.h"
 #include "domain/usage_codec.h"
 
@@ -46,6 +47,9 @@ void Write(Json& out, const event::ApprovalRequired& e) {
   out["call_id"] = e.call_id;
   out["tool_name"] = e.tool_name;
   out["tool_input"] = e.tool_input;
+  if (std::string escaped = EscapeHidden(e.tool_input); escaped != e.tool_input) {
+    out["tool_input_escaped"] = std::move(escaped);
+  }
   out["arguments_digest"] = e.arguments_digest;
   out["reason"] = e.reason;
   out["risk"] = e.risk;
@@ -59,11 +63,13 @@ void Write(Json& out, const event::Approved& e) {
   out["arguments_digest"] = e.arguments_digest;
   out["scope"] = e.scope;
   if (e.tool_input) out["tool_input"] = *e.tool_input;
+  if (e.feedback) out["feedback"] = *e.feedback;
 }
 void Write(Json& out, const event::Rejected& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   if (e.feedback) out["feedback"] = *e.feedback;
+  if (e.expired) out["expired"] = true;
 }
 void Write(Json& out, const event::InputRequired& e) {
   out["request_id"] = e.request_id;
@@ -85,6 +91,10 @@ void Write(Json& out, const event::TaskUpdated& e) {
 void Write(Json& out, const event::PlanUpdated& e) {
   if (e.call_id) out["call_id"] = *e.call_id;
   out["steps"] = e.steps;
+}
+void Write(Json& out, const event::GrantsUpdated& e) {
+  Json& grants = out["grants"] = Json::array();
+  for (const Grant& grant : e.grants) grants.push_back(ToJson(grant));
 }
 void Write(Json& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
 void Write(Json& out, const event::Retry& e) {
@@ -181,11 +191,13 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
     return e;
   }
   if (type == event::Approved::kType) {
-    return event::Approved{in.String("approval_id"), in.String("call_id"), in.String("arguments_digest"),
-                           in.String("scope"), in.OptionalString("tool_input")};
+    return event::Approved{in.String("approval_id"),        in.String("call_id"),
+                           in.String("arguments_digest"),   in.String("scope"),
+                           in.OptionalString("tool_input"), in.OptionalString("feedback")};
   }
   if (type == event::Rejected::kType) {
-    return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback")};
+    return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback"),
+                           in.Bool("expired", false)};
   }
   if (type == event::InputRequired::kType) {
     return event::InputRequired{.request_id = in.String("request_id"),
@@ -205,6 +217,17 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   }
   if (type == event::PlanUpdated::kType) {
     return event::PlanUpdated{in.OptionalString("call_id"), in.Strings("steps")};
+  }
+  if (type == event::GrantsUpdated::kType) {
+    event::GrantsUpdated e;
+    if (const Json* grants = in.Array("grants")) {
+      for (const Json& grant : *grants) {
+        JsonReader inner(grant, "grant");
+        e.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest")});
+        if (inner.error()) in.Reject("grants");
+      }
+    }
+    return e;
   }
   if (type == event::Usage::kType) {
     return event::Usage{ReadUsage(in)};

@@ -39,6 +39,31 @@ std::optional<InteractionError> ErrorFromJson(JsonReader& reader) {
 
 }  // namespace
 
+Json ToJson(const std::vector<Attachment>& attachments) {
+  Json list = Json::array();
+  for (const Attachment& each : attachments) {
+    list.push_back({{"id", each.id.str()},
+                    {"filename", each.filename},
+                    {"mime_type", each.mime_type},
+                    {"size_bytes", each.size_bytes}});
+  }
+  return list;
+}
+
+Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json) {
+  std::vector<Attachment> attachments;
+  for (const Json& each : json.is_array() ? json : Json::array({json})) {
+    JsonReader reader(each, "attachment");
+    const auto id = FileId::Parse(reader.String("id"));
+    if (!id) reader.Reject("id");
+    std::string filename = reader.String("filename"), mime_type = reader.String("mime_type");
+    const std::int64_t size = reader.Integer("size_bytes");
+    if (reader.error()) return Fail(*reader.error());
+    attachments.push_back({*id, std::move(filename), std::move(mime_type), static_cast<std::uint64_t>(size)});
+  }
+  return attachments;
+}
+
 Json ToJson(const Interaction& interaction, std::size_t first_message) {
   Json events = Json::array();
   for (const AgentEvent& event : interaction.events) events.push_back(ToJson(event));
@@ -48,8 +73,9 @@ Json ToJson(const Interaction& interaction, std::size_t first_message) {
                {"parent_id", OrNull(interaction.parent_id)},
                {"edited_from", OrNull(interaction.edited_from)},
                {"status", ToString(interaction.status)},
-               {"user_message", interaction.user_message},
-               {"agent_events", std::move(events)}};
+               {"user_message", interaction.user_message}};
+  if (!interaction.attachments.empty()) json["attachments"] = ToJson(interaction.attachments);
+  json["agent_events"] = std::move(events);
   json["final_agent_state"] =
       interaction.final_agent_state ? ToJson(*interaction.final_agent_state, first_message) : Json(nullptr);
   json["model"] = interaction.model;
@@ -86,6 +112,9 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   interaction.parent_id = OptionalId(reader, "parent_id");
   interaction.edited_from = OptionalId(reader, "edited_from");
   interaction.user_message = reader.String("user_message");
+  if (const Json* attachments = reader.Find("attachments")) {
+    interaction.attachments = reader.Take(AttachmentsFromJson(*attachments), {});
+  }
   if (const Json* events = reader.Array("agent_events")) {
     interaction.events.reserve(events->size());
     for (const Json& event : *events)

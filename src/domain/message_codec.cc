@@ -98,6 +98,30 @@ Result<Message> MessageFromJson(const Json& json) {
   return message;
 }
 
+Json ToJson(const std::vector<Entity>& memory) {
+  Json entities = Json::array();
+  for (const Entity& entity : memory) {
+    Json& json = entities.emplace_back(Json{{"type", entity.type}, {"id", entity.id}});
+    if (!entity.name.empty()) json["name"] = entity.name;
+  }
+  return entities;
+}
+
+Result<std::vector<Entity>> MemoryFromJson(const Json& json) {
+  std::vector<Entity> memory;
+  if (!json.is_array()) {
+    JsonReader reader(json, "working memory");
+    reader.Reject("is not an array");
+    return Fail(*reader.error());
+  }
+  for (const Json& each : json) {
+    JsonReader reader(each, "working memory");
+    memory.push_back({reader.String("type"), reader.String("id"), reader.OptionalString("name").value_or("")});
+    if (reader.error()) return Fail(*reader.error());
+  }
+  return memory;
+}
+
 Json ToJson(const AgentState& state, std::size_t first) {
   Json messages = Json::array();
   for (std::size_t i = first; i < state.messages.size(); ++i) messages.push_back(ToJson(state.messages[i]));
@@ -111,6 +135,7 @@ Json ToJson(const AgentState& state, std::size_t first) {
   if (const auto& compaction = state.compaction) {
     json["compaction"] = {{"first", compaction->first}, {"end", compaction->end}, {"summary", compaction->summary}};
   }
+  if (!state.memory.empty()) json["memory"] = ToJson(state.memory);
   return json;
 }
 
@@ -138,6 +163,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
                                   .summary = inner.String("summary")};
     if (inner.error()) return Fail(*inner.error());
   }
+  if (const Json* memory = reader.Find("memory")) state.memory = reader.Take(MemoryFromJson(*memory), {});
   if (reader.error()) return Fail(*reader.error());
   return state;
 }
@@ -152,6 +178,22 @@ std::string ArgumentsDigest(std::string_view arguments) {
     digest += kHex[c & 15];
   }
   return digest;
+}
+
+std::string GrantId(const Grant& grant) {
+  constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kDigits = 32;
+  return "grant_" + ArgumentsDigest(grant.tool_name + "\n" + grant.arguments_digest).substr(kPrefix, kDigits);
+}
+
+Json ToJson(const Grant& grant) {
+  return {{"id", GrantId(grant)}, {"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}};
+}
+
+Json ToJson(const StandingGrant& grant) {
+  Json json = ToJson(grant.grant);
+  json["tool_input"] = grant.tool_input;
+  json["created_at"] = FormatTimestamp(grant.created_at);
+  return json;
 }
 
 std::string TitleFromMessage(std::string_view user_message) {

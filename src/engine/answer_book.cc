@@ -32,6 +32,12 @@ Error NeverAsked() {
 }
 
 template <typename Kind>
+bool AnswerBook<Kind>::HasExpired(const Pending& pending) {
+  const auto expires_at = Kind::ExpiresAt(pending);
+  return expires_at && Now() >= *expires_at;
+}
+
+template <typename Kind>
 void AnswerBook<Kind>::Open(Pending& pending) {
   pending.request.*Kind::kId = std::string(Kind::kIdPrefix) + RandomHex(16);
   const std::lock_guard lock(mutex_);
@@ -46,15 +52,50 @@ void AnswerBook<Kind>::Reopen(const Pending& pending) {
 
 template <typename Kind>
 auto AnswerBook<Kind>::Wait(const std::string& id, std::stop_token stop) -> Result<Answer> {
+  auto answered = WaitAny(std::span(&id, 1), stop);
+  if (!answered) return Fail(std::move(answered.error()));
+  return std::move(answered->second);
+}
+
+template <typename Kind>
+auto AnswerBook<Kind>::WaitAny(std::span<const std::string> ids, const std::stop_token& stop)
+    -> Result<std::pair<std::string, Answer>> {
   std::unique_lock lock(mutex_);
-  const auto found = entries_.find(id);
-  if (found == entries_.end()) return Fail(ErrorCode::kInternal, "this was never opened");
-  const std::shared_ptr<Entry> entry = found->second;
-  entry->answered.wait(lock, stop, [&] { return entry->answer.has_value(); });
-  entry->open = false;
-  Retire(id);
-  if (!entry->answer) return Fail(ErrorCode::kCancelled, "the interaction was cancelled");
-  return *std::move(entry->answer);
+  const auto waiter = std::make_shared<std::condition_variable_any>();
+  std::vector<std::shared_ptr<Entry>> asked;
+  std::optional<Timestamp> deadline;
+  for (const std::string& id : ids) {
+    const auto found = entries_.find(id);
+    if (found == entries_.end()) return Fail(ErrorCode::kInternal, "this was never opened");
+    found->second->waiter = waiter;
+    asked.push_back(found->second);
+    const auto expires_at = Kind::ExpiresAt(found->second->pending);
+    if (expires_at && (!deadline || *expires_at < *deadline)) deadline = expires_at;
+  }
+  const auto answered = [&] {
+    return std::find_if(asked.begin(), asked.end(), [](const auto& entry) { return entry->answer.has_value(); });
+  };
+  const auto is_answered = [&] { return answered() != asked.end(); };
+  if (!deadline) waiter->wait(lock, stop, is_answered);
+  // The clock may be set back while it waits.
+  while (deadline && !is_answered() && !stop.stop_requested() && Now() < *deadline) {
+    waiter->wait_until(lock, stop, *deadline, is_answered);
+  }
+  auto first = answered();
+  if (first == asked.end() && !stop.stop_requested()) {
+    first = std::find_if(asked.begin(), asked.end(), [](const auto& entry) { return HasExpired(entry->pending); });
+    if (first != asked.end()) (*first)->answer = Kind::Expired();
+  }
+  const auto end = [&](Entry& entry) {
+    entry.state = Entry::State::kOver;
+    Retire(entry.pending.request.*Kind::kId);
+  };
+  if (first == asked.end()) {
+    for (const auto& entry : asked) end(*entry);
+    return Fail(ErrorCode::kCancelled, "the interaction was cancelled");
+  }
+  end(**first);
+  return std::pair((*first)->pending.request.*Kind::kId, *std::move((*first)->answer));
 }
 
 template <typename Kind>
@@ -64,7 +105,12 @@ Result<std::shared_ptr<typename AnswerBook<Kind>::Entry>> AnswerBook<Kind>::Find
   if (found == entries_.end() || !IsWithin(found->second->pending, within)) {
     return Fail(NeverAsked<Kind>());
   }
-  if (!found->second->open) return Fail(AlreadyProcessed<Kind>());
+  if (found->second->state != Entry::State::kOpen) return Fail(AlreadyProcessed<Kind>());
+  if (HasExpired(found->second->pending)) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "expired",
+                      .message = "this " + std::string(Kind::kWord) + " has expired"});
+  }
   return found->second;
 }
 
@@ -78,14 +124,34 @@ auto AnswerBook<Kind>::Find(std::string_view id, const std::optional<Engine::Int
 template <typename Kind>
 auto AnswerBook<Kind>::Give(std::string_view id, Answer answer, const std::optional<Engine::InteractionRef>& within)
     -> Result<Pending> {
-  std::unique_lock lock(mutex_);
-  auto entry = FindOpen(id, within);
+  auto claimed = Claim(id, within);
+  if (!claimed) return claimed;
+  return Settle(id, std::move(answer)).map([&] { return *std::move(claimed); });
+}
+
+template <typename Kind>
+auto AnswerBook<Kind>::Claim(std::string_view id, const std::optional<Engine::InteractionRef>& within)
+    -> Result<Pending> {
+  const std::lock_guard lock(mutex_);
+  const auto entry = FindOpen(id, within);
   if (!entry) return Fail(entry.error());
-  (*entry)->open = false;
-  (*entry)->answer = std::move(answer);
-  lock.unlock();
-  (*entry)->answered.notify_all();
+  (*entry)->state = Entry::State::kClaimed;
   return (*entry)->pending;
+}
+
+template <typename Kind>
+Result<void> AnswerBook<Kind>::Settle(std::string_view id, std::optional<Answer> answer) {
+  std::unique_lock lock(mutex_);
+  const auto found = entries_.find(std::string(id));
+  // Its run may have been stopped meanwhile.
+  if (found == entries_.end() || found->second->state != Entry::State::kClaimed) return Fail(AlreadyProcessed<Kind>());
+  Entry& entry = *found->second;
+  entry.state = answer ? Entry::State::kOver : Entry::State::kOpen;
+  entry.answer = std::move(answer);
+  const auto waiter = entry.waiter;
+  lock.unlock();
+  if (waiter) waiter->notify_all();
+  return {};
 }
 
 template <typename Kind>
@@ -102,7 +168,7 @@ auto AnswerBook<Kind>::Waiting() const -> std::vector<Pending> {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, entry] : entries_) {
-      if (entry->open) open.push_back(entry);
+      if (entry->state == Entry::State::kOpen && !HasExpired(entry->pending)) open.push_back(entry);
     }
   }
   std::sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
@@ -114,8 +180,9 @@ auto AnswerBook<Kind>::Waiting() const -> std::vector<Pending> {
 template <typename Kind>
 std::size_t AnswerBook<Kind>::waiting_count() const {
   const std::lock_guard lock(mutex_);
-  return static_cast<std::size_t>(
-      std::count_if(entries_.begin(), entries_.end(), [](const auto& each) { return each.second->open; }));
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& each) {
+    return each.second->state == Entry::State::kOpen && !HasExpired(each.second->pending);
+  }));
 }
 
 template class AnswerBook<ApprovalKind>;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -17,6 +18,7 @@
 #include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/result.h"
+#include "reprise/timestamp.h"
 
 namespace reprise {
 
@@ -26,12 +28,16 @@ struct ApprovalKind {
   using Answer = ApprovalAnswer;
   static constexpr std::string_view kWord = "approval", kIdPrefix = "approval_";
   static constexpr auto kId = &event::ApprovalRequired::approval_id;
+  static std::optional<Timestamp> ExpiresAt(const Pending& pending) { return pending.request.expires_at; }
+  static Answer Expired() { return {.approved = false, .expired = true}; }
 };
 struct InputKind {
   using Pending = PendingInput;
   using Answer = InputAnswer;
   static constexpr std::string_view kWord = "question", kIdPrefix = "request_";
   static constexpr auto kId = &event::InputRequired::request_id;
+  static std::optional<Timestamp> ExpiresAt(const Pending&) { return std::nullopt; }
+  static Answer Expired() { return {}; }
 };
 
 // The error of an answer that comes too late.
@@ -57,11 +63,17 @@ class AnswerBook {
 
   // Blocks until somebody answers. When `stop` is requested first the question is void: kCancelled.
   Result<Answer> Wait(const std::string& id, std::stop_token stop);
+  // The same for several: until one of them is answered, or has expired. When `stop` is requested first all are void.
+  Result<std::pair<std::string, Answer>> WaitAny(std::span<const std::string> ids, const std::stop_token& stop);
 
   // Looks at one that waits. Errors as Engine::AnswerApproval.
   Result<Pending> Find(std::string_view id, const std::optional<Engine::InteractionRef>& within) const;
-  // Answers it. The same errors; kInvalidArgument if another answer came first.
+  // Answers it. The same errors; kInvalidArgument if another answer came first, or (reason "expired") it is too late.
   Result<Pending> Give(std::string_view id, Answer answer, const std::optional<Engine::InteractionRef>& within);
+  // The same in two steps, for an answer that needs something to be done before it counts: nobody else can answer what
+  // is claimed. Without an answer it waits again.
+  Result<Pending> Claim(std::string_view id, const std::optional<Engine::InteractionRef>& within);
+  Result<void> Settle(std::string_view id, std::optional<Answer> answer);
 
   std::vector<Pending> Waiting() const;  // oldest first
   std::size_t waiting_count() const;
@@ -71,10 +83,12 @@ class AnswerBook {
     Entry(std::uint64_t count, Pending request) : number(count), pending(std::move(request)) {}
     const std::uint64_t number;  // of creation
     const Pending pending;
+    enum class State { kOpen, kClaimed, kOver };
+    State state = State::kOpen;
     std::optional<Answer> answer;
-    bool open = true;
-    std::condition_variable_any answered;
+    std::shared_ptr<std::condition_variable_any> waiter;  // null: nobody waits yet
   };
+  static bool HasExpired(const Pending& pending);
   // With mutex_ held.
   Result<std::shared_ptr<Entry>> FindOpen(std::string_view id,
                                           const std::optional<Engine::InteractionRef>& within) const;

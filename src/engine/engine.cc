@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <condition_variable>
+#include <future>
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -12,13 +13,18 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/random.h"
+#include "base/utf8.h"
 #include "domain/codec.h"
 #include "engine/answer_book.h"
+#include "engine/attachments.h"
 #include "engine/branches.h"
+#include "engine/call_rate.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
 #include "engine/guardrails.h"
 #include "engine/live_comparison.h"
+#include "engine/message_queue.h"
 #include "engine/paced_events.h"
 #include "engine/recorded_events.h"
 #include "engine/recorded_replay.h"
@@ -26,6 +32,7 @@
 #include "engine/run.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
+#include "engine/usage_limits.h"
 
 namespace reprise {
 namespace {
@@ -67,15 +74,20 @@ Error NotSaved(Error error) {
 // How many interactions that could not be saved are kept in memory as well, for whoever asks before the next start.
 constexpr std::size_t kMaxRescued = 100;
 
+// How long whoever answers waits for the answer to be on record. It is written to the page cache, in well under a
+// millisecond unless the disk is dead.
+constexpr std::chrono::seconds kRecordLimit{2};
+
 bool IsJsonObject(const std::string& text) {
   const auto json = ParseJson(text);
   return json && json->is_object();
 }
 
-bool CanAskAgain(const Question& question, const ToolSet& tools) {
-  const Tool* tool = tools.Find(question.calls.front().name);
-  if (tool == nullptr) return false;
-  return std::holds_alternative<event::ApprovalRequired>(question.request) || tool->traits().only_asks;
+// What was answered to this question before the process ended; null: nothing.
+template <typename Answer>
+const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
+  const auto given = run.answers.find(id);
+  return given == run.answers.end() ? nullptr : std::get_if<Answer>(&given->second);
 }
 
 // Gives ids to the tasks that have none.
@@ -93,6 +105,10 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
   return {};
 }
 
+Error NoSuchGrant() { return MakeError(ErrorCode::kNotFound, "there is no such grant"); }
+
+constexpr std::size_t kMaxGrantInput = 1000;  // characters of the arguments that are kept with a grant, for people
+
 bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 // Where a new interaction hangs in the chat's tree.
@@ -100,6 +116,8 @@ struct Place {
   std::optional<InteractionId> parent, edited_from;
   AgentState state;                                                  // what it starts from
   std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
+  std::optional<ResumedFrom> resumed_from = std::nullopt;            // set likewise
+  Attached attached{};                                               // to the message
 };
 
 }  // namespace
@@ -108,7 +126,10 @@ class Engine::Impl {
  public:
   Impl(Parts parts, EngineOptions options)
       : parts_(std::move(parts)),
-        options_(options),
+        options_(std::move(options)),
+        usage_limits_(parts_.store, options_.budget, options_.prices),
+        call_rate_(options_.max_tool_calls_per_minute),
+        queues_(parts_.store),
         saver_(parts_.store, parts_.fallback_stores, pool_, timer_, options_.save_timeout) {}
 
   using FindPlace = std::function<Result<Place>(StartRequest&)>;
@@ -118,6 +139,22 @@ class Engine::Impl {
   Result<Place> PlaceBeside(const Interaction& edited);
   // REQUIRES: the chat is idle.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
+  // REQUIRES: the chat is idle.
+  Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
+  // An answer for always: the grant is kept before the answer counts.
+  Result<PendingApproval> GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
+                                       const std::optional<InteractionRef>& within);
+  // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
+  Result<void> DropOutdatedGrants(const std::string& tool_name);
+  // Begins what waits in `chat`, if that is free.
+  void StartNext(const ChatId& chat);
+  // kNotFound unless there is such a chat.
+  Result<void> CheckChat(const ChatId& chat) const;
+  // Before a run is cancelled for it: what an edit is about has to be there.
+  Result<void> CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const;
+  Result<void> CheckAttachments(const ChatId& chat, const StartRequest& request) const;
+  // The same with other files, if `attachments` says which.
+  Result<Place> PlaceBeside(const Interaction& edited, const std::optional<std::vector<FileId>>& attachments);
   // Where an interaction that did not come to its end goes on, as a sibling.
   Result<Place> PlaceToResume(Interaction ended);
 
@@ -139,8 +176,13 @@ class Engine::Impl {
   // Why a question of `within` is not in its book: it was processed before the server was started again, or never was.
   template <typename Kind>
   Error WhyNotWaiting(std::string_view id, const InteractionRef& within) const;
+  // The answer that a question of `run` was given is on record when this returns ok. The run goes on meanwhile. Null:
+  // it has ended, and its checkpoint has the answer.
+  Result<void> KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer);
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
+  // As far as they can be read: what was said of them is in the messages.
+  void CopyFiles(const ChatId& from, const ChatId& to) const;
   void Stop();
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
@@ -151,8 +193,11 @@ class Engine::Impl {
   const Redactor redactor_{parts_.secrets};
   const Guardrails guardrails_{parts_.guardrails};
   const EngineOptions options_;
-  ApprovalBook approvals_;  // synchronises itself
-  InputBook inputs_;        // synchronises itself
+  ApprovalBook approvals_;    // synchronises itself
+  InputBook inputs_;          // synchronises itself
+  UsageLimits usage_limits_;  // synchronises itself
+  CallRate call_rate_;        // synchronises itself
+  MessageQueues queues_;      // synchronises itself
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -160,9 +205,9 @@ class Engine::Impl {
   std::unordered_map<ChatId, std::shared_ptr<Run>> active_;          // guarded by mutex_
   std::map<std::pair<ChatId, InteractionId>, Interaction> rescued_;  // guarded by mutex_
   bool stopping_ = false;                                            // guarded by mutex_
-  std::size_t unfinished_ = 0;                                       // guarded by mutex_; runs whose thread is not done
-  Counters counters_{};                                              // guarded by mutex_; the totals only
-  std::vector<std::weak_ptr<PacedEvents>> paced_;                    // guarded by mutex_; some are over
+  std::size_t unfinished_ = 0;  // guarded by mutex_; runs whose thread is not done, and what is about to begin
+  Counters counters_{};         // guarded by mutex_; the totals only
+  std::vector<std::weak_ptr<PacedEvents>> paced_;  // guarded by mutex_; some are over
 
   ElasticPool pool_;  // the runs' threads: after what they use
   Timer timer_;       // its calls use the pool
@@ -176,10 +221,27 @@ class Engine::Impl {
   bool IsRescued(const InteractionRef& ref);
   Result<void> SaveInterrupted(const Interaction& ended);
   Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                        Question question, const JournalContent& content);
+                        OpenQuestions questions, const JournalContent& content);
   Result<void> Occupy(const ChatId& chat);
   void Release(const ChatId& chat);
-  Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place);
+  // Saves a change by hand as an interaction of its own, which becomes the head. REQUIRES: the chat is idle.
+  Result<Interaction> SaveChange(const ChatId& chat, Place changed, std::vector<EventPayload> events);
+  Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
+  SystemPrompt LoadPrompt() const { return parts_.prompt ? parts_.prompt() : SystemPrompt{}; }
+  // What a run that waited has besides.
+  struct Waited {
+    std::string queue_id;
+    std::shared_ptr<EventLog> log;
+  };
+  Result<std::shared_ptr<Run>> MakeRun(const ChatId& chat, StartRequest request, const FindPlace& find_place,
+                                       Waited waited = {});
+  // The request waits for the chat's run to end.
+  Result<EventSubscription> Wait(const ChatId& chat, StartRequest request, const FindPlace& find_place);
+  Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
+  void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
+  // REQUIRES: `chat` is occupied for it.
+  void LaunchNext(const ChatId& chat);
+  std::shared_ptr<Run> Begin(QueuedRun& waiting);
   // The run is there for everybody.
   void Admit(const std::shared_ptr<Run>& run);
   void Execute(const std::shared_ptr<Run>& run);
@@ -211,16 +273,28 @@ Result<void> Engine::Impl::Occupy(const ChatId& chat) {
   return {};
 }
 
+// The chat is free, or that of what has waited for it: nothing comes between.
 void Engine::Impl::Release(const ChatId& chat) {
+  bool next;
   {
     const std::lock_guard lock(mutex_);
-    active_.erase(chat);
+    next = !stopping_ && queues_.HasNext(chat);
+    if (next) {
+      active_[chat] = nullptr;
+      ++unfinished_;
+    } else {
+      active_.erase(chat);
+    }
   }
   idle_.notify_all();
+  if (next) pool_.Submit([this, chat] { LaunchNext(chat); });
 }
 
 Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
-  if (auto occupied = Occupy(chat); !occupied) return Fail(occupied.error());
+  if (auto occupied = Occupy(chat); !occupied) {
+    const bool waits = request.if_running != IfRunning::kReject && occupied.error().reason == "busy";
+    return waits ? Wait(chat, std::move(request), find_place) : Fail(occupied.error());
+  }
   std::shared_ptr<Run> run;
   try {
     auto made = MakeRun(chat, std::move(request), find_place);
@@ -241,10 +315,12 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
 }
 
 Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequest request,
-                                                   const FindPlace& find_place) {
+                                                   const FindPlace& find_place, Waited waited) {
   auto place = find_place(request);
   if (!place) return Fail(place.error());
-  if (auto admitted = guardrails_.Admit(request.user_message); !admitted) return Fail(std::move(admitted.error()));
+  for (const std::string* text : {&request.user_message, &place->attached.text}) {
+    if (auto admitted = guardrails_.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
+  }
   const auto model = parts_.models.Resolve(request.model);
   if (!model) return Fail(model.error());
   try {
@@ -252,6 +328,8 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   } catch (const std::system_error& error) {
     return Fail(NoThreads(error.what()));
   }
+  auto guards = GuardsFor(chat, model->full_name, {});
+  if (!guards) return Fail(guards.error());
   const auto id = parts_.store.ReserveInteraction(chat);
   if (!id) return Fail(id.error());
 
@@ -259,25 +337,49 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   interaction.parent_id = place->parent;
   interaction.edited_from = place->edited_from;
   interaction.user_message = std::move(request.user_message);
+  interaction.attachments = std::move(place->attached.files);
   interaction.model = model->full_name;
   interaction.created_at = Now();
   auto kept = parts_.store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(kept.error());
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
-  journal.AddBegin(interaction, request.on_disconnect);
-  if (auto begun = journal.Append(Journal::Reach::kProcess); !begun) {
+  journal.AddBegin(interaction, request.on_disconnect, place->resumed_from, waited.queue_id, place->attached.text);
+  // A queued message is taken from the queue next: from then on the journal alone has it.
+  const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
+  if (auto begun = journal.Append(reach); !begun) {
     static_cast<void>(parts_.store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
-  return std::make_shared<Run>(Run::Plan{.interaction = std::move(interaction),
-                                         .state = std::move(place->state),
-                                         .client = model->client,
-                                         .client_model = model->model,
-                                         .context_window = model->context_window,
-                                         .on_disconnect = request.on_disconnect,
-                                         .journal = std::move(journal),
-                                         .interrupted = place->interrupted},
-                               Run::Services{parts_.tools, approvals_, inputs_, timer_, options_, guard_parts()});
+  return std::make_shared<Run>(
+      Run::Plan{.interaction = std::move(interaction),
+                .state = std::move(place->state),
+                .client = model->client,
+                .client_model = model->model,
+                .context_window = model->context_window,
+                .on_disconnect = request.on_disconnect,
+                .journal = std::move(journal),
+                .prompt = LoadPrompt(),
+                .guards = *std::move(guards),
+                .interrupted = place->interrupted,
+                .log = std::move(waited.log),
+                .attached_text = std::move(place->attached.text)},
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
+}
+
+Result<AgentGuards> Engine::Impl::GuardsFor(const ChatId& chat, const std::string& model,
+                                            const TokenUsage& used_before) {
+  auto over_budget = usage_limits_.ForRun(chat, model, used_before);
+  if (!over_budget) return Fail(over_budget.error());
+  AgentGuards guards{.over_budget = *std::move(over_budget)};
+  if (options_.max_tool_calls_per_minute == 0) return guards;
+  guards.refuse_call = [this, chat]() -> std::optional<std::string> {
+    const auto wait = call_rate_.Take(chat);
+    if (!wait) return std::nullopt;
+    return "Not run: there may be " + std::to_string(options_.max_tool_calls_per_minute) +
+           " tool calls in a minute. Wait " + std::to_string(wait->count()) +
+           " seconds before the next one; go on with what you have, or answer and say what is missing.";
+  };
+  return guards;
 }
 
 void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
@@ -301,6 +403,7 @@ void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
 
 void Engine::Impl::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
+  usage_limits_.Add(*finished);
   saver_.Save(finished, [this, run, finished](const Result<void>& saved) {
     saved ? Complete(*run, finished->status) : Rescue(run, *finished, saved.error());
   });
@@ -343,6 +446,142 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
   idle_.notify_all();
 }
 
+// --- what waits ------------------------------------------------------------------------------------------------------
+
+Result<EventSubscription> Engine::Impl::Wait(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
+  if (const auto model = parts_.models.Resolve(request.model); !model) return Fail(model.error());
+  if (auto admitted = guardrails_.Admit(request.user_message); !admitted) return Fail(std::move(admitted.error()));
+  const bool cancel = request.if_running == IfRunning::kCancel;
+  QueuedMessage message{.id = "queued_" + RandomHex(16),
+                        .user_message = request.user_message,
+                        .model = request.model,
+                        .on_disconnect = request.on_disconnect,
+                        .created_at = Now()};
+  QueuedRun::MakeRun make;
+  if (cancel) {
+    make = [this, request, find_place](QueuedRun& run) {
+      return MakeRun(run.chat_id, request, find_place, {.queue_id = {}, .log = run.log});
+    };
+  }
+  const auto waiting = std::make_shared<QueuedRun>(chat, std::move(message), std::move(make));
+  waiting->ClientCame();
+  auto added = cancel ? Interrupt(waiting) : queues_.Add(waiting);
+  if (!added) return Fail(std::move(added.error()));
+  EventSubscription subscription(chat, std::nullopt, waiting->log,
+                                 std::shared_ptr<void>(nullptr, [this, waiting](void*) { ClientLeft(waiting); }));
+  subscription.waiting = waiting;
+  StartNext(chat);  // the run may have ended meanwhile
+  return subscription;
+}
+
+// Puts it before all that wait, and stops the run.
+Result<void> Engine::Impl::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
+  std::shared_ptr<Run> run;
+  {
+    std::unique_lock lock(mutex_);
+    idle_.wait(lock, [&] {
+      const auto found = active_.find(waiting->chat_id);
+      return stopping_ || found == active_.end() || found->second != nullptr;
+    });
+    if (stopping_) return Fail(Stopping());
+    if (const auto found = active_.find(waiting->chat_id); found != active_.end()) run = found->second;
+    queues_.AddFirst(waiting);
+  }
+  if (run) run->RequestStop("replaced");
+  return {};
+}
+
+void Engine::Impl::ClientLeft(const std::shared_ptr<QueuedRun>& waiting) {
+  const auto left = waiting->ClientLeft();
+  if (!left.waits || queues_.message(*waiting).on_disconnect == OnDisconnect::kContinue) return;
+  if (!queues_.Erase(*waiting) || !waiting->durable()) return;
+  // Not on this thread, which serves connections.
+  pool_.Submit([this, chat = waiting->chat_id] {
+    if (auto saved = queues_.Save(chat); !saved) {
+      LogError("a message whose client has gone could not be taken from the queue's file",
+               {{"chat", chat.str()}, {"code", saved.error().reason}, {"detail", saved.error().detail}});
+    }
+  });
+}
+
+void Engine::Impl::StartNext(const ChatId& chat) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_ || active_.contains(chat) || !queues_.HasNext(chat)) return;
+    active_.emplace(chat, nullptr);
+    ++unfinished_;
+  }
+  pool_.Submit([this, chat] { LaunchNext(chat); });
+}
+
+void Engine::Impl::LaunchNext(const ChatId& chat) {
+  const auto waiting = queues_.TakeNext(chat);
+  const auto run = waiting ? Begin(*waiting) : nullptr;
+  if (run) {
+    auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
+    Admit(run);
+    waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
+    hold = nullptr;           // its client has gone
+    Execute(run);
+  } else {
+    Release(chat);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+  }
+  idle_.notify_all();
+}
+
+// Null: it could not begin, and its client knows why; or it stays in the queue.
+std::shared_ptr<Run> Engine::Impl::Begin(QueuedRun& waiting) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (stopping_) return queues_.PutBack(waiting), nullptr;
+  }
+  const auto make = [&]() -> Result<std::shared_ptr<Run>> {
+    if (waiting.make) return waiting.make(waiting);
+    const QueuedMessage message = queues_.message(waiting);
+    return MakeRun(
+        waiting.chat_id,
+        {.user_message = message.user_message, .model = message.model, .on_disconnect = message.on_disconnect},
+        [&](StartRequest&) { return PlaceAtHead(waiting.chat_id); }, {.queue_id = message.id, .log = waiting.log});
+  };
+  auto run = make();
+  if (run) {
+    queues_.Begun(waiting);
+    return *std::move(run);
+  }
+  LogWarning("what waited could not begin",
+             {{"chat", waiting.chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
+  if (waiting.End(run.error()) || !waiting.durable()) {
+    queues_.Begun(waiting);
+  } else {
+    queues_.Stuck(waiting, std::move(run.error()));
+  }
+  return nullptr;
+}
+
+Result<void> Engine::Impl::CheckChat(const ChatId& chat) const {
+  if (ActiveRun(chat)) return {};
+  return parts_.store.LoadSummary(chat).map([](const ChatSummary&) {});
+}
+
+Result<void> Engine::Impl::CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const {
+  if (request.if_running != IfRunning::kCancel) return {};
+  return Find(chat, id).and_then([&](const Interaction&) { return CheckAttachments(chat, request); });
+}
+
+Result<void> Engine::Impl::CheckAttachments(const ChatId& chat, const StartRequest& request) const {
+  if (!request.attachments || request.attachments->empty() || request.if_running == IfRunning::kReject) return {};
+  if (request.if_running == IfRunning::kQueue) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "\"attachments\" do not go with \"if_running\": \"queue\""});
+  }
+  return AttachFiles(parts_.files, chat, *request.attachments).map([](const Attached&) {});
+}
+
 // --- after a crash ---------------------------------------------------------------------------------------------------
 
 Result<Engine::Recovered> Engine::Impl::Recover() {
@@ -370,6 +609,12 @@ Result<Engine::Recovered> Engine::Impl::Recover() {
       ++recovered.failed;
     }
   }
+  // Every chat's folder is looked at: nobody need wait for that.
+  pool_.Submit([this] {
+    const auto chats = queues_.LoadAll();
+    if (!chats) return LogError("the queues could not be looked for", {{"detail", chats.error().detail}});
+    for (const ChatId& chat : *chats) StartNext(chat);
+  });
   return recovered;
 }
 
@@ -412,17 +657,19 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   auto run = ReadRun(ref, *content);
   if (!run) return Fail(run.error());
   if (!*run) return drop();  // nobody has seen anything of it
+  if (!(*run)->queue_id.empty()) queues_.Forget((*run)->queue_id);
   AgentState state;
-  if (const auto parent = (*run)->interaction.parent_id) {
-    auto stored = parts_.store.LoadInteraction(ref.chat_id, *parent);
+  const auto& resumed_from = (*run)->resumed_from;
+  const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
+  if (before) {
+    auto stored = parts_.store.LoadInteraction(ref.chat_id, *before);
     if (!stored) return Fail(stored.error());
     state = std::move(stored->final_agent_state).value_or(AgentState{});
   }
   RestoreState(**run, state);
-  if (auto question = OpenQuestion(**run, state); question && may_wait) {
-    const auto model = parts_.models.Resolve((*run)->interaction.model);
-    if (model && CanAskAgain(*question, *parts_.tools.Current())) {
-      return AskAgain(**std::move(run), std::move(state), *model, *std::move(question), *content).map([] {
+  if (auto questions = FindOpenQuestions(**run, state, *parts_.tools.Current()); questions && may_wait) {
+    if (const auto model = parts_.models.Resolve((*run)->interaction.model)) {
+      return AskAgain(**std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
         return RecoveredAs::kWaiting;
       });
     }
@@ -430,23 +677,27 @@ Result<Engine::Impl::RecoveredAs> Engine::Impl::RecoverOne(const InteractionRef&
   return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
 }
 
-// What was pending is pending again, under its id; the run goes on when it is answered.
+// What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
+// process ended, that is at once.
 Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                                    Question question, const JournalContent& content) {
+                                    OpenQuestions questions, const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
+  auto guards = GuardsFor(chat, model.full_name, interrupted.interaction.usage);
+  if (!guards) return Fail(guards.error());
   auto kept = parts_.store.BeginJournal(chat, interrupted.interaction.id, content.records);
   if (!kept) return Fail(kept.error());
-  using Asked = AgentLoop::Interrupted::Asked;
-  Asked asked = Asked::kApproval;
-  std::string asked_id;
-  if (const auto* input = std::get_if<event::InputRequired>(&question.request)) {
-    inputs_.Reopen({chat, interrupted.interaction.id, *input});
-    asked = Asked::kInput;
-    asked_id = input->request_id;
-  } else {
-    const auto& approval = std::get<event::ApprovalRequired>(question.request);
-    approvals_.Reopen({chat, interrupted.interaction.id, approval});
-    asked_id = approval.approval_id;
+  const InteractionId id = interrupted.interaction.id;
+  for (const auto& approval : questions.approvals) {
+    approvals_.Reopen({chat, id, approval});
+    if (const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id))
+      static_cast<void>(approvals_.Give(approval.approval_id, *given, {}));
+  }
+  std::optional<std::string> request_id;
+  if (questions.input) {
+    inputs_.Reopen({chat, id, *questions.input});
+    request_id = questions.input->request_id;
+    if (const auto* given = GivenTo<InputAnswer>(interrupted, *request_id))
+      static_cast<void>(inputs_.Give(*request_id, *given, {}));
   }
   RunJournal journal(*std::move(kept), state.messages.size());
   auto run = std::make_shared<Run>(
@@ -457,11 +708,11 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .context_window = model.context_window,
                 .on_disconnect = interrupted.on_disconnect,
                 .journal = std::move(journal),
-                .interrupted =
-                    AgentLoop::Interrupted{
-                        .round_index = interrupted.last_round, .calls = std::move(question.calls), .asked = asked},
-                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .asked_id = std::move(asked_id)}},
-      Run::Services{parts_.tools, approvals_, inputs_, timer_, options_, guard_parts()});
+                .prompt = LoadPrompt(),
+                .guards = *std::move(guards),
+                .interrupted = std::move(questions.where),
+                .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
@@ -487,14 +738,29 @@ Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {
       .parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
 }
 
+Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited,
+                                        const std::optional<std::vector<FileId>>& attachments) {
+  auto place = PlaceBeside(edited);
+  if (!place) return place;
+  auto attached = attachments ? AttachFiles(parts_.files, edited.chat_id, *attachments) : AttachedTo(edited);
+  if (!attached) return Fail(std::move(attached.error()));
+  place->attached = *std::move(attached);
+  return place;
+}
+
 Result<Place> Engine::Impl::PlaceToResume(Interaction ended) {
   if (ended.status == InteractionStatus::kCompleted || !ended.final_agent_state) {
     return Fail(Error{.code = ErrorCode::kConflict,
                       .reason = "not_resumable",
                       .message = "the interaction came to its end; there is nothing to resume"});
   }
+  Attached attached = AttachedTo(ended);
   Place place{.parent = ended.parent_id, .edited_from = ended.id, .state = *std::move(ended.final_agent_state)};
+  place.attached = std::move(attached);
   place.interrupted = WhereToResume(place.state, *parts_.tools.Current());
+  place.resumed_from = ResumedFrom{.interaction = ended.id};
+  for (const auto& open : place.interrupted->calls) place.resumed_from->call_ids.push_back(open.call.id);
+  PrepareToResume(place.state, place.resumed_from->call_ids);
   return place;
 }
 
@@ -508,22 +774,84 @@ Result<Agenda> Engine::Impl::ChangeAgenda(const ChatId& chat, AgendaChange chang
   if (change.plan) agenda.plan = *std::move(change.plan);
   if (auto named = NameTasks(agenda.tasks); !named) return Fail(named.error());
   if (agenda == before) return agenda;
+  std::vector<EventPayload> events;
+  if (agenda.tasks != before.tasks) events.emplace_back(event::TaskUpdated{std::nullopt, agenda.tasks});
+  if (agenda.plan != before.plan) events.emplace_back(event::PlanUpdated{std::nullopt, agenda.plan});
+  auto changed = SaveChange(chat, *std::move(place), std::move(events));
+  if (!changed) return Fail(changed.error());
+  return std::move(changed->final_agent_state->agenda);
+}
+
+Result<void> Engine::Impl::RevokeGrant(const ChatId& chat, std::string_view id) {
+  if (auto summary = parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  auto place = PlaceAtHead(chat);
+  if (!place) return Fail(place.error());
+  if (std::erase_if(place->state.grants, [&](const Grant& grant) { return GrantId(grant) == id; }) == 0) {
+    return Fail(NoSuchGrant());
+  }
+  event::GrantsUpdated updated{place->state.grants};
+  return SaveChange(chat, *std::move(place), {std::move(updated)}).map([](const Interaction&) {});
+}
+
+Result<Interaction> Engine::Impl::SaveChange(const ChatId& chat, Place place, std::vector<EventPayload> events) {
   const auto id = parts_.store.ReserveInteraction(chat);
   if (!id) return Fail(id.error());
-
   Interaction changed{.id = *id, .chat_id = chat};
-  changed.parent_id = place->parent;
+  changed.parent_id = place.parent;
   changed.status = InteractionStatus::kCompleted;
   changed.created_at = changed.completed_at.emplace(Now());
-  const auto add = [&](EventPayload payload) {
+  for (EventPayload& payload : events) {
     const std::uint64_t seq = changed.events.size() + 2;  // interaction_started is 1
     changed.events.push_back({.seq = seq, .at = changed.created_at, .payload = std::move(payload)});
-  };
-  if (agenda.tasks != before.tasks) add(event::TaskUpdated{std::nullopt, agenda.tasks});
-  if (agenda.plan != before.plan) add(event::PlanUpdated{std::nullopt, agenda.plan});
-  changed.final_agent_state = std::move(place->state);
+  }
+  changed.final_agent_state = std::move(place.state);
   if (auto saved = parts_.store.SaveInteraction(changed); !saved) return Fail(saved.error());
-  return std::move(changed.final_agent_state->agenda);
+  return changed;
+}
+
+Result<void> Engine::Impl::DropOutdatedGrants(const std::string& tool_name) {
+  const auto tools = parts_.tools.Current();
+  const Tool* tool = tools->Find(tool_name);
+  if (parts_.grants == nullptr || tool == nullptr || !tool->traits().needs_consent) return {};
+  const auto grants = parts_.grants->List();
+  if (!grants && grants.error().code == ErrorCode::kCorruption) return {};  // nothing is granted then
+  if (!grants) return Fail(grants.error());
+  for (const StandingGrant& each : *grants) {
+    if (each.grant.tool_name != tool_name) continue;
+    auto removed = parts_.grants->Remove(GrantId(each.grant));
+    if (!removed && !IsNotFound(removed.error())) return removed;
+  }
+  return {};
+}
+
+Result<PendingApproval> Engine::Impl::GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
+                                                   const std::optional<InteractionRef>& within) {
+  const auto cannot = [](std::string why) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "\"scope\" cannot be \"always\": " + std::move(why)});
+  };
+  if (parts_.grants == nullptr) return cannot("this server keeps no grants");
+  const auto tools = parts_.tools.Current();
+  const Tool* tool = tools->Find(request.tool_name);
+  if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
+  if (tool->traits().needs_consent) return cannot("nobody has approved this tool as it is now");
+  auto claimed = approvals_.Claim(request.approval_id, within);
+  if (!claimed) return claimed;
+  const std::string arguments = answer.arguments.value_or(request.tool_input);
+  const StandingGrant grant{.grant = {request.tool_name, ArgumentsDigest(arguments)},
+                            .tool_input = std::string(Utf8Prefix(arguments, kMaxGrantInput)),
+                            .created_at = Now()};
+  const auto added = parts_.grants->Add(grant);
+  if (!added) {
+    static_cast<void>(approvals_.Settle(request.approval_id, std::nullopt));
+    return Fail(added.error());
+  }
+  auto given = approvals_.Settle(request.approval_id, std::move(answer));
+  if (given) return claimed;
+  // Its run was stopped meanwhile; then nobody has said this.
+  if (*added) static_cast<void>(parts_.grants->Remove(GrantId(grant.grant)));
+  return Fail(given.error());
 }
 
 std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
@@ -592,16 +920,42 @@ Error Engine::Impl::WhyNotWaiting(std::string_view id, const InteractionRef& wit
   return NeverAsked<Kind>();
 }
 
+// On a thread of the pool: a dead disk must not take the caller's.
+Result<void> Engine::Impl::KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer) {
+  if (!run) return {};
+  const auto kept = std::make_shared<std::promise<Result<void>>>();
+  auto outcome = kept->get_future();
+  pool_.Submit([run, id, answer = std::move(answer), kept] { kept->set_value(run->KeepAnswer(id, answer)); });
+  if (outcome.wait_for(kRecordLimit) == std::future_status::ready) return outcome.get();
+  return Fail(Error{.code = ErrorCode::kUnavailable,
+                    .reason = "not_on_record",
+                    .message = "the answer was taken, but the disk does not respond"});
+}
+
 Result<void> Engine::Impl::Delete(const ChatId& chat) {
+  if (auto cleared = queues_.Clear(chat); !cleared) return cleared;
   for (InteractionStore* fallback : parts_.fallback_stores) {
     auto deleted = fallback->DeleteChat(chat);
     if (!deleted && !IsNotFound(deleted.error())) return deleted;
   }
   auto deleted = parts_.store.DeleteChat(chat);
   if (!deleted) return deleted;
+  usage_limits_.Forget(chat);
+  if (parts_.files) parts_.files->ForgetChat(chat);
   const std::lock_guard lock(mutex_);
   std::erase_if(rescued_, [&](const auto& each) { return each.first.first == chat; });
   return {};
+}
+
+void Engine::Impl::CopyFiles(const ChatId& from, const ChatId& to) const {
+  const auto listing = parts_.files->List(from);
+  std::size_t left = listing ? listing->damaged.size() : 1;
+  for (const FileInfo& each : listing ? listing->files : std::vector<FileInfo>()) {
+    const auto copied =
+        parts_.files->Get(from, each.id).and_then([&](const StoredFile& file) { return parts_.files->Put(to, file); });
+    if (!copied) ++left;
+  }
+  if (left > 0) LogWarning("not all files of a chat could be copied", {{"from", from.str()}, {"to", to.str()}});
 }
 
 std::vector<std::shared_ptr<PacedEvents>> Engine::Impl::TakePaced() {
@@ -621,43 +975,58 @@ void Engine::Impl::Stop() {
   idle_.notify_all();
   for (const auto& run : ActiveRuns()) run->RequestStop("server_stopping");
   for (const auto& paced : TakePaced()) paced->Finish();
+  queues_.TellStopping();
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return unfinished_ == 0; });
 }
 
 // --- the public face -------------------------------------------------------------------------------------------------
 
-Engine::Engine(Parts parts, EngineOptions options) : impl_(std::make_unique<Impl>(std::move(parts), options)) {}
+Engine::Engine(Parts parts, EngineOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
 Engine::~Engine() { Stop(); }
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest&) { return impl_->PlaceAtHead(chat); });
+  if (auto there = impl_->CheckAttachments(chat, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat](StartRequest& started) -> Result<Place> {
+    auto attached = AttachFiles(impl->parts_.files, chat, started.attachments.value_or(std::vector<FileId>()));
+    if (!attached) return Fail(std::move(attached.error()));
+    auto place = impl->PlaceAtHead(chat);
+    if (place) place->attached = *std::move(attached);
+    return place;
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<EventSubscription> Engine::Resume(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
-    auto ended = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& again) -> Result<Place> {
+    auto ended = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!ended) return Fail(ended.error());
     if (again.model.empty()) again.model = ended->model;
     again.user_message = ended->user_message;
-    return impl_->PlaceToResume(*std::move(ended));
-  });
+    return impl->PlaceToResume(*std::move(ended));
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<Engine::Recovered> Engine::Recover() { return impl_->Recover(); }
 
 Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest& edit) -> Result<Place> {
-    const auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& edit) -> Result<Place> {
+    const auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!edited) return Fail(edited.error());
     if (edit.model.empty()) edit.model = edited->model;
-    return impl_->PlaceBeside(*edited);
-  });
+    return impl->PlaceBeside(*edited, edit.attachments);
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->Launch(chat, std::move(request), [&](StartRequest& again) -> Result<Place> {
-    auto edited = impl_->parts_.store.LoadInteraction(chat, interaction);
+  if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
+  const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& again) -> Result<Place> {
+    auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
     if (!edited) return Fail(edited.error());
     if (edited->user_message.empty()) {
       return Fail(Error{.code = ErrorCode::kConflict,
@@ -666,8 +1035,9 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
     }
     if (again.model.empty()) again.model = edited->model;
     again.user_message = edited->user_message;
-    return impl_->PlaceBeside(*edited);
-  });
+    return impl->PlaceBeside(*edited, again.attachments);
+  };
+  return impl_->Launch(chat, std::move(request), find_place);
 }
 
 Result<EventSubscription> Engine::ReplayEvents(const ChatId& chat, InteractionId interaction, double speed) {
@@ -755,8 +1125,23 @@ Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interact
 }
 
 void Engine::Listen(EventSubscription& subscription) {
-  const auto run = impl_->ActiveRun(subscription.chat_id, subscription.interaction_id);
+  if (!subscription.interaction_id) return;  // it listens already
+  const auto run = impl_->ActiveRun(subscription.chat_id, *subscription.interaction_id);
   if (run && !subscription.hold_) subscription.hold_ = run->AddListener();
+}
+
+Result<std::vector<QueueEntry>> Engine::GetQueue(const ChatId& chat) {
+  return impl_->CheckChat(chat).and_then([&] { return impl_->queues_.List(chat); });
+}
+
+Result<QueueEntry> Engine::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
+  auto changed = impl_->CheckChat(chat).and_then([&] { return impl_->queues_.Change(chat, id, user_message); });
+  if (changed) impl_->StartNext(chat);
+  return changed;
+}
+
+Result<void> Engine::RemoveQueued(const ChatId& chat, std::string_view id) {
+  return impl_->CheckChat(chat).and_then([&] { return impl_->queues_.Remove(chat, id); });
 }
 
 Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
@@ -776,7 +1161,39 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
     if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
   }
-  return impl_->approvals_.Give(approval_id, std::move(answer), within);
+  if (answer.approved) {
+    if (auto dropped = impl_->DropOutdatedGrants(pending->request.tool_name); !dropped) return Fail(dropped.error());
+  }
+  const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
+  const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
+  auto given = for_always ? impl_->GrantAndGive(pending->request, answer, within)
+                          : impl_->approvals_.Give(approval_id, answer, within);
+  if (!given) return given;
+  return impl_->KeepAnswer(run, given->request.approval_id, std::move(answer)).map([&] { return *std::move(given); });
+}
+
+Result<std::vector<StandingGrant>> Engine::StandingGrants() {
+  if (impl_->parts_.grants == nullptr) return std::vector<StandingGrant>();
+  return impl_->parts_.grants->List();
+}
+
+Result<void> Engine::RevokeStandingGrant(std::string_view id) {
+  if (impl_->parts_.grants == nullptr) return Fail(NoSuchGrant());
+  return impl_->parts_.grants->Remove(id);
+}
+
+Result<std::vector<Grant>> Engine::GetGrants(const ChatId& chat) {
+  if (const auto run = impl_->ActiveRun(chat)) return run->grants();
+  if (auto summary = impl_->parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  return impl_->PlaceAtHead(chat).map([](const Place& head) { return head.state.grants; });
+}
+
+Result<void> Engine::RevokeGrant(const ChatId& chat, std::string_view id) {
+  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->RevokeGrant(chat, id); });
+}
+
+Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const {
+  return impl_->approvals_.Find(approval_id, std::nullopt);
 }
 
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
@@ -793,7 +1210,10 @@ Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswe
                       .reason = "invalid_member",
                       .message = "\"response\" must be a JSON object, as the question's schema says"});
   }
-  return impl_->inputs_.Give(request_id, std::move(answer), within);
+  const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
+  auto given = impl_->inputs_.Give(request_id, answer, within);
+  if (!given) return given;
+  return impl_->KeepAnswer(run, given->request.request_id, std::move(answer)).map([&] { return *std::move(given); });
 }
 
 std::vector<PendingInput> Engine::PendingInputs() const { return impl_->inputs_.Waiting(); }
@@ -824,6 +1244,8 @@ Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
   return history;
 }
 
+Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
+
 Result<std::vector<ChatListEntry>> Engine::ListChats() {
   auto summaries = impl_->parts_.store.ListChats();
   if (!summaries) return Fail(summaries.error());
@@ -850,6 +1272,7 @@ Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& ti
 }
 
 Result<void> Engine::DeleteChat(const ChatId& chat) {
+  if (auto cleared = impl_->queues_.Clear(chat); !cleared) return cleared;
   if (const auto run = impl_->ActiveRun(chat)) run->RequestStop("chat_deleted");
   return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->Delete(chat); });
 }
@@ -893,12 +1316,48 @@ Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId inter
                       .message = "the interaction has not come to its end yet",
                       .retryable = true});
   }
-  auto copy = impl_->WhileIdle(chat, /*wait=*/false,
-                               [&] { return impl_->parts_.store.ForkChat(source, interaction, chat, title); });
+  auto copy = impl_->WhileIdle(chat, /*wait=*/false, [&] {
+    impl_->usage_limits_.Forget(chat);
+    return impl_->parts_.store.ForkChat(source, interaction, chat, title);
+  });
+  if (copy && impl_->parts_.files) impl_->CopyFiles(source, chat);
   if (copy) return ChatListEntry{*copy, copy->head_status};
   if (copy.error().reason != "busy") return Fail(std::move(copy.error()));
   return Fail(
       Error{.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
+}
+
+namespace {
+
+Error NoFiles() { return MakeError(ErrorCode::kNotFound, "this server keeps no files"); }
+
+}  // namespace
+
+Result<void> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  if (const auto known = impl_->parts_.store.LoadSummary(chat); !known) {
+    if (!IsNotFound(known.error())) return Fail(known.error());
+    auto created = CreateChat(chat, "");
+    // Somebody else was faster; or its first interaction is about to begin, and makes it.
+    if (!created && created.error().code != ErrorCode::kConflict) return Fail(std::move(created.error()));
+  }
+  return impl_->parts_.files->Put(chat, file);
+}
+
+Result<FileListing> Engine::ListFiles(const ChatId& chat) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  if (const auto known = impl_->parts_.store.LoadSummary(chat); !known) return Fail(known.error());
+  return impl_->parts_.files->List(chat);
+}
+
+Result<StoredFile> Engine::GetFile(const ChatId& chat, const FileId& file) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  return impl_->parts_.files->Get(chat, file);
+}
+
+Result<void> Engine::DeleteFile(const ChatId& chat, const FileId& file) {
+  if (impl_->parts_.files == nullptr) return Fail(NoFiles());
+  return impl_->parts_.files->Delete(chat, file);
 }
 
 const ModelDirectory& Engine::models() const { return impl_->parts_.models; }

@@ -36,6 +36,10 @@ struct Strip {
     nested.call_id.clear();
     std::visit(*this, nested.step);
   }
+  void operator()(event::InputRequired& asked) const { asked.request_id.clear(), asked.call_id.clear(); }
+  void operator()(event::InputReceived& received) const { received.request_id.clear(), received.call_id.clear(); }
+  void operator()(event::TaskUpdated& updated) const { updated.call_id.reset(); }
+  void operator()(event::PlanUpdated& updated) const { updated.call_id.reset(); }
   template <typename T>
   void operator()(T&) const {}
 };

@@ -1,7 +1,6 @@
 #include "engine/paced_events.h"
 
 #include <algorithm>
-#include <chrono>
 
 #include "engine/recorded_events.h"
 
@@ -12,6 +11,12 @@ namespace {
 constexpr std::chrono::milliseconds kLongestPause = std::chrono::hours(24 * 365);
 
 }  // namespace
+
+std::chrono::milliseconds PauseBetween(const AgentEvent& before, const AgentEvent& next, double speed) {
+  const std::chrono::duration<double, std::milli> between = next.at - before.at;
+  const double scaled = std::clamp(between.count() / speed, 0.0, static_cast<double>(kLongestPause.count()));
+  return std::chrono::milliseconds(static_cast<std::int64_t>(scaled));
+}
 
 PacedEvents::PacedEvents(const Interaction& interaction, double speed, Timer& timer)
     : speed_(speed), timer_(timer), log_(std::make_shared<EventLog>()), events_(RecordedEvents(interaction)) {}
@@ -26,9 +31,7 @@ void PacedEvents::ShowDue() {
     while (next_ < events_.size() && pause.count() == 0) {
       log_->AppendRecorded(events_[next_]);
       if (++next_ == events_.size()) break;
-      const std::chrono::duration<double, std::milli> between = events_[next_].at - events_[next_ - 1].at;
-      const double scaled = std::clamp(between.count() / speed_, 0.0, static_cast<double>(kLongestPause.count()));
-      pause = std::chrono::milliseconds(static_cast<std::int64_t>(scaled));
+      pause = PauseBetween(events_[next_ - 1], events_[next_], speed_);
     }
     more = next_ < events_.size();
   }

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <memory>
 #include <mutex>
@@ -11,6 +12,10 @@
 #include "reprise/interaction.h"
 
 namespace reprise {
+
+// The pause that was between two events, divided by `speed`: neither negative nor longer than a year, whatever the
+// record says. REQUIRES: speed > 0.
+std::chrono::milliseconds PauseBetween(const AgentEvent& before, const AgentEvent& next, double speed);
 
 // Shows the events of a stored interaction again with the pauses they had, divided by `speed`. Holds no thread: the
 // timer shows what is due. Stops when the last reference to it goes.

@@ -7,6 +7,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
@@ -76,7 +77,10 @@ class Replay final : public ModelClient,
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override {}
   // ApprovalGate
-  Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
+  std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) override;
+  Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) override;
+  // What was granted was not asked: the record knows.
+  bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
 
   // CallGuard: what hooks have changed is in the record, what they denied is a result like others.
@@ -102,7 +106,7 @@ class Replay final : public ModelClient,
     const std::vector<ToolSpec>& specs() const override { return no_specs_; }
     bool RequiresApproval(const Tool& tool) const override {
       const RecordedCall* call = static_cast<const RecordedTool&>(tool).call();
-      return call != nullptr && (call->asked || !call->started);
+      return call != nullptr && (call->asked || call->was_refused());
     }
 
    private:
@@ -130,6 +134,7 @@ class Replay final : public ModelClient,
   void SkipNested();
   const AgentEvent* Next() const { return next_ < recording_.events.size() ? &recording_.events[next_] : nullptr; }
   RecordedRound* Round();
+  const RecordedCall* CallOf(const std::string& id);
   std::uint64_t NextSeq() const;
   void CompareEnd(const AgentOutcome& outcome);
   // What the model fails with when its response is not in the record as a whole.
@@ -163,6 +168,14 @@ Error Cancelled() { return MakeError(ErrorCode::kCancelled, "the interaction was
 RecordedRound* Replay::Round() {
   const auto found = recording_.rounds.find(round_);
   return found == recording_.rounds.end() ? nullptr : &found->second;
+}
+
+const RecordedCall* Replay::CallOf(const std::string& id) {
+  const RecordedRound* round = Round();
+  if (round == nullptr) return nullptr;
+  const auto found =
+      std::find_if(round->calls.begin(), round->calls.end(), [&](const auto& each) { return each.call.id == id; });
+  return found == round->calls.end() ? nullptr : &*found;
 }
 
 Error Replay::WhyNoResponse() {
@@ -205,7 +218,8 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
       if (round && round->message && round->complete) {
         ModelResponse whole{
             .tool_calls = round->message->tool_calls, .usage = round->usage, .extras = round->message->extras};
-        if (!round->calls.empty() && round->calls.front().stopped_before()) stop_.request_stop();
+        const bool shown = round->calls.empty() || round->calls.front().asked;
+        if (!shown && round->calls.front().stopped_before()) stop_.request_stop();
         response = std::move(whole);
       } else if (recording_.last_words.empty()) {
         Miss("the agent asks the model, and the record has no response");
@@ -283,12 +297,16 @@ ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
     return {.output = std::string(kCancelledResult), .is_error = true};
   }
   ToolOutcome outcome = *call->outcome;
+  // The agent adds these by itself. (Feedback that is not in the event stays part of what the tool is taken to have
+  // said.)
+  if (call->approved && call->approved->feedback) {
+    const std::string added = "\n(The user adds: " + *call->approved->feedback + ")";
+    if (outcome.output.ends_with(added)) outcome.output.resize(outcome.output.size() - added.size());
+  }
   const auto take_off = [&outcome](const std::string& added) {
     if (outcome.output.starts_with(added)) outcome.output.erase(0, added.size());
   };
   if (call->changed) take_off(ChangedByHook(*call->changed));
-  // The agent adds this by itself, as the one before. (Feedback is not in the events; it stays part of what the tool is
-  // taken to have said.)
   if (call->approved && call->approved->tool_input) {
     take_off("(The user changed the arguments to " + *call->approved->tool_input + ")\n");
   }
@@ -317,37 +335,45 @@ Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t round_index, event::I
   return Fail(Cancelled());
 }
 
-Result<ApprovalGate::Decision> Replay::Ask(std::uint32_t round_index, event::ApprovalRequired request,
-                                           std::stop_token) {
-  const RecordedCall* call = nullptr;
-  {
-    const std::lock_guard lock(mutex_);
-    const RecordedRound* round = Round();
-    const auto is_asked = [&](const RecordedCall& each) { return each.call.id == request.call_id && each.asked; };
-    if (round) {
-      const auto found = std::find_if(round->calls.begin(), round->calls.end(), is_asked);
-      if (found != round->calls.end()) call = &*found;
+std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) {
+  std::vector<std::string> ids;
+  for (event::ApprovalRequired& request : requests) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (const RecordedCall* call = CallOf(request.call_id); call && call->asked) {
+        request.approval_id = call->asked->approval_id;
+        request.created_at = call->asked->created_at;
+        request.expires_at = call->asked->expires_at;
+        request.reason = call->asked->reason;
+        request.risk = call->asked->risk;
+        request.allowed_decisions = call->asked->allowed_decisions;
+      }
     }
+    ids.push_back(request.approval_id);
+    Emit(round_index, std::move(request));
   }
-  if (call) {
-    request.approval_id = call->asked->approval_id;
-    request.created_at = call->asked->created_at;
-    request.expires_at = call->asked->expires_at;
-    request.reason = call->asked->reason;
-    request.risk = call->asked->risk;
-    request.allowed_decisions = call->asked->allowed_decisions;
-  }
-  Emit(round_index, std::move(request));
-  if (call && call->approved) {
-    ApprovalAnswer answer{.approved = true, .arguments = call->approved->tool_input};
-    if (call->approved->scope == "chat") answer.scope = ApprovalScope::kChat;
-    return Decision{call->approved->approval_id, std::move(answer)};
-  }
-  if (call && call->rejected) {
-    return Decision{call->rejected->approval_id, {.approved = false, .feedback = call->rejected->feedback}};
-  }
+  return ids;
+}
+
+// The next thing that was shown is the answer; if it is not, there was none.
+Result<ApprovalGate::Decision> Replay::AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token&) {
   const std::lock_guard lock(mutex_);
-  if (!call && !over_) Miss("the agent asks for approval, and the record has no answer");
+  const AgentEvent* next = Next();
+  const auto asked = [&](const std::string& id) {
+    return std::find(approval_ids.begin(), approval_ids.end(), id) != approval_ids.end();
+  };
+  const auto* approved = next && !over_ ? std::get_if<event::Approved>(&next->payload) : nullptr;
+  if (approved && asked(approved->approval_id)) {
+    ApprovalAnswer answer{.approved = true, .arguments = approved->tool_input, .feedback = approved->feedback};
+    if (approved->scope == "chat") answer.scope = ApprovalScope::kChat;
+    if (approved->scope == "always") answer.scope = ApprovalScope::kAlways;
+    return Decision{approved->approval_id, std::move(answer)};
+  }
+  const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;
+  if (rejected && asked(rejected->approval_id)) {
+    return Decision{rejected->approval_id,
+                    {.approved = false, .feedback = rejected->feedback, .expired = rejected->expired}};
+  }
   stop_.request_stop();
   return Fail(Cancelled());
 }
@@ -393,23 +419,16 @@ void Replay::Compare(AgentEvent actual) {
   actual.at = expected->at;
   if (actual != *expected) return Diverge(std::move(actual), "the replay does something else than the record says");
   Advance();
-  // What was stopped there is stopped here.
-  const RecordedRound& round = recording_.rounds.at(expected->round_index);
-  const auto stopped_at = [&](const std::string& id, auto condition) {
-    return std::any_of(round.calls.begin(), round.calls.end(),
-                       [&](const RecordedCall& each) { return each.call.id == id && condition(each); });
-  };
-  if (const auto* approved = std::get_if<event::Approved>(&expected->payload)) {
-    if (stopped_at(approved->call_id, [](const RecordedCall& call) { return !call.started; })) stop_.request_stop();
-  }
   SkipNested();
-  if (const AgentEvent* next = Next()) {
-    const auto* result = std::get_if<event::ToolResult>(&next->payload);
-    if (result && next->round_index == expected->round_index &&
-        stopped_at(result->id, [](const RecordedCall& call) { return call.stopped_before(); })) {
-      stop_.request_stop();
-    }
-  }
+  // What was stopped there is stopped here: the next thing is the result of a call that never ran.
+  const AgentEvent* next = Next();
+  const auto* result = next ? std::get_if<event::ToolResult>(&next->payload) : nullptr;
+  if (result == nullptr || next->round_index != expected->round_index) return;
+  const auto& calls = recording_.rounds.at(next->round_index).calls;
+  const bool stopped = std::any_of(calls.begin(), calls.end(), [&](const RecordedCall& each) {
+    return each.call.id == result->id && each.stopped_before();
+  });
+  if (stopped) stop_.request_stop();
 }
 
 void Replay::Advance() {
@@ -511,8 +530,14 @@ ReplayReport Replay::Run(const Executor& executor) {
   const Delay at_once = [&executor](std::chrono::milliseconds, std::function<void()> call) {
     executor(std::move(call));
   };
-  AgentLoop agent(AgentLoop::Parts{*this, *this, *this, *this, executor, at_once, this}, recording_.limits, "recorded",
-                  std::move(recording_.start), stop_.get_token());
+  AgentLoop agent({.model = *this,
+                   .tools = *this,
+                   .observer = *this,
+                   .approvals = *this,
+                   .executor = executor,
+                   .delay = at_once,
+                   .guard = this},
+                  recording_.limits, "recorded", std::move(recording_.start), stop_.get_token());
   const auto done = [this](AgentOutcome outcome) {
     const std::lock_guard lock(mutex_);
     outcome_ = std::move(outcome);
@@ -535,6 +560,8 @@ ReplayReport CompareChangeByHand(const Interaction& changed) {
       made = event::TaskUpdated{std::nullopt, agenda.tasks};
     } else if (std::holds_alternative<event::PlanUpdated>(recorded.payload)) {
       made = event::PlanUpdated{std::nullopt, agenda.plan};
+    } else if (std::holds_alternative<event::GrantsUpdated>(recorded.payload)) {
+      made = event::GrantsUpdated{changed.final_agent_state->grants};
     }
     if (made != recorded.payload) {
       report.divergence = Divergence{.seq = recorded.seq, .expected = recorded};

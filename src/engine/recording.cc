@@ -7,7 +7,7 @@
 #include <variant>
 
 #include "agent/history.h"
-#include "engine/recovery.h"
+#include "engine/attachments.h"
 
 namespace reprise {
 namespace {
@@ -124,11 +124,6 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   }
 }
 
-// Refused without a question: the server was told to refuse what needs approval.
-bool WasRefused(const RecordedCall& call) {
-  return call.ended() && call.outcome && call.outcome->output == kRefusedResult;
-}
-
 // What the agenda may have been before these events: only a change is shown.
 Agenda AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
   const event::TaskUpdated* tasks = nullptr;
@@ -146,7 +141,7 @@ Agenda AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
 }  // namespace
 
 bool RecordedCall::stopped_before() const {
-  return ended() && !started && !asked && outcome && outcome->is_error && outcome->output == kCancelledResult;
+  return ended() && !started && outcome && outcome->is_error && outcome->output == kCancelledResult;
 }
 
 bool RecordedCall::changed_agenda() const {
@@ -155,6 +150,8 @@ bool RecordedCall::changed_agenda() const {
            std::holds_alternative<event::PlanUpdated>(step.payload);
   });
 }
+
+bool RecordedCall::was_refused() const { return ended() && outcome && outcome->output == kRefusedResult; }
 
 bool Recording::cut_off() const {
   if (last_words.empty()) return false;
@@ -165,13 +162,16 @@ bool Recording::cut_off() const {
 Result<void> CheckReplayable(const Interaction& interaction) {
   if (!IsFinished(interaction.status)) return Fail(NotReplayable("the interaction has not come to its end yet"));
   if (!interaction.final_agent_state) return Fail(NotReplayable("the interaction has no final state"));
+  const bool says_its_end = interaction.status == InteractionStatus::kCompleted ||
+                            (!interaction.events.empty() && IsLastWord(interaction.events.back()));
+  if (!says_its_end) return Fail(NotReplayable("its events do not say how it ended: it was not recorded here"));
   if (interaction.events.empty()) return Fail(NotReplayable("the interaction has no events: it was not recorded here"));
   return {};
 }
 
 Result<Recording> Recording::Of(const Interaction& interaction) {
   const std::vector<Message>& messages = interaction.final_agent_state->messages;
-  const auto begin = BehindUserMessage(messages, interaction.user_message);
+  const auto begin = BehindUserMessage(messages, interaction.user_message + AttachedTo(interaction).text);
   if (!begin) return Fail(NotReplayable("the final state does not have the interaction's own message"));
 
   Recording recording;
@@ -230,10 +230,14 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     const bool text_shown = round.message->content.value_or("").empty() || ShowsText(events, 0);
     const bool all_ended = std::all_of(round.calls.begin(), round.calls.end(),
                                        [&](const RecordedCall& each) { return HasResult(events, 0, each.call.id); });
-    if (!round.calls.empty() && (!text_shown || (!all_ended && !recording.cut_off()))) {
-      std::erase_if(round.calls, [](const RecordedCall& each) { return !each.ended() && !each.started; });
+    // Calls come in their order: one that was passed over had its result before.
+    const auto untouched = [](const RecordedCall& each) { return !each.ended() && !each.started && !each.asked; };
+    const auto first = std::find_if(round.calls.begin(), round.calls.end(), untouched);
+    const bool passed_over = !std::all_of(first, round.calls.end(), untouched);
+    if (!round.calls.empty() && (!text_shown || passed_over || (!all_ended && !recording.cut_off()))) {
+      std::erase_if(round.calls, untouched);
       AgentLoop::Interrupted continued;
-      for (const RecordedCall& each : round.calls) continued.calls.push_back(each.call);
+      for (const RecordedCall& each : round.calls) continued.calls.push_back({.call = each.call});
       recording.continued = std::move(continued);
       ++start;
       while (start < messages.size() && messages[start].role == Role::kTool &&
@@ -247,10 +251,12 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   recording.start.messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(start));
   recording.start.agenda = AgendaBefore(events, recording.end.agenda);
 
+  recording.limits.check_confirmations = false;
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
   for (const auto& [index, round] : recording.rounds) {
-    if (std::any_of(round.calls.begin(), round.calls.end(), WasRefused)) {
+    if (std::any_of(round.calls.begin(), round.calls.end(),
+                    [](const RecordedCall& each) { return each.was_refused(); })) {
       recording.limits.approval_mode = ApprovalMode::kDenyAll;
     }
   }

@@ -35,8 +35,10 @@ struct RecordedCall {
   std::optional<std::size_t> result_at{};  // where it was shown as tool_result, in Recording::events
   std::optional<ToolOutcome> outcome{};    // what the model was told
   bool ended() const { return result_at.has_value(); }
-  // It never came to run, nor to a question, because the run was stopped before it.
+  // It never came to run, because the run was stopped before it.
   bool stopped_before() const;
+  // Nobody was asked: the server was told to refuse what needs approval.
+  bool was_refused() const;
   // It changed the tasks or the plan, which happens to one call at a time.
   bool changed_agenda() const;
 };
@@ -51,7 +53,8 @@ struct RecordedRound {
   bool complete = false;  // the response came to its end
 };
 
-// kConflict (reason "not_replayable") if `interaction` has not ended, or has no final state or no events.
+// kConflict (reason "not_replayable") if `interaction` has not ended, has no final state, or no events that
+// tell of it to its end: those are of others, that were imported.
 Result<void> CheckReplayable(const Interaction& interaction);
 
 // A finished interaction taken apart into what the model, the tools and the people said, so that the agent can be run

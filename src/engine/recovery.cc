@@ -37,57 +37,106 @@ const T* LastAbout(const std::vector<AgentEvent>& events, std::uint32_t round, c
   return nullptr;
 }
 
+bool HasPartialAnswer(const std::vector<Message>& messages) {
+  return !messages.empty() && messages.back().role == Role::kAssistant && messages.back().tool_calls.empty();
+}
+
+bool IsUnknownOutcome(const Message& message, const std::string& call_id) {
+  return message.role == Role::kTool && message.tool_call_id == call_id && message.content == kOutcomeUnknown;
+}
+
+// The message whose calls the state ends with, or the end.
+std::vector<Message>::const_iterator LastCalling(const std::vector<Message>& messages) {
+  auto last = messages.end();
+  if (HasPartialAnswer(messages)) --last;
+  while (last != messages.begin() && (last - 1)->role == Role::kTool) --last;
+  const bool calls = last != messages.begin() && !(last - 1)->tool_calls.empty();
+  return calls ? last - 1 : messages.end();
+}
+
+std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, const event::Approved* approved,
+                                       const event::Rejected* rejected) {
+  if (approved != nullptr && approved->approval_id == asked.approval_id) {
+    return ApprovalAnswer{.approved = true, .arguments = approved->tool_input, .feedback = approved->feedback};
+  }
+  if (rejected != nullptr && rejected->approval_id == asked.approval_id) {
+    return ApprovalAnswer{.approved = false, .feedback = rejected->feedback, .expired = rejected->expired};
+  }
+  return std::nullopt;
+}
+
 }  // namespace
 
 void RestoreState(const InterruptedRun& run, AgentState& state) {
-  state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message});
+  if (run.resumed_from) {
+    PrepareToResume(state, run.resumed_from->call_ids);
+  } else {
+    state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message + run.attached_text});
+  }
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
   if (run.grants) state.grants = *run.grants;
   if (run.agenda) state.agenda = *run.agenda;
   if (run.compaction) state.compaction = run.compaction;
+  if (run.memory) state.memory = *run.memory;
 }
 
-std::optional<Question> OpenQuestion(const InterruptedRun& run, const AgentState& state) {
-  std::vector<ToolCall> calls = OpenCalls(state.messages);
-  if (calls.empty()) return std::nullopt;
-  const std::string& id = calls.front().id;
-  const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
-  if (const auto* asked = last(&event::InputRequired::call_id)) {
-    if (last(&event::InputReceived::call_id)) return std::nullopt;
-    if (const auto* started = last(&event::ToolCallStarted::id)) calls.front().arguments = started->tool_input;
-    return Question{.request = *asked, .calls = std::move(calls)};
+std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,
+                                               const ToolSet& tools) {
+  OpenQuestions questions;
+  questions.where.round_index = run.last_round;
+  for (ToolCall& call : OpenCalls(state.messages)) {
+    const std::string id = call.id;
+    const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
+    const Tool* tool = tools.Find(call.name);
+    AgentLoop::OpenCall& open = questions.where.calls.emplace_back(AgentLoop::OpenCall{.call = std::move(call)});
+    if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
+      open.approval_id = asked->approval_id;
+      open.call.arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
+      open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
+      if (!open.answer && tool == nullptr) return std::nullopt;
+      if (!open.answer) questions.approvals.push_back(*asked);
+    }
+    const auto* started = last(&event::ToolCallStarted::id);
+    if (!started) continue;
+    if (open.approval_id.empty()) open.call.arguments = started->tool_input;
+    const auto* input = last(&event::InputRequired::call_id);
+    const bool waits = input && !last(&event::InputReceived::call_id) && tool && tool->traits().only_asks;
+    if (waits && questions.where.calls.size() == 1) {
+      open.has_asked = true;
+      questions.input = *input;
+    } else {
+      open.outcome = ToolOutcome{.output = std::string(kOutcomeUnknown), .is_error = true};
+    }
   }
-  const auto* asked = last(&event::ApprovalRequired::call_id);
-  const bool answered = last(&event::Approved::call_id) || last(&event::Rejected::call_id);
-  if (asked == nullptr || answered) return std::nullopt;
-  calls.front().arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
-  return Question{.request = *asked, .calls = std::move(calls)};
+  if (questions.approvals.empty() && !questions.input) return std::nullopt;
+  return questions;
 }
 
-AgentLoop::Interrupted WhereToResume(AgentState& state, const ToolSet& tools) {
-  auto& messages = state.messages;
-  if (!messages.empty() && messages.back().role == Role::kAssistant && messages.back().tool_calls.empty()) {
-    messages.pop_back();
-  }
-  const auto calling = std::find_if(messages.rbegin(), messages.rend(),
-                                    [](const Message& message) { return message.role != Role::kTool; });
+AgentLoop::Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
   AgentLoop::Interrupted where;
-  if (calling == messages.rend()) return where;
+  const auto calling = LastCalling(state.messages);
+  if (calling == state.messages.end()) return where;
   for (const ToolCall& call : calling->tool_calls) {
     const Tool* tool = tools.Find(call.name);
     if (tool == nullptr || !tool->traits().idempotent) continue;
-    const auto unknown = std::find_if(calling.base(), messages.end(), [&](const Message& message) {
-      return message.tool_call_id == call.id && message.content == kOutcomeUnknown;
-    });
-    if (unknown == messages.end()) continue;
-    where.calls.push_back(call);
-  }
-  for (const ToolCall& call : where.calls) {
-    std::erase_if(messages, [&](const Message& message) {
-      return message.role == Role::kTool && message.tool_call_id == call.id && message.content == kOutcomeUnknown;
-    });
+    const bool unknown = std::any_of(calling, state.messages.end(),
+                                     [&](const Message& message) { return IsUnknownOutcome(message, call.id); });
+    if (unknown) where.calls.push_back({.call = call});
   }
   return where;
+}
+
+void PrepareToResume(AgentState& state, const std::vector<std::string>& call_ids) {
+  auto& messages = state.messages;
+  if (HasPartialAnswer(messages)) messages.pop_back();
+  const auto results = messages.begin() + (LastCalling(messages) - messages.begin());
+  messages.erase(std::remove_if(results, messages.end(),
+                                [&](const Message& message) {
+                                  return std::any_of(call_ids.begin(), call_ids.end(), [&](const std::string& id) {
+                                    return IsUnknownOutcome(message, id);
+                                  });
+                                }),
+                 messages.end());
 }
 
 Interaction EndInterrupted(InterruptedRun run, AgentState state) {

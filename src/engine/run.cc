@@ -1,5 +1,6 @@
 #include "engine/run.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "base/logging.h"
@@ -21,6 +22,14 @@ Journal::Reach ReachOf(const EventPayload& payload) {
   return to_disk ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
 }
 
+// The id of the approval or the question that this shows the answer to.
+std::optional<std::string> AnsweredQuestion(const EventPayload& payload) {
+  if (const auto* approved = std::get_if<event::Approved>(&payload)) return approved->approval_id;
+  if (const auto* rejected = std::get_if<event::Rejected>(&payload)) return rejected->approval_id;
+  if (const auto* received = std::get_if<event::InputReceived>(&payload)) return received->request_id;
+  return std::nullopt;
+}
+
 }  // namespace
 
 Run::Run(Plan plan, Services services)
@@ -29,31 +38,45 @@ Run::Run(Plan plan, Services services)
       parent_id_(plan.interaction.parent_id),
       on_disconnect_(plan.on_disconnect),
       services_(services),
-      log_(plan.shown ? std::move(plan.shown->log) : std::make_shared<EventLog>()),
+      log_(plan.shown ? std::move(plan.shown->log)
+           : plan.log ? plan.log
+                      : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
+      attached_text_(std::move(plan.attached_text)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
+      prompt_(std::move(plan.prompt)),
+      guards_(std::move(plan.guards)),
       guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message),
       interrupted_(std::move(plan.interrupted)),
-      asked_(plan.shown ? std::optional(plan.shown->asked_id) : std::nullopt),
+      request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
       journal_(std::move(plan.journal)),
       interaction_(std::move(plan.interaction)),
-      agenda_(initial_state_.agenda) {
+      agenda_(initial_state_.agenda),
+      grants_(initial_state_.grants) {
+  const bool waited = plan.log != nullptr;
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
-    const bool for_input = interrupted_->asked == AgentLoop::Interrupted::Asked::kInput;
-    interaction_.status = for_input ? InteractionStatus::kWaitingInput : InteractionStatus::kWaitingApproval;
+    inputs_ = request_id_ ? 1 : 0;
+    approvals_ = static_cast<std::size_t>(
+        std::count_if(interrupted_->calls.begin(), interrupted_->calls.end(),
+                      [](const AgentLoop::OpenCall& call) { return !call.approval_id.empty() && !call.answer; }));
+    UpdateStatus();
     log_->Publish();
     return;
   }
   log_->AppendRecorded(StartOf(interaction_));
-  log_->Publish();
+  if (!waited) log_->Publish();
 }
 
 void Run::Start(Executor executor, std::function<void()> ended) {
   AgentState state = std::move(initial_state_);
-  if (!interrupted_) state.messages.push_back(Message{.role = Role::kUser, .content = interaction_.user_message});
+  if (!interrupted_) {
+    state.messages.push_back(
+        Message{.role = Role::kUser, .content = interaction_.user_message + std::exchange(attached_text_, {})});
+  }
+  if (services_.files) files_.emplace(*services_.files, chat_id_);
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .approval_mode = services_.options.approval_mode,
@@ -62,8 +85,17 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
-  agent_.emplace(AgentLoop::Parts{*client_, services_.tools, *this, *this, std::move(executor), delay, &guard_}, limits,
-                 client_model_, std::move(state), stop_.get_token());
+  agent_.emplace(AgentLoop::Parts{.model = *client_,
+                                  .tools = services_.tools,
+                                  .observer = *this,
+                                  .approvals = *this,
+                                  .executor = std::move(executor),
+                                  .delay = delay,
+                                  .prompt = std::move(prompt_),
+                                  .guards = std::move(guards_),
+                                  .files = files_ ? &*files_ : nullptr,
+                                  .guard = &guard_},
+                 limits, client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     guard_.Ended(outcome.status, stop_.get_token());
     AgentEnded(std::move(outcome));
@@ -82,6 +114,7 @@ void Run::AgentEnded(AgentOutcome outcome) {
   }
   {
     const std::lock_guard lock(show_mutex_);
+    ended_ = true;
     if (journal_error_) {
       outcome.status = InteractionStatus::kFailed;
       outcome.error = journal_error_;
@@ -99,7 +132,7 @@ void Run::AgentEnded(AgentOutcome outcome) {
   const std::lock_guard lock(mutex_);
   interaction_.status = outcome.status;
   interaction_.final_agent_state = std::move(outcome.state);
-  interaction_.usage = outcome.usage;
+  interaction_.usage += outcome.usage;  // to what it used before the process was another
   if (outcome.error) interaction_.error = ToInteractionError(*outcome.error);
   interaction_.completed_at = Now();
 }
@@ -172,24 +205,34 @@ Agenda Run::agenda() const {
   return agenda_;
 }
 
-void Run::SetStatus(InteractionStatus status) {
+std::vector<Grant> Run::grants() const {
   const std::lock_guard lock(mutex_);
-  interaction_.status = status;
-  if (status != InteractionStatus::kRunning) ++grace_;
+  return grants_;
+}
+
+// As long as an approval waits the status says so, also while a call runs that was answered.
+void Run::UpdateStatus() {
+  interaction_.status = inputs_ > 0      ? InteractionStatus::kWaitingInput
+                        : approvals_ > 0 ? InteractionStatus::kWaitingApproval
+                                         : InteractionStatus::kRunning;
+  if (interaction_.status != InteractionStatus::kRunning) ++grace_;
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const std::lock_guard show_lock(show_mutex_);
   const Journal::Reach reach = ReachOf(payload);
+  if (std::optional<std::string> id = AnsweredQuestion(payload)) answered_.insert(*std::move(id));
   if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
-  {
-    const std::lock_guard lock(mutex_);
-    last_round_ = round_index;
-    AgentEvent event = log_->Append(round_index, std::move(payload));
-    journal_.AddEvent(event);
-    if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
-  }
+  Record(round_index, std::move(payload));
   Show(reach);
+}
+
+void Run::Record(std::uint32_t round_index, EventPayload payload) {
+  const std::lock_guard lock(mutex_);
+  last_round_ = round_index;
+  AgentEvent event = log_->Append(round_index, std::move(payload));
+  journal_.AddEvent(event);
+  if (!IsDelta(event.payload) && !IsFrame(event.payload)) interaction_.events.push_back(std::move(event));
 }
 
 void Run::AddTextDelta(std::uint32_t round_index, std::string_view text) {
@@ -214,6 +257,7 @@ void Run::StateGrew(const AgentState& state) {
   journal_.AddState(state);
   const std::lock_guard state_lock(mutex_);
   if (agenda_ != state.agenda) agenda_ = state.agenda;
+  if (grants_ != state.grants) grants_ = state.grants;
 }
 
 void Run::Show(Journal::Reach reach) {
@@ -231,42 +275,78 @@ void Run::Show(Journal::Reach reach) {
   log_->Publish();
 }
 
-Result<ApprovalGate::Decision> Run::Ask(std::uint32_t round_index, event::ApprovalRequired request,
-                                        std::stop_token stop) {
-  request.created_at = Now();
-  auto answered = AskOnce(services_.approvals, InteractionStatus::kWaitingApproval, round_index, std::move(request),
-                          std::move(stop));
+Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
+  const std::lock_guard lock(show_mutex_);
+  if (!answered_.contains(id) && !holding_ && !ended_) {
+    journal_.AddAnswer(id, answer);
+    Show(Journal::Reach::kProcess);
+  }
+  if (journal_error_) return Fail(*journal_error_);
+  return {};
+}
+
+// What is asked is answerable before it is shown: who sees it may answer at once.
+std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) {
+  std::vector<std::string> ids;
+  for (event::ApprovalRequired& request : requests) {
+    request.created_at = Now();
+    if (services_.options.approval_expiry.count() > 0) {
+      request.expires_at = request.created_at + services_.options.approval_expiry;
+    }
+    PendingApproval pending{chat_id_, id_, std::move(request)};
+    services_.approvals.Open(pending);
+    request = std::move(pending.request);
+    ids.push_back(request.approval_id);
+  }
+  {
+    const std::lock_guard lock(mutex_);
+    approvals_ += requests.size();
+    UpdateStatus();
+  }
+  const std::lock_guard show_lock(show_mutex_);
+  for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
+  Show(Journal::Reach::kPowerLoss);
+  return ids;
+}
+
+Result<ApprovalGate::Decision> Run::AwaitAnswer(std::span<const std::string> approval_ids,
+                                                const std::stop_token& stop) {
+  auto answered = services_.approvals.WaitAny(approval_ids, stop);
+  {
+    const std::lock_guard lock(mutex_);
+    approvals_ -= answered ? 1 : approval_ids.size();
+    UpdateStatus();
+  }
   if (!answered) return Fail(answered.error());
   return Decision{std::move(answered->first), std::move(answered->second)};
 }
 
+bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
+
 Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
                                           std::stop_token stop) {
-  auto answered =
-      AskOnce(services_.inputs, InteractionStatus::kWaitingInput, round_index, std::move(request), std::move(stop));
-  if (!answered) return Fail(answered.error());
-  return Reply{std::move(answered->first), std::move(answered->second)};
-}
-
-template <typename Kind, typename Request>
-Result<std::pair<std::string, typename Kind::Answer>> Run::AskOnce(AnswerBook<Kind>& book, InteractionStatus waiting,
-                                                                   std::uint32_t round_index, Request request,
-                                                                   std::stop_token stop) {
   std::string id;
-  if (asked_) {
-    id = *std::exchange(asked_, std::nullopt);
+  if (request_id_) {
+    id = *std::exchange(request_id_, std::nullopt);
   } else {
-    typename Kind::Pending pending{chat_id_, id_, std::move(request)};
-    // Answerable before it is shown: who sees it may answer at once.
-    book.Open(pending);
-    id = pending.request.*Kind::kId;
-    SetStatus(waiting);
+    PendingInput pending{chat_id_, id_, std::move(request)};
+    services_.inputs.Open(pending);
+    id = pending.request.request_id;
+    {
+      const std::lock_guard lock(mutex_);
+      ++inputs_;
+      UpdateStatus();
+    }
     Emit(round_index, std::move(pending.request));
   }
-  auto answer = book.Wait(id, std::move(stop));
-  SetStatus(InteractionStatus::kRunning);
+  auto answer = services_.inputs.Wait(id, std::move(stop));
+  {
+    const std::lock_guard lock(mutex_);
+    --inputs_;
+    UpdateStatus();
+  }
   if (!answer) return Fail(answer.error());
-  return std::pair(std::move(id), *std::move(answer));
+  return Reply{std::move(id), *std::move(answer)};
 }
 
 std::shared_ptr<void> Run::AddListener() {

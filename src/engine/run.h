@@ -5,17 +5,22 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
+#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "agent/agent_loop.h"
 #include "engine/answer_book.h"
+#include "engine/attachments.h"
 #include "engine/run_guard.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
 #include "reprise/engine.h"
 #include "reprise/event_log.h"
+#include "reprise/grant_store.h"
 #include "reprise/interaction.h"
 
 namespace reprise {
@@ -31,22 +36,28 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     std::int64_t context_window = 0;  // tokens; 0: not known
     OnDisconnect on_disconnect;
     RunJournal journal;  // begun: its first record is written
+    SystemPrompt prompt{};
+    AgentGuards guards{};
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
     std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
-    // What another process has shown of this very interaction, and the id of what it asked last.
+    std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
+    // What another process has shown of this very interaction, and the id of the question of a tool that waits.
     struct Shown {
       std::shared_ptr<EventLog> log;
-      std::string asked_id;
+      std::optional<std::string> request_id;
     };
     std::optional<Shown> shown = std::nullopt;
+    std::string attached_text = {};  // goes behind the user's message
   };
   struct Services {  // all must outlive the run
     const ToolRegistry& tools;
     ApprovalBook& approvals;
     InputBook& inputs;
+    GrantStore* grants;  // null: there are none
     Timer& timer;
     const EngineOptions& options;
     RunGuard::Parts guard;
+    FileStore* files = nullptr;  // null: chats have none
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);
@@ -74,6 +85,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Interaction Snapshot() const;
   InteractionStatus status() const;
   Agenda agenda() const;
+  // The answer to a question of this run survives the process when this returns ok: it is in the journal, shown or not.
+  // Blocks while the disk does; the journal's failures otherwise.
+  Result<void> KeepAnswer(const std::string& id, const GivenAnswer& answer);
+  std::vector<Grant> grants() const;
   // As long as the returned object lives somebody listens; the OnDisconnect policy applies when the last one goes.
   std::shared_ptr<void> AddListener();
 
@@ -84,21 +99,21 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void FlushDeltas() override;
   void StateGrew(const AgentState& state) override;
   // ApprovalGate
-  Result<Decision> Ask(std::uint32_t round_index, event::ApprovalRequired request, std::stop_token stop) override;
+  std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) override;
+  Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) override;
+  bool IsGranted(const Grant& call) override;
   Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
 
  private:
+  // REQUIRES: show_mutex_ is held. To be shown.
+  void Record(std::uint32_t round_index, EventPayload payload);
   void AgentEnded(AgentOutcome outcome);
   // Journals what is not visible yet, and makes it visible. REQUIRES: show_mutex_ is held.
   void Show(Journal::Reach reach);
   void ListenerGone();
   void CancelIfAbandoned(std::uint64_t grace);
-  void SetStatus(InteractionStatus status);
-  // The id of the question and the answer to it.
-  template <typename Kind, typename Request>
-  Result<std::pair<std::string, typename Kind::Answer>> AskOnce(AnswerBook<Kind>& book, InteractionStatus waiting,
-                                                                std::uint32_t round_index, Request request,
-                                                                std::stop_token stop);
+  // REQUIRES: mutex_ is held.
+  void UpdateStatus();
 
   const ChatId chat_id_;
   const InteractionId id_;
@@ -110,27 +125,36 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   // Used by Start only.
   AgentState initial_state_;
+  std::string attached_text_;
   ModelClient* const client_;
   const std::string client_model_;
   const std::int64_t context_window_;
+  SystemPrompt prompt_;
+  AgentGuards guards_;
 
+  std::optional<FilesInStore> files_;
   RunGuard guard_;                  // synchronises itself
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;
-  std::optional<std::string> asked_;  // the id of what another process asked; used by the agent's thread
+  std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 
   std::mutex show_mutex_;               // keeps journal and log in step; taken before mutex_
   RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
+  std::set<std::string> answered_;      // guarded by show_mutex_; ids of questions whose answers were shown
   // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
   // to the journal before, and when the journal failed.
   bool holding_ = false;  // guarded by show_mutex_
+  bool ended_ = false;    // guarded by show_mutex_; the agent came to its end: the checkpoint has all there is
 
   mutable std::mutex mutex_;
   Interaction interaction_;       // guarded by mutex_
   std::string stop_reason_;       // guarded by mutex_
   std::uint32_t last_round_ = 0;  // guarded by mutex_
   Agenda agenda_;                 // guarded by mutex_; of the agent's state, for others to see
+  std::vector<Grant> grants_;     // guarded by mutex_; likewise
+  std::size_t approvals_ = 0;     // guarded by mutex_; that wait for an answer
+  std::size_t inputs_ = 0;        // guarded by mutex_; likewise
   int listeners_ = 0;             // guarded by mutex_
   std::uint64_t grace_ = 0;       // guarded by mutex_; a grace period that began before a question is void
 };

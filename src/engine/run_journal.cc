@@ -20,6 +20,8 @@ constexpr char kMessage = 'M';        // JSON: a message that the state has got
 constexpr char kGrants = 'G';         // JSON: all grants of the state
 constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr char kCompaction = 'C';     // JSON: what the state has summed up
+constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
+constexpr char kMemory = 'W';         // JSON: the state's working memory
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // A thousand runs may be open.
@@ -58,10 +60,19 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.interaction.parent_id = IdOrNull(begin.at("parent_id"));
   run.interaction.edited_from = IdOrNull(begin.at("edited_from"));
   run.interaction.user_message = begin.at("user_message").get<std::string>();
+  if (const auto files = begin.find("attachments"); files != begin.end()) {
+    run.interaction.attachments = AttachmentsFromJson(*files).value();
+    run.attached_text = begin.at("attached_text").get<std::string>();
+  }
   run.interaction.model = begin.at("model").get<std::string>();
   run.interaction.created_at = ParseTimestamp(begin.at("created_at").get<std::string>()).value();
   run.on_disconnect =
       begin.at("on_disconnect").get<std::string>() == "continue" ? OnDisconnect::kContinue : OnDisconnect::kCancel;
+  if (const auto from = begin.find("resumed_from"); from != begin.end()) {
+    run.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
+                                   .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
+  }
+  if (const auto queued = begin.find("queue_id"); queued != begin.end()) run.queue_id = queued->get<std::string>();
   run.log->AppendRecorded(StartOf(run.interaction));
   run.last_seq = 1;
 }
@@ -102,6 +113,50 @@ void ReadDelta(char type, std::string_view item, InterruptedRun& run) {
   }
 }
 
+Json TextOrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
+std::optional<std::string> ReadText(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
+}
+
+std::string_view NameOf(ApprovalScope scope) {
+  switch (scope) {
+    case ApprovalScope::kOnce:
+      return "once";
+    case ApprovalScope::kChat:
+      return "chat";
+    case ApprovalScope::kAlways:
+      return "always";
+  }
+  return "once";
+}
+
+Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
+  if (const auto* input = std::get_if<InputAnswer>(&answer)) {
+    return {{"request_id", id}, {"response", TextOrNull(input->response)}};
+  }
+  const auto& approval = std::get<ApprovalAnswer>(answer);
+  return {{"approval_id", id},
+          {"approved", approval.approved},
+          {"arguments", TextOrNull(approval.arguments)},
+          {"feedback", TextOrNull(approval.feedback)},
+          {"scope", NameOf(approval.scope)}};
+}
+
+void ReadAnswer(const Json& json, InterruptedRun& run) {
+  if (const auto id = json.find("request_id"); id != json.end()) {
+    run.answers[id->get<std::string>()] = InputAnswer{.response = ReadText(json.at("response"))};
+    return;
+  }
+  ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
+                        .arguments = ReadText(json.at("arguments")),
+                        .feedback = ReadText(json.at("feedback"))};
+  const std::string scope = json.at("scope").get<std::string>();
+  for (const ApprovalScope each : {ApprovalScope::kChat, ApprovalScope::kAlways}) {
+    if (scope == NameOf(each)) answer.scope = each;
+  }
+  run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
+}
+
 void ReadItem(char type, std::string_view content, InterruptedRun& run) {
   switch (type) {
     case kBegin:
@@ -124,6 +179,11 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
       run.compaction = AgentStateFromJson({{"messages", Json::array()}, {"compaction", ParseJson(content).value()}})
                            .value()
                            .compaction;
+      return;
+    case kAnswer:
+      return ReadAnswer(ParseJson(content).value(), run);
+    case kMemory:
+      run.memory = MemoryFromJson(ParseJson(content).value()).value();
       return;
     default:
       throw std::invalid_argument("item");
@@ -168,6 +228,10 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"agenda", ParseJson(content).value()}};
     case kCompaction:
       return {{"compaction", ParseJson(content).value()}};
+    case kAnswer:
+      return {{"answer", ParseJson(content).value()}};
+    case kMemory:
+      return {{"memory", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
@@ -175,14 +239,24 @@ Json ItemAsJson(char type, std::string_view content) {
 
 }  // namespace
 
-void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect) {
+void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
+                          const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id,
+                          const std::string& attached_text) {
   if (!journal_) return;
-  const Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
-                      {"edited_from", TextOrNull(interaction.edited_from)},
-                      {"user_message", interaction.user_message},
-                      {"model", interaction.model},
-                      {"created_at", FormatTimestamp(interaction.created_at)},
-                      {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
+  Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
+                {"edited_from", TextOrNull(interaction.edited_from)},
+                {"user_message", interaction.user_message},
+                {"model", interaction.model},
+                {"created_at", FormatTimestamp(interaction.created_at)},
+                {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
+  if (resumed_from) {
+    begin["resumed_from"] = {{"interaction_id", resumed_from->interaction.str()}, {"call_ids", resumed_from->call_ids}};
+  }
+  if (!queue_id.empty()) begin["queue_id"] = queue_id;
+  if (!interaction.attachments.empty()) {
+    begin["attachments"] = ToJson(interaction.attachments);
+    begin["attached_text"] = attached_text;
+  }
   AddItem(kBegin, DumpJson(begin));
 }
 
@@ -213,10 +287,18 @@ void RunJournal::AddState(const AgentState& state) {
     only.compaction = compaction_;
     AddItem(kCompaction, DumpJson(ToJson(only).at("compaction")));
   }
+  if (memory_ != state.memory) {
+    AddItem(kMemory, DumpJson(ToJson(state.memory)));
+    memory_ = state.memory;
+  }
   std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
   if (grants == grants_) return;
   AddItem(kGrants, grants);
   grants_ = std::move(grants);
+}
+
+void RunJournal::AddAnswer(const std::string& id, const GivenAnswer& answer) {
+  if (journal_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
 }
 
 void RunJournal::AddItem(char type, std::string_view content) {

@@ -2,12 +2,15 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <variant>
 #include <vector>
 
+#include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/event.h"
 #include "reprise/event_log.h"
@@ -17,6 +20,17 @@
 #include "reprise/result.h"
 
 namespace reprise {
+
+// Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
+// and the results of these calls, which are run again.
+struct ResumedFrom {
+  InteractionId interaction;
+  std::vector<std::string> call_ids{};
+  bool operator==(const ResumedFrom&) const = default;
+};
+
+// What a person has said to a question of the run.
+using GivenAnswer = std::variant<ApprovalAnswer, InputAnswer>;
 
 // Writes what a run has to say into its journal. A record is a row of items (schemas/FILES.md): how the interaction
 // began, events as they are shown, deltas as their bare text, and what the agent's state has got. What is added gathers
@@ -29,11 +43,17 @@ class RunJournal {
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
   // Of an interaction that has just begun; stands for interaction_started too.
-  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect);
+  // `queue_id`: of the queued message that it was, or empty. `attached_text` goes behind the user's message.
+  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
+                const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id = {},
+                const std::string& attached_text = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
   void AddState(const AgentState& state);
+
+  // Before it is shown.
+  void AddAnswer(const std::string& id, const GivenAnswer& answer);
 
   // Writes what has gathered, as one record.
   Result<void> Append(Journal::Reach reach);
@@ -47,6 +67,7 @@ class RunJournal {
   std::string grants_;                    // the last that were added, as JSON
   std::optional<Agenda> agenda_;          // the last that was added
   std::optional<Compaction> compaction_;  // likewise
+  std::vector<Entity> memory_;            // likewise
   std::string pending_;                   // items
 };
 
@@ -54,19 +75,24 @@ class RunJournal {
 struct InterruptedRun {
   Interaction interaction;  // RUNNING, with its durable events
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
+  std::optional<ResumedFrom> resumed_from{};                     // nullopt: it started from its parent's state
   std::shared_ptr<EventLog> log = std::make_shared<EventLog>();  // all that was shown, byte for byte; not published
+  std::string queue_id{};                                        // of the queued message that it was, or empty
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
-  std::vector<Message> messages{};             // that the run added to the state it started from
-  std::optional<std::vector<Grant>> grants{};  // if they have changed
-  std::optional<Agenda> agenda{};              // likewise
-  std::optional<Compaction> compaction{};      // likewise
+  std::string attached_text{};                   // behind the user's message
+  std::vector<Message> messages{};               // that the run added to the state it started from
+  std::optional<std::vector<Grant>> grants{};    // if they have changed
+  std::optional<Agenda> agenda{};                // likewise
+  std::optional<Compaction> compaction{};        // likewise
+  std::optional<std::vector<Entity>> memory{};   // likewise
+  std::map<std::string, GivenAnswer> answers{};  // that were given, by the question's id; some were shown too
   // What the model was heard to say in the last round, as deltas that no event repeats.
   std::string thinking{}, text{};
 };
 // A record for people and programs that look into a journal: a line of JSON per item ({"begin":...}, {"event":name,
 // "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}, {"agenda":...},
-// {"compaction":...}).
+// {"compaction":...}, {"answer":...}, {"memory":...}).
 // kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 

@@ -24,6 +24,27 @@ Result<Reply> Answer(Engine& engine, RespondBody body, std::optional<Engine::Int
   return Reply{.body = DumpJson({{"status", "processed"}, {"request_id", body.request_id}})};
 }
 
+// With what follows the answer as a stream, if the client wants that.
+template <typename Body>
+Result<Outcome> AnswerAndFollow(Engine& engine, const Request& request, Body body,
+                                const Engine::InteractionRef& within) {
+  // Attached before the answer is given, so that nothing of what follows it is missed.
+  std::optional<StreamReply> stream;
+  if (request.Accepts("text/event-stream")) {
+    auto attached = engine.Attach(within.chat_id, within.interaction_id, 0);
+    if (!attached) return Fail(std::move(attached.error()));
+    const std::uint64_t now = attached->subscription.log->end().offset;
+    stream = StreamReply{.subscription = std::move(attached->subscription), .offset = now};
+  }
+  auto reply = Answer(engine, std::move(body), within);
+  if (!reply) return Fail(std::move(reply.error()));
+  if (stream) {
+    engine.Listen(stream->subscription);
+    return std::move(*stream);
+  }
+  return std::move(*reply);
+}
+
 // Answers something that the interaction in the path asks.
 template <typename Body>
 Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body> (*parse)(std::string_view)) {
@@ -33,22 +54,7 @@ Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body
   if (!interaction) return Fail(interaction.error());
   auto body = parse(request.body);
   if (!body) return Fail(std::move(body.error()));
-
-  // Attached before the answer is given, so that nothing of what follows it is missed.
-  std::optional<StreamReply> stream;
-  if (request.Accepts("text/event-stream")) {
-    auto attached = engine.Attach(*chat, *interaction, 0);
-    if (!attached) return Fail(std::move(attached.error()));
-    const std::uint64_t now = attached->subscription.log->end().offset;
-    stream = StreamReply{.subscription = std::move(attached->subscription), .offset = now};
-  }
-  auto reply = Answer(engine, std::move(*body), Engine::InteractionRef{*chat, *interaction});
-  if (!reply) return Fail(std::move(reply.error()));
-  if (stream) {
-    engine.Listen(stream->subscription);
-    return std::move(*stream);
-  }
-  return std::move(*reply);
+  return AnswerAndFollow(engine, request, *std::move(body), Engine::InteractionRef{*chat, *interaction});
 }
 
 Result<Outcome> Approve(Engine& engine, const Request& request) {
@@ -63,9 +69,10 @@ Result<Outcome> Respond(Engine& engine, const Request& request) {
 Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
   auto body = ParseApprovalBody(request.body, request.captures.at(0));
   if (!body) return Fail(std::move(body.error()));
-  auto reply = Answer(engine, std::move(*body), std::nullopt);
-  if (!reply) return Fail(std::move(reply.error()));
-  return std::move(*reply);
+  const auto pending = engine.FindApproval(body->approval_id);
+  if (!pending) return Fail(pending.error());
+  return AnswerAndFollow(engine, request, *std::move(body),
+                         Engine::InteractionRef{pending->chat_id, pending->interaction_id});
 }
 
 Result<Outcome> List(Engine& engine, const Request& /*request*/) {

@@ -8,7 +8,9 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
+#include "engine/usage_limits.h"
 #include "http/requests.h"
+#include "http/usage_body.h"
 
 namespace reprise {
 namespace {
@@ -87,8 +89,9 @@ Result<Outcome> Create(Engine& engine, const Request& request) {
   return reply;
 }
 
-Json ToJson(const History& history, bool all_branches) {
+Json ToJson(const History& history, bool all_branches, const PriceTable& prices) {
   Json json = reprise::ToJson(history.summary);
+  json["usage"] = UsageBody(UsageOf(history).branch, prices);
   Json interactions = Json::array();
   for (const HistoryEntry& entry : history.entries) {
     Json interaction = reprise::ToJson(entry.interaction);
@@ -114,7 +117,17 @@ Result<Outcome> Get(Engine& engine, const Request& request) {
   const bool all = branches == "all";
   const auto history = engine.GetHistory(*chat, all);
   if (!history) return Fail(history.error());
-  return JsonReply(ToJson(*history, all));
+  return JsonReply(ToJson(*history, all, engine.options().prices));
+}
+
+Result<Outcome> Usage(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  const auto usage = engine.GetUsage(*chat);
+  if (!usage) return Fail(usage.error());
+  const PriceTable& prices = engine.options().prices;
+  return JsonReply(
+      {{"chat_id", chat->str()}, {"branch", UsageBody(usage->branch, prices)}, {"all", UsageBody(usage->all, prices)}});
 }
 
 Result<Outcome> Rename(Engine& engine, const Request& request) {
@@ -166,6 +179,41 @@ Result<Outcome> Fork(Engine& engine, const Request& request) {
   return reply;
 }
 
+Json ToJson(const QueueEntry& entry) {
+  Json json = reprise::ToJson(entry.message);
+  json["error"] = Json(nullptr);
+  if (entry.error) json["error"] = {{"code", entry.error->reason}, {"message", entry.error->message}};
+  return json;
+}
+
+Result<Outcome> Queue(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  const auto entries = engine.GetQueue(*chat);
+  if (!entries) return Fail(entries.error());
+  Json queue = Json::array();
+  for (const QueueEntry& entry : *entries) queue.push_back(ToJson(entry));
+  return JsonReply({{"queue", std::move(queue)}});
+}
+
+Result<Outcome> ChangeQueued(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  const auto message = ParseQueuedBody(request.body);
+  if (!message) return Fail(message.error());
+  const auto changed = engine.ChangeQueued(*chat, request.captures.at(1), *message);
+  if (!changed) return Fail(changed.error());
+  return JsonReply(ToJson(*changed));
+}
+
+Result<Outcome> RemoveQueued(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  if (auto removed = engine.RemoveQueued(*chat, request.captures.at(1)); !removed) return Fail(removed.error());
+  return JsonReply({{"status", "removed"}, {"id", request.captures.at(1)}});
+}
+
 Result<Outcome> Tasks(Engine& engine, const Request& request) {
   auto chat = ChatInPath(request);
   if (!chat) return Fail(std::move(chat.error()));
@@ -198,6 +246,10 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/head", with(MoveHead));
   router.Add("POST", "/chats/*/undo", with(Undo));
   router.Add("POST", "/chats/*/fork", with(Fork));
+  router.Add("GET", "/chats/*/usage", with(Usage));
+  router.Add("GET", "/chats/*/queue", with(Queue));
+  router.Add("PATCH", "/chats/*/queue/*", with(ChangeQueued));
+  router.Add("DELETE", "/chats/*/queue/*", with(RemoveQueued));
   router.Add("GET", "/chats/*/tasks", with(Tasks));
   router.Add("PATCH", "/chats/*/tasks", with(ChangeTasks));
 }

@@ -10,6 +10,7 @@
 
 #include "base/logging.h"
 #include "http/error_response.h"
+#include "http/multipart.h"
 
 namespace reprise {
 namespace {
@@ -189,11 +190,19 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
     return ProtocolErrorReply(417, "expectation_failed", "the only expectation that is met is 100-continue");
   }
   if (!parser_->has_body()) return std::nullopt;
-  const std::string* type = head.Find("content-type");
-  if (head.Count("content-type") != 1 || !EqualsIgnoringCase(MediaType(*type), "application/json")) {
+  const HttpLimits& limits = shared_.options.limits;
+  std::size_t most = limits.body_bytes;
+  if (match_.route->body == BodyKind::kFile) {
+    if (head.Count("content-type") > 1) {
+      return ProtocolErrorReply(415, "unsupported_type", "the body must have one Content-Type");
+    }
+    most = limits.file_bytes + kMaxMultipartFraming;
+    parser_->LimitBody(most);
+  } else if (head.Count("content-type") != 1 ||
+             !EqualsIgnoringCase(MediaType(*head.Find("content-type")), "application/json")) {
     return ProtocolErrorReply(415, "unsupported_type", "the body must be application/json");
   }
-  if (parser_->content_length().value_or(0) > shared_.options.limits.body_bytes) {
+  if (parser_->content_length().value_or(0) > most) {
     return ProtocolErrorReply(413, "too_large", "the body is larger than the limit");
   }
   return std::nullopt;
@@ -316,9 +325,10 @@ void Connection::StartStream(StreamReply reply) {
   AppendHeader(head, "X-Accel-Buffering", "no");
   AppendHeader(head, "X-Content-Type-Options", "nosniff");
   if (chunked) AppendHeader(head, "Transfer-Encoding", "chunked");
-  AppendHeader(head, "Content-Location",
-               "/chats/" + reply.subscription.chat_id.str() + "/interactions/" +
-                   reply.subscription.interaction_id.str() + "/events");
+  if (const auto id = reply.subscription.interaction_id) {
+    AppendHeader(head, "Content-Location",
+                 "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events");
+  }
   head += "\r\n";
   if (head_only_) {
     state_ = State::kWriting;

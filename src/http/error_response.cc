@@ -66,7 +66,7 @@ Reply ErrorReply(const Error& error) {
 }
 
 Reply ProtocolErrorReply(int status, std::string code, std::string message) {
-  const bool retryable = status == 408 || status == 503;
+  const bool retryable = status == 408 || status == 429 || status == 503;
   return MakeErrorReply(status, {{"code", std::move(code)}, {"message", std::move(message)}, {"retryable", retryable}});
 }
 

@@ -131,6 +131,8 @@ std::string_view StatusText(int status) {
       return "Expectation Failed";
     case 422:
       return "Unprocessable Content";
+    case 429:
+      return "Too Many Requests";
     case 431:
       return "Request Header Fields Too Large";
     case 500:

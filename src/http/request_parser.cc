@@ -68,7 +68,7 @@ HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& l
 // dropped: they arrive after the gate has looked.
 class RequestParser::Impl : public http::basic_parser<true> {
  public:
-  explicit Impl(const HttpLimits& limits) : limits_(limits) {
+  explicit Impl(const HttpLimits& limits) : body_bytes(limits.body_bytes), limits_(limits) {
     eager(false);
     header_limit(static_cast<std::uint32_t>(limits.head_bytes));
     body_limit(std::numeric_limits<std::uint64_t>::max());  // counted here, so that the refusal is ours
@@ -78,6 +78,7 @@ class RequestParser::Impl : public http::basic_parser<true> {
   std::string body;
   std::optional<Reply> refusal;
   bool chunked_body = false;
+  std::size_t body_bytes;  // the most there may be
 
   std::optional<Reply> CheckFraming();
 
@@ -104,13 +105,13 @@ class RequestParser::Impl : public http::basic_parser<true> {
   void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
   std::size_t on_body_impl(string_view bytes, error_code& ec) override { return Take(bytes, ec); }
   void on_chunk_header_impl(std::uint64_t size, string_view, error_code& ec) override {
-    if (size > limits_.body_bytes - body.size()) Refuse(BodyTooLarge(), ec);
+    if (size > body_bytes - body.size()) Refuse(BodyTooLarge(), ec);
   }
   std::size_t on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) override { return Take(bytes, ec); }
   void on_finish_impl(error_code&) override {}
 
   std::size_t Take(string_view bytes, error_code& ec) {
-    if (bytes.size() > limits_.body_bytes - body.size()) {
+    if (bytes.size() > body_bytes - body.size()) {
       Refuse(BodyTooLarge(), ec);
       return 0;
     }
@@ -157,6 +158,8 @@ std::optional<Reply> RequestParser::TakeHead(std::string_view head) {
   if (!impl_->is_header_done() || !head.empty()) return BadRequest("malformed request");
   return impl_->CheckFraming();
 }
+
+void RequestParser::LimitBody(std::size_t bytes) { impl_->body_bytes = bytes; }
 
 RequestParser::Fed RequestParser::TakeBody(std::string_view bytes) {
   Fed fed;

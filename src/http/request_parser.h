@@ -15,6 +15,7 @@ struct HttpLimits {
   std::size_t headers = 100;
   std::size_t target_bytes = 2 * 1024;
   std::size_t body_bytes = 1024 * 1024;
+  std::size_t file_bytes = 10 * 1024 * 1024;  // the body of an upload, its framing apart
 };
 
 // How far the head has arrived. Looks at raw bytes only, before any parser does, because what two parsers read
@@ -35,6 +36,8 @@ class RequestParser {
 
   // Takes a head that ScanHead found complete. A refusal if it is malformed or its framing is ambiguous.
   std::optional<Reply> TakeHead(std::string_view head);
+  // From now on the body may have this many bytes instead of HttpLimits::body_bytes.
+  void LimitBody(std::size_t bytes);
   // Takes bytes of the body; says how many were used (the rest belongs to the next request). A refusal ends the
   // request.
   struct Fed {

@@ -1,6 +1,7 @@
 #include "http/requests.h"
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -13,6 +14,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxTitle = 200;  // characters
+constexpr std::size_t kMaxAttachments = 20;
 constexpr double kLeastSpeed = 0.001, kMostSpeed = 1'000'000;
 
 tl::unexpected<Error> Invalid(std::string reason, std::string message) {
@@ -111,9 +113,6 @@ class BodyReader {
     for (const Json& each : *value) elements.push_back(read(*this, each));
     return elements;
   }
-  void Unsupported(const char* name) {
-    if (Take(name) != nullptr) Reject("invalid_member", std::string("\"") + name + "\" is not supported yet");
-  }
   void Reject(std::string reason, std::string message) {
     if (!error_) error_ = Invalid(std::move(reason), std::move(message)).value();
   }
@@ -142,12 +141,15 @@ class BodyReader {
   std::optional<Error> error_;
 };
 
-void ReadRunOptions(BodyReader& reader, RunBody& body) {
+void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
   body.request.model = reader.OptionalString("model").value_or("");
   body.stream = reader.OptionalBool("stream").value_or(true);
   body.request.on_disconnect =
       reader.Choice("on_disconnect", {"cancel", "continue"}) == 0 ? OnDisconnect::kCancel : OnDisconnect::kContinue;
-  reader.Choice("if_running", {"reject"});
+  static constexpr IfRunning kChoices[] = {IfRunning::kReject, IfRunning::kCancel, IfRunning::kQueue};
+  std::vector<std::string_view> names = {"reject", "cancel"};
+  if (may_queue) names.push_back("queue");
+  body.request.if_running = kChoices[reader.Choice("if_running", names)];
 }
 
 template <typename T>
@@ -163,6 +165,14 @@ std::string ReadTaskText(BodyReader& reader, const Json& json) {
                   "a title or a step must be a text of 1 to " + std::to_string(kMaxTaskText) + " characters");
   }
   return text == nullptr ? std::string() : *text;
+}
+
+FileId ReadFileId(BodyReader& reader, const Json& json) {
+  const auto* text = json.get_ptr<const std::string*>();
+  auto id = text == nullptr ? Fail(ErrorCode::kInvalidArgument, "") : FileId::Parse(*text);
+  if (id) return *std::move(id);
+  reader.Reject("invalid_member", "\"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
+  return FileId::Random();  // of a request that is refused
 }
 
 Task ReadTask(BodyReader& reader, const Json& json) {
@@ -189,8 +199,8 @@ Result<RunBody> ParseStartBody(std::string_view text) {
   BodyReader reader(text);
   RunBody body;
   body.request.user_message = reader.Text("user_message");
-  ReadRunOptions(reader, body);
-  reader.Unsupported("attachments");
+  body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
+  ReadRunOptions(reader, body, /*may_queue=*/true);
   return FinishReading(reader, std::move(body));
 }
 
@@ -199,6 +209,7 @@ Result<RunBody> ParseEditBody(std::string_view text) {
   RunBody body;
   body.request.user_message = reader.Text("new_user_message");
   body.dry_run = reader.OptionalBool("dry_run").value_or(false);
+  body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
   ReadRunOptions(reader, body);
   return FinishReading(reader, std::move(body));
 }
@@ -248,7 +259,8 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.approved = approved.value_or(false);
   body.answer.arguments = reader.OptionalObjectText("arguments");
   body.answer.feedback = reader.OptionalString("feedback");
-  body.answer.scope = reader.Choice("scope", {"once", "chat"}) == 0 ? ApprovalScope::kOnce : ApprovalScope::kChat;
+  constexpr std::array kScopes{ApprovalScope::kOnce, ApprovalScope::kChat, ApprovalScope::kAlways};
+  body.answer.scope = kScopes[reader.Choice("scope", {"once", "chat", "always"})];
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
   return FinishReading(reader, std::move(body));
 }
@@ -296,6 +308,12 @@ Result<InteractionId> ParseHeadBody(std::string_view text) {
   const std::string id = reader.Text("interaction_id");
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   return InteractionId::Parse(id);
+}
+
+Result<std::string> ParseQueuedBody(std::string_view text) {
+  BodyReader reader(text);
+  std::string user_message = reader.Text("user_message");
+  return FinishReading(reader, std::move(user_message));
 }
 
 Result<ForkBody> ParseForkBody(std::string_view text) {

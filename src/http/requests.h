@@ -58,6 +58,8 @@ struct CreateChatBody {
 Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
 Result<std::string> ParseRenameBody(std::string_view body);
 Result<InteractionId> ParseHeadBody(std::string_view body);
+// Of PATCH /chats/{chat}/queue/{id}: the message.
+Result<std::string> ParseQueuedBody(std::string_view body);
 struct ForkBody {
   InteractionId interaction;
   ChatId chat;  // a random id if there is none

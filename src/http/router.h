@@ -11,18 +11,26 @@ namespace reprise {
 // Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up.
 enum class Lane { kWork, kControl };
 
+// What a request's body may be.
+enum class BodyKind {
+  kJson,  // application/json
+  kFile,  // anything, up to the size of a file
+};
+
 struct Route {
   std::string method;
   std::vector<std::string> pattern;  // "*" is one segment that is captured
   Handler handler;
   Lane lane = Lane::kWork;
+  BodyKind body = BodyKind::kJson;
 };
 
 // Finds the handler of a request by the segments of its path. Immutable after the last Add, then thread-safe.
 class Router {
  public:
   // `path` as "/chats/*/interactions".
-  void Add(std::string method, std::string_view path, Handler handler, Lane lane = Lane::kWork);
+  void Add(std::string method, std::string_view path, Handler handler, Lane lane = Lane::kWork,
+           BodyKind body = BodyKind::kJson);
 
   struct Match {
     const Route* route = nullptr;

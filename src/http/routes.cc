@@ -2,6 +2,8 @@
 
 #include "http/approval_handlers.h"
 #include "http/chat_handlers.h"
+#include "http/file_handlers.h"
+#include "http/grant_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
 
@@ -11,7 +13,9 @@ Router MakeRoutes(const HandlerContext& context) {
   Router router;
   AddRunRoutes(router, context);
   AddApprovalRoutes(router, context);
+  AddGrantRoutes(router, context);
   AddChatRoutes(router, context);
+  AddFileRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;
 }

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
+#include "http/error_response.h"
 #include "http/requests.h"
 
 namespace reprise {
@@ -16,12 +17,23 @@ constexpr std::size_t kUsualEvents = 1'000, kMostEvents = 10'000;
 
 Reply JsonReply(const Json& json, int status = 200) { return {.status = status, .body = DumpJson(json)}; }
 
+std::string QueuedFrame(const WaitingRun& waiting) {
+  const std::string id = waiting.queue_id();
+  return "event: queued\ndata: " + DumpJson({{"id", id.empty() ? Json(nullptr) : Json(id)}}) + "\n\n";
+}
+
 // The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
 Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
   if (!started) return Fail(std::move(started.error()));
-  if (stream) return StreamReply{.subscription = std::move(*started)};
-  auto finish = [&engine, chat = started->chat_id, id = started->interaction_id]() -> Result<Reply> {
-    auto interaction = engine.GetInteraction(chat, id);
+  if (stream) {
+    std::string preamble = started->waiting ? QueuedFrame(*started->waiting) : std::string();
+    return StreamReply{.subscription = std::move(*started), .preamble = std::move(preamble)};
+  }
+  auto finish = [&engine, chat = started->chat_id, id = started->interaction_id,
+                 waiting = started->waiting]() -> Result<Reply> {
+    const auto which = id ? Result<InteractionId>(*id) : waiting->outcome();
+    if (!which) return Fail(which.error());
+    auto interaction = engine.GetInteraction(chat, *which);
     if (!interaction) return Fail(std::move(interaction.error()));
     return JsonReply(ToJson(*interaction));
   };
@@ -33,7 +45,12 @@ Result<Outcome> Start(Engine& engine, const Request& request) {
   if (!chat) return Fail(std::move(chat.error()));
   auto body = ParseStartBody(request.body);
   if (!body) return Fail(std::move(body.error()));
-  return Follow(engine, engine.Start(*chat, std::move(body->request)), body->stream);
+  auto started = engine.Start(*chat, std::move(body->request));
+  // Unlike all that is unavailable for a while: it is this client that has to send less.
+  if (!started && started.error().reason == "queue_full") {
+    return ProtocolErrorReply(429, started.error().reason, started.error().message);
+  }
+  return Follow(engine, std::move(started), body->stream);
 }
 
 Json ToJson(const EditPreview& preview) {
@@ -125,7 +142,7 @@ Reply ReportReply(const ReplayReport& report, std::string_view mode, std::option
 Result<Outcome> ReplayLive(Engine& engine, const Target& target) {
   auto again = engine.Regenerate(target.chat, target.interaction, {});
   if (!again) return Fail(std::move(again.error()));
-  auto finish = [&engine, target, id = again->interaction_id]() -> Result<Reply> {
+  auto finish = [&engine, target, id = again->interaction_id.value()]() -> Result<Reply> {
     auto report = engine.CompareReplay(target.chat, target.interaction, id);
     if (!report) return Fail(std::move(report.error()));
     return ReportReply(*report, "live", id);

@@ -78,6 +78,11 @@ std::string Cut(std::string text) {
 ToolOutcome ToolResultText(const Json& result) {
   std::string text;
   const Json& structured = Member(result, "structuredContent");
+  if (Member(structured, "requires_confirmation") == true) {
+    std::string message = Text(structured, "message");
+    if (message.empty()) message = "The tool asks for confirmation.";
+    return {.output = Cut(std::move(message)), .requires_confirmation = true};
+  }
   bool told = !structured.is_object();
   const Json& content = Member(result, "content");
   if (content.is_array()) {

@@ -176,14 +176,15 @@ void AppendMessages(std::string& out, const std::vector<Message>& messages) {
   out += ']';
 }
 
-void AppendSystem(std::string& out, const std::vector<Message>& messages) {
+void AppendSystem(std::string& out, const ModelRequest& request) {
   Group group;
-  for (const Message& message : messages) {
+  for (const Message& message : request.messages) {
     if (message.role == Role::kSystem && SaysSomething(message)) group.push_back(&message);
   }
-  if (group.empty()) return;
+  if (group.empty() && IsBlank(request.system)) return;
   out += R"(,"system":[)";
   Elements elements(out);
+  if (!IsBlank(request.system)) AppendText(elements.Next(), request.system, /*marked=*/group.empty());
   for (const Message* message : group) {
     AppendText(elements.Next(), TextOf(*message), /*marked=*/message == group.back());
   }
@@ -217,7 +218,7 @@ void AppendThinking(std::string& out, const ModelFacts& facts) {
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
 std::size_t EstimateSize(const ModelRequest& request) {
-  std::size_t bytes = 512;
+  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
   for (const Message& message : request.messages) {
     bytes += 96 + message.extras.size();
     if (message.content) bytes += message.content->size() + message.content->size() / 16;
@@ -241,7 +242,7 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   out += R"(,"max_tokens":)" + std::to_string(max_tokens);
   AppendThinking(out, facts);
   AppendTools(out, request.tools);
-  AppendSystem(out, request.messages);
+  AppendSystem(out, request);
   AppendMessages(out, request.messages);
   out += R"(,"stream":true})";
   return out;

@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "reprise/message.h"
 
 namespace reprise {
 namespace {
@@ -258,6 +259,7 @@ std::optional<OfflineCommand> ParseOfflineCommand(std::string_view line) {
 
 std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message) {
   std::vector<OfflineCommand> commands;
+  message = message.substr(0, message.find(kAttachedFiles));  // what a file says is no command
   while (!message.empty()) {
     const std::size_t end = message.find('\n');
     if (auto command = ParseOfflineCommand(ToValidUtf8(message.substr(0, end))))

@@ -90,6 +90,19 @@ void AppendMessage(std::string& out, const Message& message) {
   out += '}';
 }
 
+// The system prompt as a message of its own. One that the conversation begins with is joined to it (true): some models'
+// templates take no second.
+bool AppendSystem(std::string& out, const ModelRequest& request) {
+  if (request.system.empty()) return false;
+  const Message* const own = request.messages.empty() ? nullptr : &request.messages.front();
+  const bool joins = own != nullptr && own->role == Role::kSystem && own->content && !own->content->empty();
+  Message message{.role = Role::kSystem, .content = std::string(request.system)};
+  if (joins) *message.content += "\n\n" + *own->content;
+  AppendMessage(out, message);
+  out += ',';
+  return joins;
+}
+
 void AppendTool(std::string& out, const ToolSpec& tool) {
   out += R"({"type":"function","function":{"name":)";
   AppendJsonString(out, tool.name);
@@ -102,7 +115,7 @@ void AppendTool(std::string& out, const ToolSpec& tool) {
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
 std::size_t EstimateSize(const ModelRequest& request) {
-  std::size_t bytes = 256;
+  std::size_t bytes = 256 + request.system.size() + request.system.size() / 16;
   for (const Message& message : request.messages) {
     bytes += 96 + message.name.size() + message.tool_call_id.size() + message.extras.size();
     if (message.content) bytes += message.content->size() + message.content->size() / 16;
@@ -124,7 +137,9 @@ std::string BuildChatCompletionRequest(const ModelRequest& request) {
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   out += R"(,"messages":[)";
+  const bool joined = AppendSystem(out, request);
   for (const Message& message : request.messages) {
+    if (joined && &message == &request.messages.front()) continue;
     AppendMessage(out, message);
     out += ',';
   }

@@ -2,6 +2,7 @@
 
 #include <fcntl.h>
 #include <pthread.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -32,6 +33,20 @@ std::optional<Pipe> MakeSocketPair() {
   std::array<int, 2> ends{};
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()) != 0) return std::nullopt;
   return Pipe{UniqueFd(ends[0]), UniqueFd(ends[1])};
+}
+
+// Nothing to read: no descriptor.
+std::optional<Pipe> MakeInput(const std::string& content) {
+  if (content.empty()) return Pipe{};
+  UniqueFd file(::memfd_create("input", MFD_CLOEXEC));
+  if (!file) return std::nullopt;
+  for (std::size_t done = 0; done < content.size();) {
+    const ssize_t written = ::write(file.get(), content.data() + done, content.size() - done);
+    if (written < 0) return std::nullopt;
+    done += static_cast<std::size_t>(written);
+  }
+  if (::lseek(file.get(), 0, SEEK_SET) != 0) return std::nullopt;
+  return Pipe{std::move(file), UniqueFd()};
 }
 
 void NeverBlock(const UniqueFd& fd) {
@@ -82,7 +97,7 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
   auto output = MakePipe();
   auto control = MakeSocketPair();
   auto report = MakePipe();
-  auto input = separate ? MakePipe() : Pipe{};
+  auto input = separate ? MakePipe() : MakeInput(command.input);
   auto errors = separate ? MakePipe() : Pipe{};
   if (!null_fd || !output || !control || !report || !input || !errors) return Fail(CannotStart(errno));
   for (const UniqueFd* ours : {&output->read, &report->read, &input->write, &errors->read}) NeverBlock(*ours);
@@ -91,7 +106,7 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
   const SupervisorPlan plan{.directory = command.directory.c_str(),
                             .argv = argv.data(),
                             .environment = environment.data(),
-                            .input_fd = separate ? input->read.get() : null_fd.get(),
+                            .input_fd = input->read ? input->read.get() : null_fd.get(),
                             .output_fd = output->write.get(),
                             .errors_fd = separate ? errors->write.get() : output->write.get(),
                             .null_fd = null_fd.get(),

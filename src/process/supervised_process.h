@@ -15,6 +15,8 @@ struct Command {
   std::vector<std::string> argv;         // argv[0] is the absolute path of the program
   std::vector<std::string> environment;  // "NAME=value"; all of it, nothing is inherited
   std::string directory;
+  // What its stdin holds (Streams::kOutput): a file in memory that has no name on any disk. Empty: /dev/null.
+  std::string input = {};
 };
 
 // A command with its supervisor (process/supervisor.h): it runs in a session of its own, with no descriptor but 0, 1
@@ -22,7 +24,7 @@ struct Command {
 class SupervisedProcess {
  public:
   enum class Streams {
-    kOutput,    // stdin is /dev/null, stdout and stderr come together in output()
+    kOutput,    // stdin is Command::input, stdout and stderr come together in output()
     kSeparate,  // input() is written to, output() is stdout, errors() is stderr
   };
   // kUnavailable if the system is out of descriptors or processes. A program that cannot be executed shows later, in

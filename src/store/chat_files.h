@@ -10,6 +10,7 @@
 #include "base/atomic_write.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
+#include "reprise/queue.h"
 #include "reprise/result.h"
 #include "store/chat_index.h"
 #include "store/linked_state.h"
@@ -63,6 +64,8 @@ class ChatFiles {
   // None if there is no such chat.
   Result<InteractionFiles> ListInteractions(const ChatId& chat) const;
   Result<std::vector<ChatId>> ListChats() const;
+  // None if there is no file of them.
+  Result<std::vector<QueuedMessage>> ReadQueue(const ChatId& chat) const;
   bool authenticated() const { return format_->authenticated(); }
 
   // --- writing ---
@@ -84,6 +87,8 @@ class ChatFiles {
   // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power
   // loss is as good, unless it moves the head back.
   Result<void> WriteIndex(const ChatIndex& index, Durability durability = Durability::kSynced) const;
+  // Replaces or removes queue.json, durably.
+  Result<void> WriteQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const;
   Result<void> SyncChatDirectory(const ChatId& chat) const;
   Result<void> SetIndexAside(const ChatId& chat) const;
   Result<void> MoveToTrash(const ChatId& chat) const;

@@ -63,6 +63,9 @@ class FileInteractionStore final : public InteractionStore {
   Result<std::vector<InteractionRef>> ListUnfinished() override;
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override;
   Result<void> DropJournal(const ChatId& chat, InteractionId id) override;
+  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) override;
+  Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) override;
+  Result<std::vector<ChatId>> ListQueues() override;
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;

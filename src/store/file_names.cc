@@ -12,9 +12,11 @@ namespace {
 
 constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
 constexpr std::string_view kAuditLog = "audit.jsonl", kAudit = "audit.", kAuditSuffix = ".jsonl";
-constexpr std::string_view kChatFile = "chat.json";
+constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
+constexpr std::string_view kFiles = "files";
 constexpr std::string_view kIncoming = ".incoming.";
+constexpr std::string_view kGrants = ".grants";
 
 std::string Join(std::string path, std::string_view name) { return path.append("/").append(name); }
 
@@ -38,6 +40,9 @@ std::optional<InteractionId> ParseNumbered(std::string_view name, std::string_vi
 std::string LockFile(const std::string& root) { return Join(root, ".lock"); }
 std::string ChatDirectory(const std::string& root, const ChatId& chat) { return Join(root, chat.str()); }
 std::string ChatFile(const std::string& root, const ChatId& chat) { return Join(ChatDirectory(root, chat), kChatFile); }
+std::string QueueFile(const std::string& root, const ChatId& chat) {
+  return Join(ChatDirectory(root, chat), kQueueFile);
+}
 std::string InteractionsDirectory(const std::string& root, const ChatId& chat) {
   return Join(ChatDirectory(root, chat), kInteractions);
 }
@@ -47,9 +52,18 @@ std::string InteractionFile(const std::string& root, const ChatId& chat, Interac
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id) {
   return Join(InteractionsDirectory(root, chat), id.str()).append(kJournalSuffix);
 }
+std::string FilesDirectory(const std::string& root, const ChatId& chat) {
+  return Join(ChatDirectory(root, chat), kFiles);
+}
+std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id) {
+  return Join(FilesDirectory(root, chat), id.str()).append(kSuffix);
+}
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string SpareDirectory(const std::string& root) { return Join(root, ".spare"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
+std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
+std::string DamagedGrantsFile(const std::string& root) { return GrantsFile(root) + ".damaged." + RandomHex(4); }
+bool IsGrantsFile(const std::string& path) { return std::filesystem::path(path).filename() == kGrants; }
 std::string AuditLogFile(const std::string& root) { return Join(root, kAuditLog); }
 std::string AuditLogFile(const std::string& root, std::uint64_t first) {
   return Join(root, std::string(kAudit) + std::to_string(first) + std::string(kAuditSuffix));
@@ -83,6 +97,13 @@ std::optional<ChatId> ParseChatDirectory(std::string_view name) {
 std::optional<InteractionId> ParseInteractionFile(std::string_view name) { return ParseNumbered(name, kSuffix); }
 std::optional<InteractionId> ParseJournalFile(std::string_view name) { return ParseNumbered(name, kJournalSuffix); }
 
+std::optional<FileId> ParseFileName(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  auto id = FileId::Parse(name.substr(0, name.size() - kSuffix.size()));
+  if (!id) return std::nullopt;
+  return *std::move(id);
+}
+
 std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
   const std::filesystem::path file = whole.has_filename() ? whole : whole.parent_path();
@@ -91,17 +112,31 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
                            std::optional<InteractionId> id) -> std::optional<PlaceInStore> {
     auto chat = ParseChatDirectory(directory.filename().string());
     if (!chat) return std::nullopt;
-    return PlaceInStore{directory.parent_path(), *std::move(chat), kind, id};
+    return PlaceInStore{directory.parent_path(), *std::move(chat), kind, id, std::nullopt};
   };
   const std::filesystem::path parent = file.parent_path();
   if (name == kChatFile) return in_chat(parent, PlaceInStore::Kind::kChatFile, std::nullopt);
+  if (name == kQueueFile) return in_chat(parent, PlaceInStore::Kind::kQueue, std::nullopt);
   if (parent.filename() == kInteractions) {
     if (const auto id = ParseInteractionFile(name)) {
       return in_chat(parent.parent_path(), PlaceInStore::Kind::kCheckpoint, id);
     }
     if (const auto id = ParseJournalFile(name)) return in_chat(parent.parent_path(), PlaceInStore::Kind::kJournal, id);
   }
+  if (parent.filename() == kFiles) {
+    if (auto id = ParseFileName(name)) {
+      auto place = in_chat(parent.parent_path(), PlaceInStore::Kind::kFile, std::nullopt);
+      if (place) place->file = *std::move(id);
+      return place;
+    }
+  }
   return in_chat(file, PlaceInStore::Kind::kChatDirectory, std::nullopt);
+}
+
+std::string QueueName(const ChatId& chat) { return Join(chat.str(), kQueueFile); }
+
+std::string FileRecordName(const ChatId& chat, const FileId& file) {
+  return Join(Join(chat.str(), kFiles), file.str()).append(kSuffix);
 }
 
 std::string JournalName(const ChatId& chat, InteractionId interaction) {

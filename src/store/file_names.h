@@ -12,11 +12,14 @@
 //
 //   <root>/.lock                                  held by the server that uses the folder
 //   <root>/<chat_id>/chat.json
+//   <root>/<chat_id>/queue.json                    messages that wait
 //   <root>/<chat_id>/interactions/int_001.json
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
+//   <root>/<chat_id>/files/file_<32 hex>.json     a file of the chat
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.spare/                                files that wait to be used again
 //   <root>/.approved_tools                       which tools of other programs a person has approved
+//   <root>/.grants                               what a person has granted for always
 //   <root>/audit.jsonl, <root>/audit.<number>.jsonl  what became of tool calls; the number of the file's first line
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 //   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
@@ -25,12 +28,19 @@ namespace reprise {
 std::string LockFile(const std::string& root);
 std::string ChatDirectory(const std::string& root, const ChatId& chat);
 std::string ChatFile(const std::string& root, const ChatId& chat);
+std::string QueueFile(const std::string& root, const ChatId& chat);
 std::string InteractionsDirectory(const std::string& root, const ChatId& chat);
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id);
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id);
+std::string FilesDirectory(const std::string& root, const ChatId& chat);
+std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id);
 std::string RunningFile(const std::string& root);
 std::string SpareDirectory(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
+std::string GrantsFile(const std::string& root);
+// Where one that cannot be read goes before a new one is written; a name that nothing has yet.
+std::string DamagedGrantsFile(const std::string& root);
+bool IsGrantsFile(const std::string& path);
 std::string AuditLogFile(const std::string& root);                       // the one that grows
 std::string AuditLogFile(const std::string& root, std::uint64_t first);  // one that grew too large
 // The number of its first line, the highest there is for the file that grows.
@@ -49,20 +59,24 @@ bool IsIncomingDirectory(std::string_view name);
 std::optional<ChatId> ParseChatDirectory(std::string_view name);
 std::optional<InteractionId> ParseInteractionFile(std::string_view name);
 std::optional<InteractionId> ParseJournalFile(std::string_view name);
+std::optional<FileId> ParseFileName(std::string_view name);
 
 // Where in which data folder a path leads, if it is that of a chat's folder or of one of its files.
 struct PlaceInStore {
-  enum class Kind { kChatDirectory, kChatFile, kCheckpoint, kJournal };
+  enum class Kind { kChatDirectory, kChatFile, kQueue, kCheckpoint, kJournal, kFile };
   std::string root;
   ChatId chat;
   Kind kind;
   std::optional<InteractionId> interaction;  // of a checkpoint or a journal
+  std::optional<FileId> file{};
 };
 // A directory counts as a chat's if it is called like one: the caller has to look whether it is.
 std::optional<PlaceInStore> ParseStorePath(const std::string& path);
 
 // A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);
+std::string QueueName(const ChatId& chat);
+std::string FileRecordName(const ChatId& chat, const FileId& file);
 std::string JournalName(const ChatId& chat, InteractionId interaction);
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include "store/incoming_chats.h"
 
 #include <filesystem>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +11,7 @@
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
+#include "store/sealed_file_store.h"
 
 namespace reprise {
 namespace {
@@ -20,6 +22,11 @@ void RemoveAll(const std::string& folder) {
 }
 
 std::string AsText(const Interaction& interaction) { return DumpJson(ToJson(interaction)); }
+
+// Where the files came from had its own limits.
+constexpr FileLimits kNoLimits{.file_bytes = kMaxRecordBytes,
+                               .chat_bytes = std::numeric_limits<std::uint64_t>::max(),
+                               .files = std::numeric_limits<std::size_t>::max()};
 
 }  // namespace
 
@@ -32,6 +39,15 @@ Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat) {
                      .load = [&from, chat](InteractionId id) { return from.LoadInteraction(chat, id); }};
   for (const Interaction& interaction : stored->interactions) whole.interactions.push_back(interaction.id);
   return whole;
+}
+
+Result<void> AddFiles(FileStore& from, IncomingChat& chat) {
+  auto listing = from.List(chat.summary.id);
+  if (!listing) return Fail(std::move(listing.error()));
+  if (!listing->damaged.empty()) return Fail(std::move(listing->damaged.front().error));
+  for (const FileInfo& file : listing->files) chat.files.push_back(file.id);
+  chat.load_file = [&from, id = chat.summary.id](const FileId& file) { return from.Get(id, file); };
+  return {};
 }
 
 Result<IncomingChats> IncomingChats::Open(Options options) {
@@ -90,8 +106,16 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       if (!begun) return Fail(std::move(begun.error()));
     }
   }
-  // The index that the store has left knows what is there; title, head and times are the chat's own.
+  SealedFileStore file_store(
+      {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .limits = kNoLimits});
+  for (const FileId& file : chat.files) {
+    const auto put =
+        chat.load_file(file).and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); });
+    if (!put) return put;
+  }
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
+  if (auto queued = files.WriteQueue(id, chat.queue); !queued) return queued;
+  // The index that the store has left knows what is there; title, head and times are the chat's own.
   auto on_disk = files.ReadChat(id);
   if (!on_disk) return Fail(std::move(on_disk.error()));
   on_disk->index.summary = chat.summary;
@@ -111,6 +135,15 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
     if (!written) return Fail(written.error());
     if (AsText(*meant) != AsText(*written)) {
       return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
+    }
+  }
+  SealedFileStore file_store({.root = folder, .keys = options_.keys, .file_system = options_.file_system});
+  for (const FileId& file : chat.files) {
+    const auto meant = chat.load_file(file), found = file_store.Get(chat.summary.id, file);
+    if (!meant) return Fail(meant.error());
+    if (!found) return Fail(found.error());
+    if (*meant != *found) {
+      return Fail(ErrorCode::kIo, file.str() + " did not come back from the disk as it was written");
     }
   }
   return {};

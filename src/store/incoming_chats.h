@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "crypto/key_set.h"
+#include "reprise/file_store.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -23,11 +24,17 @@ struct IncomingChat {
   // One of them, with `chat_id` the summary's id. Called twice: to write it, and to compare.
   std::function<Result<Interaction>(InteractionId)> load;
   std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
+  std::vector<QueuedMessage> queue{};
+  std::vector<FileId> files{};
+  std::function<Result<StoredFile>(const FileId&)> load_file{};  // one of them; called twice as well
 };
 
 // A stored chat as it is. Fails with what is wrong if any part of it is damaged. `from` must outlive the result; the
 // folder must not change meanwhile.
 Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat);
+
+// Adds the chat's files, likewise.
+Result<void> AddFiles(FileStore& from, IncomingChat& chat);
 
 // Brings chats into a data folder that nobody else uses. Each is put together in a folder of its own there, read back,
 // and moved into its place in one step when it is durable: a chat is there as a whole or not at all, whenever the

@@ -64,6 +64,19 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
   return {};
 }
 
+Result<std::vector<QueuedMessage>> MemoryInteractionStore::LoadQueue(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  const auto found = chats_.find(chat);
+  if (found == chats_.end()) return std::vector<QueuedMessage>();
+  return found->second.queue;
+}
+
+Result<void> MemoryInteractionStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
+  const std::lock_guard lock(mutex_);
+  if (const auto found = chats_.find(chat); found != chats_.end()) found->second.queue = messages;
+  return {};
+}
+
 Result<Interaction> MemoryInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
   const std::lock_guard lock(mutex_);
   const auto found = Find(chat);

@@ -26,6 +26,9 @@ class MemoryInteractionStore final : public InteractionStore {
     return Fail(ErrorCode::kNotFound, "journals are not kept in memory");
   }
   Result<void> DropJournal(const ChatId&, InteractionId) override { return {}; }
+  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) override;
+  Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) override;
+  Result<std::vector<ChatId>> ListQueues() override { return std::vector<ChatId>(); }  // it outlives no process
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
@@ -42,6 +45,7 @@ class MemoryInteractionStore final : public InteractionStore {
     ChatSummary summary;
     std::map<InteractionId, Interaction> interactions;
     std::uint32_t next_number = 1;
+    std::vector<QueuedMessage> queue{};
   };
   // With mutex_ held.
   Result<StoredChat*> Find(const ChatId& chat);

@@ -13,20 +13,28 @@ namespace {
 constexpr int kVersion = 1;
 constexpr std::string_view kInteractionType = "reprise/interaction";
 constexpr std::string_view kChatType = "reprise/chat";
+constexpr std::string_view kFileType = "reprise/file";
+constexpr std::string_view kQueueType = "reprise/queue";
+
+std::string_view TypeOf(const RecordPlace& place) {
+  if (place.file) return kFileType;
+  if (place.queue) return kQueueType;
+  return place.interaction ? kInteractionType : kChatType;
+}
 
 tl::unexpected<Error> Damaged(std::string_view kind, const RecordPlace& place, std::string_view what) {
   return Fail(IntegrityError(kind, place, what));
 }
 
 Result<void> CheckSize(std::string_view text) {
-  if (text.size() > kMaxRecordBytes) return Fail(ErrorCode::kTooLarge, "the interaction is too large to be stored");
+  if (text.size() > kMaxRecordBytes) return Fail(ErrorCode::kTooLarge, "this is too large to be stored");
   return {};
 }
 
 // Members of the protected header, by name. Written to disk: part of the file format.
 Json ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
-  Json members = {
-      {"typ", place.interaction ? kInteractionType : kChatType}, {"ver", kVersion}, {"chat_id", place.chat.str()}};
+  Json members = {{"typ", TypeOf(place)}, {"ver", kVersion}, {"chat_id", place.chat.str()}};
+  if (place.file) members["file_id"] = place.file->str();
   if (!place.interaction) return members;
   members["interaction_id"] = place.interaction->str();
   members["parent_id"] = links.parent ? Json(links.parent->str()) : Json();
@@ -67,9 +75,9 @@ Result<void> CheckHeader(const RecordPlace& place, const Json& header) {
   if (version == header.end() || !version->is_number_integer() || *version != kVersion) {
     return Damaged("version", place, "it was written by a version of this program that is not known here");
   }
-  const bool here = Says(header, "typ", place.interaction ? kInteractionType : kChatType) &&
-                    Says(header, "chat_id", place.chat.str()) &&
-                    (!place.interaction || Says(header, "interaction_id", place.interaction->str()));
+  const bool here = Says(header, "typ", TypeOf(place)) && Says(header, "chat_id", place.chat.str()) &&
+                    (!place.interaction || Says(header, "interaction_id", place.interaction->str())) &&
+                    (!place.file || Says(header, "file_id", place.file->str()));
   if (!here) return Damaged("swap", place, "it holds a record that belongs to another place");
   return {};
 }
@@ -137,7 +145,9 @@ class PlainFormat final : public RecordFormat {
 }  // namespace
 
 Error IntegrityError(std::string_view kind, const RecordPlace& place, std::string_view what) {
-  const std::string name = RecordName(place.chat, place.interaction);
+  const std::string name = place.file    ? FileRecordName(place.chat, *place.file)
+                           : place.queue ? QueueName(place.chat)
+                                         : RecordName(place.chat, place.interaction);
   return Error{.code = ErrorCode::kCorruption,
                .reason = "integrity_" + std::string(kind),
                .message = name + ": " + std::string(what),

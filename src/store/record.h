@@ -15,10 +15,12 @@ namespace reprise {
 // Files beyond this size are not read, and not written either.
 inline constexpr std::uint64_t kMaxRecordBytes = 256ULL << 20;
 
-// Where a record belongs: an interaction's file, or the chat's index.
+// Where a record belongs: an interaction's file, the chat's index, its queue, or a file of the chat.
 struct RecordPlace {
   ChatId chat;
-  std::optional<InteractionId> interaction;  // nullopt: chat.json
+  std::optional<InteractionId> interaction = std::nullopt;  // nullopt: chat.json, or
+  bool queue = false;                                       // queue.json, or
+  std::optional<FileId> file = std::nullopt;                // a file of the chat
 };
 
 // What ties an interaction's record to the history before it.

@@ -7,6 +7,7 @@
 #include <optional>
 #include <utility>
 
+#include "base/atomic_write.h"
 #include "base/json.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
@@ -14,6 +15,9 @@
 #include "store/chat_files.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/file_record.h"
+#include "store/grant_file.h"
+#include "store/sealed_file_store.h"
 
 namespace reprise {
 namespace {
@@ -61,11 +65,15 @@ class ChatCheck {
     ReadIndex();
     const auto listed = files_.ListInteractions(chat_);
     if (!listed) return Fail(listed.error());
-    if (!has_index_ && listed->checkpoints.empty() && listed->journals.empty()) {
+    const auto files = ListFileIds(root_, chat_, file_system_);
+    if (!files) return Fail(files.error());
+    if (!has_index_ && listed->checkpoints.empty() && listed->journals.empty() && files->empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
+    for (const FileId& id : *files) CheckFile(id);
     for (const std::uint32_t number : listed->checkpoints) CheckInteraction(InteractionId::FromNumber(number));
     for (const std::uint32_t number : listed->journals) CheckJournal(InteractionId::FromNumber(number));
+    CheckQueue();
     CheckHistory();
     // A chat's first index follows its first checkpoint, so that the one may be there without the other for a moment.
     if (!has_index_ && listed->checkpoints.size() > 1) {
@@ -122,6 +130,23 @@ class ChatCheck {
     } else if (auto problem = JournalProblem(name, *text, {.chat = chat_, .interaction = id}, keys_.get())) {
       Add(*std::move(problem));
     }
+  }
+
+  void CheckQueue() {
+    const auto text = file_system_.ReadFile(QueueFile(root_, chat_), kMaxRecordBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;
+    ++report_.checked;
+    if (const auto queue = files_.ReadQueue(chat_); !queue) Add(ProblemOf(QueueName(chat_), queue.error()));
+  }
+
+  void CheckFile(const FileId& id) {
+    const auto text = file_system_.ReadFile(FilePath(root_, chat_, id), kMaxRecordBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
+    ++report_.checked;
+    const RecordPlace place{.chat = chat_, .file = id};
+    const auto file = text.and_then([&](const std::string& content) { return format_->Open(place, content); })
+                          .and_then([&](const OpenedRecord& record) { return FileFromJson(place, record.plaintext); });
+    if (!file) Add(ProblemOf(FileRecordName(chat_, id), file.error()));
   }
 
   // What the files say of each other.
@@ -198,6 +223,7 @@ std::optional<RecordPlace> ClaimedPlace(const Json& header, const char* chat_mem
   };
   const auto chat = ChatId::Parse(text(chat_member));
   if (!chat) return std::nullopt;
+  if (const auto file = FileId::Parse(text("file_id"))) return RecordPlace{.chat = *chat, .file = *file};
   if (!header.contains(interaction_member)) return RecordPlace{.chat = *chat, .interaction = std::nullopt};
   const auto interaction = InteractionId::Parse(text(interaction_member));
   if (!interaction) return std::nullopt;
@@ -209,12 +235,16 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
   const auto json = sealed ? ReadJweHeader(text) : ParseJson(text, 2 * kMaxJsonDepth);
   if (!json || !json->is_object()) return Fail(NotOurs());
   const bool is_chat = !sealed && json->contains("leaves");
-  const auto place = sealed    ? ClaimedPlace(*json, "chat_id", "interaction_id")
+  std::optional<RecordPlace> of_file;
+  if (auto claimed = PlaceOfFile(text); claimed && !sealed) of_file = *std::move(claimed);
+  const auto place = of_file   ? of_file
+                     : sealed  ? ClaimedPlace(*json, "chat_id", "interaction_id")
                      : is_chat ? ClaimedPlace(*json, "id", "interaction_id")
                                : ClaimedPlace(*json, "chat_id", "id");
   if (!place) return Fail(NotOurs());
   const auto record = MakeRecordFormat(std::move(keys))->Open(*place, text);
   if (!record) return Fail(record.error());
+  if (place->file) return FileFromJson(*place, record->plaintext).map([](const StoredFile&) {});
   if (!place->interaction) return ChatIndexFromJson(place->chat, record->plaintext).map([](const ChatIndex&) {});
   const auto content = ParseJson(record->plaintext, 2 * kMaxJsonDepth);
   if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));
@@ -247,7 +277,17 @@ Result<VerifyReport> VerifyLoneFile(const std::string& path, std::shared_ptr<con
   return report;
 }
 
+void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
+  const auto there = file_system.ReadFile(GrantsFile(root), kMaxRecordBytes);
+  if (!there && there.error().code == ErrorCode::kNotFound) return;
+  ++report.checked;
+  const auto grants = ReadGrantFile(file_system, root, keys);
+  if (!grants) report.problems.push_back(ProblemOf(GrantsFile("").substr(1), grants.error()));
+}
+
 std::string NameOf(const PlaceInStore& place) {
+  if (place.kind == PlaceInStore::Kind::kQueue) return QueueName(place.chat);
+  if (place.file) return FileRecordName(place.chat, *place.file);
   return place.kind == PlaceInStore::Kind::kJournal ? JournalName(place.chat, *place.interaction)
                                                     : RecordName(place.chat, place.interaction);
 }
@@ -269,6 +309,7 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
     report.checked += one->checked;
     std::move(one->problems.begin(), one->problems.end(), std::back_inserter(report.problems));
   }
+  VerifyGrants(root, keys.get(), file_system, report);
   VerifyAudit(root, file_system, report);
   return report;
 }
@@ -279,6 +320,12 @@ Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std
 }
 
 Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system) {
+  if (IsGrantsFile(path)) {
+    VerifyReport report;
+    VerifyGrants(ParentDirectory(path), keys.get(), file_system, report);
+    if (report.checked == 0) return Fail(ErrorCode::kNotFound, "there is no file " + path);
+    return report;
+  }
   const auto place = ParseStorePath(path);
   if (!place || place->kind == PlaceInStore::Kind::kChatDirectory) {
     return VerifyLoneFile(path, std::move(keys), file_system);

@@ -13,8 +13,8 @@
 // Looks at every file of a data folder and says what is wrong with which (schemas/FILES.md, Damage). Nothing is
 // written, and a server may work in the folder meanwhile: a file that it is about to finish is not a problem.
 //
-// Looked at are chat.json, the checkpoints and the journals of each chat. What lies in the trash, temporary files and
-// everything that has another name are passed over.
+// Looked at are chat.json, the checkpoints, the journals and the files of each chat. What lies in the trash, temporary
+// files and everything that has another name are passed over.
 namespace reprise {
 
 struct Problem {

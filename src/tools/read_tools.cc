@@ -8,9 +8,9 @@
 #include <cstdint>
 #include <string>
 
-#include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/directory_listing.h"
+#include "tools/line_picker.h"
 #include "tools/text_file.h"
 
 namespace reprise {
@@ -18,7 +18,6 @@ namespace {
 
 constexpr std::size_t kMaxShownEntries = 1000;
 constexpr std::size_t kMaxSortedEntries = 100'000;
-constexpr std::size_t kMaxShownBytes = 256 * 1024;
 
 class ListFilesTool final : public BuiltinTool {
  public:
@@ -57,63 +56,6 @@ class ListFilesTool final : public BuiltinTool {
   }
 
   const Workspace& workspace_;
-};
-
-// Picks lines `first` to `first + count - 1` out of a stream of chunks, up to kMaxShownBytes.
-class LinePicker {
- public:
-  LinePicker(std::uint64_t first, std::uint64_t count) : first_(first), count_(count) {}
-
-  // False: has all it can use.
-  bool Add(std::string_view chunk) {
-    while (!chunk.empty()) {
-      if (line_ - first_ >= count_ && line_ >= first_) return Stop();
-      const std::size_t newline = chunk.find('\n');
-      const std::string_view piece = chunk.substr(0, newline == std::string_view::npos ? chunk.size() : newline + 1);
-      if (line_ >= first_ && !Keep(piece)) return Stop();
-      in_line_ = newline == std::string_view::npos;
-      if (!in_line_) ++line_;
-      chunk.remove_prefix(piece.size());
-    }
-    return true;
-  }
-
-  const std::string& text() const { return text_; }
-  bool stopped() const { return stopped_; }
-  // The line that was not shown, or not wholly.
-  std::uint64_t next_line() const { return line_; }
-  bool cut_in_line() const { return cut_in_line_; }
-  // Meaningful when the whole file was seen.
-  std::uint64_t lines() const { return line_ - 1 + (in_line_ ? 1 : 0); }
-
- private:
-  bool Keep(std::string_view piece) {
-    if (text_.size() + piece.size() <= kMaxShownBytes) {
-      text_ += piece;
-      return true;
-    }
-    // Whole lines, unless not even one fits.
-    const std::size_t line_start = text_.rfind('\n') == std::string::npos ? 0 : text_.rfind('\n') + 1;
-    if (line_start > 0) {
-      text_.resize(line_start);
-    } else {
-      text_ += piece.substr(0, kMaxShownBytes - text_.size());
-      cut_in_line_ = true;
-    }
-    return false;
-  }
-
-  bool Stop() {
-    stopped_ = true;
-    return false;
-  }
-
-  const std::uint64_t first_, count_;
-  std::string text_;
-  std::uint64_t line_ = 1;  // the number of the line the next byte belongs to
-  bool in_line_ = false;
-  bool stopped_ = false;
-  bool cut_in_line_ = false;
 };
 
 class ReadFileTool final : public BuiltinTool {
@@ -158,22 +100,7 @@ class ReadFileTool final : public BuiltinTool {
       if (first && !LooksLikeText(bytes)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
       if (got == 0 || !lines.Add(bytes)) break;
     }
-    return Shown(lines, offset);
-  }
-
-  static Result<std::string> Shown(const LinePicker& lines, std::uint64_t offset) {
-    if (!lines.stopped() && lines.lines() == 0) return std::string("(the file is empty)");
-    if (!lines.stopped() && offset > lines.lines()) {
-      return Fail(ErrorCode::kInvalidArgument, "it has only " + std::to_string(lines.lines()) + " lines");
-    }
-    std::string text = ToValidUtf8(lines.text());
-    if (!lines.stopped()) return text;
-    if (!text.empty() && text.back() != '\n') text += '\n';
-    if (lines.cut_in_line()) {
-      return text + "(cut: line " + std::to_string(lines.next_line()) + " is longer than can be shown)";
-    }
-    return text + "(cut: lines " + std::to_string(offset) + " to " + std::to_string(lines.next_line() - 1) +
-           "; go on with offset " + std::to_string(lines.next_line()) + ")";
+    return lines.Shown();
   }
 
   const Workspace& workspace_;

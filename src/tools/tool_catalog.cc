@@ -13,6 +13,8 @@
 #include "tools/argument_schema.h"
 #include "tools/ask_human_tool.h"
 #include "tools/builtin_tool.h"
+#include "tools/chat_file_tools.h"
+#include "tools/code_tool.h"
 #include "tools/foreign_schema.h"
 #include "tools/http_get_tool.h"
 #include "tools/read_tools.h"
@@ -146,8 +148,15 @@ ToolCatalog::ToolCatalog(ToolOptions options)
   add(MakeWriteFileTool(*workspace_));
   add(MakeEditFileTool(*workspace_));
   add(MakeDeleteFileTool(*workspace_));
-  add(MakeShellTool(*workspace_, options_.shell));
+  // With the environment as it is now.
+  const auto runner = std::make_shared<const CommandRunner>(*workspace_, options_.shell);
+  add(MakeShellTool(runner));
+  add(MakeCodeTool(runner));
   add(MakeHttpGetTool(options_.transport, options_.http));
+  add(MakeListChatFilesTool());
+  add(MakeReadChatFileTool());
+  add(MakeSaveChatFileTool());
+  add(MakeDeleteChatFileTool());
   add(MakeAskHumanTool());
   add(MakeManageTasksTool());
   add(MakeUpdatePlanTool());

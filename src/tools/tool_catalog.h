@@ -13,7 +13,8 @@ namespace reprise {
 class Workspace;
 
 // The built-in tools (echo calculator current_time list_files read_file search_files write_file edit_file delete_file
-// run_shell http_get) and, behind them, those of other programs; all as far as the options allow them. Making it is
+// run_shell run_code http_get list_chat_files read_chat_file save_chat_file delete_chat_file ask_human manage_tasks
+// update_plan research) and, behind them, those of other programs; all as far as the options allow them. Making it is
 // cheap: neither the workspace nor the sandbox is touched before they are used.
 class ToolCatalog final : public ToolRegistry {
  public:

@@ -26,13 +26,27 @@ class Recorder : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
   void StateGrew(const AgentState& state) override { agenda = state.agenda; }
-  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired request, std::stop_token) override {
-    request.approval_id = "approval_x";
-    Emit(0, request);
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
+    std::vector<std::string> ids;
+    for (event::ApprovalRequired& request : requests) {
+      ids.push_back(request.approval_id = "approval_" + request.call_id);
+      Emit(0, request);
+    }
     if (on_ask) on_ask();
-    if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
-    return Decision{"approval_x", *answer};
+    return ids;
   }
+  Result<Decision> AwaitAnswer(std::span<const std::string> ids, const std::stop_token&) override {
+    awaited.emplace_back(ids.begin(), ids.end());
+    for (std::size_t i = 0; i < answers.size(); ++i) {
+      if (std::find(ids.begin(), ids.end(), answers[i].approval_id) == ids.end()) continue;
+      Decision next = answers[i];
+      answers.erase(answers.begin() + static_cast<std::ptrdiff_t>(i));
+      return next;
+    }
+    if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
+    return Decision{ids.front(), *answer};
+  }
+  bool IsGranted(const Grant& call) override { return call == granted; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired request, std::stop_token) override {
     request.request_id = "request_x";
     Emit(0, request);
@@ -50,7 +64,10 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::vector<std::string> names;
   std::vector<EventPayload> events;
   std::string deltas;
-  std::optional<ApprovalAnswer> answer;
+  std::optional<ApprovalAnswer> answer;  // to whatever has none in `answers`
+  std::vector<Decision> answers;         // in the order in which they come
+  std::vector<std::vector<std::string>> awaited;
+  Grant granted;  // for always
   std::optional<InputAnswer> reply;
   Agenda agenda;  // as last told
   std::function<void()> on_ask;
@@ -82,8 +99,16 @@ struct Fixture {
       if (on_pause) on_pause();
       call();
     };
-    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay, guard}, limits, "m", state,
-                   stop.get_token());
+    AgentLoop loop({.model = model,
+                    .tools = tools,
+                    .observer = recorder,
+                    .approvals = recorder,
+                    .executor = on_threads ? apart : at_once,
+                    .delay = delay,
+                    .prompt = prompt,
+                    .guards = guards,
+                    .guard = guard},
+                   limits, "m", state, stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
     AgentOutcome ended = outcome.get_future().get();
@@ -114,6 +139,8 @@ struct Fixture {
   Recorder recorder;
   std::stop_source stop;
   AgentState state;
+  SystemPrompt prompt;
+  AgentGuards guards;
   std::vector<std::string> ran;
   std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
   std::function<void()> on_pause;
@@ -131,7 +158,10 @@ class Guard : public CallGuard {
     if (admits) return {};
     return Fail(Error{.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = "no"});
   }
-  Verdict Review(std::uint32_t, const ToolCall&, const std::stop_token&) override { return verdict; }
+  Verdict Review(std::uint32_t, const ToolCall& call, const std::stop_token&) override {
+    if (on_review) on_review(call);
+    return verdict;
+  }
   Result<void> Note(AuditEntry entry) override {
     entries.push_back(std::move(entry));
     if (writable) return {};
@@ -143,6 +173,7 @@ class Guard : public CallGuard {
   }
   bool admits = true, writable = true;
   Verdict verdict;
+  std::function<void(const ToolCall&)> on_review;
   std::vector<AuditEntry> entries;
 };
 
@@ -242,6 +273,103 @@ TEST_CASE("AgentLoop: a grant for the chat covers equal arguments and no others"
   CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "approval_required") == 2);
   CHECK(f.ran.size() == 3);
   CHECK(outcome.state.grants.size() == 2);
+}
+
+TEST_CASE("AgentLoop: a grant for always covers the call, unless its tool needs consent", "[agent]") {
+  const bool needs_consent = GENERATE(false, true);
+  Fixture f;
+  ToolTraits traits;
+  traits.spec = {"foreign", "a fake", R"({"type":"object"})"};
+  traits.read_only = false;
+  traits.requires_approval = true;
+  traits.needs_consent = needs_consent;
+  f.tools.Add(std::move(traits), [&](std::string_view arguments, const ToolContext&) {
+    f.ran.emplace_back(arguments);
+    return ToolOutcome{"done", false};
+  });
+  f.recorder.granted = {"foreign", ArgumentsDigest("{}")};
+  f.recorder.answer = ApprovalAnswer{.approved = false};
+  f.model.ThenCall({{"1", "foreign", "{}"}, {"2", "foreign", R"({"x":1})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.ran == (needs_consent ? Names{} : Names{"{}"}));
+  const auto& decisions = f.recorder.Last<event::ApprovalRequired>().allowed_decisions;
+  CHECK(std::count(decisions.begin(), decisions.end(), "approve_always") == (needs_consent ? 0 : 1));
+}
+
+TEST_CASE("AgentLoop: calls side by side are asked about at once, answered in any order and run in theirs", "[agent]") {
+  Fixture f;
+  f.recorder.answers = {{"approval_3", {.approved = true}},
+                        {"approval_2", {.approved = false, .feedback = "not this"}},
+                        {"approval_1", {.approved = true}}};
+  f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "danger", R"({"n":2})"}, {"3", "danger", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.recorder.names == Names{"approval_required", "approval_required", "approval_required", "approved", "rejected",
+                                  "approved", "tool_call", "tool_result", "tool_result", "tool_call", "tool_result",
+                                  "answer"});
+  CHECK(f.ran == Names{R"({"n":1})", R"({"n":3})"});
+  REQUIRE(outcome.state.messages.size() == 6);
+  for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages[i].tool_call_id == std::to_string(i - 1));
+  CHECK(f.recorder.awaited ==
+        std::vector<Names>{{"approval_1", "approval_2", "approval_3"}, {"approval_1", "approval_2"}, {"approval_1"}});
+}
+
+TEST_CASE("AgentLoop: a call that asks nobody ends the row of those that are asked about", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "echo", "{}"}, {"3", "danger", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.recorder.awaited == std::vector<Names>{{"approval_1"}, {"approval_3"}});
+}
+
+TEST_CASE("AgentLoop: a cancellation voids what was not answered, and what was answered does not run", "[agent]") {
+  Fixture f;
+  f.recorder.answers = {{"approval_2", {.approved = true}}};
+  f.recorder.on_ask = [&] { f.stop.request_stop(); };
+  f.model.ThenCall({{"1", "danger", R"({"n":1})"}, {"2", "danger", R"({"n":2})"}});
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kCancelled);
+  CHECK(f.ran.empty());
+  CHECK(outcome.state.messages.size() == 4);
+}
+
+TEST_CASE("AgentLoop: an approval that expired is a rejection that says so", "[agent]") {
+  Fixture f;
+  f.recorder.answer = ApprovalAnswer{.approved = false, .expired = true};
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("understood");
+  f.Run();
+  CHECK(f.ran.empty());
+  CHECK(f.recorder.Last<event::Rejected>().expired);
+  CHECK(f.recorder.Last<event::ToolResult>().tool_output == "Nobody approved this call in time. It was not run.");
+}
+
+TEST_CASE("AgentLoop: what a tool wants confirmed runs after the user's next message, once", "[agent]") {
+  Fixture f;
+  f.tools.Add("remove", false, [&](std::string_view arguments, const ToolContext&) {
+    f.ran.emplace_back(arguments);
+    const bool confirmed = arguments.find("true") != std::string_view::npos;
+    return ToolOutcome{.output = confirmed ? "removed" : "Remove it?", .requires_confirmation = !confirmed};
+  });
+  const std::string plain = R"({"what":"a"})", confirmed = R"({"confirmed":true,"what":"a"})";
+  f.model.ThenCall({{"1", "remove", confirmed}});  // without having asked
+  f.model.ThenCall({{"2", "remove", plain}});
+  f.model.ThenCall({{"3", "remove", confirmed}});  // in the same turn
+  f.model.ThenAnswer("Shall I?");
+  f.state = f.Run().state;
+  CHECK(f.ran == Names{plain});
+  CHECK(f.recorder.Last<event::ToolResult>().is_error);
+
+  f.model.ThenCall({{"4", "remove", R"({"confirmed":true,"what":"b"})"},
+                    {"5", "remove", confirmed},
+                    {"6", "remove", R"({"what":"a","confirmed":true })"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.ran == Names{plain, confirmed});
+  CHECK(f.recorder.Last<event::ToolResult>().tool_output ==
+        "Not run: the user's confirmation was for one call, and it has been made.");
 }
 
 TEST_CASE("AgentLoop: approval modes", "[agent]") {
@@ -677,6 +805,87 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(outcome.state.messages.at(2).content == "2");
 }
 
+TEST_CASE("AgentLoop: each request has the system prompt; what tools name is told from the next run on", "[agent]") {
+  Fixture f;
+  f.prompt = {.modules = {{"10-a", "In {{workspace}} with {{tools}}."}, {"20-b", "Known: {{memory}}"}},
+              .workspace = "/w"};
+  f.state.memory = {{"page", "page-1"}};
+  f.model.ThenCall({{"1", "echo", R"({"path":"a.txt"})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  const std::string told = "In /w with echo, danger.\n\nKnown: page: page-1";
+  CHECK(f.model.system_prompts() == std::vector<std::string>{told, told});
+  CHECK(outcome.state.memory == std::vector<Entity>{{"page", "page-1"}, {"file", "a.txt"}});
+  CHECK(outcome.state.messages.front().role == Role::kUser);
+}
+
+TEST_CASE("AgentLoop: the system prompt counts; memory is told anew when messages are summed up", "[agent]") {
+  Fixture f;
+  f.prompt = {.modules = {{"10-a", std::string(6000, 'p')}, {"20-b", "{{memory}}"}}};
+  f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  for (int i = 0; i < 30; ++i) f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
+  f.tools.Add("fetch", false, [](std::string_view, const ToolContext&) {
+    return ToolOutcome{R"({"type":"page","id":"page-1","text":")" + std::string(4000, 't') + "\"}", false};
+  });
+  f.model.ThenCall({{"1", "fetch", "{}"}});
+  f.model.ThenAnswer("a summary");
+  f.model.ThenAnswer("done");
+  AgentLimits limits;
+  limits.context_window = 8192;
+  CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+  const auto told = f.model.system_prompts();
+  const auto requests = f.model.requests();
+  REQUIRE(told.size() == 3);
+  CHECK(told[0] == std::string(6000, 'p'));
+  CHECK(told[1].empty());  // the summary's request has words of its own
+  CHECK(told[2] == std::string(6000, 'p') + "\n\npage: page-1");
+  for (std::size_t i = 0; i < told.size(); ++i) {
+    auto tokens = static_cast<std::int64_t>(told[i].size() / 3);
+    for (const Message& message : requests[i]) tokens += EstimateTokens(message);
+    CHECK(tokens <= 6144);
+  }
+  f.prompt.modules[0].text = std::string(20'000, 'p');
+  const AgentOutcome outcome = f.Run(limits);
+  REQUIRE(outcome.error);
+  CHECK(outcome.error->reason == "context_length");
+}
+
+TEST_CASE("AgentLoop: a budget that is used up ends the run before the next request", "[agent]") {
+  Fixture f;
+  const std::int64_t budget = GENERATE(0, 10);
+  f.guards.over_budget = [budget](const TokenUsage& used) -> std::optional<std::string> {
+    if (used.input_tokens < budget) return std::nullopt;
+    return "used up";
+  };
+  f.model.Then([](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+    return ModelResponse{.tool_calls = {{"1", "echo", "{}"}}, .usage = {.input_tokens = 10}, .extras = {}};
+  });
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(outcome.error->reason == "budget_exceeded");
+  CHECK(outcome.error->message == "used up");
+  CHECK(f.model.requests().size() == (budget == 0 ? 0 : 1));
+  CHECK(outcome.state.messages.size() == (budget == 0 ? 1 : 3));
+}
+
+TEST_CASE("AgentLoop: a call beyond the rate is not run, nor asked about, and the model is told", "[agent]") {
+  Fixture f;
+  int left = 1;
+  f.guards.refuse_call = [&left]() -> std::optional<std::string> {
+    if (left-- > 0) return std::nullopt;
+    return "wait";
+  };
+  f.model.ThenCall({{"0", "nothing", "{}"}, {"1", "echo", "{}"}, {"2", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.ran.empty());
+  CHECK(f.recorder.names ==
+        Names{"tool_call", "tool_result", "tool_call", "tool_result", "tool_call", "tool_result", "answer"});
+  CHECK(outcome.state.messages.at(3).content == "echoed {}");
+  CHECK(outcome.state.messages.at(4).content == "wait");
+  CHECK(outcome.state.messages.at(4).is_error);
+}
+
 TEST_CASE("AgentLoop: what cannot be put on account does not run", "[agent]") {
   Fixture f;
   Guard guard;
@@ -710,6 +919,61 @@ TEST_CASE("AgentLoop: what a guard makes of the arguments is asked about and run
   CHECK(f.recorder.Last<event::ToolCallStarted>().tool_input == R"({"a":2})");
   CHECK(f.ran == std::vector<std::string>{R"({"a":2})"});
   CHECK(f.recorder.Last<event::ToolResult>().tool_output == "(A hook changed the arguments to {\"a\":2})\nboom!");
+}
+
+TEST_CASE("AgentLoop: a call is reviewed when those before it have run; what is asked together, together", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  std::vector<std::string> reviews;
+  guard.on_review = [&](const ToolCall& call) {
+    reviews.push_back(call.id + " after " + std::to_string(f.ran.size()));
+  };
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"c1", "danger", "{}"}, {"c2", "danger", R"({"a":1})"}, {"c3", "echo", "{}"}});
+  f.model.ThenAnswer("ok");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  CHECK(reviews == std::vector<std::string>{"c1 after 0", "c2 after 0", "c3 after 2"});
+}
+
+TEST_CASE("AgentLoop: the account says why a call ran or did not", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  AuditEntry::Event expected = AuditEntry::Event::kRefused;
+  std::string reason, approval_id, arguments = "{}";
+  SECTION("granted for always") {
+    f.recorder.granted = {"danger", ArgumentsDigest("{}")};
+    expected = AuditEntry::Event::kStarted;
+    reason = "standing_grant";
+  }
+  SECTION("approved for always") {
+    f.recorder.answer = ApprovalAnswer{.approved = true, .scope = ApprovalScope::kAlways};
+    expected = AuditEntry::Event::kApproved;
+    reason = "always";
+    approval_id = "approval_c1";
+  }
+  SECTION("nobody answered in time") {
+    f.recorder.answer = ApprovalAnswer{.approved = false, .expired = true};
+    expected = AuditEntry::Event::kRejected;
+    reason = "expired";
+    approval_id = "approval_c1";
+  }
+  SECTION("too many calls") {
+    f.guards.refuse_call = [] { return std::optional<std::string>("wait"); };
+    reason = "rate";
+  }
+  SECTION("a confirmation that the user did not give") {
+    arguments = R"({"confirmed":true})";
+    reason = "confirmation";
+  }
+  f.model.ThenCall({{"c1", "danger", arguments}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  REQUIRE_FALSE(guard.entries.empty());
+  CHECK(guard.entries[0].event == expected);
+  CHECK(guard.entries[0].reason == reason);
+  CHECK(guard.entries[0].approval_id == approval_id);
 }
 
 TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {

@@ -172,3 +172,18 @@ TEST_CASE("Outline: tells the newest, says what is left out, keeps to its size",
   CHECK(text.starts_with("("));
   CHECK(text.find("User: 499") != std::string::npos);
 }
+
+TEST_CASE("Context: the system prompt is part of each request", "[agent]") {
+  Context context(kWindow);
+  AgentState state;
+  state.messages = {User(std::string(3000, 'q'))};
+  const std::int64_t before = context.Estimate(state.messages, {});
+  context.SetSystemPrompt(std::string(15'000, 'p'));
+  CHECK(context.Estimate(state.messages, {}) - before == 5004);
+  CHECK(context.Fits(state, {}));
+  context.SetSystemPrompt(std::string(16'000, 'p'));
+  CHECK_FALSE(context.Fits(state, {}));
+  CHECK_FALSE(context.View(state, {}));
+  context.SetSystemPrompt("");
+  CHECK(context.Estimate(state.messages, {}) == before);
+}

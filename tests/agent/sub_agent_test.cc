@@ -27,7 +27,9 @@ class Observer : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override { FAIL("a delta"); }
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override { FAIL("the state of another"); }
-  Result<Decision> Ask(std::uint32_t, event::ApprovalRequired, std::stop_token) override { std::abort(); }
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>) override { std::abort(); }
+  Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { std::abort(); }
+  bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { std::abort(); }
 
   std::vector<std::string> Types() const {
@@ -49,8 +51,10 @@ struct Fixture {
   ToolOutcome Run(AgentLimits limits = {}) {
     const std::string id = "call_r", question = "how many?";
     const Executor at_once = [](const std::function<void()>& job) { job(); };
-    return RunSubAgent({model, tools, observer, observer, at_once}, limits,
-                       {.call_id = id, .round_index = 3, .question = question}, "m", stop.get_token());
+    const SubAgentTask task{.call_id = id, .round_index = 3, .question = question, .used_before = used_before};
+    AgentLoop::Parts parts{model, tools, observer, observer, at_once};
+    parts.guards = guards;
+    return RunSubAgent(parts, limits, task, "m", stop.get_token());
   }
   void AddTool(const std::string& name, bool asks, Concurrency concurrency = Concurrency::kIfReadOnly,
                bool delegates = false) {
@@ -65,6 +69,8 @@ struct Fixture {
   FakeTools tools;
   Observer observer;
   std::stop_source stop;
+  AgentGuards guards;
+  TokenUsage used_before;
 };
 
 using Names = std::vector<std::string>;
@@ -150,4 +156,27 @@ TEST_CASE("RunSubAgent: its tokens are the outcome's", "[agent]") {
   });
   CHECK(f.Run().usage == TokenUsage{.input_tokens = 5, .output_tokens = 2});
   CHECK(f.observer.Types() == Names{"ANSWER", "USAGE"});
+}
+
+TEST_CASE("RunSubAgent: is held back as the other agent is, by what both have used", "[agent]") {
+  Fixture f;
+  f.AddTool("look", false);
+  f.used_before = {.input_tokens = 90};
+  f.guards.over_budget = [](const TokenUsage& used) -> std::optional<std::string> {
+    if (used.input_tokens < 100) return std::nullopt;
+    return "used up";
+  };
+  f.guards.refuse_call = [] { return std::optional<std::string>("wait"); };
+  f.model.Then([](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+    return ModelResponse{.tool_calls = {{"1", "look", "{}"}}, .usage = {.input_tokens = 10}, .extras = {}};
+  });
+  const ToolOutcome outcome = f.Run();
+  CHECK(outcome.is_error);
+  CHECK(outcome.output.find("used up") != std::string::npos);
+  CHECK(f.model.requests().size() == 1);
+  const auto is_wait = [](const event::Nested& nested) {
+    const auto* result = std::get_if<event::ToolResult>(&nested.step);
+    return result != nullptr && result->tool_output == "wait" && result->is_error;
+  };
+  CHECK(std::count_if(f.observer.steps.begin(), f.observer.steps.end(), is_wait) == 1);
 }

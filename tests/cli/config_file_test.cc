@@ -26,7 +26,7 @@ TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
     "mcpServers": {},
     "models": {"local/qwen": {"context_window": 8000}},
     "tools": {"require_approval": ["echo"], "allow": ["*"], "deny": ["http_get"], "timeout_s": 1.5},
-    /* block */ "approval_mode": "read_only", "max_rounds": 7, "provider_idle_timeout_s": 30, "disconnect_grace_s": 0 })",
+    /* block */ "approval_mode": "read_only", "approval_expiry_s": 90, "max_rounds": 7, "provider_idle_timeout_s": 30, "disconnect_grace_s": 0 })",
                                    FakeEnvironment({{"OPENAI_API_KEY", "sk-1"}}));
   INFO((applied ? "" : applied.error().message));
   REQUIRE(applied.has_value());
@@ -42,9 +42,36 @@ TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
   CHECK(options.tools.deny == std::vector<std::string>{"http_get"});
   CHECK(options.tools.timeout == std::chrono::milliseconds(1500));
   CHECK(options.approval_mode == ApprovalMode::kReadOnly);
+  CHECK(options.approval_expiry == std::chrono::seconds(90));
   CHECK(options.max_rounds == 7);
   CHECK(options.provider_idle_timeout == std::chrono::seconds(30));
   CHECK(options.disconnect_grace == std::chrono::seconds(0));
+}
+
+TEST_CASE("ApplyConfig: prices and budgets", "[config]") {
+  Options options;
+  REQUIRE(ApplyConfig(options, R"({"models": {"a/one": {"input_price_per_mtok": 0.15, "output_price_per_mtok": 1,
+        "cache_read_price_per_mtok": 0.5, "context_window": 10}, "a/two": {"context_window": 20}},
+      "budget": {"max_tokens_per_interaction": 5, "max_tokens_per_chat": 7, "max_cost_per_chat": 0.5},
+      "max_tool_calls_per_minute": 3, "system_prompt": false, "prompt_dir": "p"})",
+                      {}));
+  CHECK(options.prices == PriceTable{{"a/one", {.input = 0.15, .output = 1, .cache_read = 0.5}}});
+  CHECK(options.models.at("a/one").context_window == 10);
+  CHECK(options.budget == UsageBudget{5, 7, 0.5});
+  CHECK(options.max_tool_calls_per_minute == 3);
+  CHECK_FALSE(options.system_prompt);
+  CHECK(options.prompt_dir == "p");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"input_price_per_mtok": 1}}})") ==
+        "key \"models.a/b\" must have input_price_per_mtok and output_price_per_mtok, or no price");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"input_price_per_mtok": -1}}})") ==
+        "key \"models.a/b.input_price_per_mtok\" must be a number from 0 to 1000000000");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"other_price_per_mtok": 1}}})") ==
+        "unknown key \"models.a/b.other_price_per_mtok\"");
+  CHECK(ErrorOf(R"({"budget": {"max_cost_per_chat": 0}})") == "key \"budget.max_cost_per_chat\" must be above 0");
+  CHECK(ErrorOf(R"({"budget": {"max_tokens_per_chat": 0}})") ==
+        "key \"budget.max_tokens_per_chat\" must be an integer from 1 on");
+  CHECK(ErrorOf(R"({"budget": {"per_day": 1}})") == "unknown key \"budget.per_day\"");
+  CHECK(ErrorOf(R"({"budget": 3})") == "key \"budget\" must be an object");
 }
 
 TEST_CASE("ApplyConfig: hooks and guardrails", "[config]") {

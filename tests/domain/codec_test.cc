@@ -65,6 +65,7 @@ Interaction FullInteraction() {
   state.grants = {{"run_shell", "sha256:00"}};
   state.agenda = {.tasks = {{"1", "Pack", "done"}, {"x", "Drive", "todo"}}, .plan = {"a", "b"}};
   state.compaction = Compaction{.first = 1, .end = 3, .summary = "they spoke"};
+  state.memory = {{"page", "page-1", "About"}, {"file", "a.txt"}};
   interaction.final_agent_state = state;
   interaction.model = "openai/x";
   interaction.usage = {12, 8, 5, 1};

@@ -351,7 +351,10 @@ def test_import_of_the_specifications_folder(folder, tmp_path):
     assert [m["content"] for m in one["final_agent_state"]["messages"]] == ["Weather?", None, "sunny", "It is sunny."]
     assert two["status"] == "FAILED" and two["parent_id"] == "int_001" and two["created_at"] == "2025-01-15T10:01:00.500Z"
     assert [m["content"] for m in two["final_agent_state"]["messages"]][-2:] == ["And tomorrow?", "Rain."]
+    replayed = [folder("replay", f"chat_abc123/int_00{n}", status=n - 1) for n in (1, 2)]
+    assert "match" in replayed[0].stdout and "was not recorded here" in replayed[1].stderr and replayed[1].stdout == ""
     server = folder.make_server(folder.provider, home=folder.home)
+    server.check_records = folder.server.check_records = False  # the second one does not say how it ended
     folder.provider.plan(text("Snow."))
     server.client.turn("chat_abc123", "And then?")
     assert [m["role"] for m in folder.provider.requests[-1].conversation] == ["user", "assistant", "tool", "assistant", "user", "assistant", "user"]
@@ -464,6 +467,12 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     folder.provider.plan(tools(call("write_file", {"path": "w.txt", "content": "x"})))
     stream = folder.server.client.start("gamma", "write it", on_disconnect="continue")
     approval = stream.until("approval_required")["approval_id"]
+    folder.provider.plan(tools(call("write_file", {"path": "v.txt", "content": "x"})), text("ok"))
+    granting = folder.server.client.start("delta", "write it")
+    folder.server.client.approve("delta", "int_001", granting.until("approval_required")["approval_id"], scope="always").expect(200)
+    granting.finish()
+    grants = folder.server.client.get("/grants").json
+    assert len(grants["grants"]) == 1
     assert "server" in folder("decrypt", "--all", "--in-place", status=1).stderr, "not while a server holds the folder"
     histories = {c: folder.server.client.history(c, branches="all") for c in ("alpha", "beta")}
     folder.server.kill()
@@ -476,12 +485,14 @@ def test_a_store_is_switched_to_plain_and_back_with_a_waiting_approval(folder):
     plain.check_files = False  # it will be sealed again
     assert {c: plain.client.history(c, branches="all") for c in histories} == histories
     assert [a["approval_id"] for a in plain.client.get("/approvals").json["approvals"]] == [approval]
+    assert plain.client.get("/grants").json == grants
     plain.stop()
     folder("verify", "--plain")
     told = folder.json("encrypt", "--all", "--in-place")
-    assert sorted(told["chats"]) == ["alpha", "beta", "gamma"]
+    assert sorted(told["chats"]) == ["alpha", "beta", "delta", "gamma"]
     assert folder.verify()[1] == {}
     sealed = folder.make_server(folder.provider, home=home)
+    assert sealed.client.get("/grants").json == grants
     assert {c: sealed.client.history(c, branches="all") for c in histories} == histories
 
 

@@ -69,6 +69,7 @@ def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider)
     first = stream.until("approval_required")
     server.client.approve("c", "int_001", first["approval_id"]).expect(200)
     second = stream.until("approval_required")
+    stream.until("tool_result")
     for _ in range(2):
         server.kill()
         stream.close()
@@ -125,6 +126,89 @@ def test_a_tool_whose_outcome_is_unknown_does_not_run_again(make_server, make_ho
     last = provider.requests[-1].conversation[-1]
     assert last["role"] == "tool" and "not known" in last["content"]
     assert (home.workspace / "count").read_text() == "x\n"
+
+
+def test_a_resumed_run_that_is_killed_keeps_what_it_started_from(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    said = []
+    for turn, path in enumerate(("events", "int_001/resume", "int_002/resume")):
+        provider.plan(tools(call("calculator", {"expression": f"{turn}+1"}, f"call_{turn}")), text(f"half of {turn}", Gate()))
+        stream = server.client.stream("POST", f"/chats/c/interactions/{path}") if turn else server.client.start("c", "count")
+        stream.until("text_delta")
+        server.kill()
+        stream.close()
+        server = make_server(provider, home=home)
+        said += ["assistant", "tool"]
+        state = server.client.interaction("c", f"int_00{turn + 1}")["final_agent_state"]
+        assert [m["role"] for m in state["messages"]] == ["user", *said, "assistant"]
+        assert [m["content"] for m in state["messages"] if m["role"] == "tool"] == [str(n + 1) for n in range(turn + 1)]
+        assert state["messages"][-1]["content"] == f"half of {turn}"
+    provider.plan(text("whole"))
+    server.client.stream("POST", "/chats/c/interactions/int_003/resume").finish()
+    assert [m["role"] for m in provider.requests[-1].conversation] == ["user", *said]
+    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["count"]
+
+
+def test_a_pending_approval_of_a_resumed_run_survives(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(tools(call("calculator", {"expression": "1+1"}, "call_1")), text("half", Gate()))
+    stream = server.client.start("c", "write it")
+    stream.until("text_delta")
+    server.kill()
+    stream.close()
+    server = make_server(provider, home=home)
+    provider.plan(tools(call("write_file", {"path": "a", "content": "1"}, "call_2")))
+    stream = server.client.stream("POST", "/chats/c/interactions/int_001/resume")
+    asked = stream.until("approval_required")
+    for _ in range(2):
+        server.kill()
+        stream.close()
+        server = make_server(provider, home=home)
+        stream = server.client.attach("c", "int_002", after=0, gapless=True)
+        assert stream.until("approval_required").data == asked.data
+    provider.plan(text("written"))
+    server.client.approve("c", "int_002", asked["approval_id"]).expect(200)
+    stream.finish()
+    assert (home.workspace / "a").read_text() == "1"
+    conversation = provider.requests[-1].conversation
+    assert [m["role"] for m in conversation] == ["user", "assistant", "tool", "assistant", "tool"]
+    assert [m.get("tool_call_id") for m in conversation if m["role"] == "tool"] == ["call_1", "call_2"]
+    state = server.client.interaction("c", "int_002")["final_agent_state"]
+    assert [m["role"] for m in state["messages"]] == ["user", "assistant", "tool", "assistant", "tool", "assistant"]
+
+
+@pytest.mark.parametrize("kind", ["approve", "reject", "respond"])
+def test_an_answer_that_was_taken_is_never_asked_for_again(make_server, make_home, provider, kind):
+    """Killed as soon as the 200 is there."""
+    home = make_home()
+    server = make_server(provider, home=home)
+    tool = call("ask_human", {"question": "Which?"}) if kind == "respond" else call("write_file", {"path": "a", "content": "1"})
+    for number in range(8):
+        provider.plan(tools(tool))
+        stream = server.client.start(f"c{number}", "go")
+        if kind == "respond":
+            asked = stream.until("input_required")["request_id"]
+            server.client.respond(f"c{number}", "int_001", asked, "this").expect(200)
+        else:
+            asked = stream.until("approval_required")["approval_id"]
+            server.client.approve(f"c{number}", "int_001", asked, kind == "approve").expect(200)
+        server.kill()
+        stream.close()
+        provider.forget_plan()
+        server = make_server(provider, home=home)
+        waiting = server.client.get("/approvals").json
+        assert waiting["approvals"] == waiting["inputs"] == []
+        provider.plan(text("done"))
+
+        def shown():
+            events = [e["type"] for e in server.client.interaction(f"c{number}", "int_001")["agent_events"]]
+            return {"approve": "APPROVED", "reject": "REJECTED", "respond": "INPUT_RECEIVED"}[kind] in events
+
+        eventually(shown, "the answer counts")
+        eventually(lambda: server.client.interaction(f"c{number}", "int_001")["status"] in ("COMPLETED", "FAILED"), "it comes to its end")
+        provider.forget_plan()
 
 
 def test_a_damaged_journal_is_named_and_left_alone(make_server, make_home, provider):
@@ -195,30 +279,37 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
         assert server.start_seconds < 2 * SLACK
         provider.forget_plan()  # what the killed server did not come to ask for
 
+    def ended(chat, interaction):
+        """What was answered just before it was killed goes on by itself."""
+        eventually(lambda: server.client.interaction(chat, interaction)["status"] in ("FAILED", "COMPLETED"), "it comes to its end")
+        return server.client.interaction(chat, interaction)
+
     for number in kills():
         chat = f"c{number // 100}"  # long chats are for other tests
         turns[chat] = turns.get(chat, 0) + 1
         interaction = f"int_{turns[chat]:03}"
         provider.plan(tools(call("run_shell", {"command": f"echo {number} >> count"}), say="on it"), text("all ", "done"))
         stream = server.client.start(chat, f"q{number}")
+        processed = False
         for _ in range(dice.randint(1, 11)):  # the whole turn has ten
             event = stream.next()
             if event is None or event.name == "interaction_complete":
                 break
             if event.name == "approval_required" and dice.random() < 0.7:
                 server.client.approve(chat, interaction, event["approval_id"]).expect(200)
+                processed = True
             elif event.name == "approval_required":
                 break
         seen = raw(stream)
         kill_and_restart(stream)
-        stored = server.client.interaction(chat, interaction)
-        if stored["status"] == "WAITING_APPROVAL":
+        waits = bool(server.client.get("/approvals").json["approvals"])
+        assert not (processed and waits), (seed, number, "asked again")
+        if waits:
             again = server.client.attach(chat, interaction, after=0, gapless=True)
             asked = again.until("approval_required")
             assert raw(again)[:len(seen)] == seen[:len(raw(again))], (seed, number, seen, raw(again))
             provider.plan(text("all ", "done"))
             server.client.approve(chat, interaction, asked["approval_id"]).expect(200)
-            again.until("approved")  # from here on it is on record
             answered += 1
             for _ in range(dice.randint(0, 5)):
                 if again.next() is None or again.events[-1].name == "interaction_complete":
@@ -226,9 +317,8 @@ def test_nothing_seen_is_lost_over_many_kills(make_server, make_home, provider, 
             seen = max(raw(again), seen, key=len)
             kill_and_restart(again)
             server.client.approve(chat, interaction, asked["approval_id"]).error(400)
-            stored = server.client.interaction(chat, interaction)
+        stored = ended(chat, interaction)
         check_kept(stored, seen, (seed, number, seen, stored))
-        assert stored["status"] in ("FAILED", "COMPLETED"), (seed, number, stored)
         # Whoever comes back with the last number they saw gets what follows it, and nothing twice.
         rest = server.client.attach(chat, interaction, last_event_id=min(seen[-1][1], stored["agent_events"][-1]["seq"]))
         assert [e.seq for e in rest.rest()] == sorted({e.seq for e in rest.events})

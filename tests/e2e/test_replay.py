@@ -7,7 +7,7 @@ import time
 import pytest
 from support.provider import CUT, Gate, Reply, call, delta, failure, text, tools
 from support.server import BINARY
-from support.timing import SLACK
+from support.timing import SLACK, eventually
 
 
 def replay(client, mode, interaction="int_001", chat="c", **more):
@@ -206,6 +206,10 @@ def test_events_at_once_and_with_their_pauses(server, provider):
         assert least <= result_at - call_at < least + 0.5 * SLACK
     status, out, _ = command(server.home, "c/int_001", "--mode", "events", "--json")
     assert status == 0 and [json.loads(line) for line in out.splitlines()] == stored
+    started = time.monotonic()
+    paced = command(server.home, "c/int_001", "--mode", "events", "--json", "--speed", "4")
+    assert paced[1] == out and time.monotonic() - started >= 0.2
+    assert command(server.home, "c/int_001", "--speed", "4")[0] == command(server.home, "c/int_001", "--mode", "events", "--speed", "-1")[0] == 2
 
 
 def test_a_paced_replay_does_not_outlive_the_server(server, provider):
@@ -244,6 +248,145 @@ def test_live_runs_as_a_sibling_and_asks_again(server, provider):
     found = report["divergence"]
     assert found["expected"]["content"] == "done" and found["actual"]["content"] == "done differently"
     assert found["seq"] == next(e["seq"] for e in stream.events if e.name == "answer")
+
+
+def live(client, answer_it):
+    """The report of a live replay whose question `answer_it` answers; what was answered before does not count."""
+    answers = []
+    thread = threading.Thread(target=lambda: answers.append(replay(client, "live")))
+    thread.start()
+    waiting = []
+
+    def asks():
+        listed = client.get("/approvals").json
+        waiting.extend(listed["approvals"] + listed["inputs"])
+        return waiting
+
+    eventually(asks, "it asks again")
+    answer_it(waiting[0])
+    thread.join()
+    return answers[0].expect(200, "replay_report").json
+
+
+def test_live_asks_a_person_again_and_compares_what_is_not_random(server, provider):
+    client = server.client
+
+    def plan(round_id, title="one"):
+        provider.plan(tools(call("ask_human", {"question": "Which?"}, f"{round_id}_a"), call("manage_tasks", {"action": "add", "title": title}, f"{round_id}_b"),
+                            call("update_plan", {"steps": [title]}, f"{round_id}_c")), text("noted"))
+
+    plan("first")
+    stream = client.start("c", "ask and keep")
+    client.respond("c", "int_001", stream.until("input_required")["request_id"], "this").expect(200)
+    stream.finish()
+
+    def respond(with_this):
+        return lambda asked: client.respond("c", asked["interaction_id"], asked["request_id"], with_this).expect(200)
+
+    plan("second")
+    report = live(client, respond("this"))
+    assert report["match"] is True and report["divergence"] is None
+    assert report["events"] == len([e for e in stream.events if e.name not in ("usage", "text_delta", "interaction_started", "interaction_complete")])
+    plan("third")
+    report = live(client, respond("that"))
+    assert report["divergence"]["seq"] == stream.one("input_received")["seq"]
+    plan("fourth", "two")
+    report = live(client, respond("this"))
+    call_b = [e for e in stream.all("tool_call") if e["id"] == "first_b"][0]
+    assert report["divergence"]["seq"] == call_b["seq"] and "two" in report["divergence"]["actual"]["tool_input"]
+    # Each is a sibling with the state before; none of their answers or tasks is in another.
+    siblings = client.history("c", branches="all")["interactions"]
+    assert [(i["edited_from"], i["parent_id"]) for i in siblings[1:]] == [("int_001", None)] * 3
+    for each in siblings:
+        assert len(client.interaction("c", each["id"])["final_agent_state"]["tasks"]) == 1
+    matches(client, server.home, "int_003", "COMPLETED")
+
+
+def test_live_that_ends_early_or_goes_on(server, provider):
+    client = server.client
+    provider.plan(tools(call("calculator", {"expression": "1+1"})), text("2"))
+    stream = client.turn("c", "count")
+    provider.plan(text("2"))
+    report = replay(client, "live").expect(200, "replay_report").json
+    assert report["events"] == 0 and report["divergence"]["seq"] == stream.one("tool_call")["seq"]
+    assert report["divergence"]["actual"]["type"] == "ANSWER"
+    provider.plan(text("3"))
+    client.turn("d", "short")
+    provider.plan(failure(500, "no"))
+    report = replay(client, "live", chat="d").expect(200, "replay_report").json
+    assert report["divergence"]["expected"]["type"] == "ANSWER" and report["divergence"]["actual"]["type"] == "ERROR"
+    provider.plan(tools(call("calculator", {"expression": "1+1"})), text("3"))
+    report = replay(client, "live", "int_002", "d").expect(200, "replay_report").json
+    assert report["match"] is False and report["divergence"]["actual"]["type"] == "TOOL_CALL"
+
+
+def test_replays_do_not_disturb_a_run(server, provider):
+    client = server.client
+    provider.plan(tools(call("calculator", {"expression": "1+1"})), text("2"))
+    first = client.turn("c", "count")
+    provider.plan(tools(call("write_file", {"path": "a", "content": "1"})), text("written"))
+    stream = client.start("c", "write")
+    asked = stream.until("approval_required")
+    assert replay(client, "recorded").expect(200).json["match"] is True
+    again = client.stream("POST", "/chats/c/interactions/int_001/replay", {"mode": "events", "speed": 1000}, gapless=False)
+    again.finish()
+    assert [e.data for e in again.events] == [e.data for e in first.events if not e.name.endswith("_delta")]
+    replay(client, "live").error(409, "busy")
+    client.approve("c", "int_002", asked["approval_id"]).expect(200)
+    stream.finish()
+    assert client.interaction("c", "int_002")["parent_id"] == "int_001"
+
+
+def test_a_change_by_hand_replays(server, provider):
+    client = server.client
+    provider.plan(text("hello"))
+    client.turn("c", "hi")
+    client.request("PATCH", "/chats/c/tasks", {"tasks": [{"title": "x"}], "plan": ["y"]}).expect(200)
+    matches(client, server.home, "int_002", "COMPLETED")
+    replay(client, "live", "int_002").error(409, "no_message")
+    again = client.stream("POST", "/chats/c/interactions/int_002/replay", {"mode": "events"}, gapless=False)
+    again.finish()
+    assert again.names() == ["interaction_started", "task_updated", "plan_updated", "interaction_complete"]
+
+    def change(stored):
+        stored["agent_events"][0]["tasks"][0]["title"] = "z"
+    status, out, _ = command(server.home, changed(server.home, "int_002", change), "--json")
+    assert status == 1 and json.loads(out)["divergence"]["actual"]["tasks"][0]["title"] == "x"
+
+
+def test_what_people_said_and_tools_kept_is_taken_from_the_record(server, provider):
+    """Questions, tasks, a plan and a circle of calls, with the provider unplugged; and what happens when the record is changed."""
+    client = server.client
+    again = call("echo", {"text": "a"})
+    provider.plan(tools(call("ask_human", {"question": "Which?"}, "q"), call("manage_tasks", {"action": "add", "title": "one"}, "t"),
+                        call("update_plan", {"steps": ["a", "b"]}, "p"), say="Well,"),
+                  tools(again), tools(again), tools(again), text("done"))
+    stream = client.start("c", "go")
+    client.respond("c", "int_001", stream.until("input_required")["request_id"], "that one").expect(200)
+    stream.finish()
+    stream.one("loop_detected")
+    provider.plan(tools(call("ask_human", {"question": "Which?"}, "q")))
+    stream = client.start("c", "stop while it asks")
+    stream.until("input_required")
+    client.cancel("c", "int_002").expect(200)
+    stream.finish("CANCELLED")
+    provider.close()
+    matches(client, server.home, "int_001", "COMPLETED")
+    matches(client, server.home, "int_002", "CANCELLED")
+    events = server.home.checkpoint("c", "int_001")["agent_events"]
+    for kind, member, value in (("INPUT_REQUIRED", "call_id", "t"), ("INPUT_RECEIVED", "request_id", "request_0"), ("TASK_UPDATED", "call_id", "q"),
+                                ("PLAN_UPDATED", "call_id", "t"), ("LOOP_DETECTED", "count", 9)):
+        seq = next(e for e in events if e["type"] == kind)["seq"]
+
+        def change(stored, seq=seq, member=member, value=value):
+            next(e for e in stored["agent_events"] if e["seq"] == seq)[member] = value
+        status, out, _ = command(server.home, changed(server.home, "int_001", change), "--json")
+        assert status == 1 and json.loads(out)["divergence"]["seq"] <= seq, (kind, out)
+
+        def leave_out(stored, seq=seq):
+            stored["agent_events"] = [e for e in stored["agent_events"] if e["seq"] != seq]
+        if kind in ("INPUT_REQUIRED", "LOOP_DETECTED"):  # a tool need not have waited for an answer, nor have changed anything
+            assert command(server.home, changed(server.home, "int_001", leave_out))[0] == 1, kind
 
 
 def test_what_a_crash_cut_off_replays(make_server, make_home, provider):

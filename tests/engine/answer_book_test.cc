@@ -98,3 +98,68 @@ TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable 
   REQUIRE(waiting.size() == ids.size());
   for (std::size_t i = 0; i < ids.size(); ++i) CHECK(waiting[i].request.approval_id == ids[i]);
 }
+
+TEST_CASE("ApprovalBook: of several that wait, whichever is answered is told, and a stop voids the others",
+          "[engine]") {
+  ApprovalBook book;
+  std::vector<std::string> ids;
+  for (int i = 0; i < 3; ++i) {
+    PendingApproval pending = Request();
+    book.Open(pending);
+    ids.push_back(pending.request.approval_id);
+  }
+  REQUIRE(book.Give(ids[2], {.approved = true}, std::nullopt));
+  const auto first = book.WaitAny(ids, {});
+  REQUIRE(first);
+  CHECK(first->first == ids[2]);
+  ids.pop_back();
+  Result<std::pair<std::string, ApprovalAnswer>> second = Fail(ErrorCode::kInternal, "");
+  {
+    std::jthread waiter([&] { second = book.WaitAny(ids, {}); });
+    CHECK(book.Give(ids[0], {.approved = false}, std::nullopt));
+  }
+  REQUIRE(second);
+  CHECK(second->first == ids[0]);
+  std::stop_source stop;
+  stop.request_stop();
+  CHECK(book.WaitAny(std::span(ids).last(1), stop.get_token()).error().code == ErrorCode::kCancelled);
+  CHECK(book.Give(ids[1], {}, std::nullopt).error().reason == "already_processed");
+  CHECK(book.waiting_count() == 0);
+}
+
+TEST_CASE("ApprovalBook: what has expired is answered by nobody", "[engine]") {
+  ApprovalBook book;
+  PendingApproval soon = Request(), later = Request();
+  soon.request.expires_at = Now() + std::chrono::milliseconds(20);
+  book.Open(soon);
+  book.Open(later);
+  const std::vector<std::string> ids{later.request.approval_id, soon.request.approval_id};
+  const auto expired = book.WaitAny(ids, {});
+  REQUIRE(expired);
+  CHECK(expired->first == soon.request.approval_id);
+  CHECK(expired->second.expired);
+  CHECK_FALSE(expired->second.approved);
+  CHECK(book.Waiting().size() == 1);
+
+  PendingApproval over = Request();  // as one that another process asked
+  over.request.approval_id = "approval_over";
+  over.request.expires_at = Now() - std::chrono::hours(1);
+  book.Reopen(over);
+  CHECK(book.Waiting().size() == 1);
+  CHECK(book.Give("approval_over", {.approved = true}, std::nullopt).error().reason == "expired");
+  CHECK(book.Wait("approval_over", {})->expired);
+}
+
+TEST_CASE("ApprovalBook: what is claimed is answered by its claimant, or waits again", "[engine]") {
+  ApprovalBook book;
+  PendingApproval pending = Request();
+  book.Open(pending);
+  const std::string id = pending.request.approval_id;
+  REQUIRE(book.Claim(id, std::nullopt));
+  CHECK(book.Give(id, {.approved = true}, std::nullopt).error().reason == "already_processed");
+  CHECK(book.Settle(id, std::nullopt));
+  REQUIRE(book.Claim(id, std::nullopt));
+  CHECK(book.Settle(id, ApprovalAnswer{.approved = true}));
+  CHECK_FALSE(book.Settle(id, ApprovalAnswer{.approved = false}));
+  CHECK(book.Wait(id, {})->approved);
+}

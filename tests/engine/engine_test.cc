@@ -1,6 +1,7 @@
 #include "reprise/engine.h"
 
 #include <condition_variable>
+#include <future>
 #include <mutex>
 
 #include "store/memory_interaction_store.h"
@@ -28,7 +29,7 @@ class TroubledStore : public InteractionStore {
   }
   void LetGo() {
     const std::lock_guard lock(mutex_);
-    hang = false;
+    hang = hang_record = false;
     changed_.notify_all();
   }
   bool fail = false, hang = false;
@@ -39,11 +40,22 @@ class TroubledStore : public InteractionStore {
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
   Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
                                                 const std::vector<std::string>&) override {
-    return nullptr;
+    return std::make_unique<TroubledJournal>(*this);
+  }
+  // Of the journals, for records with an answer.
+  bool fail_record = false, hang_record = false;
+  void AwaitRecord() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return record_hangs_; });
   }
   Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }
   Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return store_.ReadJournal(c, i); }
   Result<void> DropJournal(const ChatId& c, InteractionId i) override { return store_.DropJournal(c, i); }
+  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& c) override { return store_.LoadQueue(c); }
+  Result<void> SaveQueue(const ChatId& c, const std::vector<QueuedMessage>& messages) override {
+    return store_.SaveQueue(c, messages);
+  }
+  Result<std::vector<ChatId>> ListQueues() override { return store_.ListQueues(); }
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override {
     return store_.LoadInteraction(c, i);
   }
@@ -64,6 +76,24 @@ class TroubledStore : public InteractionStore {
   Result<void> DeleteChat(const ChatId& c) override { return store_.DeleteChat(c); }
 
  private:
+  class TroubledJournal : public Journal {
+   public:
+    explicit TroubledJournal(TroubledStore& store) : store_(store) {}
+    Result<void> Append(std::string_view record, Reach) override {
+      const auto has = [&](std::string_view text) { return record.find(text) != std::string_view::npos; };
+      if (!has("approved") && !has("rejected\n")) return {};
+      std::unique_lock lock(store_.mutex_);
+      if (store_.fail_record) return Fail(ErrorCode::kStorageFull, "the disk is full");
+      store_.record_hangs_ = true;
+      store_.changed_.notify_all();
+      store_.changed_.wait(lock, [this] { return !store_.hang_record; });
+      return {};
+    }
+
+   private:
+    TroubledStore& store_;
+  };
+  bool record_hangs_ = false;
   MemoryInteractionStore store_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -189,6 +219,46 @@ TEST_CASE("Engine: an approval is listed, answered once, and a late answer is to
   CHECK(f.engine().AnswerApproval(id, {.approved = true}, ref).error().reason == "already_processed");
   CHECK(f.engine().AnswerApproval("approval_unknown", {.approved = true}, ref).error().code == ErrorCode::kNotFound);
   CHECK(f.engine().PendingApprovals().empty());
+}
+
+TEST_CASE("Engine: an answer is taken when it is on record", "[engine]") {
+  Fixture f;
+  const bool approved = GENERATE(true, false);
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  SECTION("not before") {
+    f.store.hang_record = true;
+    const auto started = f.Start("x");
+    AwaitEvent(started->log, "approval_required");
+    const std::string id = f.engine().PendingApprovals().at(0).request.approval_id;
+    auto answered =
+        std::async(std::launch::async, [&] { return f.engine().AnswerApproval(id, {.approved = approved}); });
+    f.store.AwaitRecord();
+    CHECK(answered.wait_for(50ms) == std::future_status::timeout);
+    f.store.LetGo();
+    CHECK(answered.get());
+    AwaitEnd(started->log);
+  }
+  SECTION("never, if the disk does not respond") {
+    f.store.hang_record = true;
+    const auto started = f.Start("x");
+    AwaitEvent(started->log, "approval_required");
+    const std::string id = f.engine().PendingApprovals().at(0).request.approval_id;
+    const auto answered = f.engine().AnswerApproval(id, {.approved = approved});
+    CHECK(answered.error().code == ErrorCode::kUnavailable);
+    CHECK(answered.error().reason == "not_on_record");
+    f.store.LetGo();
+    AwaitEnd(started->log);
+  }
+  SECTION("not at all on a full disk") {
+    f.store.fail_record = true;
+    const auto started = f.Start("x");
+    AwaitEvent(started->log, "approval_required");
+    const std::string id = f.engine().PendingApprovals().at(0).request.approval_id;
+    CHECK(f.engine().AnswerApproval(id, {.approved = approved}).error().code == ErrorCode::kStorageFull);
+    AwaitEnd(started->log);
+    CHECK(f.store.LoadInteraction(kChat, Id(1))->status == InteractionStatus::kFailed);
+  }
 }
 
 TEST_CASE("Engine: a tool's question is listed, answered once, and must be answered in its form", "[engine]") {

@@ -450,6 +450,27 @@ TEST_CASE("compactions are compared with what the state keeps of them", "[replay
   CHECK(WhereItDiffers(record) == record.made.events[1].seq);
 }
 
+TEST_CASE("what goes on with the calls of another interaction replays from there", "[replay]") {
+  const std::string unknown = "The server ended while this call ran. What it did is not known.";
+  Record record;
+  record.made.edited_from = InteractionId::FromNumber(7);
+  record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}, {"t2", "tool", "{}"}})).Says(ResultOf("t1", "before"));
+  record.Shows(0, event::ToolCallStarted{"t2", "tool", "{}"});
+  SECTION("to its end") {
+    record.Says(ResultOf("t2", "now")).Says(Assistant("done"));
+    record.Shows(0, event::ToolResult{"t2", "tool", "now", false}).Shows(1, event::Answer{"done"});
+  }
+  SECTION("and is cut off again") {
+    record.made.status = InteractionStatus::kFailed;
+    record.Says(ResultOf("t2", unknown, true));
+    record.Shows(0, event::ToolResult{"t2", "tool", unknown, true})
+        .Shows(0, event::Failed{"interrupted", "the server ended", true});
+  }
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == record.made.events.size());
+}
+
 TEST_CASE("what is no record cannot be replayed", "[replay]") {
   const auto never = [](const std::function<void()>&) { FAIL("nothing runs"); };
   Record record;

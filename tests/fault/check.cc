@@ -176,6 +176,16 @@ class Checker {
            name + "a tool that ran would run again");
   }
 
+  // One that was answered just before its process ended goes on by itself.
+  void AwaitRunOf(const ChatId& chat) {
+    const auto history = life_.engine().GetHistory(chat, /*all_branches=*/true);
+    if (!history || history->entries.empty()) return;
+    const Interaction& last = history->entries.back().interaction;
+    if (IsFinished(last.status)) return;
+    const auto attached = life_.engine().Attach(chat, last.id, 0);
+    if (attached) AwaitEnd(attached->subscription.log);
+  }
+
   void GoOn() {
     for (const auto& [id, chat] : promises_.chats) {
       if (chat.deleting) continue;
@@ -183,6 +193,7 @@ class Checker {
       const bool waits = std::any_of(waiting.begin(), waiting.end(),
                                      [chat_id = id](const PendingApproval& each) { return each.chat_id == chat_id; });
       if (waits) continue;
+      AwaitRunOf(id);
       life_.ThenAnswer({"on"});
       const auto log = life_.Start(id, "and now?");
       Expect(log != nullptr, id.str() + ": does not go on");

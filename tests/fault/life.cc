@@ -203,7 +203,7 @@ Life::Log Life::Launched(const ChatId& chat, Result<EventSubscription> started) 
   if (!Told(started)) return nullptr;
   subscriptions_.push_back(*std::move(started));
   const EventSubscription& subscription = subscriptions_.back();
-  Listen(chat, subscription.interaction_id, subscription.log);
+  Listen(chat, *subscription.interaction_id, subscription.log);
   return subscription.log;
 }
 
@@ -292,7 +292,7 @@ void Life::Cancel(const ChatId& chat, InteractionId id) {
 InteractionId Life::IdOf(const Log& log) const {
   return std::find_if(subscriptions_.begin(), subscriptions_.end(),
                       [&](const EventSubscription& each) { return each.log == log; })
-      ->interaction_id;
+      ->interaction_id.value();
 }
 
 std::vector<std::string> Life::StreamErrors() const {

@@ -35,11 +35,12 @@ TEST_CASE("requests: what is wrong with a body is named", "[http]") {
   CHECK(error_of(R"({"user_message":5})") == "invalid_member: \"user_message\" must be a string");
   CHECK(error_of(R"({"user_message":"a","stream":"no"})") == "invalid_member: \"stream\" must be true or false");
   CHECK(error_of(R"({"user_message":"a","mesage":1})") == "unknown_member: unknown member \"mesage\"");
-  CHECK(error_of(R"({"user_message":"a","if_running":"queue"})") ==
-        "invalid_member: \"if_running\": \"queue\" is not supported");
+  CHECK(error_of(R"({"user_message":"a","if_running":"wait"})") ==
+        "invalid_member: \"if_running\": \"wait\" is not supported");
   CHECK(error_of(R"({"user_message":"a","on_disconnect":"x"})") ==
         "invalid_member: \"on_disconnect\": \"x\" is not supported");
-  CHECK(error_of(R"({"user_message":"a","attachments":[]})") == "invalid_member: \"attachments\" is not supported yet");
+  CHECK(error_of(R"({"user_message":"a","attachments":["x"]})") ==
+        "invalid_member: \"attachments\" must be ids of files, as POST /chats/{chat_id}/files gives them");
 }
 
 TEST_CASE("requests: an approval may bring arguments as an object or as its text", "[http]") {
@@ -62,7 +63,8 @@ TEST_CASE("requests: an approval needs its id and its answer", "[http]") {
   CHECK_FALSE(ParseApprovalBody(R"({"approval_id":"a"})", std::nullopt));
   CHECK_FALSE(ParseApprovalBody(R"({"approval_id":"a","approved":"yes"})", std::nullopt));
   CHECK_FALSE(ParseApprovalBody(R"({"approval_id":"b","approved":true})", "a"));
-  CHECK_FALSE(ParseApprovalBody(R"({"approved":true,"scope":"always"})", "a"));
+  CHECK_FALSE(ParseApprovalBody(R"({"approved":true,"scope":"ever"})", "a"));
+  CHECK(ParseApprovalBody(R"({"approved":true,"scope":"always"})", "a")->answer.scope == ApprovalScope::kAlways);
   const auto answer =
       ParseApprovalBody(R"({"approved":false,"scope":"chat","feedback":"no","arguments_digest":"d"})", "a");
   REQUIRE(answer);
@@ -71,6 +73,21 @@ TEST_CASE("requests: an approval needs its id and its answer", "[http]") {
   CHECK(answer->answer.scope == ApprovalScope::kChat);
   CHECK(answer->answer.feedback == "no");
   CHECK(answer->answer.arguments_digest == "d");
+}
+
+TEST_CASE("requests: a message may wait, whatever runs may be cancelled", "[http]") {
+  const auto start = [](const std::string& choice) {
+    return ParseStartBody(R"({"user_message":"a","if_running":")" + choice + "\"}")->request.if_running;
+  };
+  CHECK(start("reject") == IfRunning::kReject);
+  CHECK(start("queue") == IfRunning::kQueue);
+  CHECK(start("cancel") == IfRunning::kCancel);
+  CHECK(ParseEditBody(R"({"new_user_message":"a","if_running":"cancel"})")->request.if_running == IfRunning::kCancel);
+  CHECK_FALSE(ParseEditBody(R"({"new_user_message":"a","if_running":"queue"})"));
+  CHECK_FALSE(ParseRegenerateBody(R"({"if_running":"queue"})"));
+  CHECK(ParseQueuedBody(R"({"user_message":"b"})") == "b");
+  CHECK_FALSE(ParseQueuedBody("{}"));
+  CHECK_FALSE(ParseQueuedBody(R"({"user_message":"b","model":"m"})"));
 }
 
 TEST_CASE("requests: edit, chat, title and head bodies", "[http]") {

@@ -35,6 +35,17 @@ TEST_CASE("ToolResultText: structured content is shown once", "[mcp]") {
   CHECK(Outcome(R"({"structuredContent":{"a":1}})").output == R"({"a":1})");
 }
 
+TEST_CASE("ToolResultText: a tool may want the user's confirmation", "[mcp]") {
+  const auto asked =
+      Outcome(R"({"structuredContent":{"requires_confirmation":true,"message":"Really?"},"isError":true})");
+  CHECK(asked.requires_confirmation);
+  CHECK(asked.output == "Really?");
+  CHECK_FALSE(asked.is_error);
+  CHECK_FALSE(Outcome(R"({"structuredContent":{"requires_confirmation":"yes"}})").requires_confirmation);
+  CHECK_FALSE(
+      Outcome(R"({"content":[{"type":"text","text":"{\"requires_confirmation\":true}"}]})").requires_confirmation);
+}
+
 TEST_CASE("ToolResultText: long results are cut between characters", "[mcp]") {
   std::string text = "x";
   while (text.size() < 200'000) text += "ü";

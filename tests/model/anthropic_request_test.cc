@@ -63,6 +63,23 @@ TEST_CASE("Anthropic request: a whole conversation", "[anthropic]") {
     "stream": true})x"));
 }
 
+TEST_CASE("Anthropic request: the system prompt comes before the conversation's own; the last has the cache mark",
+          "[anthropic]") {
+  const auto build = [](const std::vector<Message>& messages, std::string_view system) {
+    return *ParseJson(BuildMessagesRequest({"claude", messages, {}, system}, {}));
+  };
+  Message own, user;
+  own.role = Role::kSystem;
+  own.content = "own";
+  user.content = "hi";
+  CHECK(build({user}, "brief")["system"] ==
+        Json::parse(R"([{"type":"text","text":"brief","cache_control":{"type":"ephemeral"}}])"));
+  CHECK(build({own, user}, "brief")["system"] ==
+        Json::parse(
+            R"([{"type":"text","text":"brief"},{"type":"text","text":"own","cache_control":{"type":"ephemeral"}}])"));
+  CHECK_FALSE(build({user}, " ").contains("system"));
+}
+
 TEST_CASE("Anthropic request: arguments go back byte for byte", "[anthropic]") {
   const std::string body =
       BuildMessagesRequest({"m", {Calls({{"1", "echo", R"({ "n":1.50, "a":"\u00e9" })"}})}, {}}, {});

@@ -49,6 +49,17 @@ TEST_CASE("OpenAI request: a whole conversation", "[openai]") {
     "stream_options": {"include_usage": true}})x"));
 }
 
+TEST_CASE("OpenAI request: the system prompt comes first, joined with the conversation's own", "[openai]") {
+  const auto build = [](const std::vector<Message>& messages) {
+    return ParseJson(BuildChatCompletionRequest({"gpt", messages, {}, "be \"brief\""}))->at("messages");
+  };
+  CHECK(build({Say(Role::kUser, "hi")}) ==
+        Json::parse(R"([{"role":"system","content":"be \"brief\""},{"role":"user","content":"hi"}])"));
+  CHECK(build({Say(Role::kSystem, "own"), Say(Role::kUser, "hi")}) ==
+        Json::parse(R"([{"role":"system","content":"be \"brief\"\n\nown"},{"role":"user","content":"hi"}])"));
+  CHECK(build({}).size() == 1);
+}
+
 TEST_CASE("OpenAI request: without tools there is no member for them", "[openai]") {
   CHECK_FALSE(Build({Say(Role::kUser, "x")}).contains("tools"));
   CHECK(Build({})["messages"] == Json::array());

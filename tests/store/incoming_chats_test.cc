@@ -2,10 +2,12 @@
 
 #include <filesystem>
 
+#include "base/atomic_write.h"
 #include "base/posix_file_system.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/sample.h"
+#include "store/sealed_file_store.h"
 #include "store/verify.h"
 #include "support/faulty_file_system.h"
 #include "support/temp_directory.h"
@@ -137,6 +139,31 @@ TEST_CASE("IncomingChats: what an interrupted one has left is removed", "[incomi
   std::filesystem::create_directories(IncomingDirectory(world.root) + "/chat1/interactions");
   world.Open(world.disk);
   CHECK(world.Entries() == 1);
+}
+
+TEST_CASE("IncomingChats: a chat comes with its files, and with none of them if one is damaged", "[incoming]") {
+  World from, to;
+  REQUIRE(from.Open(from.disk).Add(Branched()));
+  SealedFileStore files({.root = from.root, .keys = from.keys, .file_system = from.disk});
+  const StoredFile text = MakeFile("a.txt", "text/plain", "text").value();
+  const StoredFile bytes = MakeFile("b", "", std::string("\0\xff", 2)).value();
+  for (const StoredFile& file : {text, bytes}) REQUIRE(files.Put(Chat1(), file));
+  const auto store = from.Store(FileInteractionStore::Access::kReadOnly);
+  {
+    auto chat = WholeChat(*store, Chat1()).value();
+    REQUIRE(AddFiles(files, chat));
+    REQUIRE(to.Open(to.disk).Add(chat));
+  }
+  CHECK(VerifyStore(to.root, to.keys, to.disk)->problems.empty());
+  SealedFileStore copies({.root = to.root, .keys = to.keys, .file_system = to.disk});
+  for (const StoredFile& file : {text, bytes}) CHECK(copies.Get(Chat1(), file.info.id).value() == file);
+
+  REQUIRE(ReplaceFile(from.disk, FilePath(from.root, Chat1(), bytes.info.id), "{}"));
+  SealedFileStore again({.root = from.root, .keys = from.keys, .file_system = from.disk});
+  auto chat = WholeChat(*store, Chat1()).value();
+  const auto added = AddFiles(again, chat);
+  REQUIRE_FALSE(added);
+  CHECK(added.error().code == ErrorCode::kCorruption);
 }
 
 }  // namespace reprise

@@ -25,6 +25,11 @@ class ForwardingStore : public InteractionStore {
   Result<std::vector<InteractionRef>> ListUnfinished() override { return base_.ListUnfinished(); }
   Result<JournalContent> ReadJournal(const ChatId& c, InteractionId i) override { return base_.ReadJournal(c, i); }
   Result<void> DropJournal(const ChatId& c, InteractionId i) override { return base_.DropJournal(c, i); }
+  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& c) override { return base_.LoadQueue(c); }
+  Result<void> SaveQueue(const ChatId& c, const std::vector<QueuedMessage>& messages) override {
+    return base_.SaveQueue(c, messages);
+  }
+  Result<std::vector<ChatId>> ListQueues() override { return base_.ListQueues(); }
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override { return base_.LoadInteraction(c, i); }
   Result<Chat> LoadChat(const ChatId& c) override { return base_.LoadChat(c); }
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return base_.LoadSummary(c); }

@@ -77,6 +77,7 @@ class ScriptedModel : public ModelClient {
     };
     const std::lock_guard lock(mutex_);
     requests_.push_back(request.messages);
+    system_prompts_.emplace_back(request.system);
     if (!rounds_.empty()) {
       round = std::move(rounds_.front());
       rounds_.pop_front();
@@ -89,11 +90,17 @@ class ScriptedModel : public ModelClient {
     return requests_;
   }
 
+  std::vector<std::string> system_prompts() const {
+    const std::lock_guard lock(mutex_);
+    return system_prompts_;
+  }
+
  private:
   mutable std::mutex mutex_;
   std::condition_variable_any changed_;
   std::deque<Round> rounds_;
   std::vector<std::vector<Message>> requests_;
+  std::vector<std::string> system_prompts_;
   bool hanging_ = false;
   std::vector<std::jthread> threads_;  // guarded by mutex_; one per request
 };

@@ -18,9 +18,26 @@ std::vector<std::string> Names(const ToolSet& registry) {
 }  // namespace
 
 TEST_CASE_METHOD(ToolFixture, "Tools: the built-in set has the contracted names", "[tools]") {
-  const std::vector<std::string> expected = {"echo",         "calculator", "current_time", "list_files",  "read_file",
-                                             "search_files", "write_file", "edit_file",    "delete_file", "run_shell",
-                                             "http_get",     "ask_human",  "manage_tasks", "update_plan", "research"};
+  const std::vector<std::string> expected = {"echo",
+                                             "calculator",
+                                             "current_time",
+                                             "list_files",
+                                             "read_file",
+                                             "search_files",
+                                             "write_file",
+                                             "edit_file",
+                                             "delete_file",
+                                             "run_shell",
+                                             "run_code",
+                                             "http_get",
+                                             "list_chat_files",
+                                             "read_chat_file",
+                                             "save_chat_file",
+                                             "delete_chat_file",
+                                             "ask_human",
+                                             "manage_tasks",
+                                             "update_plan",
+                                             "research"};
   CHECK(Names(*registry) == expected);
   REQUIRE(registry->tools().size() == expected.size());
   for (const std::string& name : expected) {
@@ -41,8 +58,10 @@ TEST_CASE_METHOD(ToolFixture, "Tools: exactly those that change or send somethin
     if (registry->RequiresApproval(*tool)) asking.push_back(tool->traits().spec.name);
     if (!tool->traits().read_only) changing.push_back(tool->traits().spec.name);
   }
-  CHECK(asking == std::vector<std::string>{"write_file", "edit_file", "delete_file", "run_shell", "http_get"});
-  CHECK(changing == std::vector<std::string>{"write_file", "edit_file", "delete_file", "run_shell"});
+  CHECK(asking == std::vector<std::string>{"write_file", "edit_file", "delete_file", "run_shell", "run_code",
+                                           "http_get", "save_chat_file", "delete_chat_file"});
+  CHECK(changing == std::vector<std::string>{"write_file", "edit_file", "delete_file", "run_shell", "run_code",
+                                             "save_chat_file", "delete_chat_file"});
 }
 
 TEST_CASE_METHOD(ToolFixture, "Tools: allow, deny and require_approval take names and patterns", "[tools]") {
@@ -51,7 +70,8 @@ TEST_CASE_METHOD(ToolFixture, "Tools: allow, deny and require_approval take name
   options.deny = {"delete*"};
   options.require_approval = {"echo", "read_*"};
   Rebuild(std::move(options));
-  CHECK(Names(*registry) == std::vector<std::string>{"echo", "calculator", "read_file", "write_file", "edit_file"});
+  CHECK(Names(*registry) == std::vector<std::string>{"echo", "calculator", "read_file", "write_file", "edit_file",
+                                                     "read_chat_file", "save_chat_file"});
   CHECK(registry->Find("delete_file") == nullptr);
   CHECK(registry->RequiresApproval(*registry->Find("echo")));
   CHECK(registry->RequiresApproval(*registry->Find("read_file")));

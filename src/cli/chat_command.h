@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/command_line.h"
+#include "cli/environment.h"
+
+namespace reprise {
+
+// `reprise chat [CHAT]`: a conversation with a running server, line by line.
+int RunChat(const CommandLine& line, const Environment& environment);
+
+}  // namespace reprise

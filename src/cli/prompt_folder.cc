@@ -1,0 +1,101 @@
+#include "cli/prompt_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "agent/prompt.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "cli/private_file.h"
+#include "crypto/key_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxModuleBytes = 32 * 1024;
+constexpr std::size_t kMaxModules = 50;
+constexpr std::string_view kExtension = ".md";
+
+// NN-name.md
+bool IsModuleFile(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto allowed = [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+  };
+  if (!name.ends_with(kExtension)) return false;
+  name.remove_suffix(kExtension.size());
+  return name.size() > 3 && is_digit(name[0]) && is_digit(name[1]) && name[2] == '-' &&
+         std::all_of(name.begin() + 3, name.end(), allowed);
+}
+
+Result<std::string> ReadModule(const std::string& path) {
+  auto text = ReadOwnFile(path, kMaxModuleBytes);
+  if (!text) return text;
+  if (!IsUtf8(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is not valid UTF-8");
+  if (auto checked = CheckPromptModule(*text); !checked) {
+    return Fail(ErrorCode::kInvalidArgument, path + " " + checked.error().message);
+  }
+  return text;
+}
+
+}  // namespace
+
+std::string PromptDirectoryOf(const Options& options) {
+  if (!options.prompt_dir.empty()) return options.prompt_dir;
+  return (std::filesystem::path(DefaultKeyFile()).parent_path() / "prompt").string();
+}
+
+struct PromptFolder::Told {
+  std::mutex mutex;
+  std::set<std::string> messages;  // guarded by mutex
+};
+
+PromptFolder::PromptFolder(std::string directory, std::string workspace)
+    : directory_(std::move(directory)), workspace_(ToValidUtf8(workspace)), told_(std::make_shared<Told>()) {}
+
+void PromptFolder::Warn(const std::string& message) const {
+  {
+    const std::lock_guard lock(told_->mutex);
+    if (!told_->messages.insert(message).second) return;
+  }
+  LogWarning("a part of the system prompt cannot be used; what is built in stands instead", {{"error", message}});
+}
+
+SystemPrompt PromptFolder::operator()() const {
+  std::map<std::string, std::string> modules;
+  for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module.text);
+  std::error_code failed;
+  std::vector<std::string> files;
+  for (std::filesystem::directory_iterator entry(directory_, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (IsModuleFile(name)) files.push_back(std::move(name));
+  }
+  if (failed && failed != std::errc::no_such_file_or_directory) {
+    Warn("cannot read the folder " + directory_ + ": " + failed.message());
+  }
+  std::sort(files.begin(), files.end());
+  if (files.size() > kMaxModules) {
+    Warn("only the first " + std::to_string(kMaxModules) + " files of " + directory_ + " are used");
+    files.resize(kMaxModules);
+  }
+  for (const std::string& file : files) {
+    auto text = ReadModule(directory_ + "/" + file);
+    if (text) {
+      modules[file.substr(0, file.size() - kExtension.size())] = *std::move(text);
+    } else {
+      Warn(text.error().message);
+    }
+  }
+  SystemPrompt prompt{.workspace = workspace_};
+  for (auto& [name, text] : modules) prompt.modules.push_back({name, std::move(text)});
+  return prompt;
+}
+
+}  // namespace reprise

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "reprise/options.h"
+#include "reprise/system_prompt.h"
+
+namespace reprise {
+
+// The folder that the configuration names, or $XDG_CONFIG_HOME/reprise/prompt.
+std::string PromptDirectoryOf(const Options& options);
+
+// The system prompt that a user can edit: the built-in modules and the files `NN-name.md` of a folder, in the order of
+// their names. A file takes the place of the built-in module of its name (an empty one removes it) or stands beside
+// them; other names are passed over. A file that cannot be used (not this user's, writable by others, too large, not
+// UTF-8, an unknown placeholder) is told in the log, once for each reason, and what is built in stands instead. The
+// folder need not be there. Files are read each time it is asked; a PromptSource.
+class PromptFolder {
+ public:
+  PromptFolder(std::string directory, std::string workspace);
+  SystemPrompt operator()() const;
+
+ private:
+  struct Told;
+  void Warn(const std::string& message) const;
+
+  std::string directory_, workspace_;
+  std::shared_ptr<Told> told_;  // shared by copies; synchronises itself
+};
+
+}  // namespace reprise

@@ -1,0 +1,112 @@
+#include "engine/usage_limits.h"
+
+#include <array>
+#include <charconv>
+#include <string_view>
+#include <utility>
+#include <variant>
+
+namespace reprise {
+namespace {
+
+std::int64_t TokensOf(const TokenUsage& usage) { return usage.input_tokens + usage.output_tokens; }
+
+std::string Exceeded(std::string_view who, std::int64_t used, std::int64_t limit) {
+  return "this " + std::string(who) + " has used " + std::to_string(used) + " tokens, and may use " +
+         std::to_string(limit);
+}
+
+std::string Amount(double cost) {
+  constexpr int kDigits = 6;
+  std::array<char, 32> text;
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), cost, std::chars_format::general, kDigits);
+  return error == std::errc() ? std::string(text.data(), end) : std::to_string(cost);
+}
+
+}  // namespace
+
+UsageLimits::UsageLimits(InteractionStore& store, UsageBudget budget, PriceTable prices)
+    : store_(store), budget_(budget), prices_(std::move(prices)) {}
+
+void UsageLimits::Count(Spent& spent, const std::string& model, const TokenUsage& usage) const {
+  spent.tokens += TokensOf(usage);
+  if (const auto price = prices_.find(model); price != prices_.end()) spent.cost += CostOf(usage, price->second);
+}
+
+Result<UsageLimits::Spent> UsageLimits::Read(const ChatId& chat) const {
+  Spent spent;
+  const auto stored = store_.LoadChat(chat);
+  if (!stored && stored.error().code == ErrorCode::kNotFound) return spent;
+  if (!stored) return Fail(stored.error());
+  for (const Interaction& each : stored->interactions) Count(spent, each.model, each.usage);
+  return spent;
+}
+
+Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before) {
+  const bool for_chat = budget_.max_tokens_per_chat > 0 || budget_.max_cost_per_chat > 0;
+  if (!for_chat && budget_.max_tokens_per_interaction == 0) return Check();
+  Spent spent;
+  if (for_chat) {
+    std::unique_lock lock(mutex_);
+    auto known = spent_.find(chat);
+    if (known == spent_.end()) {
+      lock.unlock();  // the chat is ours, so nobody else counts it meanwhile
+      const auto read = Read(chat);
+      if (!read) return Fail(read.error());
+      lock.lock();
+      known = spent_.emplace(chat, *read).first;
+    }
+    spent = known->second;
+  }
+  return Check([this, model, before, spent](const TokenUsage& used) -> std::optional<std::string> {
+    TokenUsage run = before;
+    run += used;
+    Spent chat_has = spent;
+    Count(chat_has, model, run);
+    const UsageBudget& budget = budget_;
+    if (budget.max_tokens_per_interaction > 0 && TokensOf(run) >= budget.max_tokens_per_interaction) {
+      return Exceeded("interaction", TokensOf(run), budget.max_tokens_per_interaction);
+    }
+    if (budget.max_tokens_per_chat > 0 && chat_has.tokens >= budget.max_tokens_per_chat) {
+      return Exceeded("chat", chat_has.tokens, budget.max_tokens_per_chat);
+    }
+    if (budget.max_cost_per_chat > 0 && chat_has.cost >= budget.max_cost_per_chat) {
+      return "this chat has cost " + Amount(chat_has.cost) + ", and may cost " + Amount(budget.max_cost_per_chat);
+    }
+    return std::nullopt;
+  });
+}
+
+void UsageLimits::Add(const Interaction& finished) {
+  const std::lock_guard lock(mutex_);
+  const auto known = spent_.find(finished.chat_id);
+  if (known != spent_.end()) Count(known->second, finished.model, finished.usage);
+}
+
+void UsageLimits::Forget(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  spent_.erase(chat);
+}
+
+ChatUsage UsageOf(const History& history) {
+  ChatUsage usage;
+  for (const auto& [interaction, superseded] : history.entries) {
+    TokenUsage used = interaction.usage;
+    if (!IsFinished(interaction.status)) {
+      used = {};
+      for (const AgentEvent& event : interaction.events) {
+        const auto* nested = std::get_if<event::Nested>(&event.payload);
+        const auto* round =
+            nested ? std::get_if<event::Usage>(&nested->step) : std::get_if<event::Usage>(&event.payload);
+        if (round) used += round->tokens;
+      }
+    }
+    if (used == TokenUsage{}) continue;
+    usage.all[interaction.model] += used;
+    if (!superseded) usage.branch[interaction.model] += used;
+  }
+  return usage;
+}
+
+}  // namespace reprise

@@ -1,0 +1,52 @@
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <unordered_map>
+
+#include "reprise/accounting.h"
+#include "reprise/engine.h"
+#include "reprise/ids.h"
+#include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Keeps runs within the configured budget. What a chat has used is read from the store when its first run starts, and
+// counted from then on; without a budget for chats nothing is read or kept. Thread-safe.
+class UsageLimits {
+ public:
+  UsageLimits(InteractionStore& store, UsageBudget budget, PriceTable prices);
+
+  // Why the run may send no further request, after it has used so much; null: it always may.
+  using Check = std::function<std::optional<std::string>(const TokenUsage& used)>;
+  // For a run of this model that is about to start, in a chat that is kept from starting another; `before` is what it
+  // used in a process before this one. Fails as InteractionStore::LoadChat does.
+  Result<Check> ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before);
+  // An interaction has ended. Its chat is still kept from starting another.
+  void Add(const Interaction& finished);
+  void Forget(const ChatId& chat);
+
+ private:
+  struct Spent {
+    std::int64_t tokens = 0;
+    double cost = 0;
+  };
+  void Count(Spent& spent, const std::string& model, const TokenUsage& usage) const;
+  Result<Spent> Read(const ChatId& chat) const;
+
+  InteractionStore& store_;
+  const UsageBudget budget_;
+  const PriceTable prices_;
+  std::mutex mutex_;
+  std::unordered_map<ChatId, Spent> spent_;  // guarded by mutex_
+};
+
+// What the interactions of a history have used; of a running one, so far.
+ChatUsage UsageOf(const History& history);
+
+}  // namespace reprise

@@ -1,0 +1,86 @@
+#include "http/file_handlers.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "http/multipart.h"
+#include "http/requests.h"
+
+namespace reprise {
+namespace {
+
+struct Target {
+  ChatId chat;
+  FileId file;
+};
+Result<Target> TargetOf(const Request& request) {
+  auto chat = ChatInPath(request);
+  if (!chat) return Fail(std::move(chat.error()));
+  auto file = FileId::Parse(request.captures.at(1));
+  if (!file) return Fail(ErrorCode::kNotFound, "no such file in this chat");
+  return Target{*std::move(chat), *std::move(file)};
+}
+
+Result<Outcome> Add(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  auto upload = ReadUpload(request);
+  if (!upload) return Fail(std::move(upload.error()));
+  const auto file = MakeFile(upload->filename, upload->mime_type, std::move(upload->content));
+  if (!file) return Fail(file.error());
+  if (auto added = engine.AddFile(*chat, *file); !added) return Fail(std::move(added.error()));
+  Reply reply{.status = 201, .body = DumpJson(ToJson(file->info))};
+  reply.headers.emplace_back("Location", "/chats/" + chat->str() + "/files/" + file->info.id.str());
+  return reply;
+}
+
+Result<Outcome> List(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  const auto listing = engine.ListFiles(*chat);
+  if (!listing) return Fail(listing.error());
+  Json json = {{"files", Json::array()}};
+  for (const FileInfo& file : listing->files) json["files"].push_back(ToJson(file));
+  for (const DamagedFile& damaged : listing->damaged) {
+    json["damaged"].push_back({{"file_id", damaged.id.str()},
+                               {"error", {{"code", damaged.error.reason}, {"message", damaged.error.message}}}});
+  }
+  return Reply{.body = DumpJson(json)};
+}
+
+// Whoever put the file chose its type: a browser must neither show nor run it as a page of this server.
+Result<Outcome> Get(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  auto file = engine.GetFile(target->chat, target->file);
+  if (!file) return Fail(std::move(file.error()));
+  Reply reply{.body = std::move(file->content), .content_type = file->info.mime_type};
+  reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file->info.filename));
+  reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
+  reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
+  return reply;
+}
+
+Result<Outcome> Delete(Engine& engine, const Request& request) {
+  const auto target = TargetOf(request);
+  if (!target) return Fail(target.error());
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  if (auto deleted = engine.DeleteFile(target->chat, target->file); !deleted) return Fail(std::move(deleted.error()));
+  return Reply{.body = DumpJson({{"status", "deleted"}, {"file_id", target->file.str()}})};
+}
+
+}  // namespace
+
+void AddFileRoutes(Router& router, const HandlerContext& context) {
+  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
+    return [&engine, handler](const Request& request) { return handler(engine, request); };
+  };
+  router.Add("POST", "/chats/*/files", with(Add), Lane::kWork, BodyKind::kFile);
+  router.Add("GET", "/chats/*/files", with(List));
+  router.Add("GET", "/chats/*/files/*", with(Get));
+  router.Add("DELETE", "/chats/*/files/*", with(Delete));
+}
+
+}  // namespace reprise

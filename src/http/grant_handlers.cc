@@ -1,0 +1,60 @@
+#include "http/grant_handlers.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "domain/codec.h"
+#include "http/requests.h"
+
+namespace reprise {
+namespace {
+
+template <typename T>
+Result<Outcome> ListOf(const Result<std::vector<T>>& grants) {
+  if (!grants) return Fail(grants.error());
+  Json list = Json::array();
+  for (const T& grant : *grants) list.push_back(ToJson(grant));
+  return Reply{.body = DumpJson({{"grants", std::move(list)}})};
+}
+
+Result<Outcome> Revoked(const Result<void>& revoked, const std::string& id) {
+  if (!revoked) return Fail(revoked.error());
+  return Reply{.body = DumpJson({{"status", "revoked"}, {"grant_id", id}})};
+}
+
+Result<Outcome> List(Engine& engine, const Request& /*request*/) { return ListOf(engine.StandingGrants()); }
+
+Result<Outcome> Revoke(Engine& engine, const Request& request) {
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  const std::string& id = request.captures.at(0);
+  return Revoked(engine.RevokeStandingGrant(id), id);
+}
+
+Result<Outcome> ListInChat(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  return ListOf(engine.GetGrants(*chat));
+}
+
+Result<Outcome> RevokeInChat(Engine& engine, const Request& request) {
+  const auto chat = ChatInPath(request);
+  if (!chat) return Fail(chat.error());
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  const std::string& id = request.captures.at(1);
+  return Revoked(engine.RevokeGrant(*chat, id), id);
+}
+
+}  // namespace
+
+void AddGrantRoutes(Router& router, const HandlerContext& context) {
+  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
+    return [&engine, handler](const Request& request) { return handler(engine, request); };
+  };
+  router.Add("GET", "/grants", with(List));
+  router.Add("DELETE", "/grants/*", with(Revoke));
+  router.Add("GET", "/chats/*/grants", with(ListInChat));
+  router.Add("DELETE", "/chats/*/grants/*", with(RevokeInChat));
+}
+
+}  // namespace reprise

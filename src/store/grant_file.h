@@ -1,0 +1,50 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "crypto/key_set.h"
+#include "reprise/file_system.h"
+#include "reprise/grant_store.h"
+#include "reprise/result.h"
+
+// What a person has granted for always, in one file of the data folder (schemas/FILES.md): sealed if there are keys.
+namespace reprise {
+
+// Empty if there is no file. kCorruption (reason "integrity_<kind>") if it is not what WriteGrantFile writes.
+Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys);
+// Replaces the file, durably. kTooLarge beyond kMaxStandingGrants.
+Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys,
+                            const std::vector<StandingGrant>& grants);
+
+inline constexpr std::size_t kMaxStandingGrants = 10'000;
+
+// REQUIRES: no other process uses the folder.
+class FileGrantStore final : public GrantStore {
+ public:
+  // `keys` may be null: plain. `file_system` must outlive the object. The file is read at the first look.
+  FileGrantStore(FileSystem& file_system, std::string root, std::shared_ptr<const KeySet> keys)
+      : file_system_(file_system), root_(std::move(root)), keys_(std::move(keys)) {}
+
+  Result<bool> Add(const StandingGrant& grant) override;
+  Result<void> Remove(std::string_view id) override;
+  Result<std::vector<StandingGrant>> List() override;
+  bool Covers(const Grant& call) override;
+
+ private:
+  // All with mutex_ held.
+  Result<void> ReadOnce();
+  Result<void> Write(std::vector<StandingGrant> grants);
+
+  FileSystem& file_system_;
+  const std::string root_;
+  const std::shared_ptr<const KeySet> keys_;
+  std::mutex mutex_;
+  std::optional<std::vector<StandingGrant>> grants_;  // guarded by mutex_; nullopt: not read yet, or not to be read
+  bool told_ = false;                                 // guarded by mutex_; the log knows why
+};
+
+}  // namespace reprise

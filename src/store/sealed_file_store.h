@@ -1,0 +1,53 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "crypto/key_set.h"
+#include "reprise/file_store.h"
+#include "reprise/file_system.h"
+#include "store/record.h"
+
+namespace reprise {
+
+// Keeps each file as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys: it is
+// deleted, put back and converted with the chat. Files are called by their id; what their givers called them is inside.
+// Thread-safe; files are put one after the other.
+class SealedFileStore final : public FileStore {
+ public:
+  struct Options {
+    std::string root;                    // the data folder
+    std::shared_ptr<const KeySet> keys;  // null: plain
+    FileSystem& file_system;             // must outlive the store
+    FileLimits limits = {};
+  };
+  explicit SealedFileStore(Options options);
+
+  Result<void> Put(const ChatId& chat, const StoredFile& file) override;
+  Result<StoredFile> Get(const ChatId& chat, const FileId& id) override;
+  // Reads every file when it is first asked about a chat, later only new ones: damage since then shows in Get.
+  Result<FileListing> List(const ChatId& chat) override;
+  Result<void> Delete(const ChatId& chat, const FileId& id) override;
+  void ForgetChat(const ChatId& chat) override;
+
+ private:
+  Result<void> CheckRoom(const ChatId& chat, const StoredFile& file);
+  void RemoveLeftovers(const std::string& directory) const;
+  std::optional<FileInfo> Known(const ChatId& chat, const FileId& id);
+  void Remember(const ChatId& chat, const FileInfo& file);
+
+  const Options options_;
+  const std::unique_ptr<RecordFormat> format_;
+  std::mutex put_mutex_;  // held for a whole Put, so that two cannot share the room for one; taken before mutex_
+  std::mutex mutex_;
+  std::map<std::pair<ChatId, FileId>, FileInfo> known_;  // guarded by mutex_; read before, and files do not change
+};
+
+// The ids of a chat's files, readable or not, in no order.
+Result<std::vector<FileId>> ListFileIds(const std::string& root, const ChatId& chat, FileSystem& file_system);
+
+}  // namespace reprise

@@ -1,0 +1,49 @@
+#include "agent/prompt.h"
+
+#include "support/test.h"
+
+using namespace reprise;
+
+namespace {
+
+const std::vector<ToolSpec> kTools{{"echo", "", ""}, {"read_file", "", ""}};
+
+std::string Compose(std::vector<PromptModule> modules, std::string memory = {}) {
+  return ComposePrompt({.modules = std::move(modules), .workspace = "/work"}, kTools,
+                       {.date = "2026-11-21", .memory = std::move(memory)});
+}
+
+}  // namespace
+
+TEST_CASE("ComposePrompt: modules in their order, without the blanks around them", "[agent]") {
+  CHECK(Compose({{"10-a", "\n one \n\n"}, {"20-b", "  \n"}, {"30-c", "two"}}) == "one\n\ntwo");
+  CHECK(Compose({}).empty());
+}
+
+TEST_CASE("ComposePrompt: placeholders are filled in once", "[agent]") {
+  CHECK(Compose({{"10-a", "{{date}} {{tools}} {{workspace}} {{memory}}"}}, "page: {{date}}") ==
+        "2026-11-21 echo, read_file /work page: {{date}}");
+  CHECK(Compose({{"10-a", "a {{ date }} {x} {{A}} {{{date}}} {{"}}) == "a {{ date }} {x} {{A}} {2026-11-21} {{");
+}
+
+TEST_CASE("ComposePrompt: a module whose placeholders stand for nothing is left out", "[agent]") {
+  CHECK(Compose({{"10-a", "Known:\n{{memory}}"}, {"20-b", "b"}}) == "b");
+  CHECK(Compose({{"10-a", "Known on {{date}}:\n{{memory}}"}}) == "Known on 2026-11-21:");
+}
+
+TEST_CASE("CheckPromptModule: an unknown placeholder is named", "[agent]") {
+  CHECK(CheckPromptModule("{{date}} {{tools}} {{workspace}} {{memory}} {{ other }} {{"));
+  const auto checked = CheckPromptModule("{{date}} {{secrets}}");
+  REQUIRE_FALSE(checked);
+  CHECK(checked.error().message.find("{{secrets}}") != std::string::npos);
+}
+
+TEST_CASE("DefaultPromptModules: short, in order, and the same all day", "[agent]") {
+  const auto modules = DefaultPromptModules();
+  CHECK(std::is_sorted(modules.begin(), modules.end(), [](const auto& a, const auto& b) { return a.name < b.name; }));
+  for (const PromptModule& module : modules) CHECK(CheckPromptModule(module.text));
+  const std::string text = Compose(modules);
+  CHECK(text.size() < 500);
+  CHECK(text.find("2026-11-21") != std::string::npos);
+  CHECK(text.find("{{") == std::string::npos);
+}

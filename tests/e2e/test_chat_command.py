@@ -1,0 +1,77 @@
+"""`reprise chat`: the terminal client, fed through a pipe."""
+import json
+import signal
+import subprocess
+
+from support.provider import Gate, call, text, tools
+from support.server import BINARY
+from support.timing import SOON
+
+
+def chat(server, lines, *arguments, name="c"):
+    done = subprocess.run([str(BINARY), "chat", name, "--url", f"http://127.0.0.1:{server.port}", *arguments], input="".join(f"{l}\n" for l in lines),
+                          env=server.home.environment(), capture_output=True, text=True, timeout=SOON, check=False)
+    return done.returncode, done.stdout, done.stderr
+
+
+def test_a_conversation(server, provider):
+    provider.plan(text("Hel", "lo"), text("b"), text("c"))
+    status, out, err = chat(server, ["hi", "and?", "/undo", "/edit better", "/history", "/nonsense", "/help", "/quit", "never said"])
+    assert (status, err) == (0, "reprise: there is no such command (/help lists them)\n")
+    assert "> Hello\n" in out and "> b\n" in out and "back to int_001\n" in out
+    assert "  you    better\n" in out and "never said" not in out
+    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["better"]
+
+
+def test_tools_and_approvals(server, provider):
+    for number in range(4):
+        provider.plan(tools(call("write_file", {"path": f"f{number}.txt", "content": "1"}, f"w{number}")), text("done"))
+    edited = json.dumps({"path": "edited.txt", "content": "2"})
+    status, out, err = chat(server, ["one", "what?", "y", "two", "n", "three", "e", "no json", "e", edited, "four"])
+    assert status == 0 and "must be a JSON object" in err
+    assert '[write_file {"path":' in out and "allow? [y]es" in out
+    assert sorted(p.name for p in server.home.workspace.iterdir()) == ["edited.txt", "f0.txt"], "the end of the input allows nothing"
+
+
+def test_a_question_of_a_tool(server, provider):
+    provider.plan(tools(call("ask_human", {"question": "Which?", "options": ["red", "blue"]})), text("fine"))
+    status, out, _ = chat(server, ["q", "blue"])
+    assert status == 0 and "Which?\n  - red\n  - blue\nanswer: " in out
+    assert provider.requests[-1].conversation[-1]["content"] == "blue"
+
+
+def test_events_as_lines_of_json(server, provider):
+    provider.plan(text("hello"))
+    status, out, _ = chat(server, ["hi"], "--json")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert status == 0 and events[0]["type"] == "INTERACTION_STARTED" and events[-1]["status"] == "COMPLETED"
+
+
+def test_what_a_model_says_cannot_steer_the_terminal(server, provider):
+    provider.plan(text("a\x1b[2Jb"))
+    _, out, _ = chat(server, ["hi"])
+    assert "\x1b" not in out and "a<U+001B>[2Jb" in out
+
+
+def test_ctrl_c_cancels_the_run(server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate))
+    process = subprocess.Popen([str(BINARY), "chat", "c", "--url", f"http://127.0.0.1:{server.port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               env=server.home.environment(), text=True)
+    process.stdin.write("hi\n")
+    process.stdin.flush()
+    gate.wait_reached()
+    seen = ""
+    while "half" not in seen:
+        seen += process.stdout.read(1)
+    process.send_signal(signal.SIGINT)
+    out, _ = process.communicate(timeout=SOON)
+    assert "(cancelled)" in out and process.returncode == 1
+    assert server.client.interaction("c", "int_001")["status"] == "CANCELLED"
+
+
+def test_no_server_and_wrong_usage(server):
+    wrong = subprocess.run([str(BINARY), "chat", "../x"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    assert wrong.returncode == 2
+    gone = subprocess.run([str(BINARY), "chat", "--url", "http://127.0.0.1:1"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
+    assert gone.returncode == 1 and gone.stderr.startswith(b"reprise: ")
