@@ -1,9 +1,13 @@
 #include "cli/lone_file.h"
 
+#include <filesystem>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/utf8.h"
 #include "cli/chat_reader.h"
 #include "cli/key_access.h"
 #include "crypto/jwe.h"
@@ -61,6 +65,13 @@ Result<LoneFile> ReadJournal(const std::string& path, std::string_view text, con
   return file;
 }
 
+// What a server keeps for itself, or has not finished writing, is not JSON: it is shown as a JSON string.
+bool IsServersOwn(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string name = file.filename().string();
+  return name == ".running" || name == ".lock" || IsTemporaryName(name) || file.parent_path().filename() == ".spare";
+}
+
 }  // namespace
 
 Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options) {
@@ -69,6 +80,7 @@ Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options) {
     return Fail(ErrorCode::kNotFound, "there is no file " + path);
   }
   if (!text) return Fail(text.error());
+  if (IsServersOwn(path)) return LoneFile{.text = DumpJson(Json(ToValidUtf8(*text))) + "\n"};
   const std::string_view first_line = std::string_view(*text).substr(0, text->find('\n'));
   const auto keys = KeysIfSealed(first_line, options);
   if (!keys) return Fail(keys.error());

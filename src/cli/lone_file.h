@@ -7,7 +7,7 @@
 
 namespace reprise {
 
-// The plaintext of one file, wherever it lies: a checkpoint, a chat.json or a journal.
+// The plaintext of one file, wherever it lies: a checkpoint, a chat.json, a journal, or what a server keeps for itself.
 struct LoneFile {
   std::string text;      // JSON; a journal's is a value per line
   bool cut_off = false;  // of a journal: its last record was not written to its end, and is left out
