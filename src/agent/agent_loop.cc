@@ -117,13 +117,28 @@ AgentLoop::~AgentLoop() = default;
 
 void AgentLoop::Start(std::function<void(AgentOutcome)> done) {
   done_ = std::move(done);
-  if (parts_.guard && parts_.guard->reviews_requests()) return parts_.executor([this] { AskModel(); });
-  AskModel();
+  if (parts_.guard && parts_.guard->reviews_requests()) return parts_.executor([this] { Begin(); });
+  Begin();
+}
+
+void AgentLoop::Begin() {
+  if (!parts_.guard || Admitted(parts_.guard->Begin(stop_))) AskModel();
+}
+
+bool AgentLoop::Admitted(const Result<void>& admitted) {
+  if (admitted) return true;
+  if (stop_.stop_requested()) {
+    Finish(InteractionStatus::kCancelled);
+  } else {
+    Finish(InteractionStatus::kFailed, admitted.error());
+  }
+  return false;
 }
 
 void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(AgentOutcome)> done) {
   done_ = std::move(done);
   round_ = interrupted.round_index;
+  if (parts_.guard && !Admitted(parts_.guard->Begin(stop_))) return;
   if (interrupted.calls.empty()) return AskModel();
   // Whatever the configuration says by now: those that were shown as waiting wait.
   std::vector<AskedCall> asked;
@@ -165,6 +180,7 @@ void AgentLoop::AskModel() {
                     Error{.code = ErrorCode::kInternal, .reason = "budget_exceeded", .message = *std::move(why)});
     }
   }
+  if (parts_.guard && !Admitted(parts_.guard->Admit(round_, model_name_, stop_))) return;
   tools_ = parts_.tools.Current();
   ComposeSystemPrompt();
   if (context_.Fits(state_, tools_->specs())) return SendRequest();
@@ -232,12 +248,6 @@ void AgentLoop::SendRequest() {
   const bool whole = context_.FitsWhole(state_, tools_->specs());
   if (!whole) view = context_.View(state_, tools_->specs());
   if (!view) return Finish(InteractionStatus::kFailed, view.error());
-  if (parts_.guard) {
-    if (auto admitted = parts_.guard->Admit(round_, model_name_, stop_); !admitted) {
-      if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
-      return Finish(InteractionStatus::kFailed, admitted.error());
-    }
-  }
   const std::vector<Message>& messages = whole ? state_.messages : *view;
   estimate_ = context_.Estimate(messages, tools_->specs());
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
@@ -384,12 +394,18 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
       i += asked.size();
       continue;
     }
-    const PreparedCall& next = prepared[i++];
+    const PreparedCall& next = prepared[i];
+    const ToolCall& made = calls[i++];
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
-      RecordResult(next.call, Failure(std::string(kCancelledResult)));
+      RecordResult(made, Failure(std::string(kCancelledResult)));
     } else if (goes_round_) {
-      RecordResult(next.call, Failure(std::string(kEndedResult)));
+      RecordResult(made, Failure(std::string(kEndedResult)));
+    } else if (const auto circle = FindCallLoop(state_.messages, made.id)) {
+      parts_.observer.Emit(round_, event::LoopDetected{made.name, circle->count});
+      goes_round_ = circle->warned;
+      NoteRefusal(made, "loop");
+      RecordResult(made, Failure(GoesRound(made, circle->count)));
     } else {
       RecordResult(next.call, RunCall(next));
     }
@@ -470,12 +486,6 @@ void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
 
 ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
   const ToolCall& call = prepared.call;
-  if (const auto circle = FindCallLoop(state_.messages, call.id)) {
-    parts_.observer.Emit(round_, event::LoopDetected{call.name, circle->count});
-    goes_round_ = circle->warned;
-    NoteRefusal(call, "loop");
-    return Failure(GoesRound(call, circle->count));
-  }
   if (prepared.refusal) {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
     NoteRefusal(call, prepared.refused_by);
@@ -651,9 +661,9 @@ ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
     NoteRefusal(call, "unknown_tool");
     return Failure(UnknownTool(call.name, *tools_));
   }
-  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approval_id=*/{});
+  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approval_id=*/{}, open.has_asked);
   const std::string arguments = answer->arguments.value_or(call.arguments);
-  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, open.approval_id)
+  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, open.approval_id, open.has_asked)
                                        : Execute(*asked.tool, call, arguments, open.approval_id);
   if (answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
@@ -667,13 +677,13 @@ ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::stri
 }
 
 ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments,
-                               const std::string& approval_id) {
-  // What could not be put on record is not done.
+                               const std::string& approval_id, bool goes_on) {
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, call, arguments);
   entry.approval_id = approval_id;
   entry.reason = AllowedBy(tool, entry);
-  if (!Note(entry)) return Failure("Not run: the audit log could not be written.");
+  // What could not be put on account is not done.
+  if (!goes_on && !Note(entry)) return Failure("Not run: the audit log could not be written.");
   const auto began = std::chrono::steady_clock::now();
   std::size_t shown = 0;
   ToolContext context{

@@ -155,6 +155,9 @@ class AgentLoop {
     }
   };
 
+  // False: the guard or a stop has ended the loop.
+  bool Admitted(const Result<void>& admitted);
+  void Begin();
   void AskModel();
   void ComposeSystemPrompt();
   void ShowMemory();
@@ -188,7 +191,9 @@ class AgentLoop {
   ToolOutcome RunCall(const PreparedCall& prepared);
   // `approval_id`: of the approval of this very call; empty: none was needed.
   ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
-  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
+  // `goes_on`: it began before the process was another, and stands on account.
+  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id,
+                      bool goes_on = false);
   std::string_view AllowedBy(const Tool& tool, const AuditEntry& entry) const;
   Result<void> Note(AuditEntry entry) const;
   void NoteRefusal(const ToolCall& call, std::string_view by) const;

@@ -21,9 +21,11 @@ class CallGuard {
  public:
   virtual ~CallGuard() = default;
 
-  // True if Admit has something to ask, which takes a while.
+  // True if Begin, Admit or what happens at the run's end may take a while.
   virtual bool reviews_requests() const { return false; }
-  // Before a request to the model. What fails here is not sent, and the run FAILED.
+  // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit, before what is asked of
+  // the model in a round, and again when it is asked again.
+  virtual Result<void> Begin(const std::stop_token& stop) { return static_cast<void>(stop), Result<void>(); }
   virtual Result<void> Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
     return static_cast<void>(round_index), static_cast<void>(model), static_cast<void>(stop), Result<void>();
   }

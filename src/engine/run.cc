@@ -48,7 +48,7 @@ Run::Run(Plan plan, Services services)
       context_window_(plan.context_window),
       prompt_(std::move(plan.prompt)),
       guards_(std::move(plan.guards)),
-      guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message),
+      guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message, plan.shown.has_value()),
       interrupted_(std::move(plan.interrupted)),
       request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
       journal_(std::move(plan.journal)),

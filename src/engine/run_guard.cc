@@ -11,27 +11,31 @@ Error DeniedByHook(std::string why) {
 
 }  // namespace
 
-RunGuard::RunGuard(Parts parts, std::string chat_id, std::string interaction_id, std::string user_message)
+RunGuard::RunGuard(Parts parts, std::string chat_id, std::string interaction_id, std::string user_message, bool begun)
     : parts_(parts),
       chat_id_(std::move(chat_id)),
       interaction_id_(std::move(interaction_id)),
-      user_message_(std::move(user_message)) {}
+      user_message_(std::move(user_message)),
+      begun_(begun) {}
 
 HookFacts RunGuard::FactsOf(HookEvent event) const {
   return {.event = event, .chat_id = chat_id_, .interaction_id = interaction_id_};
 }
 
 bool RunGuard::reviews_requests() const {
-  return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel);
+  return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel) || Wants(HookEvent::kAfterInteraction);
+}
+
+Result<void> RunGuard::Begin(const std::stop_token& stop) {
+  if (!Wants(HookEvent::kBeforeInteraction) || begun_.exchange(true)) return {};
+  HookFacts facts = FactsOf(HookEvent::kBeforeInteraction);
+  facts.user_message = user_message_;
+  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
+  if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
+  return {};
 }
 
 Result<void> RunGuard::Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
-  if (!begun_.exchange(true) && Wants(HookEvent::kBeforeInteraction)) {
-    HookFacts facts = FactsOf(HookEvent::kBeforeInteraction);
-    facts.user_message = user_message_;
-    Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
-    if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
-  }
   if (!Wants(HookEvent::kBeforeModel)) return {};
   HookFacts facts = FactsOf(HookEvent::kBeforeModel);
   facts.round_index = round_index;

@@ -22,9 +22,11 @@ class RunGuard final : public CallGuard {
     const Redactor& redactor;
     const Guardrails& guardrails;
   };
-  RunGuard(Parts parts, std::string chat_id, std::string interaction_id, std::string user_message);
+  // `begun`: before its process was another.
+  RunGuard(Parts parts, std::string chat_id, std::string interaction_id, std::string user_message, bool begun);
 
   bool reviews_requests() const override;
+  Result<void> Begin(const std::stop_token& stop) override;
   Result<void> Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) override;
   void Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
              const std::stop_token& stop) override;
@@ -43,7 +45,7 @@ class RunGuard final : public CallGuard {
 
   const Parts parts_;
   const std::string chat_id_, interaction_id_, user_message_;
-  std::atomic<bool> begun_ = false;
+  std::atomic<bool> begun_;  // sub-agents begin too
 };
 
 }  // namespace reprise

@@ -154,15 +154,14 @@ struct Fixture {
 
 class Guard : public CallGuard {
  public:
-  Result<void> Admit(std::uint32_t, const std::string&, const std::stop_token&) override {
-    if (admits) return {};
-    return Fail(Error{.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = "no"});
-  }
+  Result<void> Begin(const std::stop_token&) override { return Said(begins); }
+  Result<void> Admit(std::uint32_t, const std::string&, const std::stop_token&) override { return Said(admits); }
   Verdict Review(std::uint32_t, const ToolCall& call, const std::stop_token&) override {
     if (on_review) on_review(call);
     return verdict;
   }
   Result<void> Note(AuditEntry entry) override {
+    const std::lock_guard lock(mutex_);
     entries.push_back(std::move(entry));
     if (writable) return {};
     return Fail(ErrorCode::kStorageFull, "no space");
@@ -171,10 +170,17 @@ class Guard : public CallGuard {
     outcome.output += "!";
     return outcome;
   }
-  bool admits = true, writable = true;
+  bool begins = true, admits = true, writable = true;
   Verdict verdict;
   std::function<void(const ToolCall&)> on_review;
   std::vector<AuditEntry> entries;
+
+ private:
+  static Result<void> Said(bool allowed) {
+    if (allowed) return {};
+    return Fail(Error{.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = "no"});
+  }
+  std::mutex mutex_;  // tools that run together are noted at once
 };
 
 Error Busy() {
@@ -990,8 +996,8 @@ TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {
     CHECK(guard.entries[0].event == AuditEntry::Event::kRefused);
     CHECK(guard.entries[0].reason == "hook");
   }
-  SECTION("a request") {
-    guard.admits = false;
+  SECTION("a request, or to begin") {
+    (GENERATE(true, false) ? guard.admits : guard.begins) = false;
     const AgentOutcome ended = f.Run();
     CHECK(ended.status == InteractionStatus::kFailed);
     REQUIRE(ended.error);
@@ -999,4 +1005,65 @@ TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {
     CHECK(f.model.requests().empty());
   }
   CHECK(f.ran.empty());
+}
+
+TEST_CASE("AgentLoop: calls that run at once are each on account, and what each says passes the guard", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  f.on_threads = true;
+  f.AddMeeting("look", 3);
+  f.model.ThenCall({{"1", "look", R"({"n":1})"}, {"2", "look", R"({"n":2})"}, {"3", "look", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  const auto count = [&](AuditEntry::Event event, const std::string& id) {
+    return std::count_if(guard.entries.begin(), guard.entries.end(),
+                         [&](const AuditEntry& each) { return each.event == event && each.call_id == id; });
+  };
+  for (const std::string id : {"1", "2", "3"}) {
+    CHECK(count(AuditEntry::Event::kStarted, id) == 1);
+    CHECK(count(AuditEntry::Event::kEnded, id) == 1);
+  }
+  for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages.at(i).content->ends_with("!"));
+}
+
+TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that were shown, and of no others",
+          "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.verdict.arguments = R"({"a":2})";
+  for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "echo", R"({"a":1})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.state.messages.at(4).content->starts_with("(A hook changed the arguments to "));
+  CHECK(outcome.state.messages.at(6).content->starts_with("Not run: this is call number 3"));
+  CHECK(guard.entries.back().reason == "loop");
+  CHECK(guard.entries.back().arguments_digest == ArgumentsDigest(R"({"a":1})"));
+}
+
+TEST_CASE("AgentLoop: a tool that asks again after a restart stands on account once", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  f.recorder.reply = InputAnswer{.response = "blue"};
+  f.tools.Add("ask", false, [](std::string_view, const ToolContext& context) {
+    return ToolOutcome{.output = context.ask({"which?", {}, {}}, context.stop).content};
+  });
+  f.model.ThenAnswer("ok");
+  const ToolCall call{"c1", "ask", "{}"};
+  f.state.messages.push_back(Message{.role = Role::kAssistant, .tool_calls = {call}});
+  AgentLoop loop({.model = f.model,
+                  .tools = f.tools,
+                  .observer = f.recorder,
+                  .approvals = f.recorder,
+                  .executor = [](std::function<void()> job) { job(); },
+                  .guard = &guard},
+                 {}, "m", f.state, f.stop.get_token());
+  std::promise<AgentOutcome> ended;
+  loop.Continue({.round_index = 0, .calls = {{.call = call, .has_asked = true}}},
+                [&](AgentOutcome outcome) { ended.set_value(std::move(outcome)); });
+  CHECK(ended.get_future().get().status == InteractionStatus::kCompleted);
+  REQUIRE(guard.entries.size() == 1);
+  CHECK(guard.entries[0].event == AuditEntry::Event::kEnded);
 }
