@@ -1135,7 +1135,9 @@ Result<std::vector<QueueEntry>> Engine::GetQueue(const ChatId& chat) {
 }
 
 Result<QueueEntry> Engine::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
-  auto changed = impl_->CheckChat(chat).and_then([&] { return impl_->queues_.Change(chat, id, user_message); });
+  auto changed = impl_->CheckChat(chat).and_then([&] { return impl_->guardrails_.Admit(user_message); }).and_then([&] {
+    return impl_->queues_.Change(chat, id, user_message);
+  });
   if (changed) impl_->StartNext(chat);
   return changed;
 }
