@@ -25,14 +25,32 @@
 namespace reprise {
 namespace {
 
-constexpr std::array<std::string_view, 6> kSecretNames = {"API_KEY", "APIKEY",   "TOKEN",
-                                                          "SECRET",  "PASSWORD", "AUTHORIZATION"};
+constexpr std::array<std::string_view, 7> kSecretNames = {"API_KEY",  "APIKEY",     "TOKEN",        "SECRET",
+                                                          "PASSWORD", "PASSPHRASE", "AUTHORIZATION"};
 
 // Absolute and without symbolic links, as far as it exists.
 std::filesystem::path Resolved(const std::string& path) {
   std::error_code failed;
   auto resolved = std::filesystem::weakly_canonical(path, failed);
   return failed ? std::filesystem::path(path) : resolved;
+}
+
+// What hooks' commands name in the workspace; elsewhere no tool can write.
+std::vector<std::string> FilesOfHooks(const Options& options) {
+  const std::filesystem::path workspace = Resolved(options.workspace);
+  std::vector<std::string> files;
+  for (const HookOptions& hook : options.hooks) {
+    for (const std::string& word : hook.command) {
+      std::error_code failed;
+      const std::filesystem::path file = workspace / word;
+      if (!std::filesystem::is_regular_file(file, failed)) continue;
+      const std::filesystem::path real = Resolved(file.string());
+      if (std::mismatch(workspace.begin(), workspace.end(), real.begin(), real.end()).first == workspace.end()) {
+        files.push_back(real.string());
+      }
+    }
+  }
+  return files;
 }
 
 // What the tools may never touch, although it may lie in the workspace.
@@ -43,11 +61,8 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
-  // Nor may it write a program that the server is going to ask.
-  for (const HookOptions& hook : options.hooks) {
-    if (hook.command.front().find('/') == std::string::npos) continue;
-    paths.push_back((std::filesystem::path(Resolved(options.workspace)) / hook.command.front()).string());
-  }
+  for (std::string& file : FilesOfHooks(options))
+    paths.push_back(std::move(file));  // nor what the server is going to run
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& path : paths) path = Resolved(path).string();
   return paths;
@@ -55,7 +70,8 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
 
 // What looks like the name of a secret's variable or header.
 bool NamesSecret(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(), [](unsigned char c) { return std::toupper(c); });
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
   if (name.ends_with("_FILE")) return false;
   return std::any_of(kSecretNames.begin(), kSecretNames.end(),
                      [&](std::string_view part) { return name.find(part) != std::string::npos; });
