@@ -76,8 +76,8 @@ std::vector<std::string> CleanEnvironment() {
   return environment;
 }
 
-// What the hook has said; an error if it did not say it as it should.
-Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, bool may_change) {
+// What the hook has said; an error if it failed, or one that is asked did not say it as it should.
+Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event) {
   const auto fail = [](std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); };
   switch (result.end) {
     case CommandResult::End::kExited:
@@ -90,6 +90,7 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, bool may_change)
     case CommandResult::End::kCancelled:
       return fail("the interaction was cancelled");
   }
+  if (!IsBefore(event)) return Hooks::Verdict();
   const auto said = ParseJson(result.output);
   if (!said || !said->is_object()) return fail("it did not print a JSON object");
   Hooks::Verdict verdict;
@@ -99,7 +100,7 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, bool may_change)
       decision = value.get<std::string>();
     } else if (key == "reason" && value.is_string()) {
       reason = value.get<std::string>();
-    } else if (key == "arguments" && may_change && value.is_object()) {
+    } else if (key == "arguments" && event == HookEvent::kBeforeTool && value.is_object()) {
       verdict.arguments = DumpJson(value);
     } else {
       return fail("what it printed has an unknown or wrong member");
@@ -121,7 +122,7 @@ Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, cons
   const CommandLimits limits{.timeout = hook.timeout, .grace = {}, .max_output_bytes = kMaxOutput};
   const auto result = RunCommandOn(InputOf(facts), command, limits, stop);
   if (!result) return Fail(result.error());
-  return ReadVerdict(*result, facts.event == HookEvent::kBeforeTool);
+  return ReadVerdict(*result, facts.event);
 }
 
 }  // namespace
@@ -146,6 +147,7 @@ bool HookCommands::Wants(HookEvent event) const {
 
 Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {
   Verdict whole;
+  if (stop.stop_requested()) return {.denied = "the interaction was cancelled"};
   for (const HookOptions& hook : hooks_) {
     if (hook.event != facts.event) continue;
     if (IsAboutTool(facts.event) && ::fnmatch(hook.tool.c_str(), facts.tool_name.c_str(), 0) != 0) continue;

@@ -74,6 +74,9 @@ TEST_CASE("HookCommands: a hook that fails denies before, and is passed over aft
                Fixture::Shell(R"(echo '{"decision":"allow","arguments":"x"}')"),
                Fixture::Shell(R"(echo '{"decision":"allow","argument":{}}')"),
                Fixture::Shell(R"(echo '{"decision":"allow"}'; echo '{"decision":"allow"}')"),
+               Fixture::Shell(R"(printf '{"decision":"allow\377"}')"), Fixture::Shell("yes", 300ms),
+               Fixture::Shell(R"(head -c 9000000 /dev/zero; echo '{"decision":"allow"}')"),
+               Fixture::Shell("trap '' TERM; echo '{\"decision\":\"allow\"}'; while :; do sleep 1; done", 300ms),
                HookOptions{.command = {"./no_such_program"}});
   const auto before = f.Run({failing});
   REQUIRE(before.denied);
@@ -111,6 +114,31 @@ TEST_CASE("HookCommands: a stop ends it at once, and it is denied", "[tools]") {
   const auto began = std::chrono::steady_clock::now();
   CHECK(f.Run({Fixture::Shell("touch started; sleep 30")}).denied);
   CHECK(std::chrono::steady_clock::now() - began < 10s);
+}
+
+TEST_CASE("HookCommands: nothing is run for what was stopped before", "[tools]") {
+  Fixture f;
+  f.stop.request_stop();
+  CHECK(f.Run({Fixture::Shell("touch started")}).denied);
+  CHECK_FALSE(std::ifstream(f.directory.path() + "/started"));
+}
+
+TEST_CASE("HookCommands: many threads ask at once, and each gets its own answer", "[tools]") {
+  Fixture f;
+  std::vector<std::optional<std::string>> denied(4);
+  {
+    std::vector<std::jthread> threads;
+    for (std::size_t i = 0; i < denied.size(); ++i) {
+      threads.emplace_back([&f, &denied, i] {
+        HookFacts facts = Fixture::Facts();
+        facts.call_id = "call_" + std::to_string(i);
+        const std::string script = R"(id=$(sed 's/.*"call_id":"//; s/".*//'); )"
+                                   R"(printf '{"decision":"deny","reason":"%s"}' "$id")";
+        denied[i] = f.Run({Fixture::Shell(script)}, facts).denied;
+      });
+    }
+  }
+  for (std::size_t i = 0; i < denied.size(); ++i) CHECK(denied[i] == "call_" + std::to_string(i));
 }
 
 TEST_CASE("HookCommands: much input that nobody reads, and much that is read, do no harm", "[tools]") {
