@@ -1,7 +1,9 @@
 #include "store/audit_file.h"
 
+#include <sys/resource.h>
 #include <sys/stat.h>
 
+#include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -152,6 +154,27 @@ TEST_CASE("AuditFile: what cannot be written is an error, and the next one is tr
   CHECK(failed.error().message == "the audit log could not be written");
   std::filesystem::remove(f.directory.File("audit.jsonl"));
   CHECK(f.log->Append(Entry()));
+}
+
+TEST_CASE("AuditFile: a disk that is full in the middle of a line leaves no part of it", "[store]") {
+  Folder f;
+  f.Add(2);
+  const std::string text = f.Text();
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  for (const std::size_t room : {0, 1, 50}) {
+    const struct rlimit small { .rlim_cur = text.size() + room, .rlim_max = before.rlim_max };
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const auto added = f.log->Append(Entry());
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK_FALSE(added);
+    CHECK(f.Text() == text);
+  }
+  std::signal(SIGXFSZ, ignored);
+  f.Add(1);
+  CHECK(f.Numbers() == Numbers{1, 2, 3});
+  CHECK(f.Problems().empty());
 }
 
 TEST_CASE("AuditFile: many threads write whole lines", "[store]") {
