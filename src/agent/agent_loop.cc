@@ -288,13 +288,19 @@ bool AgentLoop::RetryLater(const Error& error) {
   parts_.observer.Emit(
       round_,
       event::Retry{.attempt = retries_, .delay_ms = pause->count(), .code = error.reason, .message = error.message});
-  // The end of the pause and a stop may meet; whoever comes second finds the loop further on, or gone.
-  const auto over = std::make_shared<std::atomic<bool>>(false);
-  const auto go_on = [this, over] {
-    if (!over->exchange(true)) parts_.executor([this] { AskModel(); });
+  // The loop goes on when the pause is over and this function has done its last: it may then be gone at any moment.
+  const auto arrived = std::make_shared<std::atomic<int>>(0);
+  const auto go_on = [this, arrived, executor = parts_.executor] {
+    if (arrived->fetch_add(1) == 1) executor([this] { AskModel(); });
   };
-  on_stop_.emplace(stop_, go_on);
-  parts_.delay(*pause, go_on);
+  // The pause is over when its time is, or with a stop. The two may meet, and only one counts.
+  const auto over = std::make_shared<std::atomic<bool>>(false);
+  const auto end_pause = [over, go_on] {
+    if (!over->exchange(true)) go_on();
+  };
+  on_stop_.emplace(stop_, end_pause);
+  parts_.delay(*pause, end_pause);
+  go_on();
   return true;
 }
 

@@ -1,5 +1,6 @@
 #include "agent/agent_loop.h"
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <future>
@@ -110,7 +111,10 @@ struct Fixture {
                     .guard = guard},
                    limits, "m", state, stop.get_token());
     std::promise<AgentOutcome> outcome;
-    loop.Start([&](AgentOutcome ended) { outcome.set_value(std::move(ended)); });
+    loop.Start([&](AgentOutcome ended) {
+      has_ended = true;
+      outcome.set_value(std::move(ended));
+    });
     AgentOutcome ended = outcome.get_future().get();
     for (std::vector<std::jthread> joined; on_threads;) {
       const std::lock_guard lock(mutex);
@@ -146,6 +150,7 @@ struct Fixture {
   std::function<void()> on_pause;
   CallGuard* guard = nullptr;
   bool on_threads = false;  // the executor gives each job one
+  std::atomic<bool> has_ended = false;
   std::mutex mutex;
   std::condition_variable met;
   int present = 0;                    // guarded by mutex
@@ -707,7 +712,10 @@ TEST_CASE("AgentLoop: each round counts its own retries", "[agent]") {
 TEST_CASE("AgentLoop: a stop ends the pause at once, and its end comes to nothing", "[agent]") {
   Fixture f;
   f.model.Then(FailWith(Busy()));
-  f.on_pause = [&] { f.stop.request_stop(); };  // the pause's end, which follows, is the second to come
+  f.on_pause = [&] {
+    f.stop.request_stop();     // the pause's end, which follows, is the second to come
+    CHECK_FALSE(f.has_ended);  // the loop may go once it has: not from under what still uses it
+  };
   const AgentOutcome outcome = f.Run();
   CHECK(outcome.status == InteractionStatus::kCancelled);
   CHECK(f.model.requests().size() == 1);

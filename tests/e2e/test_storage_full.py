@@ -65,7 +65,9 @@ def test_a_tool_does_not_run_when_its_call_cannot_be_put_on_record(make_server, 
     stream = server.client.start("c", "q1")
     asked = stream.until("approval_required")
     fill(small_disk)
-    server.client.approve("c", "int_001", asked["approval_id"]).error(507, "storage_full")
+    # Longer than what may be left of the journal's last block.
+    changed = {"path": "out.txt", "content": "y" * 9000}
+    server.client.approve("c", "int_001", asked["approval_id"], arguments=changed).error(507, "storage_full")
     stream.finish("FAILED")
     assert "storage_full" in [e["code"] for e in stream.all("error")]
     assert not (small_disk.workspace / "out.txt").exists()
