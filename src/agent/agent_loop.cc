@@ -136,10 +136,10 @@ bool AgentLoop::Admitted(const Result<void>& admitted) {
 }
 
 void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(AgentOutcome)> done) {
-  done_ = std::move(done);
   round_ = interrupted.round_index;
+  if (interrupted.calls.empty()) return Start(std::move(done));
+  done_ = std::move(done);
   if (parts_.guard && !Admitted(parts_.guard->Begin(stop_))) return;
-  if (interrupted.calls.empty()) return AskModel();
   // Whatever the configuration says by now: those that were shown as waiting wait.
   std::vector<AskedCall> asked;
   std::vector<ToolCall> others;
