@@ -221,6 +221,32 @@ def test_what_goes_on_after_a_crash_is_asked_about(make_server, make_home, provi
     assert stream.one("error")["code"] == "hook_denied" and len(provider.requests) == requests
 
 
+@pytest.mark.parametrize("denies", [False, True])
+def test_a_call_that_runs_again_is_asked_about_again(make_server, make_home, provider, denies):
+    body = 'verdict = {"decision": "allow", "arguments": {"question": facts["arguments"]["question"] + " Briefly."}}'
+    server, gate = start(make_server, make_home, provider, lambda home: hook(home, body, tool="research")), Gate()
+    provider.plan(tools(call("research", {"question": "How many?"}, "r")), text("so ", gate))
+    server.client.start("c", "go")
+    gate.wait_reached()
+    provider.wait_requests(2)
+    server.kill()
+    home = server.home
+    verdict = 'verdict = {"decision": "deny", "reason": "not now"}' if denies else ALLOW
+    again = make_server(provider, home, config={"hooks": [hook(home, verdict, "before_interaction"), hook(home, body, tool="research")]})
+    if denies:
+        requests = len(provider.requests)
+        stream = again.client.stream("POST", "/chats/c/interactions/int_001/resume")
+        stream.finish("FAILED")
+        assert stream.one("error")["code"] == "hook_denied" and len(provider.requests) == requests
+    else:
+        provider.plan(text("none"), text("There are none."))
+        stream = again.client.stream("POST", "/chats/c/interactions/int_001/resume")
+        stream.finish()
+        assert provider.requests[-2].conversation == [{"role": "user", "content": "How many? Briefly."}]
+        assert stream.one("tool_result")["tool_output"] == "(A hook changed the arguments to {\"question\":\"How many? Briefly.\"})\nnone"
+    assert [f["event"] for f in asked(home)] == ["before_tool", "before_interaction"] + ["before_tool"] * (not denies)
+
+
 def test_a_summary_is_a_request_too(make_server, make_home, provider):
     server = start(make_server, make_home, provider)
     for number in range(8):
