@@ -2,6 +2,7 @@
 
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "reprise/event.h"
 #include "reprise/ids.h"
@@ -13,6 +14,9 @@ enum class ApprovalScope {
   kChat,    // further equal calls in this chat need no approval; an edit restores the grants of its time
   kAlways,  // further equal calls in every chat need none until that is revoked (reprise/grant_store.h)
 };
+// "once", "chat", "always"; part of the wire and of the file format.
+std::string_view ToString(ApprovalScope scope);
+std::optional<ApprovalScope> ParseApprovalScope(std::string_view name);
 
 // What a person answers to approval_required.
 struct ApprovalAnswer {

@@ -635,19 +635,16 @@ void AgentLoop::RecordAnswer(const OpenCall& asked) {
   }
   const std::string arguments = answer.arguments.value_or(call.arguments);
   std::string digest = ArgumentsDigest(arguments);
-  std::string scope = "once";
-  if (answer.scope == ApprovalScope::kAlways) scope = "always";
-  if (answer.scope == ApprovalScope::kChat) scope = "chat";
   AuditEntry approved = EntryOf(AuditEntry::Event::kApproved, call, arguments);
   approved.approval_id = asked.approval_id;
-  approved.reason = scope;
+  approved.reason = ToString(answer.scope);
   static_cast<void>(Note(std::move(approved)));
   if (answer.scope == ApprovalScope::kChat) {
     state_.grants.push_back({call.name, digest});
     parts_.observer.StateGrew(state_);
   }
-  parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest), std::move(scope),
-                                               answer.arguments, answer.feedback});
+  parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest),
+                                               std::string(ToString(answer.scope)), answer.arguments, answer.feedback});
 }
 
 ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {

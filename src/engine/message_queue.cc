@@ -192,13 +192,13 @@ QueuedMessage MessageQueues::message(const QueuedRun& run) const {
   return run.message_;
 }
 
-MessageQueues::Queue::const_iterator MessageQueues::Find(const ChatId& chat, std::string_view id) const {
-  static const Queue kNone;
+std::shared_ptr<QueuedRun> MessageQueues::Find(const ChatId& chat, std::string_view id) const {
   const auto found = queues_.find(chat);
-  const Queue& queue = found == queues_.end() ? kNone : found->second;
-  return std::find_if(queue.begin(), queue.end(), [&](const auto& run) {
+  if (found == queues_.end()) return nullptr;
+  const auto place = std::find_if(found->second.begin(), found->second.end(), [&](const auto& run) {
     return run->durable() && run->message_.id == id && run->state_ != QueuedRun::State::kStarting;
   });
+  return place == found->second.end() ? nullptr : *place;
 }
 
 bool MessageQueues::EraseHeld(const QueuedRun& run) {
@@ -229,11 +229,8 @@ Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id
   std::string before = user_message;
   {
     const std::lock_guard lock(mutex_);
-    const auto found = queues_.find(chat);
-    if (found == queues_.end()) return NoneWaits();
-    const auto place = Find(chat, id);
-    if (place == found->second.cend()) return NoneWaits();
-    run = *place;
+    run = Find(chat, id);
+    if (!run) return NoneWaits();
     std::swap(run->message_.user_message, before);
   }
   auto saved = SaveHeld(chat);
@@ -256,11 +253,8 @@ Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
     if (auto loaded = Load(chat); !loaded) return loaded;
     {
       const std::lock_guard lock(mutex_);
-      const auto found = queues_.find(chat);
-      if (found == queues_.end()) return NoneWaits();
-      const auto place = Find(chat, id);
-      if (place == found->second.cend()) return NoneWaits();
-      run = *place;
+      run = Find(chat, id);
+      if (!run) return NoneWaits();
       EraseHeld(*run);
     }
     if (auto saved = SaveHeld(chat); !saved) return saved;

@@ -110,7 +110,7 @@ class MessageQueues {
   Result<void> Load(const ChatId& chat);
   Result<void> SaveHeld(const ChatId& chat);
   // REQUIRES: mutex_ is held.
-  Queue::const_iterator Find(const ChatId& chat, std::string_view id) const;
+  std::shared_ptr<QueuedRun> Find(const ChatId& chat, std::string_view id) const;  // null: none that may be changed
   bool EraseHeld(const QueuedRun& run);
   static bool IsStarting(const std::shared_ptr<QueuedRun>& run);
 

@@ -364,9 +364,10 @@ Result<ApprovalGate::Decision> Replay::AwaitAnswer(std::span<const std::string> 
   };
   const auto* approved = next && !over_ ? std::get_if<event::Approved>(&next->payload) : nullptr;
   if (approved && asked(approved->approval_id)) {
-    ApprovalAnswer answer{.approved = true, .arguments = approved->tool_input, .feedback = approved->feedback};
-    if (approved->scope == "chat") answer.scope = ApprovalScope::kChat;
-    if (approved->scope == "always") answer.scope = ApprovalScope::kAlways;
+    ApprovalAnswer answer{.approved = true,
+                          .arguments = approved->tool_input,
+                          .feedback = approved->feedback,
+                          .scope = ParseApprovalScope(approved->scope).value_or(ApprovalScope::kOnce)};
     return Decision{approved->approval_id, std::move(answer)};
   }
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;

@@ -118,18 +118,6 @@ std::optional<std::string> ReadText(const Json& json) {
   return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
 }
 
-std::string_view NameOf(ApprovalScope scope) {
-  switch (scope) {
-    case ApprovalScope::kOnce:
-      return "once";
-    case ApprovalScope::kChat:
-      return "chat";
-    case ApprovalScope::kAlways:
-      return "always";
-  }
-  return "once";
-}
-
 Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
   if (const auto* input = std::get_if<InputAnswer>(&answer)) {
     return {{"request_id", id}, {"response", TextOrNull(input->response)}};
@@ -139,7 +127,7 @@ Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
           {"approved", approval.approved},
           {"arguments", TextOrNull(approval.arguments)},
           {"feedback", TextOrNull(approval.feedback)},
-          {"scope", NameOf(approval.scope)}};
+          {"scope", ToString(approval.scope)}};
 }
 
 void ReadAnswer(const Json& json, InterruptedRun& run) {
@@ -150,10 +138,7 @@ void ReadAnswer(const Json& json, InterruptedRun& run) {
   ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
                         .arguments = ReadText(json.at("arguments")),
                         .feedback = ReadText(json.at("feedback"))};
-  const std::string scope = json.at("scope").get<std::string>();
-  for (const ApprovalScope each : {ApprovalScope::kChat, ApprovalScope::kAlways}) {
-    if (scope == NameOf(each)) answer.scope = each;
-  }
+  answer.scope = ParseApprovalScope(json.at("scope").get<std::string>()).value_or(ApprovalScope::kOnce);
   run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
 }
 

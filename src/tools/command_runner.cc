@@ -117,9 +117,4 @@ std::string CommandRunner::Find(std::string_view program) const {
   return {};
 }
 
-std::string BareReason(const CommandRunner& runner, std::string_view what) {
-  return std::string(what) + " WITHOUT a sandbox (" + runner.sandbox().unavailable_reason() +
-         "): it can do all that you can do";
-}
-
 }  // namespace reprise

@@ -45,8 +45,4 @@ class CommandRunner {
   const Sandbox sandbox_;
 };
 
-// The tool's traits when there is no sandbox: the person who is asked must know. `what`: "runs a shell command".
-std::string BareReason(const CommandRunner& runner, std::string_view what);
-inline constexpr std::string_view kSandboxedReason = " in a sandbox: no network, only the workspace can be written";
-
 }  // namespace reprise

@@ -1,16 +1,14 @@
 #include "tools/shell_tool.h"
 
 #include <chrono>
-#include <mutex>
 #include <string>
 #include <utility>
 
 #include "tools/arguments.h"
+#include "tools/command_tool.h"
 
 namespace reprise {
 namespace {
-
-constexpr std::string_view kWhat = "runs a shell command";
 
 std::string Schema(const ShellOptions& options) {
   return R"({"type":"object","additionalProperties":false,"required":["command"],"properties":{)"
@@ -21,34 +19,19 @@ std::string Schema(const ShellOptions& options) {
          std::to_string(options.default_timeout.count()) + R"(."}}})";
 }
 
-ToolTraits ShellTraits(const ShellOptions& options) {
-  return {.spec = {.name = "run_shell",
-                   .description =
-                       "Runs a command with /bin/sh in the workspace and returns what it prints (stdout and stderr). "
-                       "Nothing it starts outlives it. Usually there is no network and only the workspace and /tmp can "
-                       "be written. Nothing can be typed into it.",
-                   .parameters = Schema(options)},
-          .read_only = false,
-          .idempotent = false,
-          .requires_approval = true,
-          .risk = Risk::kHigh,
-          .concurrency = Concurrency::kAllowed,
-          .approval_reason = std::string(kWhat).append(kSandboxedReason)};
+ToolSpec ShellSpec(const ShellOptions& options) {
+  return {.name = "run_shell",
+          .description =
+              "Runs a command with /bin/sh in the workspace and returns what it prints (stdout and stderr). "
+              "Nothing it starts outlives it. Usually there is no network and only the workspace and /tmp can "
+              "be written. Nothing can be typed into it.",
+          .parameters = Schema(options)};
 }
 
-class ShellTool final : public BuiltinTool {
+class ShellTool final : public CommandTool {
  public:
-  explicit ShellTool(std::shared_ptr<const CommandRunner> runner)
-      : BuiltinTool(ShellTraits(runner->options())), runner_(std::move(runner)) {}
-
-  const ToolTraits& traits() const override {
-    if (runner_->sandbox().available()) return fixed_traits();
-    std::call_once(bare_traits_made_, [this] {
-      bare_traits_ = fixed_traits();
-      bare_traits_.approval_reason = BareReason(*runner_, kWhat);
-    });
-    return bare_traits_;
-  }
+  explicit ShellTool(const std::shared_ptr<const CommandRunner>& runner)
+      : CommandTool(ShellSpec(runner->options()), "runs a shell command", runner) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
@@ -56,14 +39,9 @@ class ShellTool final : public BuiltinTool {
     // The system would run what stands before it: another command than the one that was approved.
     if (command.find('\0') != std::string::npos) return ToolFailure("the command contains a NUL character");
     const auto timeout = given.Integer("timeout_s") ? std::chrono::seconds(*given.Integer("timeout_s"))
-                                                    : runner_->options().default_timeout;
-    return runner_->Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);
+                                                    : runner().options().default_timeout;
+    return runner().Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);
   }
-
- private:
-  const std::shared_ptr<const CommandRunner> runner_;
-  mutable std::once_flag bare_traits_made_;
-  mutable ToolTraits bare_traits_;
 };
 
 }  // namespace

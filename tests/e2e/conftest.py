@@ -39,6 +39,16 @@ def pytest_runtest_call(item):
     signal.signal(signal.SIGALRM, before)
 
 
+def pytest_sessionfinish(session):
+    if hasattr(session.config, "workeroutput"):  # one of several processes that run tests (pytest-xdist)
+        session.config.workeroutput["figures"] = FIGURES
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node):
+    FIGURES.extend(getattr(node, "workeroutput", {}).get("figures", []))
+
+
 def pytest_terminal_summary(terminalreporter):
     for line in FIGURES:
         terminalreporter.write_line(line)

@@ -16,6 +16,8 @@ from .timing import SLACK, SOON
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 BINARY = pathlib.Path(os.environ.get("REPRISE_BIN", ROOT / "build/release/reprise"))
+# What looks at the files that a server under test has left; a sanitizer would only slow that down.
+CHECK_BINARY = pathlib.Path(os.environ.get("REPRISE_CHECK_BIN", BINARY))
 # Sits in the server's environment as the provider's key. It must turn up nowhere.
 API_KEY = "sk-canary-6f1d0b7c9e"
 
@@ -192,7 +194,7 @@ class Server:
 def check_replay(home, plain=False):
     """Every recorded chat is a test of its own: the agent does the same again on its record, event for event."""
     for chat in sorted(file.parent.name for file in home.data.glob("*/chat.json")):
-        done = subprocess.run([str(BINARY), "replay", chat, "--data-dir", str(home.data), *(["--plain"] if plain else [])], env=home.environment(),
+        done = subprocess.run([str(CHECK_BINARY), "replay", chat, "--data-dir", str(home.data), *(["--plain"] if plain else [])], env=home.environment(),
                               stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
         assert done.returncode == 0, f"replay of {chat}: {done.stdout[-3000:]} {done.stderr[-2000:]}"
 
