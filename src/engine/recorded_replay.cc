@@ -401,13 +401,13 @@ void Replay::SkipNested() {
     const bool known = std::any_of(round.calls.begin(), round.calls.end(), [&](const RecordedCall& call) {
       return call.call.id == nested->call_id && call.started;
     });
-    if (!known) return;
+    if (!known) return Miss("no such call ran");
   }
 }
 
 void Replay::Compare(AgentEvent actual) {
-  if (over_) return;
   SkipNested();
+  if (over_) return;
   const AgentEvent* expected = Next();
   if (expected == nullptr) {
     if (recording_.cut_off()) return End();
