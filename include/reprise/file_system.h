@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -16,10 +15,6 @@ class WritableFile {
  public:
   virtual ~WritableFile() = default;
   virtual Result<void> Append(std::string_view data) = 0;
-  // Makes room in an empty file, durably: spaces, whose place is taken by what is appended then. Content that fits is
-  // synced in half the time, for the file need not grow any more. Close cuts off what is left of the room; a power loss
-  // soon after it may bring that back. After a failure the file must be given up.
-  virtual Result<void> Reserve(std::size_t bytes) = 0;
   // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the
   // same descriptor may succeed without having written anything.
   virtual Result<void> Sync() = 0;

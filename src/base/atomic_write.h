@@ -28,9 +28,6 @@ class AtomicFile {
   AtomicFile& operator=(AtomicFile&&) noexcept = default;
   ~AtomicFile();  // removes what was not committed
 
-  // Makes the sync of content that is not longer quicker: see WritableFile.
-  Result<void> Reserve(std::size_t bytes) { return file_->Reserve(bytes); }
-
   // Makes the path a file with `content`. When this returns ok the content has reached the disk; the name is durable
   // only after SyncDirectory on the parent. After a failure the path is what it was. Once.
   Result<void> Commit(std::string_view content, Durability durability = Durability::kSynced);

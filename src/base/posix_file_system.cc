@@ -89,37 +89,24 @@ class PosixWritableFile final : public WritableFile {
       const ssize_t written = Retry([&] { return ::write(file_.get(), data.data(), data.size()); });
       if (written < 0) return FailErrno("write", path_, errno);
       data.remove_prefix(static_cast<std::size_t>(written));
-      size_ += static_cast<std::size_t>(written);
     }
     return {};
   }
 
-  Result<void> Reserve(std::size_t bytes) override {
-    auto made = Append(std::string(bytes, ' ')).and_then([&] { return Sync(); });
-    if (made && ::lseek(file_.get(), 0, SEEK_SET) != 0) return FailErrno("lseek", path_, errno);
-    room_ = std::exchange(size_, 0);
-    return made;
-  }
-
   Result<void> Sync() override {
     // The kernel reports a lost page once and then calls it clean: a failure must stick.
-    if (sync_error_ != 0) return FailErrno("fdatasync", path_, sync_error_);
-    if (Retry([&] { return ::fdatasync(file_.get()); }) == 0) return {};
+    if (sync_error_ != 0) return FailErrno("fsync", path_, sync_error_);
+    if (Retry([&] { return ::fsync(file_.get()); }) == 0) return {};
     sync_error_ = errno;
-    return FailErrno("fdatasync", path_, sync_error_);
+    return FailErrno("fsync", path_, sync_error_);
   }
 
   Result<void> Clear() override {
-    size_ = room_ = 0;
     if (Retry([&] { return ::ftruncate(file_.get(), 0); }) == 0 && ::lseek(file_.get(), 0, SEEK_SET) == 0) return {};
     return FailErrno("ftruncate", path_, errno);
   }
 
   Result<void> Close() override {
-    const bool has_room = size_ < room_;
-    if (has_room && Retry([&] { return ::ftruncate(file_.get(), static_cast<off_t>(size_)); }) != 0) {
-      return FailErrno("ftruncate", path_, errno);
-    }
     const int fd = file_.Release();
     if (fd < 0 || ::close(fd) == 0 || errno == EINTR) return {};
     return FailErrno("close", path_, errno);
@@ -128,8 +115,6 @@ class PosixWritableFile final : public WritableFile {
  private:
   Descriptor file_;
   const std::string path_;
-  std::size_t size_ = 0;  // of the content
-  std::size_t room_ = 0;  // reserved for it
   int sync_error_ = 0;
 };
 

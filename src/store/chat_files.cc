@@ -15,10 +15,6 @@ namespace {
 // Provider extras may be as deep as the wire allows, and lie a few levels down in the record.
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
-// What most file systems give out at a time: a short turn fits into it, and to give back more would take longer than
-// it saves.
-constexpr std::size_t kBlockBytes = 4096;
-
 Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view plaintext,
                                      std::optional<StateLink>& state_link) {
   auto json = ParseJson(plaintext, kMaxRecordDepth);
@@ -224,13 +220,6 @@ Result<void> ChatFiles::SyncRoot() const { return file_system_.SyncDirectory(roo
 
 Result<AtomicFile> ChatFiles::CreateInteractionFile(const ChatId& chat, InteractionId id) const {
   return AtomicFile::Create(file_system_, InteractionFile(root_, chat, id));
-}
-
-Result<AtomicFile> ChatFiles::PrepareInteractionFile(const ChatId& chat, InteractionId id) const {
-  auto file = CreateInteractionFile(chat, id);
-  if (!file) return file;
-  if (auto reserved = file->Reserve(kBlockBytes); !reserved) return Fail(std::move(reserved.error()));
-  return file;
 }
 
 Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,

@@ -79,8 +79,6 @@ class ChatFiles {
   Result<void> SyncNames(const ChatId& chat) const;
   // Where WriteInteraction writes.
   Result<AtomicFile> CreateInteractionFile(const ChatId& chat, InteractionId id) const;
-  // The same, and takes the time that makes writing it quicker.
-  Result<AtomicFile> PrepareInteractionFile(const ChatId& chat, InteractionId id) const;
   // Durable once its name is. A long state is written as what it adds, if `parent_state` (called for long ones only)
   // knows that of the parent; null: never.
   using ParentState = std::function<std::optional<KnownState>()>;

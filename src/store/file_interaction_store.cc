@@ -65,8 +65,8 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       states_(kKeptStateBytes),
       running_(options_.file_system, RunningFile(options_.root)),
       spare_files_(options_.file_system, SpareDirectory(options_.root)),
-      save_preparer_({.prepare_file = [this](const ChatId& chat,
-                                             InteractionId id) { return files_.PrepareInteractionFile(chat, id); },
+      save_preparer_({.create_file = [this](const ChatId& chat,
+                                            InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
                       .sync_root = [this] { return files_.SyncRoot(); }}),
       index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndexLater(chat); }) {}

@@ -47,7 +47,7 @@ void SavePreparer::Run() {
 
 // The files first: a save waits for them, for the names only at its end.
 void SavePreparer::Do(std::vector<Job> batch) {
-  for (Job& job : batch) job.file.set_value(calls_.prepare_file(job.chat, job.interaction));
+  for (Job& job : batch) job.file.set_value(calls_.create_file(job.chat, job.interaction));
   std::erase_if(batch, [](const Job& job) { return !job.sync_names; });
   if (batch.empty()) return;
   std::vector<Result<void>> results;

@@ -24,7 +24,7 @@ struct SavePreparation {
 class SavePreparer {
  public:
   struct Calls {  // made on the preparer's thread
-    std::function<Result<AtomicFile>(const ChatId&, InteractionId)> prepare_file;
+    std::function<Result<AtomicFile>(const ChatId&, InteractionId)> create_file;
     std::function<Result<void>(const ChatId&)> sync_chat;  // one chat's directory
     std::function<Result<void>()> sync_root;               // the data folder
   };

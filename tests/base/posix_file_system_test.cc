@@ -39,28 +39,6 @@ TEST_CASE("PosixFileSystem: what is written is read", "[base]") {
   }
 }
 
-TEST_CASE("PosixFileSystem: room that was reserved is taken by the content, and no more is left", "[base]") {
-  const TempDirectory folder;
-  PosixFileSystem disk;
-  for (const std::size_t size : {0, 1, 99, 100, 101, 9000}) {
-    const std::string path = folder.File(std::to_string(size)), content(size, 'x');
-    auto file = disk.CreateFile(path);
-    REQUIRE(file);
-    REQUIRE((*file)->Reserve(100));
-    CHECK(disk.ReadFile(path, 1000) == std::string(100, ' '));
-    REQUIRE((*file)->Append(content.substr(0, size / 2)));
-    REQUIRE((*file)->Append(content.substr(size / 2)));
-    REQUIRE((*file)->Sync());
-    REQUIRE((*file)->Close());
-    CHECK(disk.ReadFile(path, 10'000) == content);
-  }
-  const std::string path = folder.File("cleared");
-  auto file = disk.CreateFile(path);
-  REQUIRE(((*file)->Reserve(100) && (*file)->Append("long") && (*file)->Clear() && (*file)->Append("x")));
-  REQUIRE(((*file)->Sync() && (*file)->Close()));
-  CHECK(disk.ReadFile(path, 100) == "x");
-}
-
 TEST_CASE("PosixFileSystem: a directory made apart is like any other, and nothing is left of how", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;

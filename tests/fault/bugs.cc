@@ -25,7 +25,6 @@ class NoFileSync final : public ForwardingFileSystem {
   struct File final : WritableFile {
     explicit File(std::unique_ptr<WritableFile> with_base) : base(std::move(with_base)) {}
     Result<void> Append(std::string_view data) override { return base->Append(data); }
-    Result<void> Reserve(std::size_t bytes) override { return base->Reserve(bytes); }
     Result<void> Sync() override { return {}; }
     Result<void> Clear() override { return base->Clear(); }
     Result<void> Close() override { return base->Close(); }
@@ -76,7 +75,6 @@ class RenameFirst final : public ForwardingFileSystem {
       held->bytes += data;
       return {};
     }
-    Result<void> Reserve(std::size_t) override { return {}; }
     Result<void> Sync() override { return held->named ? held->file->Sync() : Result<void>(); }
     Result<void> Clear() override {
       if (held->named) return held->file->Clear();

@@ -16,30 +16,19 @@ class FullDisk::File final : public WritableFile {
   File(FullDisk& owner, std::unique_ptr<WritableFile> base, std::string path)
       : owner_(owner), base_(std::move(base)), path_(std::move(path)) {}
   Result<void> Append(std::string_view data) override {
-    const std::size_t reserved = std::min(room_, data.size());
-    room_ -= reserved;
-    const std::size_t fits = reserved + owner_.Take(data.size() - reserved);
+    const std::size_t fits = owner_.Take(data.size());
     auto written = base_->Append(data.substr(0, fits));
     if (written && fits < data.size()) return Full(path_);
     return written;
   }
-  Result<void> Reserve(std::size_t bytes) override {
-    if (owner_.Take(bytes) < bytes) return Full(path_);
-    room_ = bytes;
-    return base_->Reserve(bytes);
-  }
   Result<void> Sync() override { return base_->Sync(); }
-  Result<void> Clear() override {
-    room_ = 0;
-    return base_->Clear();
-  }
+  Result<void> Clear() override { return base_->Clear(); }
   Result<void> Close() override { return base_->Close(); }
 
  private:
   FullDisk& owner_;
   const std::unique_ptr<WritableFile> base_;
   const std::string path_;
-  std::size_t room_ = 0;  // reserved
 };
 
 std::size_t FullDisk::Take(std::size_t bytes) {

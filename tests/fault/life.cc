@@ -23,9 +23,6 @@ class MortalFileSystem::File final : public WritableFile {
   Result<void> Append(std::string_view data) override {
     return owner_.IfAlive([&] { return base_->Append(data); });
   }
-  Result<void> Reserve(std::size_t bytes) override {
-    return owner_.IfAlive([&] { return base_->Reserve(bytes); });
-  }
   Result<void> Sync() override {
     return owner_.IfAlive([&] { return base_->Sync(); });
   }

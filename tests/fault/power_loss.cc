@@ -74,14 +74,7 @@ void PowerLossDisk::Do(const DiskWrite& write) {
       return Change(ParentDirectory(write.path),
                     {.order = 0, .erased = {}, .set = BaseName(write.path), .node = files_[write.file]});
     case Kind::kAppend:
-      files_.at(write.file)->content.replace(write.at, write.data.size(), write.data);
-      return;
-    case Kind::kReserve:
-      files_.at(write.file)->content = files_.at(write.file)->safe = write.data;
-      files_.at(write.file)->has_room = true;
-      return;
-    case Kind::kCutOff:
-      files_.at(write.file)->content.resize(write.at);
+      files_.at(write.file)->content += write.data;
       return;
     case Kind::kSync:
       files_.at(write.file)->safe = files_.at(write.file)->content;
@@ -90,7 +83,6 @@ void PowerLossDisk::Do(const DiskWrite& write) {
     case Kind::kClear:
       files_.at(write.file)->content.clear();
       files_.at(write.file)->cleared = true;
-      files_.at(write.file)->has_room = false;
       return;
     case Kind::kRename: {
       const std::string from = ParentDirectory(write.path), to = ParentDirectory(write.to);
@@ -120,29 +112,11 @@ void PowerLossDisk::Do(const DiskWrite& write) {
   }
 }
 
-// Each sector was written or not, and what was cut off at the end is gone or not.
-std::string PowerLossDisk::RemainsOfRoom(const Node& file, std::mt19937& dice) {
-  std::string bytes = file.safe;
-  const std::size_t both = std::min(bytes.size(), file.content.size());
-  for (std::size_t at = 0; at < both; at += kSector) {
-    const std::size_t sector = std::min(kSector, both - at);
-    if (Roll(dice, 2) == 0) bytes.replace(at, sector, file.content, at, sector);
-  }
-  if (file.content.size() > bytes.size()) {
-    const std::size_t more = file.content.size() - bytes.size();
-    bytes.append(file.content, bytes.size(), Roll(dice, more + 1));
-  } else if (Roll(dice, 2) == 0) {
-    bytes.resize(file.content.size());
-  }
-  return bytes;
-}
-
 // The bytes of a file. What was not synced may be there or not; what is not there may read as zeros.
 std::string PowerLossDisk::Remains(const Node& file, const Luck& luck, std::mt19937& dice) {
-  if (luck.data == Luck::Data::kAll || (!file.cleared && file.content == file.safe)) return file.content;
+  if (luck.data == Luck::Data::kAll || (!file.cleared && file.content.size() == file.safe.size())) return file.content;
   // A file that was emptied is what it was before, or has only what came since.
   if (luck.data == Luck::Data::kNone || (file.cleared && Roll(dice, 3) == 0)) return file.safe;
-  if (file.has_room) return RemainsOfRoom(file, dice);
   const std::size_t synced = file.cleared ? 0 : file.safe.size();
   const std::size_t size = file.content.size(), unsynced = size - synced;
   if (unsynced == 0) return file.content;

@@ -72,7 +72,6 @@ class PowerLossDisk {
     std::string content;
     std::string safe{};                                 // the content of its last sync
     bool cleared = false;                               // since then
-    bool has_room = false;                              // was reserved, and what is in it has taken the place
     std::map<std::string, NodePtr> entries, durable{};  // the names now, and those that are safe
     std::vector<NameChange> pending{};
   };
@@ -82,7 +81,6 @@ class PowerLossDisk {
   void Change(const std::string& directory, NameChange change);
   static void Apply(const NameChange& change, std::map<std::string, NodePtr>& names);
   void Collect(const Node& directory, const std::string& path, const Chosen& chosen, State& state) const;
-  static std::string RemainsOfRoom(const Node& file, std::mt19937& dice);
   static std::string Remains(const Node& file, const Luck& luck, std::mt19937& dice);
 
   NodePtr root_;

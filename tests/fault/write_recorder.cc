@@ -14,17 +14,7 @@ class WriteRecorder::File final : public WritableFile {
   Result<void> Append(std::string_view data) override {
     const std::lock_guard lock(owner_.mutex_);
     auto done = base_->Append(data);
-    if (!done) return done;
-    owner_.writes_.push_back({.kind = Kind::kAppend, .data = std::string(data), .file = number_, .at = size_});
-    size_ += data.size();
-    return done;
-  }
-  Result<void> Reserve(std::size_t bytes) override {
-    const std::lock_guard lock(owner_.mutex_);
-    auto done = base_->Reserve(bytes);
-    if (!done) return done;
-    owner_.writes_.push_back({.kind = Kind::kReserve, .data = std::string(bytes, ' '), .file = number_});
-    room_ = bytes;
+    if (done) owner_.writes_.push_back({.kind = Kind::kAppend, .data = std::string(data), .file = number_});
     return done;
   }
   Result<void> Sync() override {
@@ -37,21 +27,14 @@ class WriteRecorder::File final : public WritableFile {
     const std::lock_guard lock(owner_.mutex_);
     auto done = base_->Clear();
     if (done) owner_.writes_.push_back({.kind = Kind::kClear, .file = number_});
-    if (done) size_ = room_ = 0;
     return done;
   }
-  Result<void> Close() override {
-    const std::lock_guard lock(owner_.mutex_);
-    auto done = base_->Close();
-    if (done && size_ < room_) owner_.writes_.push_back({.kind = Kind::kCutOff, .file = number_, .at = size_});
-    return done;
-  }
+  Result<void> Close() override { return base_->Close(); }
 
  private:
   WriteRecorder& owner_;
   const std::unique_ptr<WritableFile> base_;
   const std::size_t number_;
-  std::size_t size_ = 0, room_ = 0;  // guarded by the owner's mutex_
 };
 
 std::size_t WriteRecorder::position() const {

@@ -12,24 +12,12 @@ namespace reprise {
 
 // One call that changed the disk.
 struct DiskWrite {
-  enum class Kind {
-    kCreate,
-    kAppend,
-    kReserve,
-    kClear,
-    kCutOff,
-    kSync,
-    kRename,
-    kSyncDirectory,
-    kCreateDirectory,
-    kRemove
-  };
+  enum class Kind { kCreate, kAppend, kClear, kSync, kRename, kSyncDirectory, kCreateDirectory, kRemove };
   Kind kind;
   std::string path{};    // kCreate, kRename (from), kSyncDirectory, kCreateDirectory, kRemove
   std::string to{};      // kRename
-  std::string data{};    // kAppend; kReserve: the spaces
-  std::size_t file = 0;  // which of the files made so far, if it is one of its own calls
-  std::size_t at = 0;    // kAppend: where; kCutOff: the new size
+  std::string data{};    // kAppend
+  std::size_t file = 0;  // kCreate, kAppend, kClear, kSync: which of the files made so far
 };
 
 // Writes down, in order, what is done to the file system below. Calls take turns. Thread-safe.

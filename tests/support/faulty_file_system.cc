@@ -13,9 +13,6 @@ class FaultyFileSystem::File final : public WritableFile {
     if (owner_.fault_.short_write) static_cast<void>(base_->Append(data.substr(0, data.size() / 2)));
     return counted;
   }
-  Result<void> Reserve(std::size_t bytes) override {
-    return owner_.Count(path_).and_then([&] { return base_->Reserve(bytes); });
-  }
   Result<void> Sync() override {
     if (sync_failed_) ++owner_.repeated_syncs_;
     auto counted = owner_.Count(path_);

@@ -21,16 +21,8 @@ class MemoryFileSystem::File final : public WritableFile {
 
   Result<void> Append(std::string_view data) override {
     const std::lock_guard lock(owner_.mutex_);
-    node_->content.replace(size_, data.size(), data);
-    size_ += data.size();
+    node_->content.append(data);
     owner_.operations_.push_back("append " + path_);
-    return {};
-  }
-  Result<void> Reserve(std::size_t bytes) override {
-    const std::lock_guard lock(owner_.mutex_);
-    node_->content.assign(bytes, ' ');
-    node_->synced_content = node_->content;
-    owner_.operations_.push_back("reserve " + path_);
     return {};
   }
   Result<void> Sync() override {
@@ -42,21 +34,15 @@ class MemoryFileSystem::File final : public WritableFile {
   Result<void> Clear() override {
     const std::lock_guard lock(owner_.mutex_);
     node_->content.clear();
-    size_ = 0;
     owner_.operations_.push_back("clear " + path_);
     return {};
   }
-  Result<void> Close() override {
-    const std::lock_guard lock(owner_.mutex_);
-    node_->content.resize(size_);  // not synced
-    return {};
-  }
+  Result<void> Close() override { return {}; }
 
  private:
   MemoryFileSystem& owner_;
   const std::shared_ptr<Node> node_;
   const std::string path_;
-  std::size_t size_ = 0;  // guarded by the owner's mutex_; of the content
 };
 
 MemoryFileSystem::MemoryFileSystem() : root_(std::make_shared<Node>()) { root_->is_directory = true; }
