@@ -11,9 +11,12 @@
 
 #include "reprise/accounting.h"
 #include "reprise/approval.h"
+#include "reprise/audit_log.h"
 #include "reprise/event_log.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
+#include "reprise/guardrails.h"
+#include "reprise/hooks.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
@@ -163,6 +166,11 @@ class Engine {
     GrantStore* grants = nullptr;  // null: nothing can be granted for always
     PromptSource prompt{};
     FileStore* files = nullptr;  // of the chats; null: chats have no files
+    AuditLog* audit = nullptr;   // null: no account of tool calls is kept
+    Hooks* hooks = nullptr;
+    // Texts that are taken out of what tools say: keys and tokens.
+    std::vector<std::string> secrets{};
+    GuardrailOptions guardrails{};
   };
   Engine(Parts parts, EngineOptions options);
   ~Engine();                       // Stop
@@ -287,6 +295,7 @@ class Engine {
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;
   const EngineOptions& options() const;
+  const AuditLog* audit() const;  // null: there is none
 
   struct Counters {
     std::size_t active_runs, waiting_approvals;

@@ -9,6 +9,8 @@
 
 #include "reprise/accounting.h"
 #include "reprise/engine.h"
+#include "reprise/guardrails.h"
+#include "reprise/hooks.h"
 
 namespace reprise {
 
@@ -64,6 +66,8 @@ struct Options {
   std::vector<McpServerOptions> mcp_servers;
   bool system_prompt = true;
   std::string prompt_dir;  // of the system prompt's modules; empty: the default place
+  std::vector<HookOptions> hooks;
+  GuardrailOptions guardrails;
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   std::chrono::milliseconds approval_expiry{0};  // 0: approvals wait for ever
   int max_rounds = 25;

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -65,7 +66,9 @@ struct ToolAnswer {
 struct ToolOutcome {
   std::string output;
   bool is_error = false;
-  TokenUsage usage = {};  // of what the tool had a model do
+  TokenUsage usage = {};                // of what the tool had a model do
+  std::optional<int> exit_status = {};  // of a command that was run
+  bool transient = false;               // it failed for a reason that may pass, and nothing was done
   // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
   // `"confirmed": true` when the user has answered.
   bool requires_confirmation = false;

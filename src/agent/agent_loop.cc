@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <exception>
 #include <mutex>
@@ -12,6 +13,7 @@
 #include "agent/loop_guard.h"
 #include "agent/prompt.h"
 #include "agent/sub_agent.h"
+#include "agent/tool_retry.h"
 #include "agent/working_memory.h"
 #include "base/logging.h"
 #include "base/random.h"
@@ -48,6 +50,20 @@ std::string GoesRound(const ToolCall& call, int count) {
          " with the same arguments, and nothing has changed in between. Do not make it again: use the results you "
          "have, "
          "try something else, or answer and say what is missing.";
+}
+
+AuditEntry EntryOf(AuditEntry::Event event, const ToolCall& call, const std::string& arguments) {
+  return {.event = event, .call_id = call.id, .tool_name = call.name, .arguments_digest = ArgumentsDigest(arguments)};
+}
+
+// The call as the model made it; null if it is not in the state.
+const ToolCall* AsMade(const std::vector<Message>& messages, const std::string& id) {
+  const auto calling = std::find_if(messages.rbegin(), messages.rend(),
+                                    [](const Message& message) { return message.role == Role::kAssistant; });
+  if (calling == messages.rend()) return nullptr;
+  const auto call = std::find_if(calling->tool_calls.begin(), calling->tool_calls.end(),
+                                 [&](const ToolCall& each) { return each.id == id; });
+  return call == calling->tool_calls.end() ? nullptr : &*call;
 }
 
 std::string UnknownTool(const std::string& name, const ToolSet& tools) {
@@ -101,13 +117,29 @@ AgentLoop::~AgentLoop() = default;
 
 void AgentLoop::Start(std::function<void(AgentOutcome)> done) {
   done_ = std::move(done);
-  AskModel();
+  if (parts_.guard && parts_.guard->reviews_requests()) return parts_.executor([this] { Begin(); });
+  Begin();
+}
+
+void AgentLoop::Begin() {
+  if (!parts_.guard || Admitted(parts_.guard->Begin(stop_))) AskModel();
+}
+
+bool AgentLoop::Admitted(const Result<void>& admitted) {
+  if (admitted) return true;
+  if (stop_.stop_requested()) {
+    Finish(InteractionStatus::kCancelled);
+  } else {
+    Finish(InteractionStatus::kFailed, admitted.error());
+  }
+  return false;
 }
 
 void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(AgentOutcome)> done) {
-  done_ = std::move(done);
   round_ = interrupted.round_index;
-  if (interrupted.calls.empty()) return AskModel();
+  if (interrupted.calls.empty()) return Start(std::move(done));
+  done_ = std::move(done);
+  if (parts_.guard && !Admitted(parts_.guard->Begin(stop_))) return;
   // Whatever the configuration says by now: those that were shown as waiting wait.
   std::vector<AskedCall> asked;
   std::vector<ToolCall> others;
@@ -148,6 +180,7 @@ void AgentLoop::AskModel() {
                     Error{.code = ErrorCode::kInternal, .reason = "budget_exceeded", .message = *std::move(why)});
     }
   }
+  if (parts_.guard && !Admitted(parts_.guard->Admit(round_, model_name_, stop_))) return;
   tools_ = parts_.tools.Current();
   ComposeSystemPrompt();
   if (context_.Fits(state_, tools_->specs())) return SendRequest();
@@ -235,6 +268,7 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
   retries_ = 0;
   usage_ += response->usage;
   RecordResponse(*response);
+  if (parts_.guard) parts_.guard->Heard(round_, model_name_, state_.messages.back().content.value_or(""), stop_);
   RunCalls(response->tool_calls);
   context_.Calibrate(estimate_, response->usage.input_tokens);
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
@@ -305,16 +339,32 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
   PreparedCall prepared{.call = call, .tool = tools_->Find(call.name)};
   if (prepared.tool == nullptr) {
-    prepared.refusal = UnknownTool(call.name, *tools_);
+    prepared.Refuse("unknown_tool", UnknownTool(call.name, *tools_));
   } else if (auto valid = tools_->Validate(*prepared.tool, call.arguments); !valid) {
-    prepared.refusal = "The arguments were not accepted: " + valid.error().message;
+    prepared.Refuse("invalid_arguments", "The arguments were not accepted: " + valid.error().message);
   } else if (limits_.check_confirmations) {
-    prepared.refusal = FalseConfirmation(state_.messages, call);
-  }
-  if (!prepared.refusal && parts_.guards.refuse_call) {
-    prepared.refusal = parts_.guards.refuse_call();
+    if (auto why = FalseConfirmation(state_.messages, call)) prepared.Refuse("confirmation", *std::move(why));
   }
   return prepared;
+}
+
+// Before anybody is asked about the call, and after those before it have run: who reviews it may look at what they did.
+void AgentLoop::Review(PreparedCall& prepared) const {
+  if (prepared.reviewed || prepared.refusal || stop_.stop_requested() || goes_round_) return;
+  prepared.reviewed = true;
+  if (parts_.guard) {
+    CallGuard::Verdict verdict = parts_.guard->Review(round_, prepared.call, stop_);
+    if (verdict.refusal) return prepared.Refuse("hook", *std::move(verdict.refusal));
+    if (verdict.arguments) {
+      const auto valid = tools_->Validate(*prepared.tool, *verdict.arguments);
+      if (!valid) {
+        return prepared.Refuse("hook", "A hook made the arguments into what is not accepted: " + valid.error().message);
+      }
+      prepared.call.arguments = *std::move(verdict.arguments);
+    }
+  }
+  if (!parts_.guards.refuse_call) return;
+  if (auto why = parts_.guards.refuse_call()) prepared.Refuse("rate", *std::move(why));
 }
 
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
@@ -322,28 +372,46 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
   std::vector<PreparedCall> prepared;
   for (const ToolCall& call : calls) prepared.push_back(Prepare(call));
   for (std::size_t i = 0; i < prepared.size();) {
-    std::size_t end = i;
-    while (end < prepared.size() && end - i < kMaxTogether && RunsBeside(prepared[end])) ++end;
-    if (end - i > 1) {
-      RunTogether(std::span(prepared).subspan(i, end - i));
-      i = end;
+    // Those from this one on that fit together. What follows them is reviewed later; only a call that its review has
+    // made into one that does not fit is reviewed already.
+    const auto group = [&](std::size_t most, const auto& fits) {
+      std::size_t end = i;
+      while (end < prepared.size() && end - i < most) {
+        const std::span<const PreparedCall> before = std::span(prepared).subspan(i, end - i);
+        if (end > i && !fits(before, prepared[end])) break;
+        Review(prepared[end]);
+        if (!fits(before, prepared[end])) break;
+        ++end;
+      }
+      return std::span<const PreparedCall>(prepared).subspan(i, end - i);
+    };
+    const auto together = group(
+        kMaxTogether, [this](std::span<const PreparedCall>, const PreparedCall& each) { return RunsBeside(each); });
+    if (together.size() > 1) {
+      RunTogether(together);
+      i += together.size();
       continue;
     }
-    end = i;
-    while (end < prepared.size() && AsksFirst(prepared[end]) &&
-           !HasEqual(std::span(prepared).subspan(i, end - i), prepared[end]))
-      ++end;
-    if (end > i) {
-      AskAll(std::span(prepared).subspan(i, end - i));
-      i = end;
+    const auto asked = group(prepared.size(), [this](std::span<const PreparedCall> before, const PreparedCall& each) {
+      return AsksFirst(each) && !HasEqual(before, each);
+    });
+    if (!asked.empty()) {
+      AskAll(asked);
+      i += asked.size();
       continue;
     }
-    const PreparedCall& next = prepared[i++];
+    const PreparedCall& next = prepared[i];
+    const ToolCall& made = calls[i++];
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
-      RecordResult(next.call, Failure(std::string(kCancelledResult)));
+      RecordResult(made, Failure(std::string(kCancelledResult)));
     } else if (goes_round_) {
-      RecordResult(next.call, Failure(std::string(kEndedResult)));
+      RecordResult(made, Failure(std::string(kEndedResult)));
+    } else if (const auto circle = FindCallLoop(state_.messages, made.id)) {
+      parts_.observer.Emit(round_, event::LoopDetected{made.name, circle->count});
+      goes_round_ = circle->warned;
+      NoteRefusal(made, "loop");
+      RecordResult(made, Failure(GoesRound(made, circle->count)));
     } else {
       RecordResult(next.call, RunCall(next));
     }
@@ -369,7 +437,8 @@ struct AgentLoop::Batch {
 
 // First all are shown and then each result in its turn: the events come in the same order however long each call takes.
 void AgentLoop::RunTogether(std::span<const PreparedCall> calls) {
-  for (const auto& [call, tool, refusal] : calls) {
+  for (const PreparedCall& prepared : calls) {
+    const ToolCall& call = prepared.call;
     if (stop_.stop_requested()) break;
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
   }
@@ -393,7 +462,7 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
     const std::size_t i = batch.claimed++;
     lock.unlock();
     const PreparedCall& next = batch.calls[i];
-    ToolOutcome outcome = loop.RunTool(*next.tool, next.call, next.call.arguments, /*approved=*/false);
+    ToolOutcome outcome = loop.RunTool(*next.tool, next.call, next.call.arguments, /*approval_id=*/{});
     lock.lock();
     batch.outcomes[i] = std::move(outcome);
     for (std::size_t& turn = batch.recorded; turn < batch.calls.size() && batch.outcomes[turn]; ++turn) {
@@ -405,33 +474,62 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
 
 void AgentLoop::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
+  Remember(state_.memory, call, outcome);
+  const ToolCall* made = AsMade(state_.messages, call.id);
+  const bool was_considered =
+      outcome.output != kCancelledResult && outcome.output != kRefusedResult && outcome.output != kOutcomeUnknown;
+  if (made && made->arguments != call.arguments && was_considered) {
+    outcome.output.insert(0, ChangedByHook(call.arguments));
+  }
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
   usage_ += outcome.usage;
   state_.messages.push_back(std::move(message));
-  Remember(state_.memory, call, outcome);
   parts_.observer.StateGrew(state_);
   parts_.observer.Emit(round_, event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
 }
 
 ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
   const ToolCall& call = prepared.call;
-  if (const auto circle = FindCallLoop(state_.messages, call.id)) {
-    parts_.observer.Emit(round_, event::LoopDetected{call.name, circle->count});
-    goes_round_ = circle->warned;
-    return Failure(GoesRound(call, circle->count));
-  }
   if (prepared.refusal) {
     parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+    NoteRefusal(call, prepared.refused_by);
     return Failure(*prepared.refusal);
   }
   Tool& tool = *prepared.tool;
   // Calls that a person is asked about do not come here.
   if (limits_.approval_mode == ApprovalMode::kDenyAll && MustAsk(tool, ArgumentsDigest(call.arguments))) {
+    NoteRefusal(call, "mode");
     return Failure(std::string(kRefusedResult));
   }
-  return Execute(tool, call, call.arguments, /*approved=*/false);
+  return Execute(tool, call, call.arguments, /*approval_id=*/{});
+}
+
+// An account that cannot be written is no reason to run what was refused.
+void AgentLoop::NoteRefusal(const ToolCall& call, std::string_view by) const {
+  AuditEntry entry = EntryOf(AuditEntry::Event::kRefused, call, call.arguments);
+  entry.reason = by;
+  static_cast<void>(Note(std::move(entry)));
+}
+
+Result<void> AgentLoop::Note(AuditEntry entry) const {
+  if (parts_.guard == nullptr) return {};
+  auto noted = parts_.guard->Note(std::move(entry));
+  if (!noted) {
+    LogError("the audit log could not be written", {{"code", noted.error().reason}, {"detail", noted.error().detail}});
+  }
+  return noted;
+}
+
+// Why a call may run.
+std::string_view AgentLoop::AllowedBy(const Tool& tool, const AuditEntry& entry) const {
+  if (!entry.approval_id.empty()) return "approval";
+  if (tool.traits().needs_consent) return "mode";
+  if (!tools_->RequiresApproval(tool)) return "default";
+  const Grant call{entry.tool_name, entry.arguments_digest};
+  if (std::find(state_.grants.begin(), state_.grants.end(), call) != state_.grants.end()) return "grant";
+  return parts_.approvals.IsGranted(call) ? "standing_grant" : "mode";
 }
 
 bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
@@ -528,10 +626,19 @@ void AgentLoop::RecordAnswer(const OpenCall& asked) {
   const ApprovalAnswer& answer = *asked.answer;
   const ToolCall& call = asked.call;
   if (!answer.approved) {
+    AuditEntry rejected = EntryOf(AuditEntry::Event::kRejected, call, call.arguments);
+    rejected.approval_id = asked.approval_id;
+    if (answer.expired) rejected.reason = "expired";
+    static_cast<void>(Note(std::move(rejected)));
     parts_.observer.Emit(round_, event::Rejected{asked.approval_id, call.id, answer.feedback, answer.expired});
     return;
   }
-  std::string digest = ArgumentsDigest(answer.arguments.value_or(call.arguments));
+  const std::string arguments = answer.arguments.value_or(call.arguments);
+  std::string digest = ArgumentsDigest(arguments);
+  AuditEntry approved = EntryOf(AuditEntry::Event::kApproved, call, arguments);
+  approved.approval_id = asked.approval_id;
+  approved.reason = ToString(answer.scope);
+  static_cast<void>(Note(std::move(approved)));
   if (answer.scope == ApprovalScope::kChat) {
     state_.grants.push_back({call.name, digest});
     parts_.observer.StateGrew(state_);
@@ -553,26 +660,38 @@ ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
   }
   // An answer and a cancellation may meet: what is not wanted any more does not run.
   if (stop_.stop_requested() || (!answer && !open.has_asked)) return Failure(std::string(kCancelledResult));
-  if (asked.tool == nullptr) return Failure(UnknownTool(call.name, *tools_));
-  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approved=*/false);
+  if (asked.tool == nullptr) {
+    NoteRefusal(call, "unknown_tool");
+    return Failure(UnknownTool(call.name, *tools_));
+  }
+  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approval_id=*/{}, open.has_asked);
   const std::string arguments = answer->arguments.value_or(call.arguments);
-  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, /*approved=*/true)
-                                       : Execute(*asked.tool, call, arguments, /*approved=*/true);
+  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, open.approval_id, open.has_asked)
+                                       : Execute(*asked.tool, call, arguments, open.approval_id);
   if (answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
   return outcome;
 }
 
-ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
+ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments,
+                               const std::string& approval_id) {
   parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
-  return RunTool(tool, call, arguments, approved);
+  return RunTool(tool, call, arguments, approval_id);
 }
 
-ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved) {
-  // What could not be put on record is not done.
+ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments,
+                               const std::string& approval_id, bool goes_on) {
   if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
+  AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, call, arguments);
+  entry.approval_id = approval_id;
+  entry.reason = AllowedBy(tool, entry);
+  // What could not be put on account is not done.
+  if (!goes_on && !Note(entry)) return Failure("Not run: the audit log could not be written.");
+  const auto began = std::chrono::steady_clock::now();
   std::size_t shown = 0;
-  ToolContext context{.stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = approved, .ask = {}};
+  ToolContext context{
+      .stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = !approval_id.empty(), .ask = {}};
+  const auto live_filter = parts_.guard ? parts_.guard->LiveFilter() : nullptr;
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
     return AskPerson(call, question, over);
   };
@@ -580,6 +699,9 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   context.change_agenda = [&](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.on_output = [&](std::string_view bytes) {
     if (shown > kMaxLiveOutput) return;
+    std::string may_be_shown;
+    if (live_filter) bytes = may_be_shown = live_filter(bytes);
+    if (bytes.empty()) return;
     shown += bytes.size();
     std::string text = ToValidUtf8(bytes);
     if (shown > kMaxLiveOutput) text += kNoMoreLiveOutput;
@@ -592,12 +714,20 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   };
   ToolOutcome outcome;
   try {
-    outcome = tool.Run(arguments, context);
+    outcome = RunWithRetries(tool, arguments, context);
   } catch (const std::exception& error) {
     // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
     LogError("a tool threw", {{"tool", call.name}, {"what", error.what()}});
     outcome = Failure("The tool failed for an internal reason.");
   }
+  entry.event = AuditEntry::Event::kEnded;
+  entry.reason.clear();
+  entry.is_error = outcome.is_error;
+  entry.exit_status = outcome.exit_status;
+  entry.duration_ms =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - began).count();
+  static_cast<void>(Note(std::move(entry)));
+  if (parts_.guard) outcome = parts_.guard->Passed(round_, {call.id, call.name, arguments}, std::move(outcome), stop_);
   if (stop_.stop_requested() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
   return outcome;
 }

@@ -9,8 +9,10 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "agent/call_guard.h"
 #include "agent/context.h"
 #include "agent/retry_policy.h"
 #include "agent/summarizer.h"
@@ -108,6 +110,7 @@ class AgentLoop {
     SystemPrompt prompt{};
     AgentGuards guards{};
     FilesOfChat* files = nullptr;  // for the tools
+    CallGuard* guard = nullptr;    // null: everything may be done, and nothing is kept account of
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
@@ -141,11 +144,20 @@ class AgentLoop {
   class StreamRelay;
   struct Batch;
   struct PreparedCall {
-    const ToolCall& call;
+    ToolCall call;                            // as it may run
     Tool* tool;                               // null: there is no such tool
     std::optional<std::string> refusal = {};  // why it cannot run, for the model
+    std::string refused_by = {};              // the same for the account
+    bool reviewed = false;
+    void Refuse(std::string_view by, std::string why) {
+      refused_by = by;
+      refusal = std::move(why);
+    }
   };
 
+  // False: the guard or a stop has ended the loop.
+  bool Admitted(const Result<void>& admitted);
+  void Begin();
   void AskModel();
   void ComposeSystemPrompt();
   void ShowMemory();
@@ -171,13 +183,20 @@ class AgentLoop {
   ToolOutcome RunAnswered(AskedCall& asked);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
   PreparedCall Prepare(const ToolCall& call) const;
+  void Review(PreparedCall& prepared) const;
   bool RunsBeside(const PreparedCall& prepared) const;
   void RunTogether(std::span<const PreparedCall> calls);
   static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
   ToolOutcome RunCall(const PreparedCall& prepared);
-  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
-  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, bool approved);
+  // `approval_id`: of the approval of this very call; empty: none was needed.
+  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
+  // `goes_on`: it began before the process was another, and stands on account.
+  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id,
+                      bool goes_on = false);
+  std::string_view AllowedBy(const Tool& tool, const AuditEntry& entry) const;
+  Result<void> Note(AuditEntry entry) const;
+  void NoteRefusal(const ToolCall& call, std::string_view by) const;
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
   ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);
   bool MustAsk(const Tool& tool, const std::string& digest) const;

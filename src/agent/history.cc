@@ -32,4 +32,8 @@ std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view p
   return added;
 }
 
+std::string ChangedByHook(const std::string& arguments) {
+  return "(A hook changed the arguments to " + arguments + ")\n";
+}
+
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -12,6 +13,10 @@ inline constexpr std::string_view kCancelledResult = "Cancelled before it finish
 // The result of a call that the configuration does not let anybody be asked about.
 inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
 
+// The result of a tool call that had begun when the process ended: nobody knows what it did, so it is never run again
+// by itself.
+inline constexpr std::string_view kOutcomeUnknown = "The server ended while this call ran. What it did is not known.";
+
 // What a provider accepts: directly behind an assistant message that calls tools stand the results of exactly those
 // calls, one each, and no result stands anywhere else. Providers refuse a history that breaks this, for ever.
 
@@ -19,5 +24,8 @@ inline constexpr std::string_view kRefusedResult = "This server refuses calls th
 // that exists is never replaced, moved or dropped (results are looked for before any gap is filled). Returns how many
 // were added.
 std::size_t CompleteToolCalls(std::vector<Message>& messages, std::string_view placeholder);
+
+// What stands before the result of a call whose arguments a hook has changed to these.
+std::string ChangedByHook(const std::string& arguments);
 
 }  // namespace reprise

@@ -142,7 +142,8 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
                    .executor = parts.executor,
                    .delay = parts.delay,
                    .guards = std::move(guards),
-                   .files = parts.files},
+                   .files = parts.files,
+                   .guard = parts.guard},
                   limits, model_name, std::move(state), stop);
   agent.Start([&](AgentOutcome end) {
     const std::lock_guard lock(mutex);

@@ -109,6 +109,11 @@ class Grammar {
     verify->add_option("WHAT", out_.arguments, "FILE, CHAT, or CHAT/INTERACTION (default: all chats)");
     AddReading(*verify);
 
+    CLI::App* audit = Add("audit", "Print what became of every tool call, also while a server uses the folder");
+    AddSettings(*audit, {"data-dir"});
+    AddConfig(*audit);
+    AddJson(*audit);
+
     CLI::App* exporting = Add("export", "Take chats out, as JSON, Markdown or JSONL");
     exporting->add_option("WHAT", out_.arguments, "CHAT, or CHAT/INTERACTION (default: all chats)");
     exporting->add_option("--format", out_.format, "json (documents that import reads), markdown, or jsonl")

@@ -8,6 +8,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "cli/settings.h"
+#include "engine/guardrails.h"
+#include "tools/hook_commands.h"
 
 namespace reprise {
 namespace {
@@ -106,6 +108,8 @@ class ConfigReader {
     if (key == "mcpServers") return ReadObject(key, value, &ConfigReader::ReadMcpServers);
     if (key == "models") return ReadObject(key, value, &ConfigReader::ReadModels);
     if (key == "budget") return ReadObject(key, value, &ConfigReader::ReadBudget);
+    if (key == "hooks") return ReadHooks(key, value);
+    if (key == "guardrails") return ReadObject(key, value, &ConfigReader::ReadGuardrails);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
     if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
     for (const Setting& setting : Settings()) {
@@ -248,14 +252,72 @@ class ConfigReader {
       server.trust_annotations = content.get<bool>();
       return {};
     }
-    if (member == "startup_timeout_s") {
-      constexpr double kHour = 3600;
-      const bool fits = content.is_number() && content.get<double>() > 0 && content.get<double>() <= kHour;
-      if (!fits) return Reject(place, "must be a number of seconds above 0, at most 3600");
-      server.startup_timeout = std::chrono::milliseconds(std::max(1L, std::lround(content.get<double>() * 1000)));
+    if (member == "startup_timeout_s") return ReadSeconds(place, content, server.startup_timeout);
+    return UnknownKey(place);
+  }
+
+  Result<void> ReadHooks(const std::string& key, const Json& value) {
+    if (!value.is_array()) return Reject(key, "must be an array of objects");
+    options_.hooks.clear();
+    for (const Json& item : value) {
+      const std::string place = key + "[" + std::to_string(options_.hooks.size()) + "]";
+      if (!item.is_object()) return Reject(place, "must be an object");
+      HookOptions hook;
+      for (const auto& [member, content] : item.items()) {
+        if (auto read = ReadHookMember(Join(place, member), member, content, hook); !read) return read;
+      }
+      if (!item.contains("event") || hook.command.empty()) return Reject(place, "must have event and command");
+      options_.hooks.push_back(std::move(hook));
+    }
+    return {};
+  }
+
+  Result<void> ReadGuardrails(const std::string& key, const Json& value) {
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::vector<std::string>* patterns = member == "input"    ? &options_.guardrails.input
+                                           : member == "output" ? &options_.guardrails.output
+                                                                : nullptr;
+      if (patterns == nullptr) return UnknownKey(place);
+      patterns->clear();
+      if (auto read = ReadTexts(place, content, *patterns); !read) return read;
+      for (const std::string& pattern : *patterns) {
+        if (auto usable = Guardrails::Check(pattern); !usable) return Reject(place, usable.error().message);
+      }
+    }
+    return {};
+  }
+
+  Result<void> ReadHookMember(const std::string& place, const std::string& member, const Json& content,
+                              HookOptions& hook) {
+    if (member == "command") {
+      if (auto read = ReadTexts(place, content, hook.command); !read) return read;
+      if (hook.command.empty() || hook.command.front().empty()) return Reject(place, "must name a program");
       return {};
     }
-    return UnknownKey(place);
+    if (member == "timeout_s") return ReadSeconds(place, content, hook.timeout);
+    if (member != "event" && member != "tool") return UnknownKey(place);
+    auto text = ReadText(place, content);
+    if (!text) return Fail(text.error());
+    if (member == "tool") {
+      if (text->empty()) return Reject(place, "must not be empty");
+      hook.tool = *std::move(text);
+      return {};
+    }
+    const auto event = ParseHookEvent(*text);
+    if (!event) {
+      return Reject(place, "must be before_ or after_ and one of interaction, model, tool");
+    }
+    hook.event = *event;
+    return {};
+  }
+
+  static Result<void> ReadSeconds(const std::string& place, const Json& content, std::chrono::milliseconds& time) {
+    constexpr double kHour = 3600;
+    const bool fits = content.is_number() && content.get<double>() > 0 && content.get<double>() <= kHour;
+    if (!fits) return Reject(place, "must be a number of seconds above 0, at most 3600");
+    time = std::chrono::milliseconds(std::max(1L, std::lround(content.get<double>() * 1000)));
+    return {};
   }
 
   static bool IsServerName(const std::string& name) {

@@ -25,6 +25,8 @@
 namespace reprise {
 namespace {
 
+constexpr std::uint64_t kMaxAuditBytes = 1024ULL * 1024 * 1024;
+
 Result<void> CheckNothingUnsaved(const std::string& root) {
   for (const std::string& folder : UnsavedFolders(root)) {
     const auto chats = ChatFiles(folder, MakeRecordFormat(nullptr), Disk()).ListChats();
@@ -97,6 +99,19 @@ Result<void> CopyGrants(const std::string& root, const KeyChange& keys, const st
   return WriteGrantFile(Disk(), target, keys.to.get(), *grants);
 }
 
+// It is not sealed: the same in both.
+Result<void> CopyAuditLog(const std::string& root, const std::string& target) {
+  const auto entries = Disk().ListDirectory(root);
+  if (!entries) return Fail(entries.error());
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory || !ParseAuditFile(entry.name)) continue;
+    const auto text = Disk().ReadFile(root + "/" + entry.name, kMaxAuditBytes);
+    if (!text) return Fail(text.error());
+    if (auto written = ReplaceFile(Disk(), target + "/" + entry.name, *text); !written) return written;
+  }
+  return Disk().SyncDirectory(target);
+}
+
 Result<void> Exchange(const std::string& a, const std::string& b) {
   if (::renameat2(AT_FDCWD, a.c_str(), AT_FDCWD, b.c_str(), RENAME_EXCHANGE) == 0) return {};
   return Fail(ErrorCode::kUnavailable,
@@ -126,6 +141,7 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
   const std::string made = root + ".converting." + RandomHex(8);
   auto done = CopyChats(root, keys, made, converted)
                   .and_then([&] { return CopyGrants(root, keys, made); })
+                  .and_then([&] { return CopyAuditLog(root, made); })
                   .and_then([&] { return CheckSound(made, keys.to); })
                   .and_then([&] { return Exchange(root, made); });
   if (!done) {

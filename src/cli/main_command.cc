@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/audit_command.h"
 #include "cli/cat_command.h"
 #include "cli/chat_command.h"
 #include "cli/command_line.h"
@@ -33,6 +34,7 @@ constexpr std::pair<std::string_view, Command> kCommands[] = {
     {"show", RunShow},
     {"replay", RunReplay},
     {"verify", RunVerify},
+    {"audit", RunAudit},
     {"export", RunExport},
     {"import", RunImport},
     {"search", RunSearch},

@@ -1,5 +1,10 @@
 #include "cli/server_parts.h"
 
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cctype>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -20,11 +25,32 @@
 namespace reprise {
 namespace {
 
+constexpr std::array<std::string_view, 7> kSecretNames = {"API_KEY",  "APIKEY",     "TOKEN",        "SECRET",
+                                                          "PASSWORD", "PASSPHRASE", "AUTHORIZATION"};
+
 // Absolute and without symbolic links, as far as it exists.
 std::filesystem::path Resolved(const std::string& path) {
   std::error_code failed;
   auto resolved = std::filesystem::weakly_canonical(path, failed);
   return failed ? std::filesystem::path(path) : resolved;
+}
+
+// What hooks' commands name in the workspace; elsewhere no tool can write.
+std::vector<std::string> FilesOfHooks(const Options& options) {
+  const std::filesystem::path workspace = Resolved(options.workspace);
+  std::vector<std::string> files;
+  for (const HookOptions& hook : options.hooks) {
+    for (const std::string& word : hook.command) {
+      std::error_code failed;
+      const std::filesystem::path file = workspace / word;
+      if (!std::filesystem::is_regular_file(file, failed)) continue;
+      const std::filesystem::path real = Resolved(file.string());
+      if (std::mismatch(workspace.begin(), workspace.end(), real.begin(), real.end()).first == workspace.end()) {
+        files.push_back(real.string());
+      }
+    }
+  }
+  return files;
 }
 
 // What the tools may never touch, although it may lie in the workspace.
@@ -35,9 +61,41 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
+  for (std::string& file : FilesOfHooks(options))
+    paths.push_back(std::move(file));  // nor what the server is going to run
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& path : paths) path = Resolved(path).string();
   return paths;
+}
+
+// What looks like the name of a secret's variable or header.
+bool NamesSecret(std::string name) {
+  std::transform(name.begin(), name.end(), name.begin(),
+                 [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
+  if (name.ends_with("_FILE")) return false;
+  return std::any_of(kSecretNames.begin(), kSecretNames.end(),
+                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
+}
+
+// What no tool may repeat: the keys of providers and servers, and what of the environment is called like one.
+std::vector<std::string> SecretsOf(const Options& options) {
+  std::vector<std::string> secrets;
+  for (const ProviderOptions& provider : options.providers) secrets.push_back(provider.api_key);
+  for (const McpServerOptions& server : options.mcp_servers) {
+    for (const auto& [name, value] : server.environment) {
+      if (NamesSecret(name)) secrets.push_back(value);
+    }
+    for (const auto& [name, value] : server.headers) {
+      if (NamesSecret(name)) secrets.push_back(value.substr(value.find(' ') + 1));  // "Bearer ..."
+    }
+  }
+  for (char** entry = environ; *entry != nullptr; ++entry) {
+    const std::string_view variable = *entry;
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string_view::npos || !NamesSecret(std::string(variable.substr(0, equals)))) continue;
+    secrets.emplace_back(variable.substr(equals + 1));
+  }
+  return secrets;
 }
 
 }  // namespace
@@ -55,6 +113,9 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   }
   parts->StartMcpServers(options);  // before the engine asks for tools of interrupted runs
 
+  parts->audit_ = std::make_unique<AuditFile>(options.data_dir, parts->disk_);
+  parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
+
   Engine::Parts engine_parts{
       .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
   engine_parts.files = parts->files_.get();
@@ -62,6 +123,10 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   if (options.system_prompt) {
     engine_parts.prompt = PromptFolder(PromptDirectoryOf(options), Resolved(options.workspace).string());
   }
+  engine_parts.audit = parts->audit_.get();
+  engine_parts.hooks = parts->hooks_.get();
+  engine_parts.secrets = SecretsOf(options);
+  engine_parts.guardrails = options.guardrails;
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
   parts->engine_ = std::make_unique<Engine>(
       std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,

@@ -12,6 +12,8 @@
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
+#include "store/audit_file.h"
+#include "tools/hook_commands.h"
 #include "tools/tool_catalog.h"
 
 namespace reprise {
@@ -40,6 +42,8 @@ class ServerParts {
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<ToolCatalog> tools_;
+  std::unique_ptr<AuditFile> audit_;
+  std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
   std::unique_ptr<Engine> engine_;  // last: it uses all of the above
 };

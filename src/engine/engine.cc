@@ -22,6 +22,7 @@
 #include "engine/call_rate.h"
 #include "engine/checkpoint_saver.h"
 #include "engine/elastic_pool.h"
+#include "engine/guardrails.h"
 #include "engine/live_comparison.h"
 #include "engine/message_queue.h"
 #include "engine/paced_events.h"
@@ -186,7 +187,11 @@ class Engine::Impl {
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
 
+  RunGuard::Parts guard_parts() const { return {parts_.audit, parts_.hooks, redactor_, guardrails_}; }
+
   const Parts parts_;
+  const Redactor redactor_{parts_.secrets};
+  const Guardrails guardrails_{parts_.guardrails};
   const EngineOptions options_;
   ApprovalBook approvals_;    // synchronises itself
   InputBook inputs_;          // synchronises itself
@@ -313,6 +318,9 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                                                    const FindPlace& find_place, Waited waited) {
   auto place = find_place(request);
   if (!place) return Fail(place.error());
+  for (const std::string* text : {&request.user_message, &place->attached.text}) {
+    if (auto admitted = guardrails_.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
+  }
   const auto model = parts_.models.Resolve(request.model);
   if (!model) return Fail(model.error());
   try {
@@ -355,7 +363,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                 .interrupted = place->interrupted,
                 .log = std::move(waited.log),
                 .attached_text = std::move(place->attached.text)},
-      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, parts_.files});
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
 }
 
 Result<AgentGuards> Engine::Impl::GuardsFor(const ChatId& chat, const std::string& model,
@@ -442,6 +450,7 @@ void Engine::Impl::Complete(Run& run, InteractionStatus status) {
 
 Result<EventSubscription> Engine::Impl::Wait(const ChatId& chat, StartRequest request, const FindPlace& find_place) {
   if (const auto model = parts_.models.Resolve(request.model); !model) return Fail(model.error());
+  if (auto admitted = guardrails_.Admit(request.user_message); !admitted) return Fail(std::move(admitted.error()));
   const bool cancel = request.if_running == IfRunning::kCancel;
   QueuedMessage message{.id = "queued_" + RandomHex(16),
                         .user_message = request.user_message,
@@ -703,7 +712,7 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .guards = *std::move(guards),
                 .interrupted = std::move(questions.where),
                 .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
-      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, parts_.files});
+      Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
   Admit(run);
   pool_.Submit([this, run] { Execute(run); });
   return {};
@@ -1126,7 +1135,9 @@ Result<std::vector<QueueEntry>> Engine::GetQueue(const ChatId& chat) {
 }
 
 Result<QueueEntry> Engine::ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) {
-  auto changed = impl_->CheckChat(chat).and_then([&] { return impl_->queues_.Change(chat, id, user_message); });
+  auto changed = impl_->CheckChat(chat).and_then([&] { return impl_->guardrails_.Admit(user_message); }).and_then([&] {
+    return impl_->queues_.Change(chat, id, user_message);
+  });
   if (changed) impl_->StartNext(chat);
   return changed;
 }
@@ -1354,6 +1365,7 @@ Result<void> Engine::DeleteFile(const ChatId& chat, const FileId& file) {
 const ModelDirectory& Engine::models() const { return impl_->parts_.models; }
 const ToolRegistry& Engine::tools() const { return impl_->parts_.tools; }
 const EngineOptions& Engine::options() const { return impl_->options_; }
+const AuditLog* Engine::audit() const { return impl_->parts_.audit; }
 
 Engine::Counters Engine::counters() const {
   const std::size_t waiting = impl_->approvals_.waiting_count();

@@ -53,7 +53,11 @@ class RecordedTool final : public Tool {
 };
 
 // Everything that the agent knows of the world, made from the record.
-class Replay final : public ModelClient, public ToolRegistry, public AgentObserver, public ApprovalGate {
+class Replay final : public ModelClient,
+                     public ToolRegistry,
+                     public AgentObserver,
+                     public ApprovalGate,
+                     public CallGuard {
  public:
   explicit Replay(Recording recording) : recording_(std::move(recording)) {
     if (recording_.continued) answered_ = true;
@@ -78,6 +82,13 @@ class Replay final : public ModelClient, public ToolRegistry, public AgentObserv
   // What was granted was not asked: the record knows.
   bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
+
+  // CallGuard: what hooks have changed is in the record, what they denied is a result like others.
+  Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
+  Result<void> Note(AuditEntry) override { return {}; }
+  ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
+    return outcome;
+  }
 
   // Does what the tool did and was seen of it; returns what it said.
   ToolOutcome Play(const RecordedCall* call, const ToolContext& context);
@@ -227,8 +238,19 @@ Tool* Replay::MakeTool(std::string_view name) {
   return made_.emplace_back(std::make_unique<RecordedTool>(*this, std::string(name))).get();
 }
 
+CallGuard::Verdict Replay::Review(std::uint32_t, const ToolCall& call, const std::stop_token&) {
+  const std::lock_guard lock(mutex_);
+  const RecordedRound* round = Round();
+  if (round == nullptr) return {};
+  const auto recorded = std::find_if(round->calls.begin(), round->calls.end(),
+                                     [&](const RecordedCall& each) { return each.call.id == call.id; });
+  if (recorded == round->calls.end()) return {};
+  return {.refusal = {}, .arguments = recorded->changed};
+}
+
 void Replay::Bind(const Tool& tool, std::string_view arguments) {
   const std::lock_guard lock(mutex_);
+  if (static_cast<const RecordedTool&>(tool).call() != nullptr) return;  // asked about what a hook made of it
   RecordedRound* round = Round();
   if (round == nullptr) return;
   for (const RecordedCall& call : round->calls) {
@@ -275,15 +297,18 @@ ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
     return {.output = std::string(kCancelledResult), .is_error = true};
   }
   ToolOutcome outcome = *call->outcome;
-  // The agent adds this by itself. (Feedback that is not in the event stays part of what the tool is taken to have
+  // The agent adds these by itself. (Feedback that is not in the event stays part of what the tool is taken to have
   // said.)
   if (call->approved && call->approved->feedback) {
     const std::string added = "\n(The user adds: " + *call->approved->feedback + ")";
     if (outcome.output.ends_with(added)) outcome.output.resize(outcome.output.size() - added.size());
   }
-  if (call->approved && call->approved->tool_input) {
-    const std::string added = "(The user changed the arguments to " + *call->approved->tool_input + ")\n";
+  const auto take_off = [&outcome](const std::string& added) {
     if (outcome.output.starts_with(added)) outcome.output.erase(0, added.size());
+  };
+  if (call->changed) take_off(ChangedByHook(*call->changed));
+  if (call->approved && call->approved->tool_input) {
+    take_off("(The user changed the arguments to " + *call->approved->tool_input + ")\n");
   }
   return outcome;
 }
@@ -506,8 +531,14 @@ ReplayReport Replay::Run(const Executor& executor) {
   const Delay at_once = [&executor](std::chrono::milliseconds, std::function<void()> call) {
     executor(std::move(call));
   };
-  AgentLoop agent(AgentLoop::Parts{*this, *this, *this, *this, executor, at_once}, recording_.limits, "recorded",
-                  std::move(recording_.start), stop_.get_token());
+  AgentLoop agent({.model = *this,
+                   .tools = *this,
+                   .observer = *this,
+                   .approvals = *this,
+                   .executor = executor,
+                   .delay = at_once,
+                   .guard = this},
+                  recording_.limits, "recorded", std::move(recording_.start), stop_.get_token());
   const auto done = [this](AgentOutcome outcome) {
     const std::lock_guard lock(mutex_);
     outcome_ = std::move(outcome);

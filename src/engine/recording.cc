@@ -73,6 +73,13 @@ RecordedCall* CallOf(RecordedRound& round, const std::string& id) {
   return call == round.calls.end() ? nullptr : &*call;
 }
 
+// Whether a hook has put these arguments in place of the model's: the result says so, if there is one.
+bool HookChanged(const RecordedCall& call, const std::string& shown) {
+  if (shown == call.call.arguments) return false;
+  return !call.outcome || call.outcome->output == kCancelledResult || call.outcome->output == kOutcomeUnknown ||
+         call.outcome->output.starts_with(ChangedByHook(shown));
+}
+
 // What `event`, the one at `at`, tells of its round.
 void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   const auto about = [&](const std::string& id, auto set) {
@@ -87,7 +94,10 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (std::holds_alternative<event::Compacted>(payload)) round.usage = {};  // what came before was the summary's
   if (std::holds_alternative<event::Answer>(payload)) round.complete = true;
   if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
-    about(asked->call_id, [&](RecordedCall& call) { call.asked = *asked; });
+    about(asked->call_id, [&](RecordedCall& call) {
+      call.asked = *asked;
+      if (HookChanged(call, asked->tool_input)) call.changed = asked->tool_input;
+    });
   }
   if (const auto* approved = std::get_if<event::Approved>(&payload)) {
     about(approved->call_id, [&](RecordedCall& call) { call.approved = *approved; });
@@ -98,6 +108,7 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* started = std::get_if<event::ToolCallStarted>(&payload)) {
     about(started->id, [&](RecordedCall& call) {
       call.started = true;
+      if (!call.asked && HookChanged(call, started->tool_input)) call.changed = started->tool_input;
       for (RecordedCall& other : round.calls) {
         if (&other == &call || !other.started || other.ended()) continue;
         call.beside_another = other.beside_another = true;

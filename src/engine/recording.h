@@ -28,8 +28,9 @@ struct RecordedCall {
   std::optional<event::ApprovalRequired> asked{};
   std::optional<event::Approved> approved{};
   std::optional<event::Rejected> rejected{};
-  bool started = false;         // it was shown as tool_call
-  bool beside_another = false;  // it ran at the same time as another call
+  std::optional<std::string> changed{};  // the arguments that a hook put in place of the model's
+  bool started = false;                  // it was shown as tool_call
+  bool beside_another = false;           // it ran at the same time as another call
   std::vector<RecordedStep> steps{};
   std::optional<std::size_t> result_at{};  // where it was shown as tool_result, in Recording::events
   std::optional<ToolOutcome> outcome{};    // what the model was told

@@ -91,11 +91,14 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
     AgentLoop::OpenCall& open = questions.where.calls.emplace_back(AgentLoop::OpenCall{.call = std::move(call)});
     if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
       open.approval_id = asked->approval_id;
+      open.call.arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
       open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
       if (!open.answer && tool == nullptr) return std::nullopt;
       if (!open.answer) questions.approvals.push_back(*asked);
     }
-    if (!last(&event::ToolCallStarted::id)) continue;
+    const auto* started = last(&event::ToolCallStarted::id);
+    if (!started) continue;
+    if (open.approval_id.empty()) open.call.arguments = started->tool_input;
     const auto* input = last(&event::InputRequired::call_id);
     const bool waits = input && !last(&event::InputReceived::call_id) && tool && tool->traits().only_asks;
     if (waits && questions.where.calls.size() == 1) {

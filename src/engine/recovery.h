@@ -1,20 +1,17 @@
 #pragma once
 
 #include <optional>
-#include <string_view>
+#include <string>
 #include <vector>
 
 #include "agent/agent_loop.h"
+#include "agent/history.h"
 #include "engine/run_journal.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
 
 // What becomes of a run whose process ended.
 namespace reprise {
-
-// The result of a tool call that had begun when the process ended: nobody knows what it did, so it is never run again
-// by itself.
-inline constexpr std::string_view kOutcomeUnknown = "The server ended while this call ran. What it did is not known.";
 
 // `state` is that of the parent, or of the interaction that the run goes on with; afterwards it is what the run had
 // come to.

@@ -48,6 +48,7 @@ Run::Run(Plan plan, Services services)
       context_window_(plan.context_window),
       prompt_(std::move(plan.prompt)),
       guards_(std::move(plan.guards)),
+      guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message, plan.shown.has_value()),
       interrupted_(std::move(plan.interrupted)),
       request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
       journal_(std::move(plan.journal)),
@@ -92,9 +93,11 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                                   .delay = delay,
                                   .prompt = std::move(prompt_),
                                   .guards = std::move(guards_),
-                                  .files = files_ ? &*files_ : nullptr},
+                                  .files = files_ ? &*files_ : nullptr,
+                                  .guard = &guard_},
                  limits, client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
+    guard_.Ended(outcome.status, stop_.get_token());
     AgentEnded(std::move(outcome));
     ended();
   };

@@ -15,6 +15,7 @@
 #include "agent/agent_loop.h"
 #include "engine/answer_book.h"
 #include "engine/attachments.h"
+#include "engine/run_guard.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
 #include "reprise/engine.h"
@@ -55,6 +56,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     GrantStore* grants;  // null: there are none
     Timer& timer;
     const EngineOptions& options;
+    RunGuard::Parts guard;
     FileStore* files = nullptr;  // null: chats have none
   };
   // Emits interaction_started.
@@ -131,6 +133,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   AgentGuards guards_;
 
   std::optional<FilesInStore> files_;
+  RunGuard guard_;                  // synchronises itself
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
   const std::optional<AgentLoop::Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread

@@ -362,4 +362,11 @@ Result<std::uint64_t> EventCursor(const Request& request) {
   return Invalid("invalid_cursor", "the event number to continue after must be a whole number");
 }
 
+Result<std::uint64_t> AuditCursor(const Request& request) {
+  const auto text = request.Query("after");
+  if (!text) return 0;
+  if (const auto number = ParseNumber(*text)) return *number;
+  return Invalid("invalid_parameter", "\"after\" must be a whole number");
+}
+
 }  // namespace reprise

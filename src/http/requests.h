@@ -77,5 +77,7 @@ Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::si
 // The event after which a client wants to go on: Last-Event-ID, which a reconnecting EventSource adds to its first URL,
 // or ?after_seq=; 0 if neither.
 Result<std::uint64_t> EventCursor(const Request& request);
+// ?after=, the number of an entry of the audit log; 0 if there is none.
+Result<std::uint64_t> AuditCursor(const Request& request);
 
 }  // namespace reprise

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "http/requests.h"
 
 namespace reprise {
 namespace {
@@ -56,6 +57,25 @@ Result<Outcome> Models(const HandlerContext& context) {
     models.push_back(std::move(model));
   }
   return Reply{.body = DumpJson({{"models", std::move(models)}, {"default", directory.default_model()}})};
+}
+
+constexpr std::size_t kUsualEntries = 100, kMostEntries = 1000;
+
+Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
+  const auto limit = PageLimit(request, kUsualEntries, kMostEntries);
+  if (!limit) return Fail(limit.error());
+  const auto after = AuditCursor(request);
+  if (!after) return Fail(after.error());
+  AuditLog::Page page;
+  if (const AuditLog* log = context.engine.audit()) {
+    auto read = log->Read(*after, *limit);
+    if (!read) return Fail(std::move(read.error()));
+    page = *std::move(read);
+  }
+  std::string entries;
+  for (const std::string& line : page.lines) entries += (entries.empty() ? "" : ",") + line;
+  return Reply{.body = R"({"entries":[)" + entries + R"(],"next":)" +
+                       (page.next ? std::to_string(*page.next) : "null") + "}"};
 }
 
 // Prometheus' text format.
@@ -116,6 +136,7 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });
   add("/tools", Tools);
   add("/models", Models, Lane::kWork);  // may ask the providers
+  router.Add("GET", "/audit", [&context](const Request& request) { return Audit(context, request); });
 }
 
 }  // namespace reprise

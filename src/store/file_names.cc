@@ -1,7 +1,9 @@
 #include "store/file_names.h"
 
 #include <algorithm>
+#include <charconv>
 #include <filesystem>
+#include <limits>
 
 #include "base/random.h"
 
@@ -9,6 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kSuffix = ".json", kJournalSuffix = ".journal";
+constexpr std::string_view kAuditLog = "audit.jsonl", kAudit = "audit.", kAuditSuffix = ".jsonl";
 constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
 constexpr std::string_view kFiles = "files";
@@ -61,6 +64,19 @@ std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".app
 std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
 std::string DamagedGrantsFile(const std::string& root) { return GrantsFile(root) + ".damaged." + RandomHex(4); }
 bool IsGrantsFile(const std::string& path) { return std::filesystem::path(path).filename() == kGrants; }
+std::string AuditLogFile(const std::string& root) { return Join(root, kAuditLog); }
+std::string AuditLogFile(const std::string& root, std::uint64_t first) {
+  return Join(root, std::string(kAudit) + std::to_string(first) + std::string(kAuditSuffix));
+}
+std::optional<std::uint64_t> ParseAuditFile(std::string_view name) {
+  if (name == kAuditLog) return std::numeric_limits<std::uint64_t>::max();
+  if (!name.starts_with(kAudit) || !name.ends_with(kAuditSuffix)) return std::nullopt;
+  name = name.substr(kAudit.size(), name.size() - std::min(name.size(), kAudit.size() + kAuditSuffix.size()));
+  std::uint64_t first = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), first);
+  if (error != std::errc() || end != name.data() + name.size() || first == 0) return std::nullopt;
+  return first;
+}
 std::string TrashDirectory(const std::string& root) { return Join(root, ".trash"); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,7 @@
 //   <root>/.spare/                                files that wait to be used again
 //   <root>/.approved_tools                       which tools of other programs a person has approved
 //   <root>/.grants                               what a person has granted for always
+//   <root>/audit.jsonl, <root>/audit.<number>.jsonl  what became of tool calls; the number of the file's first line
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 //   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
 namespace reprise {
@@ -39,6 +41,10 @@ std::string GrantsFile(const std::string& root);
 // Where one that cannot be read goes before a new one is written; a name that nothing has yet.
 std::string DamagedGrantsFile(const std::string& root);
 bool IsGrantsFile(const std::string& path);
+std::string AuditLogFile(const std::string& root);                       // the one that grows
+std::string AuditLogFile(const std::string& root, std::uint64_t first);  // one that grew too large
+// The number of its first line, the highest there is for the file that grows.
+std::optional<std::uint64_t> ParseAuditFile(std::string_view name);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
+#include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
@@ -309,6 +310,7 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
     std::move(one->problems.begin(), one->problems.end(), std::back_inserter(report.problems));
   }
   VerifyGrants(root, keys.get(), file_system, report);
+  VerifyAudit(root, file_system, report);
   return report;
 }
 

@@ -74,7 +74,9 @@ ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const San
   }
   if (text.empty()) text = "(no output)";
   if (!sandbox.available()) add_line("(no sandbox on this machine: " + sandbox.unavailable_reason() + ")");
-  return {.output = std::move(text), .is_error = failed};
+  ToolOutcome outcome{.output = std::move(text), .is_error = failed};
+  if (result.end == CommandResult::End::kExited) outcome.exit_status = result.status;
+  return outcome;
 }
 
 }  // namespace

@@ -107,7 +107,10 @@ class HttpGetTool final : public BuiltinTool {
     const auto performed = transport_.Perform(std::move(request), response, context.stop);
     if (performed) return response.Outcome();
     if (performed.error().code == ErrorCode::kCancelled) return ToolFailure("cancelled");
-    return ToolFailure("cannot fetch the url: " + ToValidUtf8(performed.error().message));
+    ToolOutcome outcome = ToolFailure("cannot fetch the url: " + ToValidUtf8(performed.error().message));
+    const std::string& reason = performed.error().reason;
+    outcome.transient = reason == "connection_failed" || reason == "connection_lost" || reason == "connect_timeout";
+    return outcome;
   }
 
  private:

@@ -47,12 +47,38 @@ class StopEvent {
   std::stop_callback<Signal> signal_;  // last: gone before the descriptor is
 };
 
+// A write to a command that has closed its stdin only fails, whatever the program has made of SIGPIPE.
+class PipeSignalBlocked {
+ public:
+  PipeSignalBlocked() {
+    sigset_t pipe;
+    ::sigemptyset(&pipe);
+    ::sigaddset(&pipe, SIGPIPE);
+    ::pthread_sigmask(SIG_BLOCK, &pipe, &before_);
+  }
+  ~PipeSignalBlocked() {
+    sigset_t pipe;
+    ::sigemptyset(&pipe);
+    ::sigaddset(&pipe, SIGPIPE);
+    const timespec at_once{};
+    while (::sigtimedwait(&pipe, nullptr, &at_once) < 0 && errno == EINTR) {
+    }
+    ::pthread_sigmask(SIG_SETMASK, &before_, nullptr);
+  }
+  PipeSignalBlocked(const PipeSignalBlocked&) = delete;
+  PipeSignalBlocked& operator=(const PipeSignalBlocked&) = delete;
+
+ private:
+  sigset_t before_{};
+};
+
 // One run from start to end, on the caller's thread.
 class Run {
  public:
   Run(SupervisedProcess process, const CommandLimits& limits, const std::stop_token& stop,
-      std::function<void(std::string_view)> on_output)
+      std::function<void(std::string_view)> on_output, std::string_view input = {})
       : process_(std::move(process)),
+        input_(input),
         limits_(limits),
         stop_(stop),
         capture_(limits.max_output_bytes, std::move(on_output)),
@@ -76,9 +102,11 @@ class Run {
   enum class State { kRunning, kTerminating, kKilled, kGivenUp };
 
   void Step() {
-    std::array<pollfd, 3> waits{{{process_.report(), POLLIN, 0},
+    std::array<pollfd, 5> waits{{{process_.report(), POLLIN, 0},
                                  {output_open_ ? process_.output() : -1, POLLIN, 0},
-                                 {state_ < State::kKilled ? stop_.fd() : -1, POLLIN, 0}}};
+                                 {state_ < State::kKilled ? stop_.fd() : -1, POLLIN, 0},
+                                 {input_.empty() ? -1 : process_.input(), POLLOUT, 0},
+                                 {errors_open_ ? process_.errors() : -1, POLLIN, 0}}};
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline_ - Clock::now()).count();
     ::poll(waits.data(), waits.size(), static_cast<int>(std::clamp<std::int64_t>(left, 0, 1'000'000)));
     if (waits[2].revents != 0) {
@@ -87,6 +115,8 @@ class Run {
     }
     if (Clock::now() >= deadline_) OnDeadline();
     if (waits[1].revents != 0) ReadOutput();
+    if (waits[3].revents != 0) WriteInput();
+    if (waits[4].revents != 0) SkipErrors();
     if (waits[0].revents != 0) gone_ = process_.ReadReports();
   }
 
@@ -124,6 +154,20 @@ class Run {
     return got > 0;
   }
 
+  void WriteInput() {
+    const PipeSignalBlocked blocked;
+    const ssize_t written = ::write(process_.input(), input_.data(), input_.size());
+    if (written < 0 && (errno == EAGAIN || errno == EINTR)) return;
+    // It may answer without having read all.
+    input_.remove_prefix(written < 0 ? input_.size() : static_cast<std::size_t>(written));
+    if (input_.empty()) process_.CloseInput();
+  }
+
+  void SkipErrors() {
+    const ssize_t got = ::read(process_.errors(), buffer_.data(), buffer_.size());
+    if (got == 0) errors_open_ = false;
+  }
+
   CommandResult Outcome() {
     CommandResult result{.end = end_.value_or(CommandResult::End::kExited), .output = capture_.Finish()};
     // Without a status somebody killed the supervisor itself.
@@ -134,6 +178,7 @@ class Run {
   }
 
   SupervisedProcess process_;
+  std::string_view input_;  // what is left of it
   const CommandLimits limits_;
   StopEvent stop_;
   OutputCapture capture_;
@@ -141,6 +186,7 @@ class Run {
   State state_ = State::kRunning;
   std::optional<CommandResult::End> end_;  // set if it did not end by itself
   bool output_open_ = true;
+  bool errors_open_ = process_.errors() >= 0;
   bool gone_ = false;
   std::vector<char> buffer_ = std::vector<char>(kReadSize);
 };
@@ -152,6 +198,13 @@ Result<CommandResult> RunCommand(const Command& command, const CommandLimits& li
   auto process = SupervisedProcess::Start(command);
   if (!process) return Fail(process.error());
   return Run(std::move(*process), limits, stop, std::move(on_output)).Finish();
+}
+
+Result<CommandResult> RunCommandOn(std::string_view input, const Command& command, const CommandLimits& limits,
+                                   std::stop_token stop) {
+  auto process = SupervisedProcess::Start(command, SupervisedProcess::Streams::kSeparate);
+  if (!process) return Fail(process.error());
+  return Run(std::move(*process), limits, stop, {}, input).Finish();
 }
 
 }  // namespace reprise

@@ -32,4 +32,8 @@ struct CommandResult {
 Result<CommandResult> RunCommand(const Command& command, const CommandLimits& limits, std::stop_token stop,
                                  std::function<void(std::string_view)> on_output = {});
 
+// The same with `input` on stdin; the output is stdout alone, what it says on stderr is thrown away.
+Result<CommandResult> RunCommandOn(std::string_view input, const Command& command, const CommandLimits& limits,
+                                   std::stop_token stop);
+
 }  // namespace reprise

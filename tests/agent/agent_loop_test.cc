@@ -100,8 +100,16 @@ struct Fixture {
       if (on_pause) on_pause();
       call();
     };
-    AgentLoop loop({model, tools, recorder, recorder, on_threads ? apart : at_once, delay, prompt, guards}, limits, "m",
-                   state, stop.get_token());
+    AgentLoop loop({.model = model,
+                    .tools = tools,
+                    .observer = recorder,
+                    .approvals = recorder,
+                    .executor = on_threads ? apart : at_once,
+                    .delay = delay,
+                    .prompt = prompt,
+                    .guards = guards,
+                    .guard = guard},
+                   limits, "m", state, stop.get_token());
     std::promise<AgentOutcome> outcome;
     loop.Start([&](AgentOutcome ended) {
       has_ended = true;
@@ -140,12 +148,44 @@ struct Fixture {
   std::vector<std::string> ran;
   std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
   std::function<void()> on_pause;
+  CallGuard* guard = nullptr;
   bool on_threads = false;  // the executor gives each job one
   std::atomic<bool> has_ended = false;
   std::mutex mutex;
   std::condition_variable met;
   int present = 0;                    // guarded by mutex
   std::vector<std::jthread> threads;  // guarded by mutex
+};
+
+class Guard : public CallGuard {
+ public:
+  Result<void> Begin(const std::stop_token&) override { return Said(begins); }
+  Result<void> Admit(std::uint32_t, const std::string&, const std::stop_token&) override { return Said(admits); }
+  Verdict Review(std::uint32_t, const ToolCall& call, const std::stop_token&) override {
+    if (on_review) on_review(call);
+    return verdict;
+  }
+  Result<void> Note(AuditEntry entry) override {
+    const std::lock_guard lock(mutex_);
+    entries.push_back(std::move(entry));
+    if (writable) return {};
+    return Fail(ErrorCode::kStorageFull, "no space");
+  }
+  ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
+    outcome.output += "!";
+    return outcome;
+  }
+  bool begins = true, admits = true, writable = true;
+  Verdict verdict;
+  std::function<void(const ToolCall&)> on_review;
+  std::vector<AuditEntry> entries;
+
+ private:
+  static Result<void> Said(bool allowed) {
+    if (allowed) return {};
+    return Fail(Error{.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = "no"});
+  }
+  std::mutex mutex_;  // tools that run together are noted at once
 };
 
 Error Busy() {
@@ -858,4 +898,180 @@ TEST_CASE("AgentLoop: a call beyond the rate is not run, nor asked about, and th
   CHECK(outcome.state.messages.at(3).content == "echoed {}");
   CHECK(outcome.state.messages.at(4).content == "wait");
   CHECK(outcome.state.messages.at(4).is_error);
+}
+
+TEST_CASE("AgentLoop: what cannot be put on account does not run", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.writable = GENERATE(true, false);
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"c1", "danger", "{}"}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  CHECK(f.ran.size() == (guard.writable ? 1 : 0));
+  const auto& result = f.recorder.Last<event::ToolResult>();
+  CHECK(result.tool_output == (guard.writable ? "boom!" : "Not run: the audit log could not be written."));
+  REQUIRE(guard.entries.size() >= 2);
+  CHECK(guard.entries[0].event == AuditEntry::Event::kApproved);
+  CHECK(guard.entries[1].event == AuditEntry::Event::kStarted);
+  CHECK(guard.entries[1].reason == "approval");
+  CHECK(guard.entries[1].arguments_digest == ArgumentsDigest("{}"));
+}
+
+TEST_CASE("AgentLoop: what a guard makes of the arguments is asked about and runs, and the model is told", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.verdict.arguments = R"({"a":2})";
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"c1", "danger", R"({"a":1})"}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  CHECK(f.recorder.Last<event::ApprovalRequired>().tool_input == R"({"a":2})");
+  CHECK(f.recorder.Last<event::ApprovalRequired>().arguments_digest == ArgumentsDigest(R"({"a":2})"));
+  CHECK(f.recorder.Last<event::ToolCallStarted>().tool_input == R"({"a":2})");
+  CHECK(f.ran == std::vector<std::string>{R"({"a":2})"});
+  CHECK(f.recorder.Last<event::ToolResult>().tool_output == "(A hook changed the arguments to {\"a\":2})\nboom!");
+}
+
+TEST_CASE("AgentLoop: a call is reviewed when those before it have run; what is asked together, together", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  std::vector<std::string> reviews;
+  guard.on_review = [&](const ToolCall& call) {
+    reviews.push_back(call.id + " after " + std::to_string(f.ran.size()));
+  };
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"c1", "danger", "{}"}, {"c2", "danger", R"({"a":1})"}, {"c3", "echo", "{}"}});
+  f.model.ThenAnswer("ok");
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
+  CHECK(reviews == std::vector<std::string>{"c1 after 0", "c2 after 0", "c3 after 2"});
+}
+
+TEST_CASE("AgentLoop: the account says why a call ran or did not", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  AuditEntry::Event expected = AuditEntry::Event::kRefused;
+  std::string reason, approval_id, arguments = "{}";
+  SECTION("granted for always") {
+    f.recorder.granted = {"danger", ArgumentsDigest("{}")};
+    expected = AuditEntry::Event::kStarted;
+    reason = "standing_grant";
+  }
+  SECTION("approved for always") {
+    f.recorder.answer = ApprovalAnswer{.approved = true, .scope = ApprovalScope::kAlways};
+    expected = AuditEntry::Event::kApproved;
+    reason = "always";
+    approval_id = "approval_c1";
+  }
+  SECTION("nobody answered in time") {
+    f.recorder.answer = ApprovalAnswer{.approved = false, .expired = true};
+    expected = AuditEntry::Event::kRejected;
+    reason = "expired";
+    approval_id = "approval_c1";
+  }
+  SECTION("too many calls") {
+    f.guards.refuse_call = [] { return std::optional<std::string>("wait"); };
+    reason = "rate";
+  }
+  SECTION("a confirmation that the user did not give") {
+    arguments = R"({"confirmed":true})";
+    reason = "confirmation";
+  }
+  f.model.ThenCall({{"c1", "danger", arguments}});
+  f.model.ThenAnswer("ok");
+  f.Run();
+  REQUIRE_FALSE(guard.entries.empty());
+  CHECK(guard.entries[0].event == expected);
+  CHECK(guard.entries[0].reason == reason);
+  CHECK(guard.entries[0].approval_id == approval_id);
+}
+
+TEST_CASE("AgentLoop: a guard refuses calls, and requests", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  SECTION("a call") {
+    guard.verdict.refusal = "not this one";
+    f.model.ThenCall({{"c1", "danger", "{}"}});
+    f.model.ThenAnswer("ok");
+    CHECK(f.Run().status == InteractionStatus::kCompleted);
+    CHECK(f.recorder.Last<event::ToolResult>().tool_output == "not this one");
+    REQUIRE(guard.entries.size() == 1);
+    CHECK(guard.entries[0].event == AuditEntry::Event::kRefused);
+    CHECK(guard.entries[0].reason == "hook");
+  }
+  SECTION("a request, or to begin") {
+    (GENERATE(true, false) ? guard.admits : guard.begins) = false;
+    const AgentOutcome ended = f.Run();
+    CHECK(ended.status == InteractionStatus::kFailed);
+    REQUIRE(ended.error);
+    CHECK(ended.error->reason == "hook_denied");
+    CHECK(f.model.requests().empty());
+  }
+  CHECK(f.ran.empty());
+}
+
+TEST_CASE("AgentLoop: calls that run at once are each on account, and what each says passes the guard", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  f.on_threads = true;
+  f.AddMeeting("look", 3);
+  f.model.ThenCall({{"1", "look", R"({"n":1})"}, {"2", "look", R"({"n":2})"}, {"3", "look", R"({"n":3})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  const auto count = [&](AuditEntry::Event event, const std::string& id) {
+    return std::count_if(guard.entries.begin(), guard.entries.end(),
+                         [&](const AuditEntry& each) { return each.event == event && each.call_id == id; });
+  };
+  for (const std::string id : {"1", "2", "3"}) {
+    CHECK(count(AuditEntry::Event::kStarted, id) == 1);
+    CHECK(count(AuditEntry::Event::kEnded, id) == 1);
+  }
+  for (std::size_t i = 2; i < 5; ++i) CHECK(outcome.state.messages.at(i).content->ends_with("!"));
+}
+
+TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that were shown, and of no others",
+          "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.verdict.arguments = R"({"a":2})";
+  for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "echo", R"({"a":1})"}});
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.state.messages.at(4).content->starts_with("(A hook changed the arguments to "));
+  CHECK(outcome.state.messages.at(6).content->starts_with("Not run: this is call number 3"));
+  CHECK(guard.entries.back().reason == "loop");
+  CHECK(guard.entries.back().arguments_digest == ArgumentsDigest(R"({"a":1})"));
+}
+
+TEST_CASE("AgentLoop: a tool that asks again after a restart stands on account once", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  f.recorder.reply = InputAnswer{.response = "blue"};
+  f.tools.Add("ask", false, [](std::string_view, const ToolContext& context) {
+    return ToolOutcome{.output = context.ask({"which?", {}, {}}, context.stop).content};
+  });
+  f.model.ThenAnswer("ok");
+  const ToolCall call{"c1", "ask", "{}"};
+  f.state.messages.push_back(Message{.role = Role::kAssistant, .tool_calls = {call}});
+  AgentLoop loop({.model = f.model,
+                  .tools = f.tools,
+                  .observer = f.recorder,
+                  .approvals = f.recorder,
+                  .executor = [](std::function<void()> job) { job(); },
+                  .guard = &guard},
+                 {}, "m", f.state, f.stop.get_token());
+  std::promise<AgentOutcome> ended;
+  loop.Continue({.round_index = 0, .calls = {{.call = call, .has_asked = true}}},
+                [&](AgentOutcome outcome) { ended.set_value(std::move(outcome)); });
+  CHECK(ended.get_future().get().status == InteractionStatus::kCompleted);
+  REQUIRE(guard.entries.size() == 1);
+  CHECK(guard.entries[0].event == AuditEntry::Event::kEnded);
 }

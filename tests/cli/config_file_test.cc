@@ -74,6 +74,29 @@ TEST_CASE("ApplyConfig: prices and budgets", "[config]") {
   CHECK(ErrorOf(R"({"budget": 3})") == "key \"budget\" must be an object");
 }
 
+TEST_CASE("ApplyConfig: hooks and guardrails", "[config]") {
+  Options options;
+  const std::string text = R"({
+    "hooks": [{"event": "before_tool", "tool": "run_*", "command": ["./check", "-v"], "timeout_s": 0.5},
+              {"event": "after_interaction", "command": ["tell"]}],
+    "guardrails": {"input": ["a+b"], "output": ["[0-9]{4}"]}})";
+  REQUIRE(ApplyConfig(options, text, FakeEnvironment({})));
+  CHECK(SchemaValidator("config").Complaint(text).empty());
+  REQUIRE(options.hooks.size() == 2);
+  CHECK(options.hooks[0].event == HookEvent::kBeforeTool);
+  CHECK(options.hooks[0].tool == "run_*");
+  CHECK(options.hooks[0].command == std::vector<std::string>{"./check", "-v"});
+  CHECK(options.hooks[0].timeout == std::chrono::milliseconds(500));
+  CHECK(options.hooks[1].event == HookEvent::kAfterInteraction);
+  CHECK(options.hooks[1].timeout == std::chrono::seconds(5));
+  CHECK(options.guardrails.input == std::vector<std::string>{"a+b"});
+  CHECK(options.guardrails.output == std::vector<std::string>{"[0-9]{4}"});
+  CHECK(ErrorOf(R"({"guardrails": {"input": ["("]}})").find("guardrails.input") != std::string::npos);
+  CHECK(ErrorOf(R"({"guardrails": {"input": ["a*"]}})").find("matches the empty text") != std::string::npos);
+  CHECK(ErrorOf(R"({"hooks": [{"event": "before_lunch", "command": ["x"]}]})").find("hooks[0].event") !=
+        std::string::npos);
+}
+
 TEST_CASE("ApplyConfig: facts about models", "[config]") {
   Options options;
   REQUIRE(ApplyConfig(options, R"({"max_retries": 0, "models": {

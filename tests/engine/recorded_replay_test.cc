@@ -126,6 +126,27 @@ TEST_CASE("steps of sub-agents are taken from the record, in whatever order they
   CHECK(WhereItDiffers(record) == record.made.events[3].seq);
 }
 
+TEST_CASE("what a hook has changed or denied is as the record says", "[replay]") {
+  Record record;
+  const std::string changed = R"({"a":2})";
+  const std::string output = "(A hook changed the arguments to {\"a\":2})\nfine";
+  record.Says(Assistant(std::nullopt, {{"t1", "tool", R"({"a":1})"}, {"t2", "tool", changed}, {"t3", "tool", "{}"}}))
+      .Says(ResultOf("t1", output))
+      .Says(ResultOf("t2", "plain"))
+      .Says(ResultOf("t3", "Not run: a hook denied it: no", true))
+      .Says(Assistant("done"));
+  record.Shows(0, event::ToolCallStarted{"t1", "tool", changed})
+      .Shows(0, event::ToolResult{"t1", "tool", output, false})
+      .Shows(0, event::ToolCallStarted{"t2", "tool", changed})
+      .Shows(0, event::ToolResult{"t2", "tool", "plain", false})
+      .Shows(0, event::ToolCallStarted{"t3", "tool", "{}"})
+      .Shows(0, event::ToolResult{"t3", "tool", "Not run: a hook denied it: no", true})
+      .Shows(1, event::Answer{"done"});
+  CHECK_FALSE(record.Replay().divergence);
+  std::get<event::ToolResult>(record.made.events[1].payload).tool_output = "fine";
+  CHECK(WhereItDiffers(record) == record.made.events[1].seq);
+}
+
 TEST_CASE("each change of an event is reported at its seq", "[replay]") {
   const Record record = WithTools();
   for (std::size_t i = 0; i < record.made.events.size(); ++i) {

@@ -71,6 +71,11 @@ TEST_CASE_METHOD(ToolFixture, "http_get: failures are results the model reads", 
   CHECK(Has(missing.output, "HTTP status 404"));
   transport.failure = MakeError(ErrorCode::kForbidden, "the address is not allowed");
   CHECK(Run("http_get", kCall).output == "cannot fetch the url: the address is not allowed");
+  CHECK_FALSE(Run("http_get", kCall).transient);
+  transport.failure->reason = "connection_failed";
+  CHECK(Run("http_get", kCall).transient);
+  transport.failure->reason = "total_timeout";
+  CHECK_FALSE(Run("http_get", kCall).transient);
   transport.failure = MakeError(ErrorCode::kCancelled, "x");
   CHECK(Run("http_get", kCall).output == "cancelled");
 }

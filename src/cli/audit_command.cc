@@ -1,0 +1,58 @@
+#include "cli/audit_command.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/json.h"
+#include "cli/chat_reader.h"
+#include "cli/console.h"
+#include "cli/terminal_text.h"
+#include "store/audit_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kPage = 1000;
+
+// 2025-01-15T10:00:00.123Z  demo/int_001  ended     run_shell (call_1): ok, 12 ms, exit status 0
+std::string ForReading(const std::string& line) {
+  const auto entry = ParseJson(line);
+  if (!entry || !entry->is_object()) return VisibleLine(line) + "\n";
+  const auto text = [&](const char* key) {
+    return entry->contains(key) && entry->at(key).is_string() ? entry->at(key).get<std::string>() : std::string();
+  };
+  const auto number = [&](const char* key) { return entry->contains(key) ? DumpJson(entry->at(key)) : std::string(); };
+  constexpr std::size_t kEventWidth = 8;
+  std::string event = text("event");
+  event.resize(std::max(event.size(), kEventWidth), ' ');
+  std::string more = text("reason");
+  if (text("event") == "ended") {
+    more = (number("is_error") == "true" ? "error, " : "ok, ") + number("duration_ms") + " ms";
+    if (entry->contains("exit_status")) more += ", exit status " + number("exit_status");
+  }
+  std::string out = text("at") + "  " + text("chat_id") + "/" + text("interaction_id") + "  " + event + "  " +
+                    text("tool_name") + " (" + text("call_id") + ")";
+  if (!more.empty()) out += ": " + more;
+  return VisibleLine(out) + "\n";
+}
+
+}  // namespace
+
+int RunAudit(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return Complain(options.error());
+  const AuditFile log(options->data_dir, Disk());
+  std::uint64_t after = 0;
+  for (;;) {
+    const auto page = log.Read(after, kPage);
+    if (!page && page.error().code == ErrorCode::kNotFound) {
+      return Complain(MakeError(ErrorCode::kNotFound, "there is no data folder " + options->data_dir));
+    }
+    if (!page) return Complain(page.error());
+    for (const std::string& entry : page->lines) Print(line.json ? entry + "\n" : ForReading(entry));
+    if (!page->next) return kExitOk;
+    after = *page->next;
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,108 @@
+#include "engine/run_guard.h"
+
+#include <utility>
+
+namespace reprise {
+namespace {
+
+Error DeniedByHook(std::string why) {
+  return {.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = std::move(why)};
+}
+
+}  // namespace
+
+RunGuard::RunGuard(Parts parts, std::string chat_id, std::string interaction_id, std::string user_message, bool begun)
+    : parts_(parts),
+      chat_id_(std::move(chat_id)),
+      interaction_id_(std::move(interaction_id)),
+      user_message_(std::move(user_message)),
+      begun_(begun) {}
+
+HookFacts RunGuard::FactsOf(HookEvent event) const {
+  return {.event = event, .chat_id = chat_id_, .interaction_id = interaction_id_};
+}
+
+bool RunGuard::reviews_requests() const {
+  return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel) || Wants(HookEvent::kAfterInteraction);
+}
+
+Result<void> RunGuard::Begin(const std::stop_token& stop) {
+  if (!Wants(HookEvent::kBeforeInteraction) || begun_.exchange(true)) return {};
+  HookFacts facts = FactsOf(HookEvent::kBeforeInteraction);
+  facts.user_message = user_message_;
+  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
+  if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
+  return {};
+}
+
+Result<void> RunGuard::Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
+  if (!Wants(HookEvent::kBeforeModel)) return {};
+  HookFacts facts = FactsOf(HookEvent::kBeforeModel);
+  facts.round_index = round_index;
+  facts.model = model;
+  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
+  if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
+  return {};
+}
+
+void RunGuard::Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
+                     const std::stop_token& stop) {
+  if (!Wants(HookEvent::kAfterModel)) return;
+  HookFacts facts = FactsOf(HookEvent::kAfterModel);
+  facts.round_index = round_index;
+  facts.model = model;
+  facts.text = text;
+  parts_.hooks->Run(std::move(facts), stop);
+}
+
+CallGuard::Verdict RunGuard::Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) {
+  if (!Wants(HookEvent::kBeforeTool)) return {};
+  HookFacts facts = FactsOf(HookEvent::kBeforeTool);
+  facts.round_index = round_index;
+  facts.call_id = call.id;
+  facts.tool_name = call.name;
+  facts.arguments = call.arguments;
+  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
+  if (verdict.denied) return {.refusal = "Not run: a hook denied it: " + *verdict.denied};
+  return {.refusal = {}, .arguments = std::move(verdict.arguments)};
+}
+
+Result<void> RunGuard::Note(AuditEntry entry) {
+  if (parts_.audit == nullptr) return {};
+  entry.chat_id = chat_id_;
+  entry.interaction_id = interaction_id_;
+  return parts_.audit->Append(entry);
+}
+
+ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
+                             const std::stop_token& stop) {
+  if (!parts_.redactor.empty()) outcome.output = parts_.redactor.Redacted(std::move(outcome.output));
+  if (parts_.guardrails.looks_at_output()) outcome.output = parts_.guardrails.Redacted(std::move(outcome.output));
+  if (!Wants(HookEvent::kAfterTool)) return outcome;
+  HookFacts facts = FactsOf(HookEvent::kAfterTool);
+  facts.round_index = round_index;
+  facts.call_id = call.id;
+  facts.tool_name = call.name;
+  facts.arguments = call.arguments;
+  facts.output = outcome.output;
+  facts.is_error = outcome.is_error;
+  parts_.hooks->Run(std::move(facts), stop);
+  return outcome;
+}
+
+std::function<std::string(std::string_view)> RunGuard::LiveFilter() const {
+  // A pattern may match across pieces, however long: nothing is shown before all is there.
+  if (parts_.guardrails.looks_at_output()) return [](std::string_view) { return std::string(); };
+  if (parts_.redactor.empty()) return {};
+  return parts_.redactor.ForPieces();
+}
+
+void RunGuard::Ended(InteractionStatus status, const std::stop_token& stop) {
+  if (!Wants(HookEvent::kAfterInteraction)) return;
+  HookFacts facts = FactsOf(HookEvent::kAfterInteraction);
+  facts.user_message = user_message_;
+  facts.status = ToString(status);
+  parts_.hooks->Run(std::move(facts), stop);
+}
+
+}  // namespace reprise

@@ -1,0 +1,171 @@
+#include "tools/hook_commands.h"
+
+#include <fnmatch.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "tools/subprocess.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxOutput = 4 * 1024 * 1024;
+constexpr std::size_t kMaxReason = 2000;
+
+constexpr std::array<std::pair<HookEvent, std::string_view>, 6> kNames{{
+    {HookEvent::kBeforeInteraction, "before_interaction"},
+    {HookEvent::kAfterInteraction, "after_interaction"},
+    {HookEvent::kBeforeModel, "before_model"},
+    {HookEvent::kAfterModel, "after_model"},
+    {HookEvent::kBeforeTool, "before_tool"},
+    {HookEvent::kAfterTool, "after_tool"},
+}};
+
+bool IsBefore(HookEvent event) {
+  return event == HookEvent::kBeforeInteraction || event == HookEvent::kBeforeModel || event == HookEvent::kBeforeTool;
+}
+bool IsAboutTool(HookEvent event) { return event == HookEvent::kBeforeTool || event == HookEvent::kAfterTool; }
+
+std::string InputOf(const HookFacts& facts) {
+  Json input = {
+      {"event", HookEventName(facts.event)}, {"chat_id", facts.chat_id}, {"interaction_id", facts.interaction_id}};
+  switch (facts.event) {
+    case HookEvent::kAfterInteraction:
+      input["status"] = facts.status;
+      [[fallthrough]];
+    case HookEvent::kBeforeInteraction:
+      input["user_message"] = facts.user_message;
+      break;
+    case HookEvent::kAfterModel:
+      input["text"] = facts.text;
+      [[fallthrough]];
+    case HookEvent::kBeforeModel:
+      input["round_index"] = facts.round_index;
+      input["model"] = facts.model;
+      break;
+    case HookEvent::kAfterTool:
+      input["tool_output"] = facts.output;
+      input["is_error"] = facts.is_error;
+      [[fallthrough]];
+    case HookEvent::kBeforeTool: {
+      input["round_index"] = facts.round_index;
+      input["call_id"] = facts.call_id;
+      input["tool_name"] = facts.tool_name;
+      auto arguments = ParseJson(facts.arguments.empty() ? "{}" : facts.arguments);
+      input["arguments"] = arguments ? *std::move(arguments) : Json::object();
+      break;
+    }
+  }
+  return DumpJson(input) + "\n";
+}
+
+std::vector<std::string> CleanEnvironment() {
+  std::vector<std::string> environment;
+  const char* path = std::getenv("PATH");
+  environment.push_back(std::string("PATH=") + (path ? path : "/usr/local/bin:/usr/bin:/bin"));
+  for (const char* name : {"HOME", "LANG", "USER", "TZ", "TMPDIR"}) {
+    if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
+  }
+  return environment;
+}
+
+// What the hook has said; an error if it failed, or one that is asked did not say it as it should.
+Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event) {
+  const auto fail = [](std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); };
+  switch (result.end) {
+    case CommandResult::End::kExited:
+      if (result.status != 0) return fail("it ended with status " + std::to_string(result.status));
+      break;
+    case CommandResult::End::kSignalled:
+      return fail("it was ended by signal " + std::to_string(result.status));
+    case CommandResult::End::kTimedOut:
+      return fail("it took too long");
+    case CommandResult::End::kCancelled:
+      return fail("the interaction was cancelled");
+  }
+  if (!IsBefore(event)) return Hooks::Verdict();
+  const auto said = ParseJson(result.output);
+  if (!said || !said->is_object()) return fail("it did not print a JSON object");
+  Hooks::Verdict verdict;
+  std::string decision, reason = "no reason given";
+  for (const auto& [key, value] : said->items()) {
+    if (key == "decision" && value.is_string()) {
+      decision = value.get<std::string>();
+    } else if (key == "reason" && value.is_string()) {
+      reason = value.get<std::string>();
+    } else if (key == "arguments" && event == HookEvent::kBeforeTool && value.is_object()) {
+      verdict.arguments = DumpJson(value);
+    } else {
+      return fail("what it printed has an unknown or wrong member");
+    }
+  }
+  if (decision != "allow" && decision != "deny") return fail("its decision is neither allow nor deny");
+  if (decision == "deny") {
+    verdict.arguments.reset();
+    verdict.denied = std::string(Utf8Prefix(ToValidUtf8(reason), kMaxReason));
+  }
+  return verdict;
+}
+
+Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, const std::string& directory,
+                           const std::stop_token& stop) {
+  // env finds the program in PATH.
+  Command command{.argv = {"/usr/bin/env", "--"}, .environment = CleanEnvironment(), .directory = directory};
+  command.argv.insert(command.argv.end(), hook.command.begin(), hook.command.end());
+  const CommandLimits limits{.timeout = hook.timeout, .grace = {}, .max_output_bytes = kMaxOutput};
+  const auto result = RunCommandOn(InputOf(facts), command, limits, stop);
+  if (!result) return Fail(result.error());
+  return ReadVerdict(*result, facts.event);
+}
+
+}  // namespace
+
+std::string_view HookEventName(HookEvent event) {
+  return std::find_if(kNames.begin(), kNames.end(), [&](const auto& each) { return each.first == event; })->second;
+}
+
+std::optional<HookEvent> ParseHookEvent(std::string_view name) {
+  for (const auto& [event, text] : kNames) {
+    if (text == name) return event;
+  }
+  return std::nullopt;
+}
+
+HookCommands::HookCommands(std::vector<HookOptions> hooks, std::string directory)
+    : hooks_(std::move(hooks)), directory_(std::move(directory)) {}
+
+bool HookCommands::Wants(HookEvent event) const {
+  return std::any_of(hooks_.begin(), hooks_.end(), [&](const HookOptions& hook) { return hook.event == event; });
+}
+
+Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {
+  Verdict whole;
+  if (stop.stop_requested()) return {.denied = "the interaction was cancelled"};
+  for (const HookOptions& hook : hooks_) {
+    if (hook.event != facts.event) continue;
+    if (IsAboutTool(facts.event) && ::fnmatch(hook.tool.c_str(), facts.tool_name.c_str(), 0) != 0) continue;
+    auto verdict = Ask(hook, facts, directory_, stop);
+    if (!verdict) {
+      if (!stop.stop_requested()) {
+        LogWarning("a hook failed", {{"event", std::string(HookEventName(facts.event))},
+                                     {"command", hook.command.front()},
+                                     {"error", verdict.error().message}});
+      }
+      if (IsBefore(facts.event)) return {.denied = "the hook failed: " + verdict.error().message};
+      continue;
+    }
+    if (!IsBefore(facts.event)) continue;
+    if (verdict->denied) return *std::move(verdict);
+    if (verdict->arguments) whole.arguments = facts.arguments = *std::move(verdict->arguments);
+  }
+  return whole;
+}
+
+}  // namespace reprise

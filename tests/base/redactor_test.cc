@@ -1,0 +1,29 @@
+#include "base/redactor.h"
+
+#include "support/test.h"
+
+using namespace reprise;
+
+TEST_CASE("Redactor: secrets are taken out wherever they stand, the longest first", "[base]") {
+  const Redactor redactor({"secret-key", "secret-key-long", "short", "", "secret-key"});
+  CHECK(redactor.Redacted("a secret-key, a secret-key-long, short") == "a [redacted], a [redacted], short");
+  CHECK(redactor.Redacted("secret-keysecret-key") == "[redacted][redacted]");
+  CHECK(redactor.Redacted("") == "");
+  CHECK(Redactor({"short"}).empty());
+}
+
+TEST_CASE("Redactor: a text in pieces never shows a secret, however it is cut", "[base]") {
+  const Redactor redactor({"secret-key", "key-of-mine"});
+  const std::string text = "it is secret-key-of-mine, secret-secret-key; key-of-mine\n";
+  for (std::size_t size = 1; size <= text.size(); ++size) {
+    const auto pieces = redactor.ForPieces();
+    std::string shown;
+    for (std::size_t at = 0; at < text.size(); at += size) shown += pieces(std::string_view(text).substr(at, size));
+    INFO(size << ": " << shown);
+    CHECK(shown.find("secret-key") == std::string::npos);
+    CHECK(shown.find("key-of-mine") == std::string::npos);
+    CHECK(shown.starts_with("it is "));
+    CHECK(shown.find(", secret-[redacted]; [redacted]") != std::string::npos);
+    CHECK(shown.ends_with("\n"));
+  }
+}

@@ -1,0 +1,121 @@
+"""The audit log: every tool call and what became of it, in a chain of lines that holds nobody's words."""
+import json
+import subprocess
+
+from support.provider import call, text, tools
+from support.server import BINARY
+
+SECRET_TEXT = "the words of the user"
+
+
+def entries(client, query=""):
+    return client.get(f"/audit{query}").expect(200, "audit").json["entries"]
+
+
+def facts(client):
+    return [(e["event"], e["tool_name"], e.get("reason")) for e in entries(client)]
+
+
+def run(home, *arguments):
+    return subprocess.run([str(BINARY), *arguments, "--data-dir", str(home.data)], env=home.environment(), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=30, check=False)
+
+
+def test_every_call_is_accounted_for(server, provider):
+    client = server.client
+    provider.plan(tools(call("echo", {"text": SECRET_TEXT}, "e"), call("no_such_" + SECRET_TEXT, {}, "n"), call("echo", {"txt": 1}, "i"),
+                        call("run_shell", {"command": "exit 3"}, "s"), call("write_file", {"path": "a", "content": SECRET_TEXT}, "w")), text("ok"))
+    stream = client.start("c", SECRET_TEXT)
+    client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    asked = stream.until("approval_required")
+    client.approve("c", "int_001", asked["approval_id"], False).expect(200)
+    stream.finish()
+    log = entries(client)
+    assert [(e["event"], e["call_id"], e.get("reason")) for e in log] == [
+        ("started", "e", "default"), ("ended", "e", None), ("refused", "n", "unknown_tool"), ("refused", "i", "invalid_arguments"),
+        ("approved", "s", "once"), ("started", "s", "approval"), ("ended", "s", None), ("rejected", "w", None)]
+    assert [e["seq"] for e in log] == list(range(1, 9)) and all(e["chat_id"] == "c" and e["interaction_id"] == "int_001" for e in log)
+    assert log[6]["exit_status"] == 3 and log[6]["is_error"] and log[5]["approval_id"] == log[4]["approval_id"]
+    assert log[7]["approval_id"] == asked["approval_id"] and log[7]["arguments_digest"] == asked["arguments_digest"]
+    assert entries(client, "?after=6&limit=1") == [log[6]]
+    assert client.get("/audit?after=6&limit=1").json["next"] == 7
+    client.get("/audit?limit=0").error(400)
+    client.get("/audit?after=x").error(400)
+    assert not server.home.find_text(SECRET_TEXT)
+    # A replay does nothing that there is to account for.
+    client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200)
+    assert len(entries(client)) == 8
+
+
+def test_why_a_call_may_run(make_server, provider):
+    server = make_server(provider)
+    write = lambda i: tools(call("write_file", {"path": "a", "content": "1"}, f"w{i}"))  # noqa: E731
+    provider.plan(write(1), write(2), text("ok"))
+    stream = server.client.start("c", "go")
+    server.client.approve("c", "int_001", stream.until("approval_required")["approval_id"], scope="chat").expect(200)
+    stream.finish()
+    assert [e["reason"] for e in entries(server.client) if e["event"] == "started"] == ["approval", "grant"]
+    for mode, expected in (("approve_all", ("started", "mode")), ("deny_all", ("refused", "mode"))):
+        other = make_server(provider, config={"approval_mode": mode})
+        provider.plan(write(1), text("ok"))
+        other.client.turn("c", "go")
+        log = entries(other.client)
+        assert (log[0]["event"], log[0]["reason"]) == expected
+
+
+def test_what_cannot_be_accounted_for_does_not_run(server, provider):
+    (server.home.data / "audit.jsonl").mkdir(mode=0o700)
+    provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
+    result = server.client.turn("c", "go").one("tool_result")
+    assert result["is_error"] and result["tool_output"] == "Not run: the audit log could not be written."
+    (server.home.data / "audit.jsonl").rmdir()
+    provider.plan(tools(call("echo", {"text": "y"}, "e")), text("ok"))
+    assert server.client.turn("c", "again").one("tool_result")["tool_output"] == "y"
+
+
+def test_commands_and_a_changed_line(make_server, provider):
+    server = make_server(provider)
+    for number in range(3):
+        provider.plan(tools(call("echo", {"text": str(number)}, "e")), text("ok"))
+        server.client.turn("c", "go")
+    shown = run(server.home, "audit")
+    assert shown.returncode == 0 and len(shown.stdout.splitlines()) == 6 and "c/int_001  started   echo (e): default" in shown.stdout
+    lines = [json.loads(line) for line in run(server.home, "audit", "--json").stdout.splitlines()]
+    assert lines == entries(server.client)
+    assert run(server.home, "verify").returncode == 0
+    server.stop()
+    file = server.home.data / "audit.jsonl"
+    whole = file.read_text()
+    file.write_text(whole.replace('"int_002"', '"int_001"', 1))
+    found = run(server.home, "verify", "--json")
+    problems = json.loads(found.stdout)["problems"]
+    assert found.returncode == 1 and [(p["file"], p["kind"]) for p in problems] == [("audit.jsonl", "auth")]
+    file.write_text("".join(whole.splitlines(True)[1:]))
+    assert json.loads(run(server.home, "verify", "--json").stdout)["problems"][0]["kind"] == "missing"
+    file.write_text(whole)
+    # The chain goes on after a restart.
+    again = make_server(provider, server.home)
+    provider.plan(tools(call("echo", {"text": "more"}, "e")), text("ok"))
+    again.client.turn("c", "go")
+    assert [e["seq"] for e in entries(again.client)] == list(range(1, 9)) and run(server.home, "verify").returncode == 0
+
+
+def test_a_sub_agents_calls_are_in_it(server, provider):
+    provider.plan(tools(call("research", {"question": "?"}, "r")), tools(call("echo", {"text": "x"}, "e")), text("x"), text("ok"))
+    server.client.turn("c", "go")
+    assert [(e["event"], e["call_id"]) for e in entries(server.client)] == [("started", "r"), ("started", "e"), ("ended", "e"), ("ended", "r")]
+
+
+def test_no_tool_repeats_a_secret_of_the_server(make_server, provider):
+    # TEST_API_KEY, the provider's key, is also what every end of a test looks for on disk.
+    from support.server import API_KEY
+    server = make_server(provider)
+    (server.home.workspace / "leak.txt").write_text(f"key: {API_KEY}\n")
+    provider.plan(tools(call("read_file", {"path": "leak.txt"}, "r"), call("run_shell", {"command": "cat leak.txt; cat leak.txt"}, "s")), text("ok"))
+    stream = server.client.start("c", "go")
+    server.client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    events = stream.finish()
+    assert API_KEY not in "".join(str(e.data) for e in events)
+    results = stream.all("tool_result")
+    assert "key: [redacted]" in results[0]["tool_output"] and results[1]["tool_output"].count("[redacted]") == 2
+    assert API_KEY not in json.dumps(provider.requests[-1].body)

@@ -1,0 +1,388 @@
+"""Hooks: commands that are asked before, and told after, what the agent does. Those before fail closed."""
+import json
+import subprocess
+import sys
+import time
+
+import pytest
+from support import schemas
+from support.provider import Gate, call, text, tools
+from support.server import BINARY, processes
+from support.timing import SLACK, eventually
+
+SCRIPT = """
+import json, os, sys
+facts = json.load(sys.stdin)
+with open({log!r}, "a") as log:
+    log.write(json.dumps(facts) + "\\n")
+{body}
+print(json.dumps(verdict))
+"""
+
+
+def hook(home, body, event="before_tool", **more):
+    """A hook that keeps what it was asked and says `verdict`."""
+    log = home.path / "asked.jsonl"
+    return {"event": event, "command": [sys.executable, "-c", SCRIPT.format(log=str(log), body=body)], "timeout_s": 20, **more}
+
+
+def asked(home):
+    log = home.path / "asked.jsonl"
+    facts = [json.loads(line) for line in log.read_text().splitlines()] if log.exists() else []
+    for each in facts:
+        schemas.check("hook_input", each)
+    return facts
+
+
+def start(make_server, make_home, provider, *hooks, **config):
+    home = make_home()
+    return make_server(provider, home, config={"hooks": [h(home) if callable(h) else h for h in hooks], **config})
+
+
+ALLOW = 'verdict = {"decision": "allow"}'
+
+
+def test_a_hook_denies_a_call(make_server, make_home, provider):
+    body = 'verdict = {"decision": "deny", "reason": "no rm"} if "rm" in facts["arguments"]["command"] else {"decision": "allow"}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, tool="run_*"))
+    provider.plan(tools(call("run_shell", {"command": "rm x"}, "a"), call("echo", {"text": "x"}, "e")), text("ok"))
+    stream = server.client.turn("c", "go")
+    assert not stream.all("approval_required")
+    first, second = stream.all("tool_result")
+    assert first["is_error"] and first["tool_output"] == "Not run: a hook denied it: no rm" and second["tool_output"] == "x"
+    assert asked(server.home) == [{"event": "before_tool", "chat_id": "c", "interaction_id": "int_001", "round_index": 0, "call_id": "a",
+                                   "tool_name": "run_shell", "arguments": {"command": "rm x"}}]
+    log = server.client.get("/audit").json["entries"]
+    assert [(e["event"], e.get("reason")) for e in log] == [("refused", "hook"), ("started", "default"), ("ended", None)]
+
+
+def test_what_a_hook_changes_is_what_is_asked_about_and_runs(make_server, make_home, provider):
+    body = 'verdict = {"decision": "allow", "arguments": dict(facts["arguments"], path="kept.txt")}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, tool="write_file"))
+    client = server.client
+    write = lambda i, path: call("write_file", {"path": path, "content": "1"}, i)  # noqa: E731
+    provider.plan(tools(write("a", "a.txt")), tools(write("b", "b.txt")), tools(write("d", "d.txt")), text("ok"))
+    stream = client.start("c", "go")
+    shown = stream.until("approval_required")
+    assert json.loads(shown["tool_input"])["path"] == "kept.txt"
+    client.approve("c", "int_001", shown["approval_id"], arguments_digest=shown["arguments_digest"]).expect(200)
+    started = stream.until("tool_call")
+    assert started["tool_input"] == shown["tool_input"]
+    result = stream.until("tool_result")
+    assert result["tool_output"].startswith(f"(A hook changed the arguments to {shown['tool_input']})\n") and not result["is_error"]
+    second = stream.until("approval_required")  # changed by the user too
+    client.approve("c", "int_001", second["approval_id"], arguments={"path": "other.txt", "content": "2"}).expect(200)
+    third = stream.until("approval_required")
+    client.approve("c", "int_001", third["approval_id"], False, feedback="no").expect(200)
+    stream.finish()
+    assert sorted(p.name for p in server.home.workspace.iterdir()) == ["kept.txt", "other.txt"]
+    accounted = len(client.get("/audit").json["entries"])
+    assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
+    assert len(asked(server.home)) == 3 and len(client.get("/audit").json["entries"]) == accounted, "a replay touched something"
+
+
+@pytest.mark.parametrize("command, timeout", [(["sh", "-c", "exit 1"], 20), (["sh", "-c", "echo yes"], 20), (["sleep", "30"], 0.2),
+                                              (["./no_such_hook"], 20), (["sh", "-c", "kill -9 $$"], 20)])
+def test_a_hook_that_fails_denies(make_server, make_home, provider, command, timeout):
+    server = start(make_server, make_home, provider, {"event": "before_tool", "command": command, "timeout_s": timeout})
+    provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
+    result = server.client.turn("c", "go").one("tool_result")
+    assert result["is_error"] and result["tool_output"].startswith("Not run: a hook denied it: the hook failed: ")
+
+
+def test_calls_that_run_at_once_have_their_hooks(make_server, make_home, provider):
+    server = start(make_server, make_home, provider, *[lambda home, e=e: hook(home, ALLOW, e) for e in ("before_tool", "after_tool")])
+    (server.home.workspace / "a.txt").write_text("A")
+    (server.home.workspace / "b.txt").write_text("B")
+    ids = ["a", "b", "l"]
+    provider.plan(tools(call("read_file", {"path": "a.txt"}, "a"), call("read_file", {"path": "b.txt"}, "b"), call("list_files", {}, "l")), text("ok"))
+    stream = server.client.turn("c", "go")
+    assert stream.names(without=("usage", "text_delta"))[1:7] == ["tool_call"] * 3 + ["tool_result"] * 3
+    facts = asked(server.home)
+    assert [f["call_id"] for f in facts if f["event"] == "before_tool"] == ids
+    assert sorted(f["call_id"] for f in facts if f["event"] == "after_tool") == ids
+    assert {f["call_id"]: f["tool_output"] for f in facts[3:]} == {e["id"]: e["tool_output"] for e in stream.all("tool_result")}
+    log = server.client.get("/audit").json["entries"]
+    assert sorted((e["call_id"], e["event"]) for e in log) == [(i, e) for i in ids for e in ("ended", "started")]
+
+
+def test_calls_that_are_asked_about_together_are_changed_and_denied_first(make_server, make_home, provider):
+    body = """command = facts["arguments"]["command"]
+verdict = {"decision": "deny", "reason": "no"} if command == "two" else {"decision": "allow", "arguments": {"command": "echo " + command + " >> log"}}"""
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, tool="run_shell"))
+    client = server.client
+    provider.plan(tools(*[call("run_shell", {"command": c}, c) for c in ("zero", "one", "two", "three")]), text("ok"))
+    stream = client.start("c", "go")
+    shown = [stream.until("approval_required") for _ in range(2)]
+    assert [json.loads(s["tool_input"]) for s in shown] == [{"command": f"echo {c} >> log"} for c in ("zero", "one")]
+    for each in reversed(shown):
+        client.approve("c", "int_001", each["approval_id"]).expect(200)
+    last = stream.until("approval_required")
+    client.approve("c", "int_001", last["approval_id"], False).expect(200)
+    stream.finish()
+    assert (server.home.workspace / "log").read_text().split() == ["zero", "one"]
+    outputs = [e["tool_output"] for e in stream.all("tool_result")]
+    assert [o.startswith("(A hook changed the arguments to ") for o in outputs] == [True, True, False, True]
+    assert outputs[2] == "Not run: a hook denied it: no" and outputs[3].endswith("The user rejected this call. It was not run.")
+
+
+SERVER = r"""
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {}
+    if request.get("method") == "initialize":
+        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "m", "version": "1"}}
+    elif request.get("method") == "tools/list":
+        result = {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]}
+    elif request.get("method") == "tools/call":
+        result = {"content": [{"type": "text", "text": json.dumps(request["params"]["arguments"])}]}
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+def test_code_servers_and_sub_agents_are_asked_about_too(make_server, make_home, provider):
+    body = 'verdict = {"decision": "deny", "reason": "no"} if "secret" in json.dumps(facts["arguments"]) else {"decision": "allow"}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body), approval_mode="approve_all",
+                   mcpServers={"m": {"command": sys.executable, "args": ["-c", SERVER]}})
+    eventually(lambda: any(t["name"] == "m__say" for t in server.client.get("/tools").json["tools"]), "the tools are there", 30 * SLACK)
+    run = lambda code, i: call("run_code", {"language": "python", "code": code}, i)  # noqa: E731
+    provider.plan(tools(run("print('secret')", "1"), run("print('plain')", "2"), call("m__say", {"a": "secret"}, "3"), call("m__say", {"a": "b"}, "4"),
+                        call("research", {"question": "?"}, "5")),
+                  tools(call("echo", {"text": "secret"}, "n")), text("found nothing"), text("ok"))
+    stream = server.client.turn("c", "go")
+    outputs = {e["id"]: e["tool_output"] for e in stream.all("tool_result")}
+    denied = "Not run: a hook denied it: no"
+    assert outputs["1"] == outputs["3"] == denied
+    assert outputs["2"].startswith("plain") and outputs["4"] == '{"a": "b"}' and outputs["5"] == "found nothing"
+    nested = [e["event"] for e in stream.all("nested") if e["event"]["type"] == "TOOL_RESULT"]
+    assert [(n["id"], n["tool_output"]) for n in nested] == [("n", denied)]
+    log = server.client.get("/audit").json["entries"]
+    assert [(e["event"], e["call_id"]) for e in log] == [("refused", "1"), ("started", "2"), ("ended", "2"), ("refused", "3"), ("started", "4"), ("ended", "4"),
+                                                         ("started", "5"), ("refused", "n"), ("ended", "5")]
+
+
+def test_no_tool_changes_or_reads_a_hooks_program_in_the_workspace(make_server, make_home, provider):
+    home = make_home()
+    program = home.workspace / "check"
+    program.write_text('#!/bin/sh\necho \'{"decision":"allow"}\'\n')
+    program.chmod(0o755)
+    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["./check", "-v"], "timeout_s": 20}], "approval_mode": "approve_all"})
+    before = program.read_text()
+    provider.plan(tools(call("write_file", {"path": "check", "content": "x"}, "w"), call("run_shell", {"command": "echo x > check; rm -f check; cat check"}, "s"),
+                        call("echo", {"text": "still asked"}, "e")), text("ok"))
+    first, second, third = server.client.turn("c", "go").all("tool_result")
+    assert first["is_error"] and program.read_text() == before and "decision" not in second["tool_output"] and third["tool_output"] == "still asked"
+
+
+def test_arguments_that_a_hook_breaks_are_not_run(make_server, make_home, provider):
+    body = 'verdict = {"decision": "allow", "arguments": {"txt": 1}}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body))
+    provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
+    result = server.client.turn("c", "go").one("tool_result")
+    assert result["is_error"] and "A hook made the arguments into what is not accepted" in result["tool_output"]
+
+
+def test_every_event_has_its_hook(make_server, make_home, provider):
+    events = ["before_interaction", "before_model", "after_model", "before_tool", "after_tool", "after_interaction"]
+    server = start(make_server, make_home, provider, *[lambda home, e=e: hook(home, ALLOW, e) for e in events])
+    provider.plan(tools(call("echo", {"text": "x"}, "e"), say="I try"), text("done"))
+    server.client.turn("c", "go")
+    assert [f["event"] for f in asked(server.home)] == ["before_interaction", "before_model", "after_model", "before_tool", "after_tool",
+                                                        "before_model", "after_model", "after_interaction"]
+    first, *_, last = asked(server.home)
+    assert first["user_message"] == last["user_message"] == "go" and last["status"] == "COMPLETED"
+    after = asked(server.home)[4]
+    assert (after["tool_output"], after["is_error"]) == ("x", False)
+    assert [f["text"] for f in asked(server.home) if f["event"] == "after_model"] == ["I try", "done"]
+    assert asked(server.home)[1]["model"] == "scripted"
+
+
+@pytest.mark.parametrize("event", ["before_interaction", "before_model"])
+def test_a_hook_stops_an_interaction(make_server, make_home, provider, event):
+    server = start(make_server, make_home, provider, lambda home: hook(home, 'verdict = {"decision": "deny", "reason": "not now"}', event))
+    stream = server.client.turn("c", "go", "FAILED")
+    error = stream.one("error")
+    assert (error["code"], error["message"], error["retryable"]) == ("hook_denied", "not now", False)
+    assert not provider.requests
+    assert server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
+
+
+def test_what_goes_on_after_a_crash_is_asked_about(make_server, make_home, provider):
+    server = start(make_server, make_home, provider)
+    provider.plan(text("half ", Gate()))
+    server.client.start("c", "go").until("text_delta")
+    server.kill()
+    again = make_server(provider, server.home, config={"hooks": [hook(server.home, 'verdict = {"decision": "deny", "reason": "not now"}', "before_interaction")]})
+    requests = len(provider.requests)
+    stream = again.client.stream("POST", "/chats/c/interactions/int_001/resume")
+    stream.finish("FAILED")
+    assert stream.one("error")["code"] == "hook_denied" and len(provider.requests) == requests
+
+
+@pytest.mark.parametrize("denies", [False, True])
+def test_a_call_that_runs_again_is_asked_about_again(make_server, make_home, provider, denies):
+    body = 'verdict = {"decision": "allow", "arguments": {"question": facts["arguments"]["question"] + " Briefly."}}'
+    server, gate = start(make_server, make_home, provider, lambda home: hook(home, body, tool="research")), Gate()
+    provider.plan(tools(call("research", {"question": "How many?"}, "r")), text("so ", gate))
+    server.client.start("c", "go")
+    gate.wait_reached()
+    provider.wait_requests(2)
+    server.kill()
+    home = server.home
+    verdict = 'verdict = {"decision": "deny", "reason": "not now"}' if denies else ALLOW
+    again = make_server(provider, home, config={"hooks": [hook(home, verdict, "before_interaction"), hook(home, body, tool="research")]})
+    if denies:
+        requests = len(provider.requests)
+        stream = again.client.stream("POST", "/chats/c/interactions/int_001/resume")
+        stream.finish("FAILED")
+        assert stream.one("error")["code"] == "hook_denied" and len(provider.requests) == requests
+    else:
+        provider.plan(text("none"), text("There are none."))
+        stream = again.client.stream("POST", "/chats/c/interactions/int_001/resume")
+        stream.finish()
+        assert provider.requests[-2].conversation == [{"role": "user", "content": "How many? Briefly."}]
+        assert stream.one("tool_result")["tool_output"] == "(A hook changed the arguments to {\"question\":\"How many? Briefly.\"})\nnone"
+    assert [f["event"] for f in asked(home)] == ["before_tool", "before_interaction"] + ["before_tool"] * (not denies)
+
+
+def test_a_summary_is_a_request_too(make_server, make_home, provider):
+    server = start(make_server, make_home, provider)
+    for number in range(8):
+        provider.plan(text("a" * 3000))
+        server.client.turn("c", f"question {number} " + "q" * 3000)
+    server.stop()
+    deny = hook(server.home, 'verdict = {"decision": "deny", "reason": "enough"}', "before_model")
+    again = make_server(provider, server.home, config={"hooks": [deny], "models": {"test/scripted": {"context_window": 8192}}})
+    requests = len(provider.requests)
+    assert again.client.turn("c", "and this?", "FAILED").one("error")["code"] == "hook_denied"
+    assert len(provider.requests) == requests
+    again.stop()
+    last = make_server(provider, server.home, config={"models": {"test/scripted": {"context_window": 8192}}})
+    provider.plan(text("the summary"), text("ok"))
+    assert last.client.turn("c", "and this?").all("compacted"), "there was nothing to sum up"
+
+
+def test_after_hooks_that_fail_change_nothing(make_server, make_home, provider):
+    def after(script):
+        return [{"event": e, "command": ["sh", "-c", script]} for e in ("after_tool", "after_model", "after_interaction")]
+
+    server = start(make_server, make_home, provider, *after("exit 1"), *after("echo what nobody reads"))
+    provider.plan(tools(call("echo", {"text": "x"}, "e")), text("done"))
+    assert server.client.turn("c", "go").one("tool_result")["tool_output"] == "x"
+    assert server.log().count("a hook failed") == 4
+
+
+def test_cancel_does_not_wait_for_a_hook(make_server, make_home, provider):
+    home = make_home()
+    sign = "sleep 31.4159"
+    script = f"setsid {sign} & {sign}; :"  # one of them has left its group
+    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["sh", "-c", script], "timeout_s": 60}]})
+    provider.plan(tools(call("run_shell", {"command": "true"}, "a"), call("echo", {"text": "x"}, "e")))
+    stream = server.client.start("c", "go")
+    eventually(lambda: len(processes(sign.replace(" ", "\0"))) == 2, "the hook runs")
+    began = time.monotonic()
+    server.client.cancel("c", "int_001").expect(200)
+    assert stream.until("cancelled").at - began < 0.05 * SLACK
+    stream.finish("CANCELLED")
+    eventually(lambda: not processes(sign.replace(" ", "\0")), "the hook is gone")
+
+
+def test_killed_with_a_hook_and_with_what_a_hook_has_changed(make_server, make_home, provider):
+    sign = "sleep 4721"
+    body = 'verdict = {"decision": "allow", "arguments": {"command": "echo x >> count; sleep 4720", "timeout_s": 600}}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body), {"event": "after_model", "command": ["sh", "-c", f"test -e go || {sign}; :"], "timeout_s": 600},
+                   approval_mode="approve_all")
+    provider.plan(tools(call("run_shell", {"command": "true"}, "s")))
+    server.client.start("c", "go")
+    eventually(lambda: processes(sign.replace(" ", "\0")), "the hook runs")
+    server.kill()
+    eventually(lambda: not processes(sign.replace(" ", "\0")), "the hook ends with the server")
+    (server.home.workspace / "go").touch()
+
+    again = make_server(provider, server.home, config={"hooks": [hook(server.home, body)], "approval_mode": "approve_all"})
+    provider.plan(tools(call("run_shell", {"command": "true"}, "s")))
+    stream = again.client.start("d", "go")
+    shown = stream.until("tool_call")
+    eventually((server.home.workspace / "count").exists, "the tool runs")
+    again.kill()
+    last = make_server(provider, server.home, config={"approval_mode": "approve_all"})
+    assert last.client.interaction("d", "int_001")["status"] == "FAILED"
+    log = [e for e in last.client.get("/audit").json["entries"] if e["chat_id"] == "d"]
+    assert [(e["event"], e["call_id"]) for e in log] == [("started", "s")] and json.loads(shown["tool_input"])["command"].startswith("echo x")
+    provider.plan(text("I see"))
+    last.client.stream("POST", "/chats/d/interactions/int_001/resume").finish()
+    assert (server.home.workspace / "count").read_text() == "x\n" and len(last.client.get("/audit").json["entries"]) == len(log)
+
+
+def test_an_approval_of_changed_arguments_survives_a_crash(make_server, make_home, provider):
+    body = 'verdict = {"decision": "allow", "arguments": {"path": "kept.txt", "content": "1"}}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, tool="write_file"), lambda home: hook(home, ALLOW, "before_interaction"))
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}, "a")))
+    shown = server.client.start("c", "go").until("approval_required")
+    server.kill()
+    again = make_server(provider, server.home, config={"hooks": [hook(server.home, body), hook(server.home, ALLOW, "before_interaction")]})
+    provider.plan(text("ok"))
+    stream = again.client.attach("c", "int_001", after=shown.seq)
+    again.client.approve("c", "int_001", shown["approval_id"], arguments_digest=shown["arguments_digest"]).expect(200)
+    stream.finish()
+    assert stream.one("tool_call")["tool_input"] == shown["tool_input"]
+    assert [p.name for p in again.home.workspace.iterdir()] == ["kept.txt"]
+    assert [f["event"] for f in asked(again.home)] == ["before_interaction", "before_tool"], "a hook was asked twice"
+    log = again.client.get("/audit").json["entries"]
+    assert [e["event"] for e in log] == ["approved", "started", "ended"] and {e["arguments_digest"] for e in log} == {shown["arguments_digest"]}
+
+
+def serve_with(home, config):
+    file = home.path / "reprise.json"
+    file.write_text(json.dumps(config))
+    file.chmod(0o600)
+    return subprocess.run([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--config", str(file)], env=home.environment(),
+                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLACK, check=False)
+
+
+@pytest.mark.parametrize("hooks", [{}, [1], [{"event": "before_tool"}], [{"command": ["x"]}], [{"event": "at_tool", "command": ["x"]}],
+                                   [{"event": "before_tool", "command": []}], [{"event": "before_tool", "command": "x"}],
+                                   [{"event": "before_tool", "command": ["x"], "timeout_s": 0}], [{"event": "before_tool", "command": ["x"], "more": 1}]])
+def test_a_wrong_configuration_is_named(make_home, hooks):
+    done = serve_with(make_home(), {"hooks": hooks})
+    assert done.returncode != 0 and "hooks" in done.stderr
+
+
+@pytest.mark.parametrize("patterns, complaint", [({"input": ["("]}, "guardrails.input"), ({"output": ["a*"]}, "matches the empty text"), ({"output": "x"}, "guardrails.output"),
+                                                 ({"input": ["(?=a)"]}, "no regular expression"), ({"more": []}, "guardrails.more")])
+def test_a_wrong_pattern_is_named(make_home, patterns, complaint):
+    done = serve_with(make_home(), {"guardrails": patterns})
+    assert done.returncode != 0 and complaint in done.stderr
+
+
+def test_a_queued_message_is_held_to_the_guardrails(make_server, provider):
+    server = make_server(provider, config={"guardrails": {"input": ["(?i)my password"]}})
+    client, gate = server.client, Gate()
+    provider.plan(text("first", gate), text("second"))
+    running = client.start("c", "go")
+    running.until("text_delta")
+    client.post("/chats/c/interactions", {"user_message": "my password", "if_running": "queue"}).error(400, "guardrail")
+    waiting = client.start("c", "fine", if_running="queue")
+    entry = eventually(lambda: client.get("/chats/c/queue").expect(200).json["queue"], "it waits")[0]
+    client.request("PATCH", f"/chats/c/queue/{entry['id']}", {"user_message": "my password"}).error(400, "guardrail")
+    gate.release()
+    running.finish()
+    waiting.finish()
+    assert provider.requests[-1].conversation[-1]["content"] == "fine"
+
+
+def test_guardrails(make_server, provider):
+    server = make_server(provider, config={"guardrails": {"input": ["(?i)my password"], "output": ["[0-9]{4}-[0-9]{4}"]}})
+    client = server.client
+    client.post("/chats/c/interactions", {"user_message": "My password is x"}).error(400, "guardrail")
+    assert client.get("/chats").json["chats"] == [] and not provider.requests
+    provider.plan(tools(call("run_shell", {"command": "echo card 1234-5678 of mine"}, "s")), text("ok"))
+    stream = client.start("c", "go")
+    client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    stream.finish()
+    assert stream.one("tool_result")["tool_output"] == "card [redacted] of mine\n" and not stream.all("tool_output_delta")
+    client.post("/chats/c/interactions/int_001/edit", {"new_user_message": "and my password"}).error(400, "guardrail")
+    provider.plan(text("still here"))
+    client.turn("c", "go on")

@@ -1,0 +1,192 @@
+#include "store/audit_file.h"
+
+#include <sys/resource.h>
+#include <sys/stat.h>
+
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <vector>
+
+#include "base/json.h"
+#include "base/posix_file_system.h"
+#include "support/temp_directory.h"
+#include "support/test.h"
+
+using namespace reprise;
+
+namespace {
+
+AuditEntry Entry(const std::string& tool = "echo") {
+  return {.chat_id = "c",
+          .interaction_id = "int_001",
+          .call_id = "call_1",
+          .tool_name = tool,
+          .arguments_digest = "sha256:00",
+          .reason = "default"};
+}
+
+struct Folder {
+  explicit Folder(std::uint64_t max_bytes = 1024 * 1024) : size(max_bytes) { Reopen(); }
+  void Reopen() { log = std::make_unique<AuditFile>(directory.path(), disk, size); }
+  void Add(int count) {
+    for (int i = 0; i < count; ++i) REQUIRE(log->Append(Entry()));
+  }
+  std::vector<std::uint64_t> Numbers(std::uint64_t after = 0, std::size_t limit = 1000) {
+    std::vector<std::uint64_t> numbers;
+    const auto page = log->Read(after, limit);
+    for (const std::string& line : page->lines) numbers.push_back(ParseJson(line)->at("seq"));
+    return numbers;
+  }
+  std::vector<Problem> Problems() {
+    VerifyReport report;
+    VerifyAudit(directory.path(), disk, report);
+    return report.problems;
+  }
+  std::string Text(const std::string& name = "audit.jsonl") {
+    std::ifstream file(directory.File(name));
+    return {std::istreambuf_iterator<char>(file), {}};
+  }
+  void Write(const std::string& text, const std::string& name = "audit.jsonl") {
+    std::ofstream(directory.File(name), std::ios::trunc) << text;
+  }
+  TempDirectory directory;
+  PosixFileSystem disk;
+  const std::uint64_t size;
+  std::unique_ptr<AuditFile> log;
+};
+
+using Numbers = std::vector<std::uint64_t>;
+
+}  // namespace
+
+TEST_CASE("AuditFile: entries are numbered and read in pages, over restarts", "[store]") {
+  Folder f;
+  CHECK(f.Numbers().empty());
+  f.Add(3);
+  f.Reopen();
+  f.Add(2);
+  CHECK(f.Numbers() == Numbers{1, 2, 3, 4, 5});
+  CHECK(f.Numbers(2, 2) == Numbers{3, 4});
+  CHECK(f.log->Read(2, 2)->next == 4);
+  CHECK_FALSE(f.log->Read(3, 2)->next);
+  CHECK(f.Numbers(5).empty());
+  CHECK(f.Problems().empty());
+  struct stat status {};
+  REQUIRE(::stat(f.directory.File("audit.jsonl").c_str(), &status) == 0);
+  CHECK((status.st_mode & 0777) == 0600);
+}
+
+TEST_CASE("AuditFile: a file that has grown too large gets its number, and the chain goes on", "[store]") {
+  Folder f(1500);
+  f.Add(20);
+  f.Reopen();
+  f.Add(20);
+  const auto entries = *f.disk.ListDirectory(f.directory.path());
+  CHECK(entries.size() > 3);
+  CHECK(f.Numbers().size() == 40);
+  CHECK(f.Numbers(17, 5) == Numbers{18, 19, 20, 21, 22});
+  CHECK(f.Problems().empty());
+}
+
+TEST_CASE("AuditFile: each changed, removed or moved line is found", "[store]") {
+  Folder f;
+  f.Add(5);
+  const std::string text = f.Text();
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    const std::size_t last_line = text.rfind('\n', text.size() - 2) + 1;
+    if (at >= last_line) break;  // that what is last was changed shows when something stands behind it
+    std::string changed = text;
+    changed[at] = changed[at] == '7' ? '8' : '7';
+    f.Write(changed);
+    INFO(at);
+    CHECK_FALSE(f.Problems().empty());
+  }
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    lines.push_back(text.substr(at, text.find('\n', at) + 1 - at));
+  }
+  f.Write(lines[0] + lines[2] + lines[3]);
+  REQUIRE(f.Problems().size() == 1);
+  CHECK(f.Problems().front().kind == "missing");
+  f.Write(lines[1] + lines[2]);
+  CHECK(f.Problems().front().kind == "missing");
+  f.Write(lines[0] + lines[2] + lines[1] + lines[3]);
+  CHECK_FALSE(f.Problems().empty());
+  f.Write(lines[0] + lines[0]);
+  CHECK(f.Problems().front().kind == "auth");
+}
+
+TEST_CASE("AuditFile: a last line that was not written whole is left out", "[store]") {
+  Folder f;
+  f.Add(3);
+  const std::string text = f.Text();
+  const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
+  for (std::size_t end = last; end < text.size(); end += 20) {
+    f.Write(text.substr(0, end));
+    f.Reopen();
+    f.Add(1);
+    CHECK(f.Numbers() == Numbers{1, 2, 3});
+    CHECK(f.Problems().empty());
+  }
+  f.Write(text + std::string(100, '\0'));
+  f.Reopen();
+  f.Add(1);
+  CHECK(f.Numbers() == Numbers{1, 2, 3, 4});
+  CHECK(f.Problems().empty());
+}
+
+TEST_CASE("AuditFile: what does not look like a name is not readable", "[store]") {
+  Folder f;
+  REQUIRE(f.log->Append(Entry("the user's diary\n")));
+  CHECK(f.Text().find("diary") == std::string::npos);
+  CHECK(f.Text().find("\"tool_name\":\"sha256:") != std::string::npos);
+}
+
+TEST_CASE("AuditFile: what cannot be written is an error, and the next one is tried", "[store]") {
+  Folder f;
+  std::filesystem::create_directory(f.directory.File("audit.jsonl"));
+  const auto failed = f.log->Append(Entry());
+  REQUIRE_FALSE(failed);
+  CHECK(failed.error().message == "the audit log could not be written");
+  std::filesystem::remove(f.directory.File("audit.jsonl"));
+  CHECK(f.log->Append(Entry()));
+}
+
+TEST_CASE("AuditFile: a disk that is full in the middle of a line leaves no part of it", "[store]") {
+  Folder f;
+  f.Add(2);
+  const std::string text = f.Text();
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_FSIZE, &before) == 0);
+  const auto ignored = std::signal(SIGXFSZ, SIG_IGN);
+  for (const std::size_t room : {0, 1, 50}) {
+    const struct rlimit small { .rlim_cur = text.size() + room, .rlim_max = before.rlim_max };
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &small) == 0);
+    const auto added = f.log->Append(Entry());
+    REQUIRE(::setrlimit(RLIMIT_FSIZE, &before) == 0);
+    CHECK_FALSE(added);
+    CHECK(f.Text() == text);
+  }
+  std::signal(SIGXFSZ, ignored);
+  f.Add(1);
+  CHECK(f.Numbers() == Numbers{1, 2, 3});
+  CHECK(f.Problems().empty());
+}
+
+TEST_CASE("AuditFile: many threads write whole lines", "[store]") {
+  Folder f(5000);
+  {
+    std::vector<std::jthread> threads;
+    for (int i = 0; i < 4; ++i) {
+      threads.emplace_back([&] {
+        for (int k = 0; k < 50; ++k) static_cast<void>(f.log->Append(Entry()));
+      });
+    }
+  }
+  CHECK(f.Numbers().size() == 200);
+  CHECK(f.Problems().empty());
+}
