@@ -12,7 +12,6 @@ namespace {
 re2::RE2::Options PatternOptions() {
   re2::RE2::Options options;
   options.set_log_errors(false);
-  options.set_dot_nl(true);
   return options;
 }
 
