@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "agent/confirmation.h"
@@ -15,6 +16,7 @@
 #include "agent/sub_agent.h"
 #include "agent/tool_retry.h"
 #include "agent/working_memory.h"
+#include "base/json.h"
 #include "base/logging.h"
 #include "base/random.h"
 #include "base/utf8.h"
@@ -404,8 +406,10 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
     const ToolCall& made = calls[i++];
     // After a cancellation the remaining calls still get their result, without running.
     if (stop_.stop_requested()) {
+      NoteRefusal(made, "cancelled");
       RecordResult(made, Failure(std::string(kCancelledResult)));
     } else if (goes_round_) {
+      NoteRefusal(made, "loop");
       RecordResult(made, Failure(std::string(kEndedResult)));
     } else if (const auto circle = FindCallLoop(state_.messages, made.id)) {
       parts_.observer.Emit(round_, event::LoopDetected{made.name, circle->count});
@@ -743,12 +747,14 @@ void AgentLoop::ChangeAgenda(const ToolCall& call, const std::function<void(Agen
 }
 
 ToolAnswer AgentLoop::AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over) {
+  const auto seen = [this](const std::string& text) { return parts_.guard ? parts_.guard->Redacted(text) : text; };
   event::InputRequired request;
   request.call_id = call.id;
-  request.question = question.text;
-  request.options = question.options;
-  if (!question.schema.empty()) request.schema = question.schema;
-  if (!question.url.empty()) request.url = question.url;
+  request.question = seen(question.text);
+  for (const std::string& option : question.options) request.options.push_back(seen(option));
+  if (!question.schema.empty()) request.schema = seen(question.schema);
+  if (request.schema && !ParseJson(*request.schema)) request.schema = "{}";  // a pattern has cut through it
+  if (!question.url.empty()) request.url = seen(question.url);
   auto reply = parts_.approvals.AskInput(round_, std::move(request), over);
   if (!reply) return {.action = ToolAnswer::Action::kCancel};
   std::optional<std::string>& response = reply->answer.response;

@@ -21,7 +21,7 @@ class CallGuard {
  public:
   virtual ~CallGuard() = default;
 
-  // True if Begin, Admit or what happens at the run's end may take a while.
+  // True if Begin or Admit may take a while.
   virtual bool reviews_requests() const { return false; }
   // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit, before what is asked of
   // the model in a round, and again when it is asked again.
@@ -42,6 +42,8 @@ class CallGuard {
   virtual Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) = 0;
   // Puts it on account; who and where is filled in. What fails here must not happen.
   virtual Result<void> Note(AuditEntry entry) = 0;
+  // What a tool says, as it may be seen.
+  virtual std::string Redacted(std::string text) const { return text; }
   // What a call has led to, as it may be seen.
   virtual ToolOutcome Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
                              const std::stop_token& stop) = 0;

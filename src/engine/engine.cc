@@ -247,7 +247,8 @@ class Engine::Impl {
   void Execute(const std::shared_ptr<Run>& run);
   void Save(const std::shared_ptr<Run>& run);
   void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
-  void Complete(Run& run, InteractionStatus status);
+  void Complete(const std::shared_ptr<Run>& run, InteractionStatus status);
+  void Close(Run& run, InteractionStatus status);
 };
 
 // --- starting and ending a run ---------------------------------------------------------------------------------------
@@ -405,7 +406,7 @@ void Engine::Impl::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
   usage_limits_.Add(*finished);
   saver_.Save(finished, [this, run, finished](const Result<void>& saved) {
-    saved ? Complete(*run, finished->status) : Rescue(run, *finished, saved.error());
+    saved ? Complete(run, finished->status) : Rescue(run, *finished, saved.error());
   });
 }
 
@@ -425,11 +426,19 @@ void Engine::Impl::Rescue(const std::shared_ptr<Run>& run, Interaction finished,
       LogError("no fallback could take the checkpoint",
                {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}, {"detail", rescued.error().detail}});
     }
-    Complete(*run, InteractionStatus::kFailed);
+    Complete(run, InteractionStatus::kFailed);
   });
 }
 
-void Engine::Impl::Complete(Run& run, InteractionStatus status) {
+void Engine::Impl::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) {
+  if (!run->end_is_heard()) return Close(*run, status);
+  pool_.Submit([this, run, status] {  // this may be a thread that must not wait
+    run->TellEnd(status);
+    Close(*run, status);
+  });
+}
+
+void Engine::Impl::Close(Run& run, InteractionStatus status) {
   // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
   Release(run.chat_id());
   {

@@ -406,6 +406,7 @@ void Replay::SkipNested() {
 }
 
 void Replay::Compare(AgentEvent actual) {
+  if (over_) return;
   SkipNested();
   if (over_) return;
   const AgentEvent* expected = Next();

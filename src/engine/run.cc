@@ -97,7 +97,6 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                                   .guard = &guard_},
                  limits, client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
-    guard_.Ended(outcome.status, stop_.get_token());
     AgentEnded(std::move(outcome));
     ended();
   };
@@ -157,6 +156,11 @@ void Run::FailToSave(Interaction& finished, const Error& error) {
   Emit(round, event::Failed{error.reason, error.message, error.retryable});
   const std::lock_guard lock(mutex_);
   finished.events = interaction_.events;
+}
+
+void Run::TellEnd(InteractionStatus status) {
+  log_->Publish();  // the answer, which is durable: nobody need wait for a hook to see it
+  guard_.Ended(status, stop_.get_token());
 }
 
 void Run::Complete() {

@@ -78,6 +78,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void FailToSave(Interaction& finished, const Error& error);
   // Emits interaction_complete and closes the log.
   void Complete();
+  // Whether TellEnd would tell anybody.
+  bool end_is_heard() const { return guard_.hears_end(); }
+  // Before Complete, if end_is_heard: tells what the stored interaction ended as. May take a while.
+  void TellEnd(InteractionStatus status);
 
   // --- any thread -------------------------------------------------------------------------------------------------
   // The first reason given is the one that is told.

@@ -1,12 +1,20 @@
 #include "engine/run_guard.h"
 
+#include <nlohmann/json.hpp>
 #include <utility>
+
+#include "base/json.h"
 
 namespace reprise {
 namespace {
 
 Error DeniedByHook(std::string why) {
   return {.code = ErrorCode::kForbidden, .reason = "hook_denied", .message = std::move(why)};
+}
+
+bool IsSameJson(std::string_view one, std::string_view other) {
+  const auto a = ParseJson(one), b = ParseJson(other);
+  return a && b && *a == *b;
 }
 
 }  // namespace
@@ -23,7 +31,7 @@ HookFacts RunGuard::FactsOf(HookEvent event) const {
 }
 
 bool RunGuard::reviews_requests() const {
-  return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel) || Wants(HookEvent::kAfterInteraction);
+  return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel);
 }
 
 Result<void> RunGuard::Begin(const std::stop_token& stop) {
@@ -64,6 +72,8 @@ CallGuard::Verdict RunGuard::Review(std::uint32_t round_index, const ToolCall& c
   facts.arguments = call.arguments;
   Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
   if (verdict.denied) return {.refusal = "Not run: a hook denied it: " + *verdict.denied};
+  // Written in another way is not changed: a person's grant is for the bytes that were shown.
+  if (verdict.arguments && IsSameJson(*verdict.arguments, call.arguments)) verdict.arguments.reset();
   return {.refusal = {}, .arguments = std::move(verdict.arguments)};
 }
 
@@ -74,10 +84,15 @@ Result<void> RunGuard::Note(AuditEntry entry) {
   return parts_.audit->Append(entry);
 }
 
+std::string RunGuard::Redacted(std::string text) const {
+  if (!parts_.redactor.empty()) text = parts_.redactor.Redacted(std::move(text));
+  if (parts_.guardrails.looks_at_output()) text = parts_.guardrails.Redacted(std::move(text));
+  return text;
+}
+
 ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
                              const std::stop_token& stop) {
-  if (!parts_.redactor.empty()) outcome.output = parts_.redactor.Redacted(std::move(outcome.output));
-  if (parts_.guardrails.looks_at_output()) outcome.output = parts_.guardrails.Redacted(std::move(outcome.output));
+  outcome.output = Redacted(std::move(outcome.output));
   if (!Wants(HookEvent::kAfterTool)) return outcome;
   HookFacts facts = FactsOf(HookEvent::kAfterTool);
   facts.round_index = round_index;

@@ -32,11 +32,13 @@ class RunGuard final : public CallGuard {
              const std::stop_token& stop) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry entry) override;
+  std::string Redacted(std::string text) const override;
   ToolOutcome Passed(std::uint32_t round_index, const ToolCall& call, ToolOutcome outcome,
                      const std::stop_token& stop) override;
   std::function<std::string(std::string_view)> LiveFilter() const override;
 
-  // The agent has come to its end. Hooks that take long are ended by `stop`.
+  // The interaction is stored, and this is what it ended as. Hooks that take long are ended by `stop`.
+  bool hears_end() const { return Wants(HookEvent::kAfterInteraction); }
   void Ended(InteractionStatus status, const std::stop_token& stop);
 
  private:

@@ -171,6 +171,10 @@ class Guard : public CallGuard {
     if (writable) return {};
     return Fail(ErrorCode::kStorageFull, "no space");
   }
+  std::string Redacted(std::string text) const override {
+    const auto found = text.find("secret");
+    return found == std::string::npos ? text : text.replace(found, 6, "[redacted]");
+  }
   ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
     outcome.output += "!";
     return outcome;
@@ -1048,6 +1052,26 @@ TEST_CASE("AgentLoop: what a call was made into by a guard is told of those that
   CHECK(outcome.state.messages.at(6).content->starts_with("Not run: this is call number 3"));
   CHECK(guard.entries.back().reason == "loop");
   CHECK(guard.entries.back().arguments_digest == ArgumentsDigest(R"({"a":1})"));
+}
+
+TEST_CASE("AgentLoop: what a tool asks is redacted like what it says", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  f.tools.Add("asks", false, [](std::string_view, const ToolContext& context) {
+    context.ask({.text = "secret?", .schema = R"({"a":"secret"})", .url = "http://x/secret", .options = {"a secret"}},
+                context.stop);
+    return ToolOutcome{"ok", false};
+  });
+  f.recorder.reply = InputAnswer{"{}"};
+  f.model.ThenCall({{"1", "asks", "{}"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  const auto& asked = f.recorder.Last<event::InputRequired>();
+  CHECK(asked.question == "[redacted]?");
+  CHECK(asked.schema == R"({"a":"[redacted]"})");
+  CHECK(asked.url == "http://x/[redacted]");
+  CHECK(asked.options == Names{"a [redacted]"});
 }
 
 TEST_CASE("AgentLoop: a tool that asks again after a restart stands on account once", "[agent]") {

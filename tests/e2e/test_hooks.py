@@ -274,6 +274,28 @@ def test_after_hooks_that_fail_change_nothing(make_server, make_home, provider):
     assert server.log().count("a hook failed") == 4
 
 
+def test_what_hears_of_the_end_is_told_when_it_is_on_disk(make_server, make_home, provider):
+    sign = "sleep 27.1828"
+    server = make_server(provider, config={"hooks": [{"event": "after_interaction", "command": ["sh", "-c", f"{sign}; :"], "timeout_s": 60}]})
+    provider.plan(text("done"))
+    stream = server.client.start("c", "go")
+    stream.until("answer")
+    eventually(lambda: processes(sign.replace(" ", "\0")), "the hook runs")
+    server.kill()
+    stream.close()
+    eventually(lambda: not processes(sign.replace(" ", "\0")), "the hook is gone")
+    again = make_server(provider, server.home)
+    assert again.client.interaction("c", "int_001")["status"] == "COMPLETED"
+    assert len(provider.requests) == 1
+
+
+def test_arguments_given_back_as_they_are_are_not_changed(make_server, make_home, provider):
+    server = start(make_server, make_home, provider, lambda home: hook(home, 'verdict = {"decision": "allow", "arguments": facts["arguments"]}'))
+    provider.plan(tools(call("echo", '{ "text" :"x"}', "e")), text("done"))
+    result = server.client.turn("c", "go").one("tool_result")
+    assert result["tool_output"] == "x", "it says that a hook has changed something"
+
+
 def test_cancel_does_not_wait_for_a_hook(make_server, make_home, provider):
     home = make_home()
     sign = "sleep 31.4159"
