@@ -14,7 +14,7 @@ enum class HookEvent { kBeforeInteraction, kAfterInteraction, kBeforeModel, kAft
 // A command that is asked about, or told of, what an agent does.
 struct HookOptions {
   HookEvent event = HookEvent::kBeforeTool;
-  std::string tool = "*";              // of the tool events: '*' stands for any characters
+  std::string tool = "*";              // of the tool events; a pattern (fnmatch(3))
   std::vector<std::string> command{};  // the program, a path or looked for in PATH, and its arguments
   std::chrono::milliseconds timeout{5000};
 };

@@ -23,8 +23,8 @@ struct ProviderOptions {
 };
 
 struct ToolPolicy {
-  std::vector<std::string> require_approval;  // ask although they would not by default
-  std::vector<std::string> allow{"*"};        // names; '*' stands for any characters
+  std::vector<std::string> require_approval;  // names, or patterns (fnmatch(3)); ask although they would not by default
+  std::vector<std::string> allow{"*"};        // likewise
   std::vector<std::string> deny;              // beats allow
   std::chrono::milliseconds timeout{60'000};
 };

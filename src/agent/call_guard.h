@@ -25,15 +25,14 @@ class CallGuard {
   virtual bool reviews_requests() const { return false; }
   // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit, before what is asked of
   // the model in a round, and again when it is asked again.
-  virtual Result<void> Begin(const std::stop_token& stop) { return static_cast<void>(stop), Result<void>(); }
-  virtual Result<void> Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
-    return static_cast<void>(round_index), static_cast<void>(model), static_cast<void>(stop), Result<void>();
+  virtual Result<void> Begin(const std::stop_token& /*stop*/) { return {}; }
+  virtual Result<void> Admit(std::uint32_t /*round_index*/, const std::string& /*model*/,
+                             const std::stop_token& /*stop*/) {
+    return {};
   }
   // What the model has said.
-  virtual void Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
-                     const std::stop_token& stop) {
-    static_cast<void>(round_index), static_cast<void>(model), static_cast<void>(text), static_cast<void>(stop);
-  }
+  virtual void Heard(std::uint32_t /*round_index*/, const std::string& /*model*/, const std::string& /*text*/,
+                     const std::stop_token& /*stop*/) {}
 
   struct Verdict {
     std::optional<std::string> refusal{};    // why it does not run, for the model

@@ -7,7 +7,10 @@
 
 namespace reprise {
 
-// Takes secrets out of texts: each occurrence becomes "[redacted]". Immutable, thread-safe.
+// What stands in place of that which nobody is to see.
+inline constexpr std::string_view kRedacted = "[redacted]";
+
+// Takes secrets out of texts: each occurrence becomes kRedacted. Immutable, thread-safe.
 class Redactor {
  public:
   // Secrets of less than eight characters are left alone: they would be found where they are not meant.

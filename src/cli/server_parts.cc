@@ -3,8 +3,6 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <array>
-#include <cctype>
 #include <filesystem>
 #include <string>
 #include <utility>
@@ -15,6 +13,7 @@
 #include "cli/key_access.h"
 #include "cli/model_catalog.h"
 #include "cli/prompt_folder.h"
+#include "cli/secrets.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/grant_file.h"
@@ -24,9 +23,6 @@
 
 namespace reprise {
 namespace {
-
-constexpr std::array<std::string_view, 7> kSecretNames = {"API_KEY",  "APIKEY",     "TOKEN",        "SECRET",
-                                                          "PASSWORD", "PASSPHRASE", "AUTHORIZATION"};
 
 // Absolute and without symbolic links, as far as it exists.
 std::filesystem::path Resolved(const std::string& path) {
@@ -68,36 +64,6 @@ std::vector<std::string> ProtectedPaths(const Options& options) {
   return paths;
 }
 
-// What looks like the name of a secret's variable or header.
-bool NamesSecret(std::string name) {
-  std::transform(name.begin(), name.end(), name.begin(),
-                 [](unsigned char c) { return c == '-' ? '_' : std::toupper(c); });
-  if (name.ends_with("_FILE")) return false;
-  return std::any_of(kSecretNames.begin(), kSecretNames.end(),
-                     [&](std::string_view part) { return name.find(part) != std::string::npos; });
-}
-
-// What no tool may repeat: the keys of providers and servers, and what of the environment is called like one.
-std::vector<std::string> SecretsOf(const Options& options) {
-  std::vector<std::string> secrets;
-  for (const ProviderOptions& provider : options.providers) secrets.push_back(provider.api_key);
-  for (const McpServerOptions& server : options.mcp_servers) {
-    for (const auto& [name, value] : server.environment) {
-      if (NamesSecret(name)) secrets.push_back(value);
-    }
-    for (const auto& [name, value] : server.headers) {
-      if (NamesSecret(name)) secrets.push_back(value.substr(value.find(' ') + 1));  // "Bearer ..."
-    }
-  }
-  for (char** entry = environ; *entry != nullptr; ++entry) {
-    const std::string_view variable = *entry;
-    const std::size_t equals = variable.find('=');
-    if (equals == std::string_view::npos || !NamesSecret(std::string(variable.substr(0, equals)))) continue;
-    secrets.emplace_back(variable.substr(equals + 1));
-  }
-  return secrets;
-}
-
 }  // namespace
 
 Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options) {
@@ -125,7 +91,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   }
   engine_parts.audit = parts->audit_.get();
   engine_parts.hooks = parts->hooks_.get();
-  engine_parts.secrets = SecretsOf(options);
+  engine_parts.secrets = SecretsOf(options, environ);
   engine_parts.guardrails = options.guardrails;
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
   parts->engine_ = std::make_unique<Engine>(

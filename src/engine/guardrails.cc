@@ -4,15 +4,14 @@
 
 #include <algorithm>
 
+#include "base/redactor.h"
+
 namespace reprise {
 namespace {
-
-constexpr std::string_view kMarker = "[redacted]";
 
 re2::RE2::Options PatternOptions() {
   re2::RE2::Options options;
   options.set_log_errors(false);
-  options.set_dot_nl(true);
   return options;
 }
 
@@ -48,8 +47,8 @@ Result<void> Guardrails::Admit(std::string_view user_message) const {
 
 std::string Guardrails::Redacted(std::string output) const {
   for (const auto& pattern : output_) {
-    if (!pattern->ok()) return std::string(kMarker);
-    re2::RE2::GlobalReplace(&output, *pattern, re2::StringPiece(kMarker.data(), kMarker.size()));
+    if (!pattern->ok()) return std::string(kRedacted);
+    re2::RE2::GlobalReplace(&output, *pattern, re2::StringPiece(kRedacted.data(), kRedacted.size()));
   }
   return output;
 }

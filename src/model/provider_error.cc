@@ -4,6 +4,7 @@
 #include <array>
 #include <charconv>
 
+#include "base/redactor.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -124,7 +125,7 @@ std::string RedactKey(std::string_view text, std::string_view api_key) {
     std::size_t end = at;
     while (end < text.size() && blank(end) == blank(at)) ++end;
     const std::string_view word = text.substr(at, end - at);
-    out += TellsKey(word, api_key) ? "[redacted]" : word;
+    out += TellsKey(word, api_key) ? kRedacted : word;
     at = end;
   }
   return out;

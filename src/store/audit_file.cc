@@ -92,16 +92,59 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 }
 
 // The files of a log in their order, by the numbers of their first lines; the last is the one that grows.
-Result<std::vector<std::pair<std::uint64_t, std::string>>> FilesOf(const std::string& root, FileSystem& file_system) {
+using Files = std::vector<std::pair<std::uint64_t, std::string>>;
+Result<Files> FilesOf(const std::string& root, FileSystem& file_system) {
   auto entries = file_system.ListDirectory(root);
   if (!entries) return Fail(std::move(entries.error()));
-  std::vector<std::pair<std::uint64_t, std::string>> files;
+  Files files;
   for (const DirectoryEntry& entry : *entries) {
     const auto first = ParseAuditFile(entry.name);
     if (first && !entry.is_directory) files.emplace_back(*first, root + "/" + entry.name);
   }
   std::sort(files.begin(), files.end());
   return files;
+}
+
+// Where the lines behind number `after` begin. Numbers have no gaps, so the first line's tells; where they have, at the
+// beginning.
+std::size_t IndexBehind(const std::vector<std::string_view>& lines, std::uint64_t after) {
+  const std::uint64_t first = lines.empty() ? 0 : NumberOf(lines.front());
+  if (first == 0 || after < first || after - first >= lines.size()) return 0;
+  const std::size_t index = after - first;
+  return NumberOf(lines[index]) == after ? index + 1 : 0;
+}
+
+struct Found {
+  AuditLog::Page page;
+  bool gap = false;  // lines are not there that should be
+};
+
+Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64_t after, std::size_t limit) {
+  Found found;
+  std::uint64_t last = after;
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    // All of it comes before.
+    if (i + 1 < files.size() && files[i + 1].first <= after + 1 && after != 0) continue;
+    const auto text = file_system.ReadFile(files[i].second, kMaxFileBytes);
+    if (!text && text.error().code == ErrorCode::kNotFound) {
+      found.gap = true;
+      continue;
+    }
+    if (!text) return Fail(text.error());
+    const auto lines = LinesOf(*text);
+    for (std::size_t k = IndexBehind(lines, after); k < lines.size(); ++k) {
+      const std::uint64_t number = NumberOf(lines[k]);
+      if (number <= after) continue;  // or damaged
+      if (found.page.lines.size() == limit) {
+        found.page.next = last;
+        return found;
+      }
+      found.gap = found.gap || number != last + 1;
+      last = number;
+      found.page.lines.emplace_back(lines[k]);
+    }
+  }
+  return found;
 }
 
 }  // namespace
@@ -182,26 +225,17 @@ Result<void> AuditFile::Append(const AuditEntry& entry) {
 }
 
 Result<AuditLog::Page> AuditFile::Read(std::uint64_t after, std::size_t limit) const {
-  const auto files = FilesOf(root_, file_system_);
-  if (!files) return Fail(files.error());
-  Page page;
-  for (std::size_t i = 0; i < files->size(); ++i) {
-    // All of it comes before.
-    if (i + 1 < files->size() && files->at(i + 1).first <= after + 1 && after != 0) continue;
-    const auto text = file_system_.ReadFile(files->at(i).second, kMaxFileBytes);
-    if (!text && text.error().code == ErrorCode::kNotFound) continue;  // it has got its number meanwhile
-    if (!text) return Fail(text.error());
-    for (const std::string_view line : LinesOf(*text)) {
-      const std::uint64_t number = NumberOf(line);
-      if (number <= after) continue;  // or damaged
-      if (page.lines.size() == limit) {
-        page.next = NumberOf(page.lines.back());
-        return page;
-      }
-      page.lines.emplace_back(line);
-    }
+  auto files = FilesOf(root_, file_system_);
+  for (;;) {
+    if (!files) return Fail(files.error());
+    auto found = ReadFiles(*files, file_system_, after, limit);
+    if (!found) return Fail(found.error());
+    if (!found->gap) return std::move(found->page);
+    // Either lines are gone, or a file has got its number meanwhile and was passed over.
+    auto files_now = FilesOf(root_, file_system_);
+    if (files_now && *files_now == *files) return std::move(found->page);
+    files = std::move(files_now);
   }
-  return page;
 }
 
 namespace {

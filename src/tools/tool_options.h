@@ -33,7 +33,7 @@ struct HttpGetOptions {
 struct ToolOptions {
   std::string workspace_directory;  // all that file tools reach and all that commands may write
   Transport& transport;             // must outlive the tools
-  // Names of tools; '*' stands for any characters. A denied tool does not exist.
+  // Names of tools, or patterns (fnmatch(3)). A denied tool does not exist.
   std::vector<std::string> allow = {"*"};
   std::vector<std::string> deny = {};
   std::vector<std::string> require_approval = {};  // beside those that ask by default

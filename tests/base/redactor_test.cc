@@ -9,7 +9,19 @@ TEST_CASE("Redactor: secrets are taken out wherever they stand, the longest firs
   CHECK(redactor.Redacted("a secret-key, a secret-key-long, short") == "a [redacted], a [redacted], short");
   CHECK(redactor.Redacted("secret-keysecret-key") == "[redacted][redacted]");
   CHECK(redactor.Redacted("") == "");
+  CHECK(redactor.Redacted("secret-key") == "[redacted]");
+  CHECK(redactor.Redacted("secret-ke secret-keys") == "secret-ke [redacted]s");
   CHECK(Redactor({"short"}).empty());
+}
+
+TEST_CASE("Redactor: a text that is nothing but secrets takes no longer than its size asks for", "[base]") {
+  constexpr std::size_t kTimes = 1 << 19;
+  std::string text, expected;
+  for (std::size_t i = 0; i < kTimes; ++i) {
+    text += "12345678";
+    expected += kRedacted;
+  }
+  CHECK((Redactor({"12345678"}).Redacted(std::move(text)) == expected));
 }
 
 TEST_CASE("Redactor: a text in pieces never shows a secret, however it is cut", "[base]") {

@@ -109,7 +109,10 @@ def test_a_sub_agents_calls_are_in_it(server, provider):
 def test_no_tool_repeats_a_secret_of_the_server(make_server, provider):
     # TEST_API_KEY, the provider's key, is also what every end of a test looks for on disk.
     from support.server import API_KEY
-    server = make_server(provider)
+    server = make_server(provider, environment={"MY_PRIVATE_KEY": "MIIEvQIBADANBg", "PASSWORD_STORE_DIR": "/home/me/.password-store"})
+    (server.home.workspace / "other.txt").write_text("MIIEvQIBADANBg in /home/me/.password-store\n")
+    provider.plan(tools(call("read_file", {"path": "other.txt"}, "o")), text("ok"))
+    assert "[redacted] in /home/me/.password-store" in server.client.turn("o", "go").one("tool_result")["tool_output"]
     (server.home.workspace / "leak.txt").write_text(f"key: {API_KEY}\n")
     provider.plan(tools(call("read_file", {"path": "leak.txt"}, "r"), call("run_shell", {"command": "cat leak.txt; cat leak.txt"}, "s")), text("ok"))
     stream = server.client.start("c", "go")

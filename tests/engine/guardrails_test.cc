@@ -14,13 +14,17 @@ TEST_CASE("Guardrails: a message with what is not taken is refused, and the patt
   CHECK(refused.error().reason == "guardrail");
   CHECK(refused.error().message.find("password") == std::string::npos);
   CHECK_FALSE(rails.Admit("card 1234567812345678"));
+  const Guardrails line({.input = {"from.*to"}, .output = {}});
+  CHECK_FALSE(line.Admit("from here to there"));
+  CHECK(line.Admit("from here\nto there"));
   CHECK_FALSE(rails.looks_at_output());
 }
 
 TEST_CASE("Guardrails: what tools say loses what matches", "[engine]") {
-  const Guardrails rails({.input = {}, .output = {"[0-9]{4}", "BEGIN.*END"}});
+  const Guardrails rails({.input = {}, .output = {"[0-9]{4}", "(?s)BEGIN.*END", "secret.*"}});
   CHECK(rails.Redacted("a 1234 b BEGIN x\ny END c") == "a [redacted] b [redacted] c");
   CHECK(rails.Redacted("nothing") == "nothing");
+  CHECK(rails.Redacted("a secret\nline 2\nsecrets\n") == "a [redacted]\nline 2\n[redacted]\n");
 }
 
 TEST_CASE("Guardrails: hostile patterns and texts take their time and no more", "[engine]") {

@@ -6,13 +6,17 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "base/posix_file_system.h"
+#include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -61,6 +65,35 @@ struct Folder {
 
 using Numbers = std::vector<std::uint64_t>;
 
+// Something happens once, when a file is about to be read or has been.
+class EventfulDisk final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    if (!path.ends_with(file)) return base_.ReadFile(path, max_bytes);
+    if (before) std::exchange(before, {})();
+    auto text = base_.ReadFile(path, max_bytes);
+    if (after) std::exchange(after, {})();
+    return text;
+  }
+  std::string file;
+  std::function<void()> before, after;
+};
+
+std::vector<std::string> Lines(const std::string& text) {
+  std::vector<std::string> lines;
+  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
+    lines.push_back(text.substr(at, text.find('\n', at) + 1 - at));
+  }
+  return lines;
+}
+
+Numbers UpTo(std::uint64_t last) {
+  Numbers numbers(last);
+  std::iota(numbers.begin(), numbers.end(), 1);
+  return numbers;
+}
+
 }  // namespace
 
 TEST_CASE("AuditFile: entries are numbered and read in pages, over restarts", "[store]") {
@@ -92,6 +125,70 @@ TEST_CASE("AuditFile: a file that has grown too large gets its number, and the c
   CHECK(f.Problems().empty());
 }
 
+TEST_CASE("AuditFile: no lines are passed over when files get their numbers meanwhile", "[store]") {
+  Folder f(1500);
+  f.Add(10);
+  REQUIRE_FALSE(f.Text("audit.1.jsonl").empty());
+  EventfulDisk disk(f.disk);
+  const AuditFile reader(f.directory.path(), disk, f.size);
+  const auto numbers = [&](std::uint64_t after, std::size_t limit) {
+    Numbers read;
+    const auto page = reader.Read(after, limit);
+    REQUIRE(page);
+    for (const std::string& line : page->lines) read.push_back(ParseJson(line)->at("seq"));
+    if (page->next) CHECK(*page->next == read.back());
+    return read;
+  };
+  disk.file = "audit.1.jsonl";
+  disk.after = [&] { f.Add(20); };
+  CHECK(numbers(0, 1000) == UpTo(30));
+  CHECK_FALSE(disk.after);
+  disk.after = [&] { f.Add(20); };
+  CHECK(numbers(0, 35) == UpTo(35));
+  // Between the rename and the new file's beginning.
+  disk.file = "audit.jsonl";
+  const std::uint64_t first = ParseJson(Lines(f.Text()).front())->at("seq");
+  disk.before = [&] {
+    std::filesystem::rename(f.directory.File("audit.jsonl"),
+                            f.directory.File("audit." + std::to_string(first) + ".jsonl"));
+  };
+  CHECK(numbers(0, 1000) == UpTo(50));
+  CHECK_FALSE(disk.before);
+}
+
+TEST_CASE("AuditFile: pages begin where they should, also among lines that are damaged or gone", "[store]") {
+  Folder f(20 * 1024);
+  f.Add(150);
+  f.Reopen();
+  const auto check = [&](const Numbers& all) {
+    for (std::uint64_t after = 0; after <= 152; ++after) {
+      Numbers expected;
+      for (const std::uint64_t number : all) {
+        if (number > after && expected.size() < 3) expected.push_back(number);
+      }
+      INFO(after);
+      CHECK(f.Numbers(after, 3) == expected);
+    }
+  };
+  check(UpTo(150));
+  std::vector<std::string> lines = Lines(f.Text("audit.1.jsonl"));
+  REQUIRE(lines.size() > 60);
+  REQUIRE(lines.size() < 150);
+  Numbers left = UpTo(150);
+  lines[40] = "damaged\n";  // number 41
+  left.erase(left.begin() + 40);
+  f.Write(std::accumulate(lines.begin(), lines.end(), std::string()), "audit.1.jsonl");
+  check(left);
+  lines.erase(lines.begin() + 50);
+  left.erase(left.begin() + 49);
+  f.Write(std::accumulate(lines.begin(), lines.end(), std::string()), "audit.1.jsonl");
+  check(left);
+  lines[0] = "damaged\n";
+  left.erase(left.begin());
+  f.Write(std::accumulate(lines.begin(), lines.end(), std::string()), "audit.1.jsonl");
+  check(left);
+}
+
 TEST_CASE("AuditFile: each changed, removed or moved line is found", "[store]") {
   Folder f;
   f.Add(5);
@@ -105,10 +202,7 @@ TEST_CASE("AuditFile: each changed, removed or moved line is found", "[store]") 
     INFO(at);
     CHECK_FALSE(f.Problems().empty());
   }
-  std::vector<std::string> lines;
-  for (std::size_t at = 0; at < text.size(); at = text.find('\n', at) + 1) {
-    lines.push_back(text.substr(at, text.find('\n', at) + 1 - at));
-  }
+  const std::vector<std::string> lines = Lines(text);
   f.Write(lines[0] + lines[2] + lines[3]);
   REQUIRE(f.Problems().size() == 1);
   CHECK(f.Problems().front().kind == "missing");

@@ -98,8 +98,11 @@ TEST_CASE("HookCommands: only those for the tool and the event are asked", "[too
   HookOptions model = Fixture::Shell("exit 1");
   model.event = HookEvent::kBeforeModel;
   CHECK_FALSE(f.Run({other, model}).denied);
-  other.tool = "run_*";
-  CHECK(f.Run({other, model}).denied);
+  for (const char* pattern : {"run_*", "run_shel?", "[r]un_shell", "run\\_shell"}) {
+    other.tool = pattern;
+    INFO(pattern);
+    CHECK(f.Run({other, model}).denied);
+  }
   const HookCommands hooks({model}, ".");
   CHECK(hooks.Wants(HookEvent::kBeforeModel));
   CHECK_FALSE(hooks.Wants(HookEvent::kBeforeTool));

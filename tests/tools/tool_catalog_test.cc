@@ -77,6 +77,10 @@ TEST_CASE_METHOD(ToolFixture, "Tools: allow, deny and require_approval take name
   CHECK(registry->RequiresApproval(*registry->Find("read_file")));
   CHECK(registry->RequiresApproval(*registry->Find("write_file")));
   CHECK_FALSE(registry->RequiresApproval(*registry->Find("calculator")));
+  auto others = Options();
+  others.allow = {"ech?", "[qr]ead_file", "calculato\\r"};
+  Rebuild(std::move(others));
+  CHECK(Names(*registry) == std::vector<std::string>{"echo", "calculator", "read_file"});
 }
 
 TEST_CASE_METHOD(ToolFixture, "Tools: each tool refuses missing, wrong and unknown arguments", "[tools]") {
