@@ -149,12 +149,17 @@ Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace&
   };
   JournalContent content;
   const std::size_t end_of_header = text.find('\n');
-  if (end_of_header == std::string_view::npos && text.find_first_not_of('\0', EndOfObject(text)) != text.npos) {
+  const bool has_end = end_of_header != std::string_view::npos;
+  const std::string_view header = text.substr(0, end_of_header);
+  // What was being written when the power went has nothing behind its object but what the disk did not get.
+  const std::size_t end_of_object = EndOfObject(header);
+  const bool goes_on = end_of_object < header.size() && header[end_of_object] != '\0';
+  if (goes_on || (!has_end && text.find_first_not_of('\0', end_of_object) != text.npos)) {
     return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
   }
-  content.cut_off = end_of_header == std::string_view::npos || HasUnwrittenBytes(text.substr(0, end_of_header));
+  content.cut_off = !has_end || HasUnwrittenBytes(header);
   if (content.cut_off) return content;
-  const auto cipher = JournalCipher::FromHeader(place, text.substr(0, end_of_header), keys);
+  const auto cipher = JournalCipher::FromHeader(place, header, keys);
   if (!cipher) return Fail(cipher.error());
   std::string_view rest = text.substr(end_of_header + 1);
   for (std::uint64_t position = 0; !rest.empty(); ++position) {
