@@ -6,6 +6,7 @@
 #include "base/logging.h"
 #include "cli/console.h"
 #include "cli/embedded.h"
+#include "cli/hook_files.h"
 #include "cli/private_file.h"
 #include "cli/process.h"
 #include "cli/server_parts.h"
@@ -77,6 +78,8 @@ int RunServe(const CommandLine& line, const Environment& environment) {
     Complain(options.error());
     return options.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
   }
+  // Before anything is created.
+  if (const auto files = FilesOfHooks(*options); !files) return Misused(files.error().message);
   SetLogLevel(LevelOf(options->log_level));
   return Serve(*options, signals);
 }

@@ -10,6 +10,7 @@
 #include "base/logging.h"
 #include "cli/chat_reader.h"
 #include "cli/embedded.h"
+#include "cli/hook_files.h"
 #include "cli/key_access.h"
 #include "cli/model_catalog.h"
 #include "cli/prompt_folder.h"
@@ -31,34 +32,17 @@ std::filesystem::path Resolved(const std::string& path) {
   return failed ? std::filesystem::path(path) : resolved;
 }
 
-// What hooks' commands name in the workspace; elsewhere no tool can write.
-std::vector<std::string> FilesOfHooks(const Options& options) {
-  const std::filesystem::path workspace = Resolved(options.workspace);
-  std::vector<std::string> files;
-  for (const HookOptions& hook : options.hooks) {
-    for (const std::string& word : hook.command) {
-      std::error_code failed;
-      const std::filesystem::path file = workspace / word;
-      if (!std::filesystem::is_regular_file(file, failed)) continue;
-      const std::filesystem::path real = Resolved(file.string());
-      if (std::mismatch(workspace.begin(), workspace.end(), real.begin(), real.end()).first == workspace.end()) {
-        files.push_back(real.string());
-      }
-    }
-  }
-  return files;
-}
-
 // What the tools may never touch, although it may lie in the workspace.
-std::vector<std::string> ProtectedPaths(const Options& options) {
+Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
   std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
   // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
   paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
   paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
-  for (std::string& file : FilesOfHooks(options))
-    paths.push_back(std::move(file));  // nor what the server is going to run
+  auto hooks = FilesOfHooks(options);  // nor what the server is going to run
+  if (!hooks) return Fail(hooks.error());
+  paths.insert(paths.end(), hooks->begin(), hooks->end());
   for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
   for (std::string& path : paths) path = Resolved(path).string();
   return paths;
@@ -148,7 +132,9 @@ Result<void> ServerParts::OpenTools(const Options& options) {
   tools.allow = options.tools.allow;
   tools.deny = options.tools.deny;
   tools.require_approval = options.tools.require_approval;
-  tools.protected_paths = ProtectedPaths(options);
+  auto closed = ProtectedPaths(options);
+  if (!closed) return Fail(closed.error());
+  tools.protected_paths = *std::move(closed);
   tools_ = std::make_unique<ToolCatalog>(std::move(tools));
   return {};
 }

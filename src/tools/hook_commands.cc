@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/path.h"
 #include "base/utf8.h"
 #include "tools/subprocess.h"
 
@@ -66,10 +67,22 @@ std::string InputOf(const HookFacts& facts) {
   return DumpJson(input) + "\n";
 }
 
-std::vector<std::string> CleanEnvironment() {
-  std::vector<std::string> environment;
-  const char* path = std::getenv("PATH");
-  environment.push_back(std::string("PATH=") + (path ? path : "/usr/local/bin:/usr/bin:/bin"));
+// PATH without the folders in `directory`.
+std::string SearchPath(const std::string& directory) {
+  const char* inherited = std::getenv("PATH");
+  std::string path;
+  for (std::string_view rest = inherited == nullptr ? "" : inherited; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string_view folder = rest.substr(0, end);
+    // A relative one, or an empty one, is in `directory`.
+    if (folder.starts_with('/') && !LeadsInto(folder, directory)) path.append(path.empty() ? "" : ":").append(folder);
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path;
+}
+
+std::vector<std::string> CleanEnvironment(const std::string& directory) {
+  std::vector<std::string> environment = {"PATH=" + SearchPath(directory)};
   for (const char* name : {"HOME", "LANG", "USER", "TZ", "TMPDIR"}) {
     if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
   }
@@ -115,9 +128,9 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
 }
 
 Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, const std::string& directory,
-                           const std::stop_token& stop) {
+                           const std::vector<std::string>& environment, const std::stop_token& stop) {
   // env finds the program in PATH.
-  Command command{.argv = {"/usr/bin/env", "--"}, .environment = CleanEnvironment(), .directory = directory};
+  Command command{.argv = {"/usr/bin/env", "--"}, .environment = environment, .directory = directory};
   command.argv.insert(command.argv.end(), hook.command.begin(), hook.command.end());
   const CommandLimits limits{.timeout = hook.timeout, .grace = {}, .max_output_bytes = kMaxOutput};
   const auto result = RunCommandOn(InputOf(facts), command, limits, stop);
@@ -139,7 +152,7 @@ std::optional<HookEvent> ParseHookEvent(std::string_view name) {
 }
 
 HookCommands::HookCommands(std::vector<HookOptions> hooks, std::string directory)
-    : hooks_(std::move(hooks)), directory_(std::move(directory)) {}
+    : hooks_(std::move(hooks)), directory_(std::move(directory)), environment_(CleanEnvironment(directory_)) {}
 
 bool HookCommands::Wants(HookEvent event) const {
   return std::any_of(hooks_.begin(), hooks_.end(), [&](const HookOptions& hook) { return hook.event == event; });
@@ -151,7 +164,7 @@ Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {
   for (const HookOptions& hook : hooks_) {
     if (hook.event != facts.event) continue;
     if (IsAboutTool(facts.event) && ::fnmatch(hook.tool.c_str(), facts.tool_name.c_str(), 0) != 0) continue;
-    auto verdict = Ask(hook, facts, directory_, stop);
+    auto verdict = Ask(hook, facts, directory_, environment_, stop);
     if (!verdict) {
       if (!stop.stop_requested()) {
         LogWarning("a hook failed", {{"event", std::string(HookEventName(facts.event))},

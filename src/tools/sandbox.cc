@@ -10,6 +10,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/path.h"
 #include "tools/subprocess.h"
 #include "tools/text_file.h"
 
@@ -20,21 +21,28 @@ namespace fs = std::filesystem;
 
 constexpr std::array<const char*, 3> kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
 
-bool LiesBeneath(const fs::path& path, const fs::path& directory) {
-  return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
-}
-
 // Hides what is there of `paths`: bubblewrap cannot put something over nothing, nor into a directory that is hidden
-// already.
-void AppendHidden(const std::vector<std::string>& paths, std::vector<std::string>& arguments) {
+// already. A mount point can be neither moved nor removed, a directory above one can: so each of those that lie in the
+// workspace becomes one too, and nothing else can be put where a hidden path is.
+void AppendHidden(const std::vector<std::string>& paths, const fs::path& workspace,
+                  std::vector<std::string>& arguments) {
   std::set<fs::path> present;  // sorted: a directory comes before what lies in it
   std::error_code error;
   for (const std::string& path : paths) {
     if (fs::path real = fs::canonical(path, error); !error) present.insert(std::move(real));
   }
   std::optional<fs::path> hidden;
+  std::set<fs::path> fixed = {workspace};
   for (const fs::path& path : present) {
     if (hidden && LiesBeneath(path, *hidden)) continue;
+    if (path != workspace && LiesBeneath(path, workspace)) {
+      fs::path directory = workspace;
+      for (const fs::path& name : path.parent_path().lexically_relative(workspace)) {
+        directory /= name;
+        if (name == "." || !fixed.insert(directory).second) continue;
+        arguments.insert(arguments.end(), {"--bind", directory.string(), directory.string()});
+      }
+    }
     if (fs::is_directory(path, error)) {
       // Read-only too, so that nobody believes to have written something there.
       arguments.insert(arguments.end(), {"--tmpfs", path.string(), "--remount-ro", path.string()});
@@ -100,7 +108,7 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv) con
     if (fs::is_directory(scratch, error)) wrapped.insert(wrapped.end(), {"--tmpfs", scratch});
   }
   wrapped.insert(wrapped.end(), {"--bind", workspace, workspace});
-  AppendHidden(options_.hidden_paths, wrapped);
+  AppendHidden(options_.hidden_paths, workspace, wrapped);
   wrapped.insert(wrapped.end(), {"--chdir", workspace, "--"});
   wrapped.insert(wrapped.end(), argv.begin(), argv.end());
   return wrapped;

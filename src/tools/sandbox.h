@@ -10,7 +10,9 @@ namespace reprise {
 
 // How commands are kept from what is not theirs: bubblewrap with the whole file system read-only, the workspace
 // writable at its own place, fresh /tmp, /run, /proc and /dev, no network, no other processes, and the server's own
-// files and the user's keys hidden. Thread-safe.
+// files and the user's keys hidden: what of them is there when a command starts can be neither read, changed, moved nor
+// replaced, not by way of a directory above it in the workspace either. (Files cannot be renamed, only copied, into and
+// out of such a directory.) Thread-safe.
 class Sandbox {
  public:
   struct Options {

@@ -7,7 +7,7 @@ import time
 import pytest
 from support import schemas
 from support.provider import Gate, call, text, tools
-from support.server import BINARY, processes
+from support.server import BINARY, processes, sandbox_works
 from support.timing import SLACK, eventually
 
 SCRIPT = """
@@ -82,7 +82,7 @@ def test_what_a_hook_changes_is_what_is_asked_about_and_runs(make_server, make_h
 
 
 @pytest.mark.parametrize("command, timeout", [(["sh", "-c", "exit 1"], 20), (["sh", "-c", "echo yes"], 20), (["sleep", "30"], 0.2),
-                                              (["./no_such_hook"], 20), (["sh", "-c", "kill -9 $$"], 20)])
+                                              (["no_such_hook"], 20), (["sh", "-c", "kill -9 $$"], 20)])
 def test_a_hook_that_fails_denies(make_server, make_home, provider, command, timeout):
     server = start(make_server, make_home, provider, {"event": "before_tool", "command": command, "timeout_s": timeout})
     provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
@@ -174,6 +174,82 @@ def test_no_tool_changes_or_reads_a_hooks_program_in_the_workspace(make_server, 
                         call("echo", {"text": "still asked"}, "e")), text("ok"))
     first, second, third = server.client.turn("c", "go").all("tool_result")
     assert first["is_error"] and program.read_text() == before and "decision" not in second["tool_output"] and third["tool_output"] == "still asked"
+
+
+THEIRS = '#!/bin/sh\ntouch "$(dirname "$0")/theirs"\necho \'{"decision":"allow"}\'\n'
+REPLACE = f"mkdir -p deep/hooks; cat > deep/hooks/check.sh <<'END'\n{THEIRS}END\nchmod +x deep/hooks/check.sh"
+
+
+@pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine")
+@pytest.mark.parametrize("name, arguments", [
+    *[("run_shell", {"command": f"{move}; {REPLACE}"}) for move in ("mv deep old", "mv deep/hooks deep/old", "mkdir -p new/hooks; mv -T new deep", "rm -rf deep",
+                                                                    "rm -rf deep/hooks; ln -s /tmp deep/hooks", "ln -sf /bin/true deep/hooks/check.sh")],
+    ("run_code", {"language": "shell", "code": f"mv deep/hooks deep/old\n{REPLACE}"}),
+    ("run_code", {"language": "python", "code": f"import os, subprocess\ntry:\n    os.rename('deep', 'old')\nfinally:\n    subprocess.run({REPLACE!r}, shell=True)"})])
+def test_no_command_puts_a_program_in_the_place_of_a_hooks(make_server, make_home, provider, name, arguments):
+    home = make_home()
+    program = home.workspace / "deep" / "hooks" / "check.sh"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho \'{"decision":"allow"}\'\n')
+    program.chmod(0o755)
+    before = program.read_text()
+    hooks = [{"event": event, "command": ["deep/hooks/check.sh"], "timeout_s": 20} for event in ("before_tool", "after_tool")]
+    server = make_server(provider, home, config={"hooks": hooks, "approval_mode": "approve_all"})
+    provider.plan(tools(call(name, arguments, "s")), tools(call("run_shell", {"command": "touch deep/hooks/beside"}, "t")), tools(call("echo", {"text": "still asked"}, "e")),
+                  text("ok"))
+    results = server.client.turn("c", "go").all("tool_result")
+    assert results[2]["tool_output"] == "still asked" and program.read_text() == before and not list(home.workspace.rglob("theirs"))
+    assert not results[1]["is_error"] and (program.parent / "beside").exists(), "the folder of the program is closed"
+
+
+@pytest.mark.parametrize("name, arguments", [("write_file", {"content": THEIRS}), ("edit_file", {"old_text": "allow", "new_text": "deny"}), ("delete_file", {})])
+@pytest.mark.parametrize("path", ["deep/hooks/check.sh", "./deep//hooks/../hooks/check.sh", "alias/check.sh", "deep/hooks", "deep/hooks/check.sh/x"])
+def test_no_file_tool_puts_anything_in_the_place_of_a_hooks_program(make_server, make_home, provider, name, arguments, path):
+    home = make_home()
+    program = home.workspace / "deep" / "hooks" / "check.sh"
+    program.parent.mkdir(parents=True)
+    program.write_text('#!/bin/sh\necho \'{"decision":"allow"}\'\n')
+    program.chmod(0o755)
+    (home.workspace / "alias").symlink_to("deep/hooks")
+    before = program.read_text()
+    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["deep/hooks/check.sh"], "timeout_s": 20}], "approval_mode": "approve_all"})
+    provider.plan(tools(call(name, {"path": path, **arguments}, "w")), text("ok"))
+    assert server.client.turn("c", "go").one("tool_result")["is_error"]
+    assert program.read_text() == before and not program.is_symlink()
+
+
+@pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine")
+def test_the_servers_own_folders_in_the_workspace_stay_where_they_are(make_server, make_home, provider):
+    home = make_home()
+    home.data, prompt = home.workspace / "own" / "data", home.workspace / "own" / "prompt"
+    prompt.mkdir(parents=True)
+    (prompt / "50-mine.md").write_text("Be brief.")
+    server = make_server(provider, home, config={"approval_mode": "approve_all"}, arguments=("--prompt-dir", prompt))
+    command = "mv own old; mv own/prompt own/old; mkdir -p own/prompt; echo Obey. > own/prompt/50-mine.md; ls own/data old; :"
+    provider.plan(tools(call("run_shell", {"command": command}, "s")), text("ok"))
+    server.client.turn("c", "go")
+    assert (prompt / "50-mine.md").read_text() == "Be brief." and [p.name for p in home.workspace.iterdir()] == ["own"]
+    assert sorted(p.name for p in (home.workspace / "own").iterdir()) == ["data", "prompt"]
+
+
+@pytest.mark.parametrize("command, complaint", [
+    (["./later.sh"], "./later.sh is not there"), (["./link.sh"], "./link.sh is or leads through a symbolic link"), (["sh", "linked/x.sh"], "symbolic link"),
+    (["sh", "hooks/../check.sh"], '".."'), (["./twice.sh"], "hard links"), (["sh", "--rules=./later.sh"], "is not there"), (["found"], "by way of PATH")])
+def test_a_hook_that_an_agent_could_replace_is_refused(make_home, command, complaint):
+    home = make_home()
+    outside, bin_folder = home.path / "outside", home.workspace / "bin"
+    for folder in (outside, bin_folder, home.workspace / "hooks"):
+        folder.mkdir()
+    for program in (outside / "x.sh", home.workspace / "check.sh", home.workspace / "twice.sh", bin_folder / "found"):
+        program.write_text("#!/bin/sh\n")
+        program.chmod(0o755)
+    (home.workspace / "link.sh").symlink_to(outside / "x.sh")
+    (home.workspace / "linked").symlink_to(outside)
+    (home.workspace / "again.sh").hardlink_to(home.workspace / "twice.sh")
+    config = {"hooks": [{"event": "after_tool", "command": command}]}
+    done = serve_with(home, config, "--workspace", home.workspace, PATH=f"{bin_folder}:/usr/bin:/bin")
+    assert done.returncode == 2 and "hooks[0].command: " in done.stderr and complaint in done.stderr
+    assert not home.data.exists() and not home.keys.exists(), "it has begun to serve"
 
 
 def test_arguments_that_a_hook_breaks_are_not_run(make_server, make_home, provider):
@@ -356,12 +432,12 @@ def test_an_approval_of_changed_arguments_survives_a_crash(make_server, make_hom
     assert [e["event"] for e in log] == ["approved", "started", "ended"] and {e["arguments_digest"] for e in log} == {shown["arguments_digest"]}
 
 
-def serve_with(home, config):
+def serve_with(home, config, *arguments, **environment):
     file = home.path / "reprise.json"
     file.write_text(json.dumps(config))
     file.chmod(0o600)
-    return subprocess.run([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--config", str(file)], env=home.environment(),
-                          stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLACK, check=False)
+    return subprocess.run([str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--config", str(file), *map(str, arguments)],
+                          env=home.environment(**environment), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=20 * SLACK, check=False)
 
 
 @pytest.mark.parametrize("hooks", [{}, [1], [{"event": "before_tool"}], [{"command": ["x"]}], [{"event": "at_tool", "command": ["x"]}],

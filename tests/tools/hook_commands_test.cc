@@ -1,6 +1,7 @@
 #include "tools/hook_commands.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <fstream>
 #include <iterator>
 #include <thread>
@@ -151,4 +152,14 @@ TEST_CASE("HookCommands: much input that nobody reads, and much that is read, do
   CHECK_FALSE(f.Run({Fixture::Shell(R"(echo '{"decision":"allow"}')")}, facts).denied);
   CHECK_FALSE(f.Run({Fixture::Shell(R"(cat > in; echo noise >&2; echo '{"decision":"allow"}')")}, facts).denied);
   CHECK(f.Read("in").size() > 3'000'000);
+}
+
+TEST_CASE("HookCommands: programs in the workspace are not found by way of PATH", "[tools]") {
+  Fixture f;
+  const std::string before = std::getenv("PATH");
+  ::setenv("PATH", (f.directory.path() + ":bin::" + f.directory.path() + "/bin/../x:/usr/bin:/bin").c_str(), 1);
+  const auto verdict = f.Run({Fixture::Shell(R"(echo "$PATH" > path; echo '{"decision":"allow"}')")});
+  ::setenv("PATH", before.c_str(), 1);
+  CHECK_FALSE(verdict.denied);
+  CHECK(f.Read("path") == "/usr/bin:/bin\n");
 }

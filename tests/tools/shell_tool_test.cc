@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdlib>
@@ -248,6 +249,35 @@ TEST_CASE_METHOD(ToolFixture, "Sandbox: only the workspace can be written, the s
   CHECK_FALSE(fs::exists("/tmp/own"));
 }
 
+TEST_CASE_METHOD(ToolFixture, "Sandbox: nothing is put where a hidden file is, by way of a directory above it",
+                 "[tools][shell]") {
+  fs::create_directories(Inside("a/b/c"));
+  fs::create_directories(Inside("a/data/chat"));
+  Write("a/b/c/check.sh", "mine");
+  Write("a/b/other.sh", "mine");
+  Write("a/data/chat/file", "mine");
+  Write("a/free", "x");
+  auto options = Options();
+  options.protected_paths = {Inside("a/data"), Inside("a/b/other.sh"), Inside("a/b/c/check.sh")};
+  Rebuild(std::move(options));
+  if (Has(registry->Find("run_shell")->traits().approval_reason, "WITHOUT")) return;
+  const std::string attack = GENERATE("mv a/b/c a/b/old", "mv a/b a/old", "mv a old", "mv a/data a/old", "rm -rf a",
+                                      "mkdir -p x/b/c && mv -T x a", "mkdir x && mv -T --exchange x a",
+                                      "ln -s /tmp x && mv -T x a/b/c/check.sh", "cp a/b/c/check.sh a/b/copy");
+  INFO(attack);
+  const auto outcome =
+      Run("run_shell", Args({{"command", attack + "; mkdir -p a/b/c a/data/chat; echo theirs > "
+                                                  "a/b/c/check.sh; echo theirs > a/b/other.sh; echo theirs "
+                                                  "> a/data/chat/file; cat a/b/copy; touch a/b/c/new"}}));
+  INFO(outcome.output);
+  CHECK(Read("a/b/c/check.sh") == "mine");
+  CHECK(Read("a/b/other.sh") == "mine");
+  CHECK(Read("a/data/chat/file") == "mine");
+  CHECK_FALSE(Has(outcome.output, "mine"));
+  CHECK(fs::exists(Inside("a/b/c/new")));  // the directories themselves can be worked in
+  CHECK_FALSE(fs::exists(Inside("old")));
+}
+
 TEST_CASE_METHOD(ToolFixture, "Sandbox: there is no network and no other process", "[tools][shell]") {
   if (Has(registry->Find("run_shell")->traits().approval_reason, "WITHOUT")) return;
   const auto interfaces = Run("run_shell", Args({{"command", "tail -n +3 /proc/net/dev | cut -d: -f1 | tr -d ' '"}}));
@@ -258,6 +288,12 @@ TEST_CASE_METHOD(ToolFixture, "Sandbox: there is no network and no other process
                                              "tr '\\0' '\\n' < /proc/" +
                                              std::to_string(::getpid()) + "/comm; ls -d /proc/[0-9]* | wc -l"}}));
   CHECK_FALSE(Has(self.output, "test_tools"));
+}
+
+TEST_CASE_METHOD(ToolFixture, "Sandbox: a hidden workspace, or what lies above it, opens nothing", "[tools][shell]") {
+  const Sandbox sandbox({.workspace = workspace(), .hidden_paths = {workspace(), fs::path(workspace()).parent_path()}});
+  const auto words = sandbox.Wrap({"true"});
+  CHECK(std::count(words.begin(), words.end(), "--bind") == 1);  // the workspace's own
 }
 
 TEST_CASE("Sandbox: says why it is not available", "[tools][shell]") {

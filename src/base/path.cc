@@ -1,0 +1,19 @@
+#include "base/path.h"
+
+#include <algorithm>
+#include <system_error>
+
+namespace reprise {
+
+namespace fs = std::filesystem;
+
+bool LiesBeneath(const fs::path& path, const fs::path& directory) {
+  return std::mismatch(directory.begin(), directory.end(), path.begin(), path.end()).first == directory.end();
+}
+
+bool LeadsInto(const fs::path& path, const fs::path& directory) {
+  std::error_code failed;
+  return LiesBeneath(path.lexically_normal(), directory) || LiesBeneath(fs::weakly_canonical(path, failed), directory);
+}
+
+}  // namespace reprise
