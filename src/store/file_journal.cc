@@ -49,10 +49,17 @@ std::size_t EndOfObject(std::string_view text) {
   return text.size();
 }
 
-// The same of the first `size` of these bytes; what begins in them may go on behind them, or the file ends there.
-bool HasUnwrittenBytes(std::string_view rest, std::size_t size) {
+// Whether a disk may not have got the last bytes of this file, however few: it takes whole sectors.
+bool EndsUnwritten(std::string_view text) {
+  constexpr std::size_t kSectorBytes = 512;
+  return text.find_first_not_of('\0', (text.size() - 1) / kSectorBytes * kSectorBytes) == std::string_view::npos;
+}
+
+// Whether a disk may not have got some of the first `size` bytes of the rest of a file. What begins in them may go on
+// behind them.
+bool HasUnwrittenBytes(std::string_view text, std::string_view rest, std::size_t size) {
   const std::string_view around = rest.substr(0, size + kUnwritten.size() - 1);
-  return HasUnwrittenBytes(around) || (around.size() == rest.size() && around.ends_with('\0'));
+  return HasUnwrittenBytes(around) || (around.size() == rest.size() && EndsUnwritten(text));
 }
 
 // The record at the beginning of `rest`, which is not empty.
@@ -167,7 +174,7 @@ Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace&
     if (!sealed && sealed.error() == Damage::kDamaged) return damaged(position);
     auto record = sealed ? cipher->Open(position, AssociatedWith(sealed->to_disk), sealed->bytes) : Fail(Error{});
     if (!record && sealed &&
-        (!HasUnwrittenBytes(rest, sealed->size) || AnySynced(*cipher, position + 1, rest.substr(sealed->size)))) {
+        (!HasUnwrittenBytes(text, rest, sealed->size) || AnySynced(*cipher, position + 1, rest.substr(sealed->size)))) {
       return damaged(position);
     }
     if (!record) {
