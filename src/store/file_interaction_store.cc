@@ -252,6 +252,8 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) return synced;
   held->names_durable = true;
   KeepState(interaction, *written);
+  // As the files alone will say if the process ends before chat.json is written.
+  if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
   AddToIndex(held->index, interaction, std::move(written->digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);

@@ -318,6 +318,21 @@ TEST_CASE("FileInteractionStore: a chat.json that is missing or cut off is rebui
   }
 }
 
+TEST_CASE("FileInteractionStore: a chat that began with an interaction is as old as that, with chat.json or without",
+          "[store]") {
+  DataFolder data;
+  data.Open();
+  Interaction first = Sample(1, std::nullopt, "one");
+  first.created_at = first.completed_at.emplace(Now() + std::chrono::hours(1));
+  REQUIRE(data.store->ReserveInteraction(Chat1()) == Id(1));
+  REQUIRE(data.store->SaveInteraction(first));
+  CHECK(data.store->LoadSummary(Chat1())->created_at == first.created_at);
+  data.Close();
+  fs::remove(data.ChatJson());
+  data.Open();
+  CHECK(data.store->LoadSummary(Chat1())->created_at == first.created_at);
+}
+
 TEST_CASE("FileInteractionStore: a chat.json that fails its check is an error, its interactions are not", "[store]") {
   DataFolder data;
   data.SaveThree();
