@@ -69,7 +69,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
                       .sync_root = [this] { return files_.SyncRoot(); }}),
-      index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndexLater(chat); }) {}
+      index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndex(chat); }) {}
 
 FileInteractionStore::~FileInteractionStore() = default;
 
@@ -207,6 +207,12 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
     if (auto ready = CreateFallbackRoot(); !ready) return ready;
   }
   auto held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kState);
+  if (held && (*held)->has_index && !(*held)->index_on_disk) {
+    // Two checkpoints without a chat.json would look like a chat that has lost it: the background is late.
+    held = HeldChat{};
+    WriteIndex(interaction.chat_id);
+    held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kState);
+  }
   if (held && interaction.id.number() < (*held)->index.last) {
     // Older than what chat.json knows, so it would not become the head by its number: chat.json has to say so now.
     held = HeldChat{};
@@ -487,7 +493,7 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   return held->index.summary;
 }
 
-void FileInteractionStore::WriteIndexLater(const ChatId& chat) {
+void FileInteractionStore::WriteIndex(const ChatId& chat) {
   const auto state = FindState(chat);
   if (!state) return;
   const std::lock_guard index_lock(state->index_mutex);

@@ -136,7 +136,7 @@ class FileInteractionStore final : public InteractionStore {
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
   Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability = Durability::kSynced);
-  void WriteIndexLater(const ChatId& chat);
+  void WriteIndex(const ChatId& chat);
   struct Snapshot {
     ChatIndex index;
     std::set<std::uint32_t> numbers;

@@ -75,8 +75,9 @@ class ChatCheck {
     for (const std::uint32_t number : listed->journals) CheckJournal(InteractionId::FromNumber(number));
     CheckQueue();
     CheckHistory();
-    // A chat's first index follows its first checkpoint, so that the one may be there without the other for a moment.
-    if (!has_index_ && listed->checkpoints.size() > 1) {
+    // A chat's first index follows its first checkpoint, and comes before its second: looked for once more, as both may
+    // have come since.
+    if (!has_index_ && listed->checkpoints.size() > 1 && !HasIndexNow()) {
       Add(RecordName(chat_, std::nullopt), "missing", "the file is gone");
     }
     for (auto& [file, problem] : problems_) report_.problems.push_back(std::move(problem));
@@ -89,6 +90,11 @@ class ChatCheck {
     problems_.emplace(std::move(file), std::move(problem));  // the first thing that is wrong with a file is the cause
   }
   void Add(Problem problem) { problems_.emplace(problem.file, problem); }
+
+  bool HasIndexNow() const {
+    const auto text = file_system_.ReadFile(ChatFile(root_, chat_), kMaxRecordBytes);
+    return text || text.error().code != ErrorCode::kNotFound;
+  }
 
   void ReadIndex() {
     const std::string name = RecordName(chat_, std::nullopt);
