@@ -34,13 +34,17 @@ bool RunGuard::reviews_requests() const {
   return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel);
 }
 
+Result<void> RunGuard::Ask(HookFacts facts, const std::stop_token& stop) const {
+  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
+  if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
+  return {};
+}
+
 Result<void> RunGuard::Begin(const std::stop_token& stop) {
   if (!Wants(HookEvent::kBeforeInteraction) || begun_.exchange(true)) return {};
   HookFacts facts = FactsOf(HookEvent::kBeforeInteraction);
   facts.user_message = user_message_;
-  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
-  if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
-  return {};
+  return Ask(std::move(facts), stop);
 }
 
 Result<void> RunGuard::Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
@@ -48,9 +52,7 @@ Result<void> RunGuard::Admit(std::uint32_t round_index, const std::string& model
   HookFacts facts = FactsOf(HookEvent::kBeforeModel);
   facts.round_index = round_index;
   facts.model = model;
-  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
-  if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
-  return {};
+  return Ask(std::move(facts), stop);
 }
 
 void RunGuard::Heard(std::uint32_t round_index, const std::string& model, const std::string& text,

@@ -44,6 +44,7 @@ class RunGuard final : public CallGuard {
  private:
   bool Wants(HookEvent event) const { return parts_.hooks != nullptr && parts_.hooks->Wants(event); }
   HookFacts FactsOf(HookEvent event) const;
+  Result<void> Ask(HookFacts facts, const std::stop_token& stop) const;
 
   const Parts parts_;
   const std::string chat_id_, interaction_id_, user_message_;

@@ -1,8 +1,8 @@
 """Standing grants: in a chat, and for always; listed, taken back, and never wider than what was shown."""
 import json
-import sys
 
 import pytest
+from support.mcp import server_of
 from support.provider import call, text, tools
 from support.timing import SLACK, at_once, eventually
 
@@ -175,30 +175,13 @@ def test_a_grant_outlives_a_kill_right_after_it_was_given(make_server, provider)
     assert len(again.client.get("/grants").json["grants"]) == 1
 
 
-# A server with one tool that says of itself what it is told to.
-FOREIGN = r"""
-import json, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    result = {}
-    if request.get("method") == "initialize":
-        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "f", "version": "1"}}
-    elif request.get("method") == "tools/list":
-        result = {"tools": [{"name": "act", "description": open("description").read(), "inputSchema": {"type": "object"}}]}
-    elif request.get("method") == "tools/call":
-        result = {"content": [{"type": "text", "text": "done"}]}
-    if "id" in request:
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
-"""
-
-
 def test_a_tool_that_has_changed_asks_whatever_was_granted_and_consent_does_not_bring_it_back(make_server, make_home, provider):
     home = make_home()
     description = home.workspace / "description"
 
     def serve(text_of_it):
         description.write_text(text_of_it)
-        server = make_server(provider, home, config={"mcpServers": {"f": {"command": sys.executable, "args": ["-c", FOREIGN]}}})
+        server = make_server(provider, home, config={"mcpServers": {"f": server_of('{"name": "act", "description": open("description").read(), "inputSchema": {"type": "object"}}', '"done"')}})
         eventually(lambda: any(t["name"] == "f__act" for t in server.client.get("/tools").json["tools"]), "the tool is there", 30 * SLACK)
         return server
 

@@ -6,6 +6,7 @@ import time
 
 import pytest
 from support import schemas
+from support.mcp import server_of
 from support.provider import Gate, call, text, tools
 from support.server import BINARY, processes, sandbox_works
 from support.timing import SLACK, eventually
@@ -126,26 +127,10 @@ verdict = {"decision": "deny", "reason": "no"} if command == "two" else {"decisi
     assert outputs[2] == "Not run: a hook denied it: no" and outputs[3].endswith("The user rejected this call. It was not run.")
 
 
-SERVER = r"""
-import json, sys
-for line in sys.stdin:
-    request = json.loads(line)
-    result = {}
-    if request.get("method") == "initialize":
-        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "m", "version": "1"}}
-    elif request.get("method") == "tools/list":
-        result = {"tools": [{"name": "say", "inputSchema": {"type": "object"}}]}
-    elif request.get("method") == "tools/call":
-        result = {"content": [{"type": "text", "text": json.dumps(request["params"]["arguments"])}]}
-    if "id" in request:
-        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
-"""
-
-
 def test_code_servers_and_sub_agents_are_asked_about_too(make_server, make_home, provider):
     body = 'verdict = {"decision": "deny", "reason": "no"} if "secret" in json.dumps(facts["arguments"]) else {"decision": "allow"}'
     server = start(make_server, make_home, provider, lambda home: hook(home, body), approval_mode="approve_all",
-                   mcpServers={"m": {"command": sys.executable, "args": ["-c", SERVER]}})
+                   mcpServers={"m": server_of('{"name": "say", "inputSchema": {"type": "object"}}', 'json.dumps(request["params"]["arguments"])')})
     eventually(lambda: any(t["name"] == "m__say" for t in server.client.get("/tools").json["tools"]), "the tools are there", 30 * SLACK)
     run = lambda code, i: call("run_code", {"language": "python", "code": code}, i)  # noqa: E731
     provider.plan(tools(run("print('secret')", "1"), run("print('plain')", "2"), call("m__say", {"a": "secret"}, "3"), call("m__say", {"a": "b"}, "4"),
