@@ -9,13 +9,17 @@
 
 namespace reprise {
 
-std::string RandomHex(std::size_t bytes) {
-  std::vector<unsigned char> raw(bytes);
-  for (std::size_t have = 0; have < bytes;) {
-    const ssize_t n = ::getrandom(raw.data() + have, bytes - have, 0);
-    if (n < 0 && errno != EINTR) std::abort();  // ids that can be guessed are worse than no server
+void FillRandom(void* data, std::size_t size) {
+  for (std::size_t have = 0; have < size;) {
+    const ssize_t n = ::getrandom(static_cast<unsigned char*>(data) + have, size - have, 0);
+    if (n < 0 && errno != EINTR) std::abort();
     if (n > 0) have += static_cast<std::size_t>(n);
   }
+}
+
+std::string RandomHex(std::size_t bytes) {
+  std::vector<unsigned char> raw(bytes);
+  FillRandom(raw.data(), raw.size());
   static constexpr char kHex[] = "0123456789abcdef";
   std::string text;
   text.reserve(2 * bytes);

@@ -5,7 +5,11 @@
 
 namespace reprise {
 
-// `bytes` random bytes from the operating system (getrandom(2)) as lower-case hex. Unguessable.
+// Fills `size` bytes from the operating system (getrandom(2)). Unguessable: fit for keys. Ends the process if there is
+// no randomness to be had, since what can be guessed is worse than no server. Thread-safe.
+void FillRandom(void* data, std::size_t size);
+
+// `bytes` random bytes of FillRandom as lower-case hex.
 std::string RandomHex(std::size_t bytes);
 
 // A number from 0 up to, but not, 1; not for secrets. Thread-safe.

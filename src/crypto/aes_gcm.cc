@@ -2,12 +2,13 @@
 
 #include <openssl/err.h>
 #include <openssl/evp.h>
-#include <openssl/rand.h>
 
 #include <array>
 #include <cstdlib>
 #include <limits>
 #include <memory>
+
+#include "base/random.h"
 
 namespace reprise {
 namespace {
@@ -52,7 +53,7 @@ tl::unexpected<Error> NotAuthentic() {
 
 Result<GcmSealed> GcmSeal(const SecretKey& key, std::string_view associated_data, std::string_view plaintext) {
   GcmSealed sealed{.iv = std::string(kGcmIvBytes, '\0'), .ciphertext = {}, .tag = {}};
-  if (RAND_bytes(Bytes(sealed.iv), kGcmIvBytes) != 1) return CryptoFailure();
+  FillRandom(sealed.iv.data(), kGcmIvBytes);
   if (auto done = GcmSealTo(sealed.ciphertext, key, sealed.iv, associated_data, plaintext); !done) {
     return Fail(std::move(done.error()));
   }

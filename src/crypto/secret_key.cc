@@ -1,10 +1,10 @@
 #include "crypto/secret_key.h"
 
 #include <openssl/crypto.h>
-#include <openssl/rand.h>
 
 #include <algorithm>
-#include <cstdlib>
+
+#include "base/random.h"
 
 namespace reprise {
 
@@ -12,8 +12,7 @@ void WipeBytes(void* data, std::size_t size) { OPENSSL_cleanse(data, size); }
 
 SecretKey SecretKey::Random() {
   SecretKey key;
-  if (RAND_priv_bytes(key.bytes_.data(), kBytes) != 1)
-    std::abort();  // a key that can be guessed is worse than no server
+  FillRandom(key.bytes_.data(), kBytes);
   return key;
 }
 
