@@ -43,10 +43,13 @@ class Hooks {
   struct Verdict {
     std::optional<std::string> denied{};     // why, for the model and for people; valid UTF-8
     std::optional<std::string> arguments{};  // of before_tool: to be taken instead; JSON object text
+    std::string context{};                   // of before_model: what the model is told in this request; valid UTF-8
+    std::optional<std::string> output{};     // of after_tool: to be taken instead; valid UTF-8
   };
   // Runs those of the event, one after the other, each with what those before it have changed; the first that denies is
-  // the last. Before-hooks that crash, take too long or talk nonsense deny; what after-hooks say is not looked at, only
-  // logged if they fail. Blocks until they have ended, or `stop` is requested: then they are ended and it is denied.
+  // the last. One that crashes, takes too long or talks nonsense denies; so does a before-hook that says nothing. Of
+  // after_interaction all are run: what they say is not looked at, only logged if they fail. Blocks until they have
+  // ended, or `stop` is requested: then they are ended and it is denied.
   virtual Verdict Run(HookFacts facts, const std::stop_token& stop) = 0;
 };
 

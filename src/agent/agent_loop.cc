@@ -95,6 +95,7 @@ class AgentLoop::StreamRelay : public ModelStream {
   }
   void OnBatchEnd() override { observer_.FlushDeltas(); }
   bool silent() const { return thinking_.empty() && text_.empty(); }
+  const std::string& text() const { return text_; }
   std::string TakeThinking() { return std::move(thinking_); }
   std::string TakeText() { return std::move(text_); }
 
@@ -128,13 +129,13 @@ void AgentLoop::Begin() {
 }
 
 bool AgentLoop::Admitted(const Result<void>& admitted) {
-  if (admitted) return true;
-  if (stop_.stop_requested()) {
-    Finish(InteractionStatus::kCancelled);
-  } else {
-    Finish(InteractionStatus::kFailed, admitted.error());
-  }
-  return false;
+  if (!admitted) FinishByGuard(admitted.error());
+  return admitted.has_value();
+}
+
+void AgentLoop::FinishByGuard(const Error& why) {
+  if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
+  Finish(InteractionStatus::kFailed, why);
 }
 
 void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(AgentOutcome)> done) {
@@ -182,7 +183,11 @@ void AgentLoop::AskModel() {
                     Error{.code = ErrorCode::kInternal, .reason = "budget_exceeded", .message = *std::move(why)});
     }
   }
-  if (parts_.guard && !Admitted(parts_.guard->Admit(round_, model_name_, stop_))) return;
+  if (parts_.guard) {
+    auto admitted = parts_.guard->Admit(round_, model_name_, stop_);
+    if (!Admitted(admitted.map([](const std::string&) {}))) return;
+    told_by_guard_ = *std::move(admitted);
+  }
   tools_ = parts_.tools.Current();
   ComposeSystemPrompt();
   if (context_.Fits(state_, tools_->specs())) return SendRequest();
@@ -198,6 +203,7 @@ void AgentLoop::AskModel() {
 void AgentLoop::ComposeSystemPrompt() {
   const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
   system_ = ComposePrompt(parts_.prompt, tools_->specs(), {.date = today, .memory = memory_});
+  if (!told_by_guard_.empty()) system_ += (system_.empty() ? "" : "\n\n") + told_by_guard_;
   context_.SetSystemPrompt(system_);
 }
 
@@ -268,14 +274,28 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
     return Finish(InteractionStatus::kFailed, response.error());
   }
   retries_ = 0;
+  if (parts_.guard) {
+    if (const auto heard = parts_.guard->Heard(round_, model_name_, said_->text(), stop_); !heard) {
+      return Unheard(response->usage, heard.error());
+    }
+  }
   usage_ += response->usage;
   RecordResponse(*response);
-  if (parts_.guard) parts_.guard->Heard(round_, model_name_, state_.messages.back().content.value_or(""), stop_);
   RunCalls(response->tool_calls);
   context_.Calibrate(estimate_, response->usage.input_tokens);
   if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
   NextRound();
+}
+
+// What was shown stays; what the model wanted to be done is not done.
+void AgentLoop::Unheard(const TokenUsage& usage, const Error& why) {
+  RecordPartial();
+  if (!stop_.stop_requested()) {
+    usage_ += usage;
+    if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
+  }
+  FinishByGuard(why);
 }
 
 // True if the request is sent again after a pause. What a client has seen cannot be taken back, so a response that had

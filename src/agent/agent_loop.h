@@ -157,6 +157,9 @@ class AgentLoop {
 
   // False: the guard or a stop has ended the loop.
   bool Admitted(const Result<void>& admitted);
+  void FinishByGuard(const Error& why);
+  // Ends the loop after a response that the guard does not let through.
+  void Unheard(const TokenUsage& usage, const Error& why);
   void Begin();
   void AskModel();
   void ComposeSystemPrompt();
@@ -211,6 +214,7 @@ class AgentLoop {
   Context context_;
   std::string memory_;                    // as the model is told it; see ShowMemory
   std::string system_;                    // prompt of the request under way
+  std::string told_by_guard_;             // part of it
   std::optional<Summarizer> summarizer_;  // of the summary under way
   std::int64_t estimate_ = 0;             // of the request under way
   TokenUsage usage_;

@@ -23,16 +23,19 @@ class CallGuard {
 
   // True if Begin or Admit may take a while.
   virtual bool reviews_requests() const { return false; }
-  // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit, before what is asked of
-  // the model in a round, and again when it is asked again.
+  // Before anything else. What fails here does not begin, and the run FAILED; likewise Admit and Heard.
   virtual Result<void> Begin(const std::stop_token& /*stop*/) { return {}; }
-  virtual Result<void> Admit(std::uint32_t /*round_index*/, const std::string& /*model*/,
+  // Before what is asked of the model in a round, and again when it is asked again. Gives what the model is to be told
+  // with it.
+  virtual Result<std::string> Admit(std::uint32_t /*round_index*/, const std::string& /*model*/,
+                                    const std::stop_token& /*stop*/) {
+    return std::string();
+  }
+  // What the model has said, before anything of it is done.
+  virtual Result<void> Heard(std::uint32_t /*round_index*/, const std::string& /*model*/, const std::string& /*text*/,
                              const std::stop_token& /*stop*/) {
     return {};
   }
-  // What the model has said.
-  virtual void Heard(std::uint32_t /*round_index*/, const std::string& /*model*/, const std::string& /*text*/,
-                     const std::stop_token& /*stop*/) {}
 
   struct Verdict {
     std::optional<std::string> refusal{};    // why it does not run, for the model

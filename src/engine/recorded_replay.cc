@@ -83,7 +83,8 @@ class Replay final : public ModelClient,
   bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
 
-  // CallGuard: what hooks have changed is in the record, what they denied is a result like others.
+  // CallGuard: what hooks have changed is in the record, what they denied is a result like others, or ended the run.
+  Result<void> Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry) override { return {}; }
   ToolOutcome Passed(std::uint32_t, const ToolCall&, ToolOutcome outcome, const std::stop_token&) override {
@@ -152,6 +153,7 @@ class Replay final : public ModelClient,
   std::uint32_t round_ = 0;                         // guarded by mutex_; which the model is in
   std::size_t retries_ = 0;                         // guarded by mutex_; of this round
   bool answered_ = false;                           // guarded by mutex_; the model's part of this round is over
+  std::optional<Error> unheard_;                    // guarded by mutex_; why the response counts for nothing
   bool over_ = false;                               // guarded by mutex_
   ReplayReport report_;                             // guarded by mutex_
 
@@ -224,13 +226,26 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
       } else if (recording_.last_words.empty()) {
         Miss("the agent asks the model, and the record has no response");
       } else {
-        response = Fail(WhyNoResponse());
+        Error why = WhyNoResponse();
+        const bool has_come = round && (round->message || !round->thinking.empty());
+        if (why.reason == "hook_denied" && has_come) {
+          response = ModelResponse{.tool_calls = {}, .usage = round->usage, .extras = {}};
+          unheard_ = std::move(why);
+        } else {
+          response = Fail(std::move(why));
+        }
       }
     }
   }
   if (!thinking.empty()) stream.OnThinking(thinking);
   if (!text.empty()) stream.OnText(text);
   done(std::move(response));  // nothing after this: the replay may be over
+}
+
+Result<void> Replay::Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) {
+  const std::lock_guard lock(mutex_);
+  if (unheard_) return Fail(*unheard_);
+  return {};
 }
 
 Tool* Replay::MakeTool(std::string_view name) {

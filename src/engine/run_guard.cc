@@ -34,35 +34,35 @@ bool RunGuard::reviews_requests() const {
   return Wants(HookEvent::kBeforeInteraction) || Wants(HookEvent::kBeforeModel);
 }
 
-Result<void> RunGuard::Ask(HookFacts facts, const std::stop_token& stop) const {
+Result<Hooks::Verdict> RunGuard::Ask(HookFacts facts, const std::stop_token& stop) const {
   Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
   if (verdict.denied) return Fail(DeniedByHook(*std::move(verdict.denied)));
-  return {};
+  return verdict;
 }
 
 Result<void> RunGuard::Begin(const std::stop_token& stop) {
   if (!Wants(HookEvent::kBeforeInteraction) || begun_.exchange(true)) return {};
   HookFacts facts = FactsOf(HookEvent::kBeforeInteraction);
   facts.user_message = user_message_;
-  return Ask(std::move(facts), stop);
+  return Ask(std::move(facts), stop).map([](const Hooks::Verdict&) {});
 }
 
-Result<void> RunGuard::Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
-  if (!Wants(HookEvent::kBeforeModel)) return {};
+Result<std::string> RunGuard::Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) {
+  if (!Wants(HookEvent::kBeforeModel)) return std::string();
   HookFacts facts = FactsOf(HookEvent::kBeforeModel);
   facts.round_index = round_index;
   facts.model = model;
-  return Ask(std::move(facts), stop);
+  return Ask(std::move(facts), stop).map([](Hooks::Verdict verdict) { return std::move(verdict.context); });
 }
 
-void RunGuard::Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
-                     const std::stop_token& stop) {
-  if (!Wants(HookEvent::kAfterModel)) return;
+Result<void> RunGuard::Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
+                             const std::stop_token& stop) {
+  if (!Wants(HookEvent::kAfterModel)) return {};
   HookFacts facts = FactsOf(HookEvent::kAfterModel);
   facts.round_index = round_index;
   facts.model = model;
   facts.text = text;
-  parts_.hooks->Run(std::move(facts), stop);
+  return Ask(std::move(facts), stop).map([](const Hooks::Verdict&) {});
 }
 
 CallGuard::Verdict RunGuard::Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) {
@@ -103,7 +103,13 @@ ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, To
   facts.arguments = call.arguments;
   facts.output = outcome.output;
   facts.is_error = outcome.is_error;
-  parts_.hooks->Run(std::move(facts), stop);
+  Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
+  if (verdict.denied) {
+    outcome.output = "The call has run, but a hook withholds its result: " + *verdict.denied;
+    outcome.is_error = true;
+  } else if (verdict.output) {
+    outcome.output = *std::move(verdict.output);
+  }
   return outcome;
 }
 

@@ -27,9 +27,9 @@ class RunGuard final : public CallGuard {
 
   bool reviews_requests() const override;
   Result<void> Begin(const std::stop_token& stop) override;
-  Result<void> Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) override;
-  void Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
-             const std::stop_token& stop) override;
+  Result<std::string> Admit(std::uint32_t round_index, const std::string& model, const std::stop_token& stop) override;
+  Result<void> Heard(std::uint32_t round_index, const std::string& model, const std::string& text,
+                     const std::stop_token& stop) override;
   Verdict Review(std::uint32_t round_index, const ToolCall& call, const std::stop_token& stop) override;
   Result<void> Note(AuditEntry entry) override;
   std::string Redacted(std::string text) const override;
@@ -44,7 +44,7 @@ class RunGuard final : public CallGuard {
  private:
   bool Wants(HookEvent event) const { return parts_.hooks != nullptr && parts_.hooks->Wants(event); }
   HookFacts FactsOf(HookEvent event) const;
-  Result<void> Ask(HookFacts facts, const std::stop_token& stop) const;
+  Result<Hooks::Verdict> Ask(HookFacts facts, const std::stop_token& stop) const;
 
   const Parts parts_;
   const std::string chat_id_, interaction_id_, user_message_;

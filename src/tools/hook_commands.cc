@@ -32,6 +32,7 @@ constexpr std::array<std::pair<HookEvent, std::string_view>, 6> kNames{{
 bool IsBefore(HookEvent event) {
   return event == HookEvent::kBeforeInteraction || event == HookEvent::kBeforeModel || event == HookEvent::kBeforeTool;
 }
+bool IsTold(HookEvent event) { return event == HookEvent::kAfterInteraction; }
 bool IsAboutTool(HookEvent event) { return event == HookEvent::kBeforeTool || event == HookEvent::kAfterTool; }
 
 std::string InputOf(const HookFacts& facts) {
@@ -103,7 +104,8 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
     case CommandResult::End::kCancelled:
       return fail("the interaction was cancelled");
   }
-  if (!IsBefore(event)) return Hooks::Verdict();
+  const bool is_silent = result.output.find_first_not_of(" \t\r\n") == std::string::npos;
+  if (IsTold(event) || (is_silent && !IsBefore(event))) return Hooks::Verdict();
   const auto said = ParseJson(result.output);
   if (!said || !said->is_object()) return fail("it did not print a JSON object");
   Hooks::Verdict verdict;
@@ -115,15 +117,16 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
       reason = value.get<std::string>();
     } else if (key == "arguments" && event == HookEvent::kBeforeTool && value.is_object()) {
       verdict.arguments = DumpJson(value);
+    } else if (key == "context" && event == HookEvent::kBeforeModel && value.is_string()) {
+      verdict.context = value.get<std::string>();
+    } else if (key == "tool_output" && event == HookEvent::kAfterTool && value.is_string()) {
+      verdict.output = value.get<std::string>();
     } else {
       return fail("what it printed has an unknown or wrong member");
     }
   }
   if (decision != "allow" && decision != "deny") return fail("its decision is neither allow nor deny");
-  if (decision == "deny") {
-    verdict.arguments.reset();
-    verdict.denied = std::string(Utf8Prefix(ToValidUtf8(reason), kMaxReason));
-  }
+  if (decision == "deny") return Hooks::Verdict{.denied = std::string(Utf8Prefix(ToValidUtf8(reason), kMaxReason))};
   return verdict;
 }
 
@@ -171,12 +174,13 @@ Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {
                                      {"command", hook.command.front()},
                                      {"error", verdict.error().message}});
       }
-      if (IsBefore(facts.event)) return {.denied = "the hook failed: " + verdict.error().message};
+      if (!IsTold(facts.event)) return {.denied = "the hook failed: " + verdict.error().message};
       continue;
     }
-    if (!IsBefore(facts.event)) continue;
     if (verdict->denied) return *std::move(verdict);
     if (verdict->arguments) whole.arguments = facts.arguments = *std::move(verdict->arguments);
+    if (verdict->output) whole.output = facts.output = *std::move(verdict->output);
+    if (!verdict->context.empty()) whole.context += (whole.context.empty() ? "" : "\n\n") + verdict->context;
   }
   return whole;
 }

@@ -160,7 +160,13 @@ struct Fixture {
 class Guard : public CallGuard {
  public:
   Result<void> Begin(const std::stop_token&) override { return Said(begins); }
-  Result<void> Admit(std::uint32_t, const std::string&, const std::stop_token&) override { return Said(admits); }
+  Result<std::string> Admit(std::uint32_t, const std::string&, const std::stop_token&) override {
+    return Said(admits).map([&] { return told; });
+  }
+  Result<void> Heard(std::uint32_t, const std::string&, const std::string& text, const std::stop_token&) override {
+    heard.push_back(text);
+    return Said(hears);
+  }
   Verdict Review(std::uint32_t, const ToolCall& call, const std::stop_token&) override {
     if (on_review) on_review(call);
     return verdict;
@@ -179,7 +185,9 @@ class Guard : public CallGuard {
     outcome.output += "!";
     return outcome;
   }
-  bool begins = true, admits = true, writable = true;
+  bool begins = true, admits = true, hears = true, writable = true;
+  std::string told;
+  std::vector<std::string> heard;
   Verdict verdict;
   std::function<void(const ToolCall&)> on_review;
   std::vector<AuditEntry> entries;
@@ -937,6 +945,40 @@ TEST_CASE("AgentLoop: what a guard makes of the arguments is asked about and run
   CHECK(f.recorder.Last<event::ToolCallStarted>().tool_input == R"({"a":2})");
   CHECK(f.ran == std::vector<std::string>{R"({"a":2})"});
   CHECK(f.recorder.Last<event::ToolResult>().tool_output == "(A hook changed the arguments to {\"a\":2})\nboom!");
+}
+
+TEST_CASE("AgentLoop: what a guard does not want heard is shown and counted, and not acted upon", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  guard.hears = false;
+  f.model.Then([](const auto&, ModelStream& stream, std::stop_token) -> Result<ModelResponse> {
+    stream.OnText("I will");
+    stream.OnBatchEnd();
+    ModelResponse response;
+    response.tool_calls = {{"c1", "echo", "{}"}};
+    response.usage.input_tokens = 7;
+    return response;
+  });
+  const AgentOutcome outcome = f.Run();
+  CHECK(outcome.status == InteractionStatus::kFailed);
+  CHECK(f.ran.empty());
+  CHECK(guard.heard == std::vector<std::string>{"I will"});
+  CHECK(f.recorder.names == Names{"message", "usage"});
+  CHECK(outcome.usage.input_tokens == 7);
+  CHECK(outcome.state.messages.back().content == "I will");
+  CHECK(outcome.state.messages.back().tool_calls.empty());
+}
+
+TEST_CASE("AgentLoop: what a guard tells the model stands behind the system prompt", "[agent]") {
+  Fixture f;
+  Guard guard;
+  f.guard = &guard;
+  f.prompt = {.modules = {{"10-a", "Be kind."}}, .workspace = {}};
+  guard.told = "It rains.";
+  f.model.ThenAnswer("ok");
+  f.Run();
+  CHECK(f.model.system_prompts() == std::vector<std::string>{"Be kind.\n\nIt rains."});
 }
 
 TEST_CASE("AgentLoop: a call is reviewed when those before it have run; what is asked together, together", "[agent]") {

@@ -325,14 +325,88 @@ def test_a_summary_is_a_request_too(make_server, make_home, provider):
     assert last.client.turn("c", "and this?").all("compacted"), "there was nothing to sum up"
 
 
-def test_after_hooks_that_fail_change_nothing(make_server, make_home, provider):
-    def after(script):
-        return [{"event": e, "command": ["sh", "-c", script]} for e in ("after_tool", "after_model", "after_interaction")]
+def shell(event, script):
+    return {"event": event, "command": ["sh", "-c", script]}
 
-    server = start(make_server, make_home, provider, *after("exit 1"), *after("echo what nobody reads"))
+
+def test_hooks_that_are_asked_afterwards_may_say_nothing(make_server, make_home, provider):
+    server = start(make_server, make_home, provider, *[shell(e, "cat > /dev/null") for e in ("after_tool", "after_model", "after_interaction")])
     provider.plan(tools(call("echo", {"text": "x"}, "e")), text("done"))
     assert server.client.turn("c", "go").one("tool_result")["tool_output"] == "x"
-    assert server.log().count("a hook failed") == 4
+
+
+@pytest.mark.parametrize("script", ["exit 1", "echo what nobody asked"])
+def test_what_only_hears_of_the_end_may_fail(make_server, make_home, provider, script):
+    server = start(make_server, make_home, provider, shell("after_interaction", script))
+    provider.plan(text("done"))
+    server.client.turn("c", "go")
+    eventually(lambda: script != "exit 1" or server.log().count("a hook failed") == 1, "the failure is logged")
+
+
+def test_a_hook_changes_a_result(make_server, make_home, provider):
+    body = 'verdict = {"decision": "allow", "tool_output": facts["tool_output"].replace("4711", "****")}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, "after_tool", tool="echo"))
+    provider.plan(tools(call("echo", {"text": "the code is 4711"}, "e"), call("current_time", {}, "t")), text("ok"))
+    stream = server.client.turn("c", "go")
+    assert [r["tool_output"] for r in stream.all("tool_result")][0] == "the code is ****"
+    assert "4711" not in [m for m in provider.requests[-1].conversation if m["role"] == "tool"][0]["content"]
+    assert len(asked(server.home)) == 1
+
+
+@pytest.mark.parametrize("script, why", [
+    ("""echo '{"decision": "deny", "reason": "private"}'""", "private"),
+    ("exit 1", "the hook failed: it ended with status 1"),
+    ("echo what nobody asked", "the hook failed: it did not print a JSON object"),
+])
+def test_a_hook_withholds_a_result(make_server, make_home, provider, script, why):
+    server = start(make_server, make_home, provider, shell("after_tool", script))
+    provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
+    result = server.client.turn("c", "go").one("tool_result")
+    assert result["is_error"] and result["tool_output"] == "The call has run, but a hook withholds its result: " + why
+    assert [(e["event"], e.get("is_error")) for e in server.client.get("/audit").json["entries"]] == [("started", None), ("ended", False)]
+
+
+def test_a_hook_tells_the_model_something_in_each_round(make_server, make_home, provider):
+    body = 'verdict = {"decision": "allow", "context": "Round %d: it rains." % facts["round_index"]}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, "before_model"))
+    provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
+    client = server.client
+    client.turn("c", "go")
+    systems = [r.messages[0] for r in provider.requests]
+    assert [s["content"].rsplit("\n\n", 1)[-1] for s in systems] == ["Round 0: it rains.", "Round 1: it rains."]
+    assert "rains" not in json.dumps(client.interaction("c", "int_001"))
+
+
+@pytest.mark.parametrize("answer", [tools(call("echo", {"text": "x"}, "e"), say="I try"), tools(call("echo", {"text": "x"}, "e")), text("the answer")])
+def test_a_hook_stops_what_the_model_wants(make_server, make_home, provider, answer):
+    deny = 'verdict = {"decision": "deny", "reason": "not that"} if "again" not in facts["text"] else {"decision": "allow"}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, deny, "after_model"))
+    provider.plan(answer)
+    client = server.client
+    stream = client.turn("c", "go", "FAILED")
+    assert (stream.one("error")["code"], stream.one("error")["message"]) == ("hook_denied", "not that")
+    assert not stream.all("tool_call") and not stream.all("answer") and stream.one("usage")
+    assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
+    assert client.interaction("c", "int_001")["usage"] == {"input_tokens": 11, "output_tokens": 7}
+    provider.plan(text("again"))
+    client.turn("c", "go on")
+    said = [m["content"] for m in provider.requests[-1].conversation if m["role"] == "assistant"]
+    assert said == [m["content"] for m in stream.all("message")]
+
+
+def test_cancel_ends_a_hook_after_the_model(make_server, make_home, provider):
+    sign = "sleep 27.1829"
+    hooks = [{"event": "after_model", "command": ["sh", "-c", f"{sign}; :"], "timeout_s": 60}]
+    server = make_server(provider, config={"hooks": hooks})
+    provider.plan(text("the answer"))
+    client = server.client
+    stream = client.start("c", "go")
+    assert stream.until("text_delta")["content"] == "the answer"
+    eventually(lambda: processes(sign.replace(" ", "\0")), "the hook runs")
+    client.cancel("c", "int_001").expect(200)
+    stream.finish("CANCELLED")
+    assert not processes(sign.replace(" ", "\0"))
+    assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
 
 
 def test_what_hears_of_the_end_is_told_when_it_is_on_disk(make_server, make_home, provider):

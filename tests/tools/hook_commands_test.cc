@@ -66,7 +66,7 @@ TEST_CASE("HookCommands: changes are handed on, and the first that denies is the
   CHECK_FALSE(std::ifstream(f.directory.path() + "/too_late"));
 }
 
-TEST_CASE("HookCommands: a hook that fails denies before, and is passed over after", "[tools]") {
+TEST_CASE("HookCommands: a hook that fails denies, but for what is only told", "[tools]") {
   Fixture f;
   const HookOptions failing =
       GENERATE(Fixture::Shell("exit 3"), Fixture::Shell("kill -9 $$"), Fixture::Shell("sleep 30", 100ms),
@@ -83,13 +83,51 @@ TEST_CASE("HookCommands: a hook that fails denies before, and is passed over aft
   REQUIRE(before.denied);
   CHECK(before.denied->starts_with("the hook failed: "));
   HookFacts facts = Fixture::Facts();
-  facts.event = HookEvent::kAfterTool;
   HookOptions after = failing;
-  after.event = HookEvent::kAfterTool;
+  facts.event = after.event = HookEvent::kAfterTool;
+  const bool is_silent = failing.command.back() == "true";
+  CHECK(f.Run({after}, facts).denied.has_value() == !is_silent);
   HookOptions look = Fixture::Shell("cat > in");
-  look.event = HookEvent::kAfterTool;
+  facts.event = after.event = look.event = HookEvent::kAfterInteraction;
   CHECK_FALSE(f.Run({after, look}, facts).denied);
-  CHECK(f.Read("in").find("\"tool_output\"") != std::string::npos);
+  CHECK(f.Read("in").find("\"after_interaction\"") != std::string::npos);
+}
+
+TEST_CASE("HookCommands: a result is handed on as the one before has made it, what the model is told adds up",
+          "[tools]") {
+  Fixture f;
+  HookFacts facts = Fixture::Facts();
+  HookOptions change = Fixture::Shell(R"(echo '{"decision":"allow","tool_output":"less"}')");
+  HookOptions look = Fixture::Shell("cat > seen");
+  facts.event = change.event = look.event = HookEvent::kAfterTool;
+  facts.output = "much";
+  const auto verdict = f.Run({change, look}, facts);
+  CHECK_FALSE(verdict.denied);
+  CHECK(verdict.output == "less");
+  CHECK(f.Read("seen").find(R"("tool_output":"less")") != std::string::npos);
+
+  HookOptions one = Fixture::Shell(R"(echo '{"decision":"allow","context":"one"}')");
+  HookOptions two = Fixture::Shell(R"(echo '{"decision":"allow","context":"two"}')");
+  facts.event = one.event = two.event = HookEvent::kBeforeModel;
+  CHECK(f.Run({one, two}, facts).context == "one\n\ntwo");
+}
+
+TEST_CASE("HookCommands: each event takes its own members only", "[tools]") {
+  Fixture f;
+  HookFacts facts = Fixture::Facts();
+  const auto [event, member] = GENERATE(table<HookEvent, std::string>({
+      {HookEvent::kBeforeTool, R"("tool_output":"x")"},
+      {HookEvent::kBeforeTool, R"("context":"x")"},
+      {HookEvent::kAfterTool, R"("arguments":{})"},
+      {HookEvent::kAfterTool, R"("tool_output":1)"},
+      {HookEvent::kBeforeModel, R"("tool_output":"x")"},
+      {HookEvent::kBeforeModel, R"("context":null)"},
+      {HookEvent::kAfterModel, R"("context":"x")"},
+      {HookEvent::kBeforeInteraction, R"("context":"x")"},
+  }));
+  HookOptions hook = Fixture::Shell("echo '{\"decision\":\"allow\"," + member + "}'");
+  facts.event = hook.event = event;
+  CHECK(f.Run({hook}, facts).denied);
 }
 
 TEST_CASE("HookCommands: only those for the tool and the event are asked", "[tools]") {
