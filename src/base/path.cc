@@ -16,4 +16,14 @@ bool LeadsInto(const fs::path& path, const fs::path& directory) {
   return LiesBeneath(path.lexically_normal(), directory) || LiesBeneath(fs::weakly_canonical(path, failed), directory);
 }
 
+std::vector<fs::path> SearchFolders(std::string_view path) {
+  std::vector<fs::path> folders;
+  for (;;) {
+    const std::size_t end = std::min(path.find(':'), path.size());
+    folders.emplace_back(path.substr(0, end));
+    if (end == path.size()) return folders;
+    path.remove_prefix(end + 1);
+  }
+}
+
 }  // namespace reprise

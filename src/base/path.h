@@ -1,6 +1,8 @@
 #pragma once
 
 #include <filesystem>
+#include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -10,5 +12,8 @@ bool LiesBeneath(const std::filesystem::path& path, const std::filesystem::path&
 // Whether `path`, which is absolute and need not exist, is `directory` (canonical) or lies in it, by name or where its
 // symbolic links lead.
 bool LeadsInto(const std::filesystem::path& path, const std::filesystem::path& directory);
+
+// The folders that a PATH tells to look in, in that order; an empty one is the working directory.
+std::vector<std::filesystem::path> SearchFolders(std::string_view path);
 
 }  // namespace reprise

@@ -132,19 +132,16 @@ class CommandFiles {
   }
 
   Result<void> AddFromSearchPath(const std::string& program) {
-    for (std::string_view rest = search_path_;;) {
-      const std::size_t end = std::min(rest.find(':'), rest.size());
-      const fs::path folder = workspace_ / rest.substr(0, end);  // an empty one is the workspace too
-      if (::access((folder / program).c_str(), X_OK) == 0) {
-        if (LeadsInto(folder, workspace_)) {
-          return Fail(ErrorCode::kInvalidArgument,
-                      "is found in the workspace, by way of PATH (in " + folder.string() + "): give its path");
-        }
-        return Add((folder / program).string(), /*required=*/true);
+    for (const fs::path& each : SearchFolders(search_path_)) {
+      const fs::path folder = workspace_ / each;
+      if (::access((folder / program).c_str(), X_OK) != 0) continue;
+      if (LeadsInto(folder, workspace_)) {
+        return Fail(ErrorCode::kInvalidArgument,
+                    "is found in the workspace, by way of PATH (in " + folder.string() + "): give its path");
       }
-      if (end == rest.size()) return {};
-      rest.remove_prefix(end + 1);
+      return Add((folder / program).string(), /*required=*/true);
     }
+    return {};
   }
 
   static std::string InheritedSearchPath() {

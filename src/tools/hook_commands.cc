@@ -72,12 +72,9 @@ std::string InputOf(const HookFacts& facts) {
 std::string SearchPath(const std::string& directory) {
   const char* inherited = std::getenv("PATH");
   std::string path;
-  for (std::string_view rest = inherited == nullptr ? "" : inherited; !rest.empty();) {
-    const std::size_t end = std::min(rest.find(':'), rest.size());
-    const std::string_view folder = rest.substr(0, end);
-    // A relative one, or an empty one, is in `directory`.
-    if (folder.starts_with('/') && !LeadsInto(folder, directory)) path.append(path.empty() ? "" : ":").append(folder);
-    rest.remove_prefix(std::min(end + 1, rest.size()));
+  for (const std::filesystem::path& folder : SearchFolders(inherited == nullptr ? "" : inherited)) {
+    if (folder.is_relative() || LeadsInto(folder, directory)) continue;  // a relative one is in `directory`
+    path.append(path.empty() ? "" : ":").append(folder.string());
   }
   return path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path;
 }

@@ -1,0 +1,23 @@
+#include "base/path.h"
+
+#include <string>
+
+#include "support/test.h"
+
+namespace reprise {
+
+TEST_CASE("SearchFolders: all of a PATH, the empty ones too", "[base]") {
+  using Folders = std::vector<std::filesystem::path>;
+  CHECK(SearchFolders("/usr/bin:/bin") == Folders{"/usr/bin", "/bin"});
+  CHECK(SearchFolders(":/bin::bin:") == Folders{"", "/bin", "", "bin", ""});
+  CHECK(SearchFolders("") == Folders{""});
+}
+
+TEST_CASE("LiesBeneath: by whole names", "[base]") {
+  CHECK(LiesBeneath("/a/b", "/a/b"));
+  CHECK(LiesBeneath("/a/b/c", "/a/b"));
+  CHECK_FALSE(LiesBeneath("/a/bc", "/a/b"));
+  CHECK_FALSE(LiesBeneath("/a", "/a/b"));
+}
+
+}  // namespace reprise
