@@ -303,7 +303,9 @@ class Engine {
   };
   Counters counters() const;
 
-  // Refuses new runs, cancels the running ones (reason "server_stopping") and waits until each has its checkpoint.
+  // Refuses new runs, cancels the running ones (reason "server_stopping") and waits until each has its checkpoint. What
+  // waits for a person, and does nothing else, stays in its journal if the store keeps one: Recover of the next engine
+  // takes it up. Its log is closed without an end.
   void Stop();
 
  private:

@@ -291,10 +291,8 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
 // What was shown stays; what the model wanted to be done is not done.
 void AgentLoop::Unheard(const TokenUsage& usage, const Error& why) {
   RecordPartial();
-  if (!stop_.stop_requested()) {
-    usage_ += usage;
-    if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
-  }
+  usage_ += usage;
+  if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
   FinishByGuard(why);
 }
 

@@ -1,6 +1,7 @@
 #include "agent/sub_agent.h"
 
 #include <algorithm>
+#include <atomic>
 #include <condition_variable>
 #include <memory>
 #include <mutex>
@@ -71,6 +72,7 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   NestedSteps(AgentObserver& outer, const SubAgentTask& task) : outer_(outer), task_(task) {}
 
   void Emit(std::uint32_t round_index, EventPayload payload) override {
+    last_round_ = round_index;
     std::visit(
         [&]<typename T>(T& step) {
           if constexpr (std::is_constructible_v<event::Nested::Step, T&&>) {
@@ -82,12 +84,9 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void AddTextDelta(std::uint32_t, std::string_view) override {}
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
-  void StateGrew(const AgentState& state) override {
-    rounds_ = static_cast<std::uint32_t>(std::count_if(state.messages.begin(), state.messages.end(),
-                                                       [](const Message& m) { return m.role == Role::kAssistant; }));
-  }
-  // Of the last response.
-  std::uint32_t last_round() const { return rounds_ == 0 ? 0 : rounds_ - 1; }
+  void StateGrew(const AgentState&) override {}
+  // In which something was shown.
+  std::uint32_t last_round() const { return last_round_; }
 
   std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
     return std::vector<std::string>(requests.size());
@@ -101,7 +100,7 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
 
   AgentObserver& outer_;
   const SubAgentTask& task_;
-  std::uint32_t rounds_ = 0;  // told by one thread at a time
+  std::atomic<std::uint32_t> last_round_ = 0;
 };
 
 ToolOutcome ToOutcome(AgentOutcome ended) {

@@ -245,6 +245,7 @@ class Engine::Impl {
   // The run is there for everybody.
   void Admit(const std::shared_ptr<Run>& run);
   void Execute(const std::shared_ptr<Run>& run);
+  void Leave(Run& run);
   void Save(const std::shared_ptr<Run>& run);
   void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
   void Complete(const std::shared_ptr<Run>& run, InteractionStatus status);
@@ -389,7 +390,7 @@ void Engine::Impl::Admit(const std::shared_ptr<Run>& run) {
     active_[run->chat_id()] = run;
     ++unfinished_;
     ++counters_.started;
-    if (stopping_) run->RequestStop("server_stopping");
+    if (stopping_) run->RequestStopWithServer();
   }
   idle_.notify_all();
 }
@@ -399,7 +400,17 @@ void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
   const auto executor = [this, weak = std::weak_ptr(run)](std::function<void()> job) {
     pool_.Submit([run = weak.lock(), job = std::move(job)] { job(); });
   };
-  run->Start(executor, [this, run] { Save(run); });
+  run->Start(executor, [this, run] { run->is_left() ? Leave(*run) : Save(run); });
+}
+
+// Its chat stays taken as long as this process lives.
+void Engine::Impl::Leave(Run& run) {
+  run.Leave();
+  {
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+  }
+  idle_.notify_all();
 }
 
 void Engine::Impl::Save(const std::shared_ptr<Run>& run) {
@@ -982,7 +993,7 @@ void Engine::Impl::Stop() {
     stopping_ = true;
   }
   idle_.notify_all();
-  for (const auto& run : ActiveRuns()) run->RequestStop("server_stopping");
+  for (const auto& run : ActiveRuns()) run->RequestStopWithServer();
   for (const auto& paced : TakePaced()) paced->Finish();
   queues_.TellStopping();
   std::unique_lock lock(mutex_);

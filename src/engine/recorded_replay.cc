@@ -227,8 +227,10 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
         Miss("the agent asks the model, and the record has no response");
       } else {
         Error why = WhyNoResponse();
-        const bool has_come = round && (round->message || !round->thinking.empty());
-        if (why.reason == "hook_denied" && has_come) {
+        const bool has_shown = round && (round->message || !round->thinking.empty());
+        // It had come to its end: only then are its tokens known.
+        if (has_shown && (why.reason == "hook_denied" || round->usage != TokenUsage{})) {
+          if (why.code == ErrorCode::kCancelled) stop_.request_stop();
           response = ModelResponse{.tool_calls = {}, .usage = round->usage, .extras = {}};
           unheard_ = std::move(why);
         } else {

@@ -103,7 +103,13 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   interrupted_ ? agent_->Continue(*interrupted_, done) : agent_->Start(done);
 }
 
+bool Run::is_left() const {
+  const std::lock_guard lock(show_mutex_);
+  return left_;
+}
+
 void Run::AgentEnded(AgentOutcome outcome) {
+  if (is_left()) return;
   std::uint32_t round;
   std::string stop_reason;
   {
@@ -185,6 +191,40 @@ void Run::RequestStop(std::string_view reason) {
   stop_.request_stop();
 }
 
+void Run::RequestStopWithServer() {
+  {
+    const std::lock_guard lock(mutex_);
+    server_stops_ = server_stops_ || stop_reason_.empty();
+  }
+  RequestStop("server_stopping");
+}
+
+bool Run::LeavesNow() {
+  const std::lock_guard show_lock(show_mutex_);
+  if (!journal_.is_kept() || holding_) return false;
+  const std::lock_guard lock(mutex_);
+  if (!server_stops_) return false;
+  left_ = true;
+  guard_.Mute();
+  return true;
+}
+
+bool Run::CanBeAskedAgain(const std::string& call_id) const {
+  const std::lock_guard lock(mutex_);
+  std::set<std::string_view> ended;
+  bool only_asks = false;
+  for (auto event = interaction_.events.rbegin(); event != interaction_.events.rend(); ++event) {
+    if (event->round_index != last_round_) break;
+    if (const auto* result = std::get_if<event::ToolResult>(&event->payload)) ended.insert(result->id);
+    const auto* started = std::get_if<event::ToolCallStarted>(&event->payload);
+    if (!started || ended.contains(started->id)) continue;
+    if (started->id != call_id) return false;
+    const Tool* tool = services_.tools.Current()->Find(started->tool_name);
+    only_asks = tool && tool->traits().only_asks;
+  }
+  return only_asks;
+}
+
 Interaction Run::Snapshot() const {
   const std::lock_guard lock(mutex_);
   Interaction snapshot = interaction_;
@@ -224,6 +264,7 @@ void Run::UpdateStatus() {
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const std::lock_guard show_lock(show_mutex_);
+  if (left_) return;
   const Journal::Reach reach = ReachOf(payload);
   if (std::optional<std::string> id = AnsweredQuestion(payload)) answered_.insert(*std::move(id));
   if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
@@ -258,6 +299,7 @@ void Run::FlushDeltas() {
 
 void Run::StateGrew(const AgentState& state) {
   const std::lock_guard lock(show_mutex_);
+  if (left_) return;
   journal_.AddState(state);
   const std::lock_guard state_lock(mutex_);
   if (agenda_ != state.agenda) agenda_ = state.agenda;
@@ -316,6 +358,7 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
 Result<ApprovalGate::Decision> Run::AwaitAnswer(std::span<const std::string> approval_ids,
                                                 const std::stop_token& stop) {
   auto answered = services_.approvals.WaitAny(approval_ids, stop);
+  if (!answered && LeavesNow()) return Fail(answered.error());
   {
     const std::lock_guard lock(mutex_);
     approvals_ -= answered ? 1 : approval_ids.size();
@@ -329,6 +372,7 @@ bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && s
 
 Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
                                           std::stop_token stop) {
+  const std::string call_id = request.call_id;
   std::string id;
   if (request_id_) {
     id = *std::exchange(request_id_, std::nullopt);
@@ -344,6 +388,7 @@ Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::Inpu
     Emit(round_index, std::move(pending.request));
   }
   auto answer = services_.inputs.Wait(id, std::move(stop));
+  if (!answer && CanBeAskedAgain(call_id) && LeavesNow()) return Fail(answer.error());
   {
     const std::lock_guard lock(mutex_);
     --inputs_;

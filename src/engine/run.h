@@ -72,6 +72,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
   // a thread of the executor. What is left is to save and to complete. The run must live until then.
   void Start(Executor executor, std::function<void()> ended);
+  // Ended without having come to its end: it waits for a person, in its journal, until another process takes it up.
+  // Then there is nothing to save, and instead of completing the log is closed as it is.
+  bool is_left() const;
+  void Leave() { log_->Close(); }
   // The finished interaction, to be saved.
   Interaction TakeFinished();
   // `finished` could not be saved where it belongs: an error event, and FAILED.
@@ -86,6 +90,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // --- any thread -------------------------------------------------------------------------------------------------
   // The first reason given is the one that is told.
   void RequestStop(std::string_view reason);
+  // The same because the process ends. A run that waits for a person, and does nothing else, is left.
+  void RequestStopWithServer();
   Interaction Snapshot() const;
   InteractionStatus status() const;
   Agenda agenda() const;
@@ -116,6 +122,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void Show(Journal::Reach reach);
   void ListenerGone();
   void CancelIfAbandoned(std::uint64_t grace);
+  // After a wait for a person that a stop has ended. True: nothing more of this run is kept or shown.
+  bool LeavesNow();
+  // Whether another process could ask this question again, as nothing else of the round is under way.
+  bool CanBeAskedAgain(const std::string& call_id) const;
   // REQUIRES: mutex_ is held.
   void UpdateStatus();
 
@@ -142,7 +152,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::optional<AgentLoop::Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 
-  std::mutex show_mutex_;               // keeps journal and log in step; taken before mutex_
+  mutable std::mutex show_mutex_;       // keeps journal and log in step; taken before mutex_
   RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
   std::set<std::string> answered_;      // guarded by show_mutex_; ids of questions whose answers were shown
@@ -150,10 +160,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // to the journal before, and when the journal failed.
   bool holding_ = false;  // guarded by show_mutex_
   bool ended_ = false;    // guarded by show_mutex_; the agent came to its end: the checkpoint has all there is
+  bool left_ = false;     // guarded by show_mutex_
 
   mutable std::mutex mutex_;
   Interaction interaction_;       // guarded by mutex_
   std::string stop_reason_;       // guarded by mutex_
+  bool server_stops_ = false;     // guarded by mutex_; and that is why this run stops
   std::uint32_t last_round_ = 0;  // guarded by mutex_
   Agenda agenda_;                 // guarded by mutex_; of the agent's state, for others to see
   std::vector<Grant> grants_;     // guarded by mutex_; likewise

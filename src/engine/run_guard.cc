@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "agent/history.h"
 #include "base/json.h"
 
 namespace reprise {
@@ -80,7 +81,7 @@ CallGuard::Verdict RunGuard::Review(std::uint32_t round_index, const ToolCall& c
 }
 
 Result<void> RunGuard::Note(AuditEntry entry) {
-  if (parts_.audit == nullptr) return {};
+  if (parts_.audit == nullptr || muted_) return {};
   entry.chat_id = chat_id_;
   entry.interaction_id = interaction_id_;
   return parts_.audit->Append(entry);
@@ -105,10 +106,12 @@ ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, To
   facts.is_error = outcome.is_error;
   Hooks::Verdict verdict = parts_.hooks->Run(std::move(facts), stop);
   if (verdict.denied) {
-    outcome.output = "The call has run, but a hook withholds its result: " + *verdict.denied;
+    outcome.output = stop.stop_requested() ? std::string(kCancelledResult)
+                                           : "A hook withholds what the call said: " + Redacted(*verdict.denied);
     outcome.is_error = true;
+    outcome.requires_confirmation = false;  // nobody knows what would be confirmed
   } else if (verdict.output) {
-    outcome.output = *std::move(verdict.output);
+    outcome.output = Redacted(*std::move(verdict.output));
   }
   return outcome;
 }

@@ -41,6 +41,9 @@ class RunGuard final : public CallGuard {
   bool hears_end() const { return Wants(HookEvent::kAfterInteraction); }
   void Ended(InteractionStatus status, const std::stop_token& stop);
 
+  // Nothing more is put on account: what is left of this run happens in another process.
+  void Mute() { muted_ = true; }
+
  private:
   bool Wants(HookEvent event) const { return parts_.hooks != nullptr && parts_.hooks->Wants(event); }
   HookFacts FactsOf(HookEvent event) const;
@@ -49,6 +52,7 @@ class RunGuard final : public CallGuard {
   const Parts parts_;
   const std::string chat_id_, interaction_id_, user_message_;
   std::atomic<bool> begun_;  // sub-agents begin too
+  std::atomic<bool> muted_ = false;
 };
 
 }  // namespace reprise

@@ -42,6 +42,8 @@ class RunJournal {
   RunJournal(std::unique_ptr<Journal> journal, std::size_t messages)
       : journal_(std::move(journal)), messages_kept_(messages) {}
 
+  bool is_kept() const { return journal_ != nullptr; }
+
   // Of an interaction that has just begun; stands for interaction_started too.
   // `queue_id`: of the queued message that it was, or empty. `attached_text` goes behind the user's message.
   void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,

@@ -35,6 +35,8 @@ bool IsBefore(HookEvent event) {
 bool IsTold(HookEvent event) { return event == HookEvent::kAfterInteraction; }
 bool IsAboutTool(HookEvent event) { return event == HookEvent::kBeforeTool || event == HookEvent::kAfterTool; }
 
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
 std::string InputOf(const HookFacts& facts) {
   Json input = {
       {"event", HookEventName(facts.event)}, {"chat_id", facts.chat_id}, {"interaction_id", facts.interaction_id}};
@@ -101,8 +103,7 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
     case CommandResult::End::kCancelled:
       return fail("the interaction was cancelled");
   }
-  const bool is_silent = result.output.find_first_not_of(" \t\r\n") == std::string::npos;
-  if (IsTold(event) || (is_silent && !IsBefore(event))) return Hooks::Verdict();
+  if (IsTold(event) || (IsBlank(result.output) && !IsBefore(event))) return Hooks::Verdict();
   const auto said = ParseJson(result.output);
   if (!said || !said->is_object()) return fail("it did not print a JSON object");
   Hooks::Verdict verdict;
@@ -160,10 +161,10 @@ bool HookCommands::Wants(HookEvent event) const {
 
 Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {
   Verdict whole;
-  if (stop.stop_requested()) return {.denied = "the interaction was cancelled"};
   for (const HookOptions& hook : hooks_) {
     if (hook.event != facts.event) continue;
     if (IsAboutTool(facts.event) && ::fnmatch(hook.tool.c_str(), facts.tool_name.c_str(), 0) != 0) continue;
+    if (stop.stop_requested()) return {.denied = "the interaction was cancelled"};
     auto verdict = Ask(hook, facts, directory_, environment_, stop);
     if (!verdict) {
       if (!stop.stop_requested()) {
@@ -177,7 +178,7 @@ Hooks::Verdict HookCommands::Run(HookFacts facts, const std::stop_token& stop) {
     if (verdict->denied) return *std::move(verdict);
     if (verdict->arguments) whole.arguments = facts.arguments = *std::move(verdict->arguments);
     if (verdict->output) whole.output = facts.output = *std::move(verdict->output);
-    if (!verdict->context.empty()) whole.context += (whole.context.empty() ? "" : "\n\n") + verdict->context;
+    if (!IsBlank(verdict->context)) whole.context += (whole.context.empty() ? "" : "\n\n") + verdict->context;
   }
   return whole;
 }

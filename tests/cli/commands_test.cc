@@ -319,9 +319,11 @@ TEST_CASE("reprise serve: says that it listens, answers, stores sealed, and stop
 
 TEST_CASE("reprise serve: an open stream gets its last event before the server exits", "[commands][serve]") {
   const World world;
-  ServerProcess server(world.Serve(), world.variables, world.dir.path());
+  auto arguments = world.Serve();
+  arguments.insert(arguments.end(), {"--approval-mode", "approve_all"});
+  ServerProcess server(arguments, world.variables, world.dir.path());
   const int stream =
-      server.OpenStream("/chats/c1/interactions", R"({"user_message": "run: sleep 100"})", "event: approval_required");
+      server.OpenStream("/chats/c1/interactions", R"({"user_message": "run: sleep 100"})", "event: tool_call");
   const auto begin = std::chrono::steady_clock::now();
   server.Signal(SIGINT);
   const std::string rest = ServerProcess::ReadToEnd(stream);

@@ -362,8 +362,25 @@ def test_a_hook_withholds_a_result(make_server, make_home, provider, script, why
     server = start(make_server, make_home, provider, shell("after_tool", script))
     provider.plan(tools(call("echo", {"text": "x"}, "e")), text("ok"))
     result = server.client.turn("c", "go").one("tool_result")
-    assert result["is_error"] and result["tool_output"] == "The call has run, but a hook withholds its result: " + why
+    assert result["is_error"] and result["tool_output"] == "A hook withholds what the call said: " + why
     assert [(e["event"], e.get("is_error")) for e in server.client.get("/audit").json["entries"]] == [("started", None), ("ended", False)]
+
+
+def test_what_a_hook_makes_of_a_result_is_held_to_the_guardrails(make_server, make_home, provider):
+    body = 'verdict = {"decision": "allow", "tool_output": facts["tool_output"] + " card 1234-5678"}'
+    server = start(make_server, make_home, provider, lambda home: hook(home, body, "after_tool"), guardrails={"output": ["[0-9]{4}-[0-9]{4}"]})
+    provider.plan(tools(call("echo", {"text": "1111-2222"}, "e")), text("ok"))
+    assert server.client.turn("c", "go").one("tool_result")["tool_output"] == "[redacted] card [redacted]"
+
+
+def test_a_cancelled_calls_result_is_not_lost_to_hooks_of_other_tools(make_server, make_home, provider):
+    server = start(make_server, make_home, provider, dict(shell("after_tool", "exit 1"), tool="other"), approval_mode="approve_all")
+    provider.plan(tools(call("run_shell", {"command": "echo partial; sleep 60", "timeout_s": 100}, "s")))
+    stream = server.client.start("c", "go")
+    stream.until("tool_output_delta")
+    server.client.cancel("c", "int_001").expect(200)
+    stream.finish("CANCELLED")
+    assert stream.one("tool_result")["tool_output"].startswith("partial\n")
 
 
 def test_a_hook_tells_the_model_something_in_each_round(make_server, make_home, provider):
@@ -406,6 +423,7 @@ def test_cancel_ends_a_hook_after_the_model(make_server, make_home, provider):
     client.cancel("c", "int_001").expect(200)
     stream.finish("CANCELLED")
     assert not processes(sign.replace(" ", "\0"))
+    assert client.interaction("c", "int_001")["usage"] == {"input_tokens": 11, "output_tokens": 7}
     assert client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"]
 
 

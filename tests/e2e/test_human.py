@@ -109,14 +109,14 @@ def test_a_question_outlives_its_client(make_server, provider):
     assert again.one("tool_result")["tool_output"] == "red"
 
 
-@pytest.mark.parametrize("restarts", [1, 2])
-def test_a_question_survives_kill_9(make_server, make_home, provider, restarts):
+@pytest.mark.parametrize("ends", [["kill"], ["stop"], ["kill", "stop", "kill"]])
+def test_a_question_survives(make_server, make_home, provider, ends):
     home = make_home()
     server = make_server(provider, home=home)
     stream, asked = ask(server.client, provider, options=["red"])
     seen = [(e.name, e.seq, e.data) for e in stream.events]
-    for _ in range(restarts):
-        server.kill()
+    for end in ends:
+        getattr(server, end)()
         stream.close()
         server = make_server(provider, home=home)
         listed = server.client.get("/approvals").expect(200, "approvals").json["inputs"]
@@ -149,7 +149,8 @@ def test_a_question_after_a_restart_can_be_cancelled(make_server, make_home, pro
     server.client.respond("c", "int_001", asked["request_id"], "late").error(400, "already_processed")
 
 
-def test_an_approved_question_and_the_calls_after_it(make_server, make_home, provider):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_an_approved_question_and_the_calls_after_it(make_server, make_home, provider, end):
     config = {"tools": {"require_approval": ["ask_human"]}}
     home = make_home()
     server = make_server(provider, home=home, config=config)
@@ -157,7 +158,7 @@ def test_an_approved_question_and_the_calls_after_it(make_server, make_home, pro
     stream = server.client.start("c", "go")
     server.client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
     asked = stream.until("input_required")
-    server.kill()
+    getattr(server, end)()
     stream.close()
     server = make_server(provider, home=home, config=config)
     assert server.client.get("/approvals").json["approvals"] == []

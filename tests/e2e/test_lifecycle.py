@@ -17,7 +17,8 @@ def run(home, *arguments, **environment):
 
 
 @pytest.mark.parametrize("signal_number", [signal.SIGTERM, signal.SIGINT])
-def test_a_graceful_stop_ends_every_stream_with_its_last_event(server, provider, figure, signal_number):
+def test_a_graceful_stop_ends_every_stream_with_its_last_event(make_server, provider, figure, signal_number):
+    server = make_server(provider)
     client = server.client
     provider.answer_with(lambda r: tools(call("run_shell", {"command": "true"})) if r.last["content"] == "ask" else text("a", Gate()))
     streams = [client.start(f"silent{n}", "talk") for n in range(32)] + [client.start(f"asking{n}", "ask") for n in range(32)]
@@ -28,12 +29,25 @@ def test_a_graceful_stop_ends_every_stream_with_its_last_event(server, provider,
     seconds = server.stop(signal_number)
     figure(f"stop with 64 live streams ({signal_number.name}): {seconds * 1e3:.0f} ms")
     assert seconds < 2 * SLACK
-    for stream in streams:
+    for stream in streams[:32]:
         events = stream.finish("CANCELLED")
         assert events[-2].name == "cancelled" and events[-2]["reason"] == "server_stopping"
-    for path in server.home.data.glob("*/interactions/int_001.json"):
-        assert server.home.checkpoint(path.parts[-3], "int_001")["status"] == "CANCELLED"
-    assert len(list(server.home.data.glob("*/interactions/int_001.json"))) == 64
+    for number in range(32):
+        assert server.home.checkpoint(f"silent{number}", "int_001")["status"] == "CANCELLED"
+    # What waits for a person goes on waiting, in the next process.
+    asked = [stream.one("approval_required") for stream in streams[32:]]
+    for stream in streams[32:]:
+        assert stream.next() is None and stream.names()[-1] == "approval_required"
+    assert len(list(server.home.data.glob("*/interactions/int_001.json"))) == 32
+    requests = len(provider.requests)
+    again = make_server(provider, server.home).client
+    waiting = again.get("/approvals").json["approvals"]
+    assert sorted(w["approval_id"] for w in waiting) == sorted(a["approval_id"] for a in asked)
+    assert len(provider.requests) == requests
+    stream = again.attach("asking7", "int_001", after=0, gapless=True)
+    again.approve("asking7", "int_001", asked[7]["approval_id"], False).expect(200)
+    provider.answer_with(lambda r: text("then not"))
+    stream.finish()
 
 
 def test_a_stop_ends_running_tools(make_server, provider):

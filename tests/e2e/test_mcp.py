@@ -270,14 +270,15 @@ def test_a_swapped_server_needs_new_consent_in_spite_of_grants(box, make_home):
     assert "COMMAND OR ADDRESS HAS CHANGED" in asked_for(swapped)
 
 
-def test_a_pending_approval_survives_a_crash(box, make_home):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_pending_approval_survives_the_end(box, make_home, end):
     home = make_home()
     it = box({"scripted": scripted()}, mode="ask", home=home)
     it.ready("scripted")
     stream = it.start("scripted__echo", {"text": "late"})
     asked = stream.until("approval_required")
     interaction = stream.interaction
-    it.server.kill()
+    getattr(it.server, end)()
     stream.close()
     again = box({"scripted": scripted()}, mode="ask", home=home)
     stream = again.client.attach("c", interaction)

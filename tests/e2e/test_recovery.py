@@ -29,14 +29,15 @@ def test_a_journal_is_there_only_while_it_runs(server, provider):
     assert not file.exists()
 
 
-def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home, provider):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home, provider, end):
     home = make_home()
     first = make_server(provider, home=home)
     provider.plan(tools(call("write_file", {"path": "out.txt", "content": "text"}), say="I will write"))
     stream = first.client.start("c", "do it")
     asked = stream.until("approval_required")
     seen = raw(stream)
-    first.kill()
+    getattr(first, end)()
     stream.close()
 
     second = make_server(provider, home=home)
@@ -61,7 +62,8 @@ def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home
     assert home.checkpoint("c", "int_001")["status"] == "COMPLETED"
 
 
-def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider, end):
     home = make_home()
     server = make_server(provider, home=home)
     provider.plan(tools(call("write_file", {"path": "a", "content": "1"}, "call_1"), call("write_file", {"path": "b", "content": "2"}, "call_2")))
@@ -71,7 +73,7 @@ def test_two_restarts_in_a_row_and_a_rejection(make_server, make_home, provider)
     second = stream.until("approval_required")
     stream.until("tool_result")
     for _ in range(2):
-        server.kill()
+        getattr(server, end)()
         stream.close()
         server = make_server(provider, home=home)
         stream = server.client.attach("c", "int_001", after=0, gapless=True)

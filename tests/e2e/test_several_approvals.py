@@ -126,14 +126,15 @@ def test_cancel_while_some_are_answered(server, provider, answered):
     assert log(server) == ran
 
 
-def reopen(make_server, server, stream, provider, **options):
-    server.kill()
+def reopen(make_server, server, stream, provider, end="kill", **options):
+    getattr(server, end)()
     stream.close()
     again = make_server(provider, server.home, **options)
     return again, again.client.attach("c", "int_001", after=0, gapless=True)
 
 
-def test_killed_while_some_are_answered(make_server, provider):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_ended_while_some_are_answered(make_server, provider, end):
     server = make_server(provider)
     stream, asked = ask(server.client, provider, 4)
     approve(server.client, asked[0])
@@ -142,7 +143,7 @@ def test_killed_while_some_are_answered(make_server, provider):
     approve(server.client, asked[3], False, feedback="not that")
     stream.until("rejected")
     for _ in range(2):
-        server, stream = reopen(make_server, server, stream, provider)
+        server, stream = reopen(make_server, server, stream, provider, end)
         waiting = server.client.get("/approvals").json["approvals"]
         assert [w["approval_id"] for w in waiting] == [asked[1]["approval_id"]]
         assert server.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
@@ -153,6 +154,8 @@ def test_killed_while_some_are_answered(make_server, provider):
     approve(server.client, asked[1])
     stream.finish()
     assert log(server) == ["0", "1", "2"]
+    account = [(e["event"], e["call_id"]) for e in server.client.get("/audit").json["entries"]]
+    assert sorted(account) == sorted([(e, f"call_{n}") for n in range(3) for e in ("approved", "started", "ended")] + [("rejected", "call_3")])
     results = stream.all("tool_result")
     assert [e["id"] for e in results] == ["call_0", "call_1", "call_2", "call_3"]
     assert "be quick" in results[2]["tool_output"] and "not that" in results[3]["tool_output"]
@@ -171,20 +174,22 @@ def test_killed_before_any_is_answered(make_server, provider):
     assert log(server) == ["0", "1", "2"]
 
 
-def test_killed_while_one_runs_and_another_waits(make_server, provider):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_ended_while_one_runs_and_another_waits(make_server, provider, end):
     server = make_server(provider)
     provider.plan(tools(call("run_shell", {"command": "echo 0 >> log.txt; sleep 60"}, "call_0"), call("run_shell", command(1), "call_1")))
     stream = server.client.start("c", "do it")
     asked = [stream.until("approval_required") for _ in range(2)]
     approve(server.client, asked[0])
     eventually(lambda: log(server) == ["0"], "the first runs")
-    server, stream = reopen(make_server, server, stream, provider)
+    server, stream = reopen(make_server, server, stream, provider, end)
     assert [w["approval_id"] for w in server.client.get("/approvals").json["approvals"]] == [asked[1]["approval_id"]]
     provider.plan(text("ok"))
     approve(server.client, asked[1])
     stream.finish()
-    assert log(server) == ["0", "1"]  # the first is not run again: nobody knows what it did
-    assert "not known" in stream.all("tool_result")[0]["tool_output"]
+    assert log(server) == ["0", "1"]  # the first is not run again: nobody knows what it did, or it was ended
+    first, second = stream.all("tool_result")
+    assert first["is_error"] and ("not known" in first["tool_output"]) == (end == "kill") and not second["is_error"]
 
 
 def test_the_stream_of_one_answer_shows_the_rest(client, provider):
