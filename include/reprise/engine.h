@@ -304,8 +304,9 @@ class Engine {
   Counters counters() const;
 
   // Refuses new runs, cancels the running ones (reason "server_stopping") and waits until each has its checkpoint. What
-  // waits for a person, and does nothing else, stays in its journal if the store keeps one: Recover of the next engine
-  // takes it up. Its log is closed without an end.
+  // waits for a person stays in its journal if the store keeps one: Recover of the next engine takes it up. Its log is
+  // closed without an end. (A tool that runs meanwhile is ended and has its result; a tool that has asked ends the wait
+  // if it does more than ask.)
   void Stop();
 
  private:

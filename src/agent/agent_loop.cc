@@ -620,8 +620,15 @@ void AgentLoop::AskAll(std::span<const PreparedCall> calls) {
 // Each runs when it and those before it are answered.
 void AgentLoop::RunAsked(std::vector<AskedCall> calls) {
   for (AskedCall& next : calls) {
-    while (!next.open.approval_id.empty() && !next.open.answer && !next.open.outcome) TakeAnswer(calls);
-    RecordResult(next.open.call, RunAnswered(next));
+    while (next.waits()) TakeAnswer(calls);
+    ToolOutcome outcome = RunAnswered(next);
+    // A stop may leave what waits, and with it this call, which has not run, to another process. That has to be known
+    // before anything is said of it.
+    const bool is_stopped = stop_.stop_requested() && outcome.output == kCancelledResult;
+    while (is_stopped && std::any_of(calls.begin(), calls.end(), [](const AskedCall& each) { return each.waits(); })) {
+      TakeAnswer(calls);
+    }
+    RecordResult(next.open.call, std::move(outcome));
   }
 }
 
@@ -629,8 +636,8 @@ void AgentLoop::RunAsked(std::vector<AskedCall> calls) {
 // the others take.
 void AgentLoop::TakeAnswer(std::vector<AskedCall>& calls) {
   std::vector<std::string> ids;
-  for (const auto& [open, tool] : calls) {
-    if (!open.approval_id.empty() && !open.answer && !open.outcome) ids.push_back(open.approval_id);
+  for (const AskedCall& each : calls) {
+    if (each.waits()) ids.push_back(each.open.approval_id);
   }
   auto decision = parts_.approvals.AwaitAnswer(ids, stop_);
   for (auto& [open, tool] : calls) {
@@ -681,7 +688,7 @@ ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
     return Failure(std::move(text));
   }
   // An answer and a cancellation may meet: what is not wanted any more does not run.
-  if (stop_.stop_requested() || (!answer && !open.has_asked)) return Failure(std::string(kCancelledResult));
+  if ((stop_.stop_requested() || !answer) && !open.has_asked) return Failure(std::string(kCancelledResult));
   if (asked.tool == nullptr) {
     NoteRefusal(call, "unknown_tool");
     return Failure(UnknownTool(call.name, *tools_));
@@ -703,7 +710,7 @@ ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::stri
 
 ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments,
                                const std::string& approval_id, bool goes_on) {
-  if (stop_.stop_requested()) return Failure(std::string(kCancelledResult));
+  if (!goes_on && stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, call, arguments);
   entry.approval_id = approval_id;
   entry.reason = AllowedBy(tool, entry);

@@ -175,6 +175,7 @@ class AgentLoop {
   struct AskedCall {
     OpenCall open;
     Tool* tool;  // null: it is not there any more
+    bool waits() const { return !open.approval_id.empty() && !open.answer && !open.outcome; }
   };
   bool AsksFirst(const PreparedCall& prepared) const;
   static bool HasEqual(std::span<const PreparedCall> calls, const PreparedCall& prepared);

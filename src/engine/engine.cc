@@ -144,6 +144,8 @@ class Engine::Impl {
   // An answer for always: the grant is kept before the answer counts.
   Result<PendingApproval> GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
                                        const std::optional<InteractionRef>& within);
+  // What an answer is told that did not count.
+  Error WhyNotGiven(const Error& error) const;
   // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
   Result<void> DropOutdatedGrants(const std::string& tool_name);
   // Begins what waits in `chat`, if that is free.
@@ -844,6 +846,12 @@ Result<void> Engine::Impl::DropOutdatedGrants(const std::string& tool_name) {
   return {};
 }
 
+// Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
+Error Engine::Impl::WhyNotGiven(const Error& error) const {
+  const std::lock_guard lock(mutex_);
+  return stopping_ && error.reason == "already_processed" ? Stopping() : error;
+}
+
 Result<PendingApproval> Engine::Impl::GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
                                                    const std::optional<InteractionRef>& within) {
   const auto cannot = [](std::string why) {
@@ -1171,7 +1179,7 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
   const auto pending = impl_->approvals_.Find(approval_id, within);
   if (!pending && within && IsNotFound(pending.error()))
     return Fail(impl_->WhyNotWaiting<ApprovalKind>(approval_id, *within));
-  if (!pending) return Fail(pending.error());
+  if (!pending) return Fail(impl_->WhyNotGiven(pending.error()));
   if (answer.arguments_digest && *answer.arguments_digest != pending->request.arguments_digest) {
     return Fail(Error{.code = ErrorCode::kConflict,
                       .reason = "digest_mismatch",
@@ -1190,7 +1198,7 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
   auto given = for_always ? impl_->GrantAndGive(pending->request, answer, within)
                           : impl_->approvals_.Give(approval_id, answer, within);
-  if (!given) return given;
+  if (!given) return Fail(impl_->WhyNotGiven(given.error()));
   return impl_->KeepAnswer(run, given->request.approval_id, std::move(answer)).map([&] { return *std::move(given); });
 }
 
@@ -1226,7 +1234,7 @@ Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswe
   if (!pending && within && IsNotFound(pending.error())) {
     return Fail(impl_->WhyNotWaiting<InputKind>(request_id, *within));
   }
-  if (!pending) return Fail(pending.error());
+  if (!pending) return Fail(impl_->WhyNotGiven(pending.error()));
   if (pending->request.schema && answer.response && !IsJsonObject(*answer.response)) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_member",
@@ -1234,7 +1242,7 @@ Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswe
   }
   const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
   auto given = impl_->inputs_.Give(request_id, answer, within);
-  if (!given) return given;
+  if (!given) return Fail(impl_->WhyNotGiven(given.error()));
   return impl_->KeepAnswer(run, given->request.request_id, std::move(answer)).map([&] { return *std::move(given); });
 }
 

@@ -187,6 +187,7 @@ void Run::RequestStop(std::string_view reason) {
   {
     const std::lock_guard lock(mutex_);
     if (stop_reason_.empty()) stop_reason_ = reason;
+    server_stops_ = false;  // somebody wants it to end
   }
   stop_.request_stop();
 }
@@ -194,9 +195,12 @@ void Run::RequestStop(std::string_view reason) {
 void Run::RequestStopWithServer() {
   {
     const std::lock_guard lock(mutex_);
-    server_stops_ = server_stops_ || stop_reason_.empty();
+    if (stop_reason_.empty()) {
+      stop_reason_ = "server_stopping";
+      server_stops_ = true;
+    }
   }
-  RequestStop("server_stopping");
+  stop_.request_stop();
 }
 
 bool Run::LeavesNow() {

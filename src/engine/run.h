@@ -90,7 +90,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // --- any thread -------------------------------------------------------------------------------------------------
   // The first reason given is the one that is told.
   void RequestStop(std::string_view reason);
-  // The same because the process ends. A run that waits for a person, and does nothing else, is left.
+  // The same because the process ends. A run that waits for a person is left, when a tool that runs beside has ended.
   void RequestStopWithServer();
   Interaction Snapshot() const;
   InteractionStatus status() const;

@@ -35,6 +35,11 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
     if (!which) return Fail(which.error());
     auto interaction = engine.GetInteraction(chat, *which);
     if (!interaction) return Fail(std::move(interaction.error()));
+    if (!IsFinished(interaction->status)) {
+      return Fail(Error{.code = ErrorCode::kUnavailable,
+                        .reason = "stopping",
+                        .message = "the server is stopping; the interaction waits for an answer"});
+    }
     return JsonReply(ToJson(*interaction));
   };
   return DeferredReply{.subscription = std::move(*started), .finish = std::move(finish)};

@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 from support.provider import Gate, call, text, tools
@@ -48,6 +49,16 @@ def test_a_graceful_stop_ends_every_stream_with_its_last_event(make_server, prov
     again.approve("asking7", "int_001", asked[7]["approval_id"], False).expect(200)
     provider.answer_with(lambda r: text("then not"))
     stream.finish()
+
+
+def test_who_waits_for_the_finished_interaction_is_told_that_the_server_stops(make_server, provider):
+    server = make_server(provider)
+    provider.plan(tools(call("run_shell", {"command": "true"})))
+    with ThreadPoolExecutor() as pool:
+        answer = pool.submit(server.client.post, "/chats/c/interactions", {"user_message": "go", "stream": False})
+        eventually(lambda: server.client.get("/approvals").json["approvals"], "it waits")
+        server.stop()
+        answer.result(SOON).error(503, "stopping")
 
 
 def test_a_stop_ends_running_tools(make_server, provider):

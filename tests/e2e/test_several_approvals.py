@@ -192,6 +192,23 @@ def test_ended_while_one_runs_and_another_waits(make_server, provider, end):
     assert first["is_error"] and ("not known" in first["tool_output"]) == (end == "kill") and not second["is_error"]
 
 
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_what_was_approved_behind_a_running_call_runs_in_the_next_process(make_server, provider, end):
+    server = make_server(provider)
+    provider.plan(tools(call("run_shell", {"command": "echo 0 >> log.txt; sleep 60"}, "call_0"), call("run_shell", command(1), "call_1"), call("run_shell", command(2), "call_2")))
+    stream = server.client.start("c", "do it")
+    asked = [stream.until("approval_required") for _ in range(3)]
+    approve(server.client, asked[0])
+    eventually(lambda: log(server) == ["0"], "the first runs")
+    approve(server.client, asked[1])
+    server, stream = reopen(make_server, server, stream, provider, end)
+    assert server.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
+    provider.plan(text("ok"))
+    approve(server.client, asked[2])
+    stream.finish()
+    assert log(server) == ["0", "1", "2"]
+
+
 def test_the_stream_of_one_answer_shows_the_rest(client, provider):
     stream, asked = ask(client, provider, 2)
     follow = client.stream("POST", f"/approvals/{asked[0]['approval_id']}", {"approved": True}, headers={"Accept": "text/event-stream"},
