@@ -280,6 +280,7 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
     }
   }
   usage_ += response->usage;
+  if (response->usage != TokenUsage{}) parts_.observer.Spent(round_, response->usage);
   RecordResponse(*response);
   RunCalls(response->tool_calls);
   context_.Calibrate(estimate_, response->usage.input_tokens);

@@ -40,6 +40,8 @@ class AgentObserver {
   virtual void FlushDeltas() = 0;
   // The state has grown; told before the event that shows it.
   virtual void StateGrew(const AgentState& state) = 0;
+  // What a response has cost; told before what it says is shown. The usage event follows when its calls have ended.
+  virtual void Spent(std::uint32_t /*round_index*/, const TokenUsage& /*usage*/) {}
 };
 
 // Where the loop asks a person.

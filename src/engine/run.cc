@@ -310,6 +310,11 @@ void Run::StateGrew(const AgentState& state) {
   if (grants_ != state.grants) grants_ = state.grants;
 }
 
+void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {
+  const std::lock_guard lock(show_mutex_);
+  if (!left_) journal_.AddUsage(round_index, usage);
+}
+
 void Run::Show(Journal::Reach reach) {
   if (holding_) return;
   if (auto kept = journal_.Append(reach); !kept) {

@@ -1,11 +1,13 @@
 #include "engine/run_journal.h"
 
+#include <map>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/json.h"
 #include "domain/codec.h"
 #include "domain/event_codec.h"
+#include "domain/usage_codec.h"
 #include "engine/recorded_events.h"
 
 namespace reprise {
@@ -22,6 +24,7 @@ constexpr char kAgenda = 'A';         // JSON: the state's tasks and plan
 constexpr char kCompaction = 'C';     // JSON: what the state has summed up
 constexpr char kAnswer = 'R';         // JSON: what ReadAnswer reads
 constexpr char kMemory = 'W';         // JSON: the state's working memory
+constexpr char kUsage = 'U';          // JSON: the tokens of a response whose usage event is still to come
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
 // A thousand runs may be open.
@@ -77,7 +80,10 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.last_seq = 1;
 }
 
-void ReadEvent(std::string_view item, InterruptedRun& run) {
+// By round, what responses have cost that no event tells.
+using UsageByRound = std::map<std::uint32_t, TokenUsage>;
+
+void ReadEvent(std::string_view item, InterruptedRun& run, UsageByRound& spent) {
   const std::size_t end_of_name = item.find('\n');
   if (end_of_name == std::string_view::npos) throw std::invalid_argument("event");
   const std::string_view name = item.substr(0, end_of_name), data = item.substr(end_of_name + 1);
@@ -89,7 +95,10 @@ void ReadEvent(std::string_view item, InterruptedRun& run) {
   AgentEvent event = AgentEventFromJson(json).value();
   if (std::holds_alternative<event::Thinking>(event.payload)) run.thinking.clear();
   if (std::holds_alternative<event::MessageText>(event.payload)) run.text.clear();
-  if (const auto* usage = std::get_if<event::Usage>(&event.payload)) run.interaction.usage += usage->tokens;
+  if (const auto* usage = std::get_if<event::Usage>(&event.payload)) {
+    run.interaction.usage += usage->tokens;
+    spent.erase(event.round_index);
+  }
   if (const auto* nested = std::get_if<event::Nested>(&event.payload)) {
     if (const auto* usage = std::get_if<event::Usage>(&nested->step)) run.interaction.usage += usage->tokens;
   }
@@ -142,12 +151,18 @@ void ReadAnswer(const Json& json, InterruptedRun& run) {
   run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
 }
 
-void ReadItem(char type, std::string_view content, InterruptedRun& run) {
+void ReadSpent(const Json& json, UsageByRound& spent) {
+  JsonReader reader(json, "usage");
+  spent[json.at("round_index").get<std::uint32_t>()] = ReadUsage(reader);
+  if (reader.error()) throw std::invalid_argument("usage");
+}
+
+void ReadItem(char type, std::string_view content, InterruptedRun& run, UsageByRound& spent) {
   switch (type) {
     case kBegin:
       return ReadBegin(ParseJson(content).value(), run);
     case kEvent:
-      return ReadEvent(content, run);
+      return ReadEvent(content, run, spent);
     case kTextDelta:
     case kThinkingDelta:
       return ReadDelta(type, content, run);
@@ -170,6 +185,8 @@ void ReadItem(char type, std::string_view content, InterruptedRun& run) {
     case kMemory:
       run.memory = MemoryFromJson(ParseJson(content).value()).value();
       return;
+    case kUsage:
+      return ReadSpent(ParseJson(content).value(), spent);
     default:
       throw std::invalid_argument("item");
   }
@@ -217,6 +234,8 @@ Json ItemAsJson(char type, std::string_view content) {
       return {{"answer", ParseJson(content).value()}};
     case kMemory:
       return {{"memory", ParseJson(content).value()}};
+    case kUsage:
+      return {{"usage", ParseJson(content).value()}};
     default:
       throw std::invalid_argument("item");
   }
@@ -282,6 +301,13 @@ void RunJournal::AddState(const AgentState& state) {
   grants_ = std::move(grants);
 }
 
+void RunJournal::AddUsage(std::uint32_t round_index, const TokenUsage& usage) {
+  if (!journal_) return;
+  Json tokens = {{"round_index", round_index}};
+  WriteUsage(tokens, usage);
+  AddItem(kUsage, DumpJson(tokens));
+}
+
 void RunJournal::AddAnswer(const std::string& id, const GivenAnswer& answer) {
   if (journal_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
 }
@@ -322,13 +348,15 @@ Result<std::string> JournalRecordAsJson(std::string_view record) {
 Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
   if (content.records.empty()) return std::optional<InterruptedRun>();
   InterruptedRun run{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}};
+  UsageByRound spent;
   try {
     for (const std::string& record : content.records) {
-      ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run); });
+      ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run, spent); });
     }
   } catch (const std::exception&) {
     return Malformed();
   }
+  for (const auto& [round, usage] : spent) run.interaction.usage += usage;
   return std::optional<InterruptedRun>(std::move(run));
 }
 

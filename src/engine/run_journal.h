@@ -53,6 +53,8 @@ class RunJournal {
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
   void AddState(const AgentState& state);
+  // Of a response whose usage event follows later, if the process lives.
+  void AddUsage(std::uint32_t round_index, const TokenUsage& usage);
 
   // Before it is shown.
   void AddAnswer(const std::string& id, const GivenAnswer& answer);
@@ -94,7 +96,7 @@ struct InterruptedRun {
 };
 // A record for people and programs that look into a journal: a line of JSON per item ({"begin":...}, {"event":name,
 // "data":...}, {"text_delta":...}, {"thinking_delta":...}, {"message":...}, {"grants":...}, {"agenda":...},
-// {"compaction":...}, {"answer":...}, {"memory":...}).
+// {"compaction":...}, {"answer":...}, {"memory":...}, {"usage":...}).
 // kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
 

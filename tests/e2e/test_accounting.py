@@ -91,21 +91,29 @@ def test_a_chat_that_has_used_its_budget_sends_nothing_more(make_server, make_ho
     assert again.one("answer")["content"] == "at last"
 
 
-def test_what_was_used_before_a_crash_counts(make_server, make_home, provider):
+@pytest.mark.parametrize("end", ["kill", "stop"])
+def test_what_was_used_before_the_end_of_a_process_counts(make_server, make_home, provider, end):
     home = make_home()
-    config = {"budget": {"max_tokens_per_interaction": 30}}
+    config = {"budget": {"max_tokens_per_interaction": 60}}
     server = make_server(provider, home, config=config)
     provider.plan(tools(call("echo", {"text": "a"})), tools(call("write_file", {"path": "a", "content": "b"})))
     stream = server.client.start("c", "go", on_disconnect="continue")
     asked = stream.until("approval_required")
-    server.kill()
+    getattr(server, end)()
     server = make_server(provider, home, config=config)
+    provider.plan(tools(call("write_file", {"path": "c", "content": "d"}, "second")))
     attached = server.client.attach("c", "int_001", after=asked.seq)
     server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    asked = attached.until("approval_required")
+    getattr(server, end)()
+    attached.close()
+    server = make_server(provider, home, config=config)
     provider.plan(text("fine"))
+    attached = server.client.attach("c", "int_001", after=asked.seq)
+    server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
     attached.finish()
-    # The round that was under way is not told: its usage comes after its calls.
-    assert server.client.interaction("c", "int_001")["usage"] == {"input_tokens": 22, "output_tokens": 14}
+    # Of the rounds that were under way no event tells: it would have come after their calls.
+    assert server.client.interaction("c", "int_001")["usage"] == {"input_tokens": 44, "output_tokens": 28}
 
 
 def test_tool_calls_beyond_the_rate_do_not_run(make_server, provider):
