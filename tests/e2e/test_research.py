@@ -106,7 +106,7 @@ def test_after_a_crash_its_outcome_is_unknown_and_it_may_run_again(make_server, 
     assert steps([e for e in stored["agent_events"] if e["type"] == "NESTED"]) == [("TOOL_CALL", 0), ("TOOL_RESULT", 0)]
     results = [e for e in stored["agent_events"] if e["type"] == "TOOL_RESULT"]
     assert len(results) == 1 and results[0]["is_error"]
-    assert stored["usage"]["input_tokens"] == 11  # the sub-agent's one; the other had its tools run still
+    assert stored["usage"]["input_tokens"] == 22  # the sub-agent's, and the one that asked for it
     provider.plan(text("none"), text("There are none."))
     again = server.client.stream("POST", "/chats/c/interactions/int_001/resume")
     again.finish()
