@@ -45,9 +45,9 @@ def test_a_graceful_stop_ends_every_stream_with_its_last_event(make_server, prov
     waiting = again.get("/approvals").json["approvals"]
     assert sorted(w["approval_id"] for w in waiting) == sorted(a["approval_id"] for a in asked)
     assert len(provider.requests) == requests
+    provider.answer_with(lambda r: text("then not"))
     stream = again.attach("asking7", "int_001", after=0, gapless=True)
     again.approve("asking7", "int_001", asked[7]["approval_id"], False).expect(200)
-    provider.answer_with(lambda r: text("then not"))
     stream.finish()
 
 
