@@ -229,7 +229,7 @@ void AgentLoop::SumUp(Compaction next) {
 
 void AgentLoop::TakeSummary(Compaction next, const TokenUsage& usage) {
   usage_ += usage;
-  if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
+  ShowUsage(usage);
   if (stop_.stop_requested()) return Finish(InteractionStatus::kCancelled);
   // A model that cannot is no reason to fail.
   if (next.summary.empty()) {
@@ -280,11 +280,13 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
     }
   }
   usage_ += response->usage;
-  if (response->usage != TokenUsage{}) parts_.observer.Spent(round_, response->usage);
+  if (!response->tool_calls.empty() && response->usage != TokenUsage{}) {
+    parts_.observer.Spent(round_, response->usage);
+  }
   RecordResponse(*response);
   RunCalls(response->tool_calls);
   context_.Calibrate(estimate_, response->usage.input_tokens);
-  if (response->usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{response->usage});
+  ShowUsage(response->usage);
   if (response->tool_calls.empty()) return Finish(InteractionStatus::kCompleted);
   NextRound();
 }
@@ -293,8 +295,12 @@ void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
 void AgentLoop::Unheard(const TokenUsage& usage, const Error& why) {
   RecordPartial();
   usage_ += usage;
-  if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
+  ShowUsage(usage);
   FinishByGuard(why);
+}
+
+void AgentLoop::ShowUsage(const TokenUsage& usage) const {
+  if (usage != TokenUsage{}) parts_.observer.Emit(round_, event::Usage{usage});
 }
 
 // True if the request is sent again after a pause. What a client has seen cannot be taken back, so a response that had

@@ -40,7 +40,8 @@ class AgentObserver {
   virtual void FlushDeltas() = 0;
   // The state has grown; told before the event that shows it.
   virtual void StateGrew(const AgentState& state) = 0;
-  // What a response has cost; told before what it says is shown. The usage event follows when its calls have ended.
+  // What a response with calls has cost; told before what it says is shown. The usage event follows when the calls have
+  // ended.
   virtual void Spent(std::uint32_t /*round_index*/, const TokenUsage& /*usage*/) {}
 };
 
@@ -162,6 +163,7 @@ class AgentLoop {
   void FinishByGuard(const Error& why);
   // Ends the loop after a response that the guard does not let through.
   void Unheard(const TokenUsage& usage, const Error& why);
+  void ShowUsage(const TokenUsage& usage) const;
   void Begin();
   void AskModel();
   void ComposeSystemPrompt();
