@@ -100,7 +100,9 @@ def call(request):
         send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create",
               "params": {"message": "Your name?", "requestedSchema": {
                   "type": "object", "properties": {"name": {"type": "string"}, "age": {"type": "integer", "default": 30}}, "required": ["name"]}}})
-        text(request, json.dumps(read_answer("q1")["result"]))
+        result = read_answer("q1")["result"]
+        if not request["params"].get("arguments", {}).get("ends_silent"):
+            text(request, json.dumps(result))
     elif name == "fail":
         text(request, "it went wrong", isError=True)
     elif name == "refuse":
