@@ -1,5 +1,6 @@
 #include "agent/tool_retry.h"
 
+#include <algorithm>
 #include <chrono>
 #include <thread>
 
@@ -55,13 +56,18 @@ TEST_CASE("RunWithRetries: what changes something, or may not run twice, runs on
 }
 
 TEST_CASE("RunWithRetries: a stop ends the pause", "[agent]") {
-  Failing failing(10);
-  std::stop_source stop;
-  ToolContext context;
-  context.stop = stop.get_token();
-  context.on_output = [&](std::string_view) { stop.request_stop(); };
-  const auto began = std::chrono::steady_clock::now();
-  CHECK(failing.Run(context).is_error);
-  CHECK(failing.runs == 1);
-  CHECK(std::chrono::steady_clock::now() - began < std::chrono::milliseconds(200));
+  // A busy machine can make one of them long, not every one.
+  auto fastest = std::chrono::steady_clock::duration::max();
+  for (int i = 0; i < 5; ++i) {
+    Failing failing(10);
+    std::stop_source stop;
+    ToolContext context;
+    context.stop = stop.get_token();
+    context.on_output = [&](std::string_view) { stop.request_stop(); };
+    const auto began = std::chrono::steady_clock::now();
+    CHECK(failing.Run(context).is_error);
+    CHECK(failing.runs == 1);
+    fastest = std::min(fastest, std::chrono::steady_clock::now() - began);
+  }
+  CHECK(fastest < std::chrono::milliseconds(200));
 }

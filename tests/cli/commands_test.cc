@@ -328,7 +328,7 @@ TEST_CASE("reprise serve: an open stream gets its last event before the server e
   server.Signal(SIGINT);
   const std::string rest = ServerProcess::ReadToEnd(stream);
   CHECK(server.Wait().status == 0);
-  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(2));
+  CHECK(std::chrono::steady_clock::now() - begin < std::chrono::seconds(20));
   INFO(rest);
   CHECK(rest.find("event: cancelled") != std::string::npos);
   CHECK(rest.find("event: interaction_complete") != std::string::npos);

@@ -432,7 +432,9 @@ TEST_CASE("heartbeat: a silent stream gets a comment", "[http]") {
 }
 
 TEST_CASE("many streams and slow sockets do not hold up an approval", "[http]") {
-  ServerFixture f;
+  ServerOptions options;
+  options.header_timeout = 60s;
+  ServerFixture f(options);
   constexpr int kStreams = 64, kSlow = 200;
   for (int i = 0; i < kStreams; ++i) ThenDanger(f.model);
   for (int i = 0; i < kStreams; ++i) f.model.ThenAnswer("done");
@@ -450,7 +452,7 @@ TEST_CASE("many streams and slow sockets do not hold up an approval", "[http]") 
   for (int i = 0; i < kStreams; ++i) {
     const auto before = std::chrono::steady_clock::now();
     CHECK(f.Post("/approvals/" + ids[static_cast<std::size_t>(i)], R"({"approved":true})").status == 200);
-    CHECK(std::chrono::steady_clock::now() - before < 1s);  // far above what is normal: sanitizers are slow
+    CHECK(std::chrono::steady_clock::now() - before < 20s);  // not until the slow sockets are given up
   }
   for (TestClient& stream : streams) {
     CHECK(Names(stream.ReadStreamUntil("interaction_complete\ndata")).back() == "interaction_complete");
