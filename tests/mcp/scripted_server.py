@@ -89,7 +89,9 @@ def call(request):
         sys.stderr.flush()
         os._exit(7)
     elif name == "sleep":
-        pass  # no answer, ever
+        if token is not None:
+            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "message": "asleep"}})
+        # no answer, ever
     elif name == "progress":
         for step in (1, 2):
             send({"jsonrpc": "2.0", "method": "notifications/progress",
