@@ -47,7 +47,7 @@ class EventLog {
 
   // Makes all that was appended visible and tells the listeners.
   void Publish();
-  // Publishes; nothing follows.
+  // Publishes; nothing follows. Whoever sees that the log is closed sees all of it.
   void Close();
 
   struct View {
@@ -77,6 +77,8 @@ class EventLog {
   struct Segment;
   using Segments = std::vector<std::unique_ptr<Segment>>;
   using Listeners = std::vector<std::shared_ptr<EventLogListener>>;
+
+  void Show(bool close);
 
   // All with mutex_ held.
   Segments::const_iterator SegmentAt(std::uint64_t offset) const;  // REQUIRES: offset < size_

@@ -102,24 +102,22 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
   size_ += out.size() - before;
 }
 
-void EventLog::Publish() {
+void EventLog::Publish() { Show(/*close=*/false); }
+
+// In one step: nobody sees a closed log that does not yet show its last events.
+void EventLog::Close() { Show(/*close=*/true); }
+
+void EventLog::Show(bool close) {
   std::shared_ptr<const Listeners> listeners;
   {
     const std::lock_guard lock(mutex_);
+    closed_ = closed_ || close;
     if (visible_ == size_ && !closed_) return;
     visible_ = size_;
     last_visible_seq_ = last_seq_;
     listeners = listeners_;
   }
   for (const auto& listener : *listeners) listener->OnPublished(listeners->size());
-}
-
-void EventLog::Close() {
-  {
-    const std::lock_guard lock(mutex_);
-    closed_ = true;
-  }
-  Publish();
 }
 
 EventLog::Segments::const_iterator EventLog::SegmentAt(std::uint64_t offset) const {

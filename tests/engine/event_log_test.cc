@@ -97,6 +97,18 @@ TEST_CASE("EventLog: `end` is told with the last bytes of a closed log and not b
   CHECK(log.Read(log.end().offset).end);
 }
 
+TEST_CASE("EventLog: whoever sees a closed log sees all of it", "[engine]") {
+  for (int i = 0; i < 2000; ++i) {
+    EventLog log;
+    log.AppendTextDelta(0, "last words");
+    std::thread closing([&] { log.Close(); });
+    while (!log.end().closed) std::this_thread::yield();
+    const std::string shown = ReadAll(log);
+    closing.join();
+    REQUIRE(shown.find("last words") != std::string::npos);
+  }
+}
+
 TEST_CASE("EventLog: readers on other threads see every byte in order while it grows", "[engine]") {
   EventLog log;
   std::vector<std::string> seen(3);
