@@ -421,7 +421,7 @@ TEST_CASE("OpenAiClient: pings do not keep a silent model alive", "[openai]") {
   CHECK(response.error().code == ErrorCode::kDeadlineExceeded);
   CHECK(response.error().reason == "provider_timeout");
   CHECK(took >= 200ms);
-  CHECK(took < 3s);
+  CHECK(took < 20s);
 }
 
 TEST_CASE("OpenAiClient: a model that falls silent is given up", "[openai]") {

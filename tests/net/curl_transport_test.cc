@@ -263,7 +263,7 @@ TEST_CASE("CurlTransport: silence is given up after the idle limit, before and a
     CHECK(result.error().code == ErrorCode::kDeadlineExceeded);
     CHECK(result.error().reason == "idle_timeout");
     CHECK(took >= 120ms);
-    CHECK(took < 2s);
+    CHECK(took < 20s);
   }
 }
 
@@ -284,13 +284,13 @@ TEST_CASE("CurlTransport: what keeps talking outlives the idle limit, but not th
   CurlTransport transport;
   RecordingHandler handler;
   HttpRequest request = Get(server.Url());
-  request.idle_timeout = 200ms;
-  request.total_timeout = 600ms;
+  request.idle_timeout = 1s;
+  request.total_timeout = 2500ms;
   const auto start = steady_clock::now();
   const auto result = transport.Perform(request, handler, {});
   REQUIRE_FALSE(result);
   CHECK(result.error().reason == "total_timeout");
-  CHECK(steady_clock::now() - start >= 600ms);
+  CHECK(steady_clock::now() - start >= 2500ms);
   CHECK(handler.body().size() > 5);
 }
 
