@@ -422,7 +422,7 @@ TEST_CASE("Engine: a checkpoint that cannot be stored fails the run, is told, an
 
 TEST_CASE("Engine: a disk that hangs holds nobody up for longer than the limit", "[engine]") {
   Fixture f;
-  f.options.save_timeout = 20ms;
+  f.options.save_timeout = 500ms;
   f.store.hang = true;
   f.model.ThenAnswer("precious");
   CHECK(f.Turn("x").find("\"code\":\"save_timeout\"") != std::string::npos);
