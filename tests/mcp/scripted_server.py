@@ -40,6 +40,10 @@ def text(request, words, **more):
     reply(request, {"content": [{"type": "text", "text": words}], **more})
 
 
+def progress(token, **done):
+    send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, **done}})
+
+
 def read():
     line = sys.stdin.readline()
     if not line:
@@ -90,13 +94,12 @@ def call(request):
         os._exit(7)
     elif name == "sleep":
         if token is not None:
-            send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": token, "progress": 1, "message": "asleep"}})
+            progress(token, progress=1, message="asleep")
         # no answer, ever
     elif name == "progress":
         for step in (1, 2):
-            send({"jsonrpc": "2.0", "method": "notifications/progress",
-                  "params": {"progressToken": token, "progress": step, "total": 2, "message": f"step {step}"}})
-        send({"jsonrpc": "2.0", "method": "notifications/progress", "params": {"progressToken": 999999, "progress": 1}})
+            progress(token, progress=step, total=2, message=f"step {step}")
+        progress(999999, progress=1)
         text(request, "done")
     elif name == "ask":
         send({"jsonrpc": "2.0", "id": "q1", "method": "elicitation/create",
