@@ -66,6 +66,10 @@ class InteractionStore {
   virtual Result<Chat> LoadChat(const ChatId& chat) = 0;
   virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
 
+  // The state in which an interaction ended, nullopt if none is stored with it. Made for the turn that goes on from
+  // there: fast if it was stored a moment ago.
+  virtual Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) = 0;
+
   // The state before `id`: its parent's final state, or nullopt if it is the first of its branch.
   virtual Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) = 0;
 

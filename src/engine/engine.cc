@@ -747,10 +747,9 @@ Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
   if (!summary && IsNotFound(summary.error())) return Place{};
   if (!summary) return Fail(summary.error());
   if (!summary->head) return Place{};
-  auto head = parts_.store.LoadInteraction(chat, *summary->head);
-  if (!head) return Fail(head.error());
-  return Place{
-      .parent = summary->head, .edited_from = {}, .state = std::move(head->final_agent_state).value_or(AgentState{})};
+  auto state = parts_.store.LoadFinalState(chat, *summary->head);
+  if (!state) return Fail(std::move(state.error()));
+  return Place{.parent = summary->head, .edited_from = {}, .state = (*std::move(state)).value_or(AgentState{})};
 }
 
 Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {

@@ -5,6 +5,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "crypto/digest.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/file_names.h"
@@ -30,14 +31,12 @@ Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view 
 
 // Whether the final state may be too long to be written in full; cheaper than its exact size.
 bool IsLong(const Interaction& interaction) {
-  constexpr std::size_t kAround = 40;  // member names and such
-  if (!interaction.final_agent_state) return false;
-  std::size_t bytes = 0;
-  for (const Message& message : interaction.final_agent_state->messages) {
-    bytes += kAround + message.extras.size() + (message.content ? message.content->size() : 0);
-    for (const ToolCall& call : message.tool_calls) bytes += kAround + call.arguments.size();
-  }
-  return bytes > kFullStateBytes - kFullStateBytes / 8;
+  return interaction.final_agent_state &&
+         RoughBytes(*interaction.final_agent_state) > kFullStateBytes - kFullStateBytes / 8;
+}
+
+std::string FileDigest(const RecordPlace& place, std::string_view text) {
+  return Sha256Digest({RecordName(place.chat, place.interaction), "\n", text});
 }
 
 bool EndsInsideString(std::string_view json) {
@@ -108,6 +107,12 @@ std::optional<InteractionId> ChatFiles::ClaimedParent(const ChatId& chat, Intera
 
 Result<std::string> ChatFiles::ReadDigest(const ChatId& chat, InteractionId id) const {
   return OpenInteraction(chat, id).map([](OpenedRecord record) { return record.digest; });
+}
+
+Result<std::string> ChatFiles::ReadFileDigest(const ChatId& chat, InteractionId id) const {
+  return file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes).map([&](const std::string& text) {
+    return FileDigest({.chat = chat, .interaction = id}, text);
+  });
 }
 
 Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
@@ -190,10 +195,10 @@ Result<std::vector<ChatId>> ChatFiles::ListChats() const {
   return chats;
 }
 
-Result<void> ChatFiles::CreateDirectories(const ChatId& chat) const {
-  return file_system_.CreateDirectory(ChatDirectory(root_, chat))
-      .and_then([&](bool) { return file_system_.CreateDirectory(InteractionsDirectory(root_, chat)); })
-      .map([](bool) {});
+Result<bool> ChatFiles::CreateDirectories(const ChatId& chat) const {
+  return file_system_.CreateDirectory(ChatDirectory(root_, chat)).and_then([&](bool created) {
+    return file_system_.CreateDirectory(InteractionsDirectory(root_, chat)).map([&](bool) { return created; });
+  });
 }
 
 void ChatFiles::RemoveLeftovers(const ChatId& chat) const {
@@ -232,7 +237,9 @@ Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& intera
   if (!record) return Fail(std::move(record.error()));
   auto written = file.Commit(record->text);
   if (!written) return Fail(std::move(written.error()));
-  return WrittenInteraction{.digest = std::move(record->digest), .state_link = std::move(state_link)};
+  return WrittenInteraction{.digest = std::move(record->digest),
+                            .file_digest = FileDigest(place, record->text),
+                            .state_link = std::move(state_link)};
 }
 
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {

@@ -26,7 +26,8 @@ struct StoredInteraction {
 };
 
 struct WrittenInteraction {
-  std::string digest;
+  std::string digest;                   // of the record
+  std::string file_digest;              // see ReadFileDigest
   std::optional<StateLink> state_link;  // likewise
 };
 
@@ -58,6 +59,8 @@ class ChatFiles {
   // The parent that a file names which may be damaged otherwise; nobody has checked it.
   std::optional<InteractionId> ClaimedParent(const ChatId& chat, InteractionId id) const;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
+  // Of the file as it is and where it is, without opening it: tells whether it is still what was written there.
+  Result<std::string> ReadFileDigest(const ChatId& chat, InteractionId id) const;
   // chat.json brought up to date by the interaction files that are newer, or rebuilt from all of them if it is missing
   // or cut off. kNotFound if there is neither.
   Result<ChatOnDisk> ReadChat(const ChatId& chat) const;
@@ -69,8 +72,8 @@ class ChatFiles {
   bool authenticated() const { return format_->authenticated(); }
 
   // --- writing ---
-  // Creates the chat's directories. Their names are not durable yet.
-  Result<void> CreateDirectories(const ChatId& chat) const;
+  // Creates the chat's directories. Their names are not durable yet. False: the chat's was there.
+  Result<bool> CreateDirectories(const ChatId& chat) const;
   // Removes what writes have left behind that did not end. REQUIRES: nobody writes to the chat.
   void RemoveLeftovers(const ChatId& chat) const;
   // Makes the names of the chat's interaction files durable; the second one those of its directories as well.

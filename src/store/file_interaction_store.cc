@@ -15,7 +15,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kKeptStateBytes = 64u << 20;
+// Long states are put together from many files. The others are one file each: only the last turns' are kept.
+constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 4u << 20;
 
 tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
@@ -62,7 +63,8 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
-      states_(kKeptStateBytes),
+      long_states_(kLongStatesBytes),
+      short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
       spare_files_(options_.file_system, SpareDirectory(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
@@ -115,6 +117,15 @@ Result<FileInteractionStore::HeldChat> FileInteractionStore::HoldChat(const Chat
 
 // True: there is nothing of this chat on disk, and it begins its life here.
 Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, HeldChat& held) {
+  if (missing == Missing::kCreate && options_.access == Access::kServer) {
+    const auto is_new = files_.CreateDirectories(chat);
+    if (!is_new) return Fail(is_new.error());
+    held->directories_made = true;
+    if (*is_new) {
+      held->loaded = true;
+      return true;
+    }
+  }
   auto on_disk = files_.ReadChat(chat);
   const bool found = on_disk.has_value();
   if (!found && (on_disk.error().code != ErrorCode::kNotFound || missing == Missing::kFail)) {
@@ -158,7 +169,7 @@ Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const s
   if (!held->created) return Conflict("chat_exists", "there is a chat of this name already");
   ChatIndex index = (*held)->index;
   index.summary.title = title;
-  auto made = files_.CreateDirectories(chat).and_then([&] { return ReplaceIndexDurably(*held, std::move(index)); });
+  auto made = ReplaceIndexDurably(*held, std::move(index));
   if (!made) Retire(chat, *held);
   return made;
 }
@@ -170,10 +181,7 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   ChatState& state = *held->state;
   if (state.next_number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
   if (!state.directories_made && options_.access == Access::kServer) {
-    if (auto made = files_.CreateDirectories(chat); !made) {
-      if (held->created) Retire(chat, *held);
-      return Fail(std::move(made.error()));
-    }
+    if (auto made = files_.CreateDirectories(chat); !made) return Fail(std::move(made.error()));
     state.directories_made = true;
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
@@ -232,7 +240,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   const auto links = LinksFor(interaction, held);
   if (!links) return Fail(links.error());
   if (!held->directories_made) {
-    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
+    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return Fail(std::move(made.error()));
     held->directories_made = true;
   }
   const auto write = [&] {
@@ -249,7 +257,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (!written && written.error().code == ErrorCode::kNotFound) {
     // Somebody has removed or moved the chat's directory.
     held->names_durable = false;
-    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return made;
+    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return Fail(std::move(made.error()));
     written = write();
   }
   if (!written) return Fail(std::move(written.error()));
@@ -399,7 +407,7 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   if (!stored || !stored->state_link) return stored;
   const StateTotals totals = stored->state_link->totals;
   std::vector<std::vector<Message>> parts;  // newest first; each is what was added to the one behind it
-  auto known = states_.Find(stored->digest);
+  auto known = long_states_.Find(stored->digest);
   AgentState& state = *stored->interaction.final_agent_state;
   std::optional<StateLink> link = stored->state_link;
   RecordLinks links = stored->links;
@@ -418,7 +426,7 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
     if (links.parent_digest && *links.parent_digest != parent->digest) {
       return unusable("rollback", "it is not the version that the next interaction was built on");
     }
-    known = states_.Find(parent->digest);
+    known = long_states_.Find(parent->digest);
     if (!known && !parent->interaction.final_agent_state) return unusable("auth", "it has no state to continue");
     if (!known) parts.push_back(std::move(parent->interaction.final_agent_state->messages));
     link = parent->state_link;
@@ -436,14 +444,14 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   if (state.messages.size() != totals.messages) {
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "its state is not whole"));
   }
-  states_.Put(stored->digest, state, totals);
+  KeepLong(stored->digest, state, totals);
   stored->state_link.reset();
   return stored;
 }
 
 std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, const RecordLinks& links) {
   if (!links.parent || !links.parent_digest) return std::nullopt;
-  if (auto known = states_.Find(*links.parent_digest)) return known;
+  if (auto known = long_states_.Find(*links.parent_digest)) return known;
   auto parent = files_.ReadInteraction(chat, *links.parent);
   if (!parent || !parent->interaction.final_agent_state) return std::nullopt;
   if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
@@ -452,7 +460,15 @@ std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, 
 }
 
 void FileInteractionStore::KeepState(const Interaction& interaction, const WrittenInteraction& written) {
-  if (written.state_link) states_.Put(written.digest, *interaction.final_agent_state, written.state_link->totals);
+  if (!interaction.final_agent_state) return;
+  const AgentState& state = *interaction.final_agent_state;
+  if (written.state_link) return KeepLong(written.digest, state, written.state_link->totals);
+  short_states_.Put(written.file_digest, state, RoughBytes(state) + state.messages.size() * sizeof(Message));
+}
+
+void FileInteractionStore::KeepLong(const std::string& digest, const AgentState& state, StateTotals totals) {
+  const std::size_t bytes = totals.bytes;
+  long_states_.Put(digest, {.totals = std::move(totals), .state = std::make_shared<const AgentState>(state)}, bytes);
 }
 
 Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interaction, const HeldChat& held) {
@@ -573,6 +589,14 @@ bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
            const auto links = files_.ReadLinks(chat, InteractionId::FromNumber(number));
            return links && links->parent == id;
          });
+}
+
+Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
+  if (const auto digest = files_.ReadFileDigest(chat, id)) {
+    if (auto state = short_states_.Take(*digest)) return state;
+  }
+  return LoadInteraction(chat, id).map(
+      [](Interaction interaction) { return std::move(interaction.final_agent_state); });
 }
 
 Result<Interaction> FileInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {

@@ -69,6 +69,7 @@ class FileInteractionStore final : public InteractionStore {
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
+  Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
   Result<std::vector<ChatSummary>> ListChats() override;
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
@@ -100,7 +101,7 @@ class FileInteractionStore final : public InteractionStore {
     std::map<std::uint32_t, std::shared_ptr<JournalFile>> journals;
     std::uint32_t next_number = 1;
   };
-  enum class Missing { kFail, kCreate };
+  enum class Missing { kFail, kLeave, kCreate };  // kCreate: makes its directories
   enum class Hold { kState, kStateAndIndex };
   // A chat's state with its locks.
   struct HeldChat {
@@ -153,12 +154,14 @@ class FileInteractionStore final : public InteractionStore {
   Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id);
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   void KeepState(const Interaction& interaction, const WrittenInteraction& written);
+  void KeepLong(const std::string& digest, const AgentState& state, StateTotals totals);
 
   const ChatFiles files_;
-  StateCache states_;       // synchronises itself
-  RunningList running_;     // synchronises itself
-  SpareFiles spare_files_;  // synchronises itself; for journals
-  std::mutex fork_mutex_;   // forks take turns; taken before a chat's locks
+  StateCache<KnownState> long_states_;   // synchronises itself
+  StateCache<AgentState> short_states_;  // synchronises itself; each for the one turn that continues it
+  RunningList running_;                  // synchronises itself
+  SpareFiles spare_files_;               // synchronises itself; for journals
+  std::mutex fork_mutex_;                // forks take turns; taken before a chat's locks
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
   SavePreparer save_preparer_;                                    // after what its thread uses

@@ -58,7 +58,7 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
                     }};
   const std::lock_guard turn(fork_mutex_);
   // Keeps every other use of the name waiting until what is on disk can be read.
-  auto held = HoldChat(chat, Missing::kCreate, Hold::kStateAndIndex);
+  auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held) return Fail(std::move(held.error()));
   if (!held->created) {
     return Fail(Error{

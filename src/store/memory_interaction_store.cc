@@ -100,6 +100,11 @@ Result<ChatSummary> MemoryInteractionStore::LoadSummary(const ChatId& chat) {
   return Find(chat).map([](const StoredChat* found) { return found->summary; });
 }
 
+Result<std::optional<AgentState>> MemoryInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
+  return LoadInteraction(chat, id).map(
+      [](Interaction interaction) { return std::move(interaction.final_agent_state); });
+}
+
 Result<std::optional<AgentState>> MemoryInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
   auto interaction = LoadInteraction(chat, id);
   if (!interaction) return Fail(std::move(interaction.error()));

@@ -32,6 +32,7 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
+  Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
   Result<std::vector<ChatSummary>> ListChats() override;
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;

@@ -61,6 +61,9 @@ class TroubledStore : public InteractionStore {
   }
   Result<Chat> LoadChat(const ChatId& c) override { return store_.LoadChat(c); }
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return store_.LoadSummary(c); }
+  Result<std::optional<AgentState>> LoadFinalState(const ChatId& c, InteractionId i) override {
+    return store_.LoadFinalState(c, i);
+  }
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& c, InteractionId i) override {
     return store_.LoadPreviousState(c, i);
   }

@@ -237,6 +237,29 @@ TEST_CASE("FileInteractionStore: each kind of damage has its name, and the neigh
   check(*SealJwe(this_version, good, *NewKeys()), "integrity_auth");
 }
 
+TEST_CASE("FileInteractionStore: a state that was just saved is not taken for that of a file that was changed",
+          "[store]") {
+  const ChatId chat2 = *ChatId::Parse("chat2");
+  const auto check = [&](const std::string& reason, const auto& change) {
+    DataFolder data;
+    data.SaveThree();
+    REQUIRE(data.store->SaveInteraction(Sample(chat2, Id(3), {}, "elsewhere")));
+    change(data);
+    CHECK(ReasonOf(data.store->LoadFinalState(Chat1(), Id(3))) == reason);
+    CHECK(data.store->LoadFinalState(chat2, Id(3)).value() == Sample(chat2, Id(3), {}, "elsewhere").final_agent_state);
+  };
+  check("integrity_auth", [](DataFolder& data) {
+    std::string text = data.Read(data.Interaction(3));
+    const std::size_t at = text.find("\"encrypted_key\":\"") + 20;
+    text[at] = text[at] == 'A' ? 'B' : 'A';
+    data.Write(data.Interaction(3), text);
+  });
+  check("integrity_swap", [&](DataFolder& data) {
+    data.Write(data.Interaction(3), data.Read(InteractionFile(data.root(), chat2, Id(3))));
+  });
+  check("integrity_missing", [](DataFolder& data) { fs::remove(data.Interaction(3)); });
+}
+
 TEST_CASE("FileInteractionStore: a file that is gone is missing if something knows it", "[store]") {
   for (const std::uint32_t gone : {1, 2, 3}) {
     DataFolder data;

@@ -60,6 +60,22 @@ TEST_CASE("InteractionStore: what is saved is loaded equal, also after reopening
   });
 }
 
+TEST_CASE("InteractionStore: a final state is what was saved, however often it is asked for", "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    SaveTree(under_test.store());
+    for (int round = 0; round < 2; ++round) {
+      InteractionStore& store = under_test.store();
+      for (int time = 0; time < 2; ++time) {
+        CHECK(store.LoadFinalState(Chat1(), Id(1)).value() == Sample(1, {}, "one").final_agent_state);
+        CHECK(store.LoadFinalState(Chat1(), Id(4)).value() == Sample(4, 3, "three").final_agent_state);
+      }
+      CHECK(CodeOf(store.LoadFinalState(Chat1(), Id(9))) == ErrorCode::kNotFound);
+      CHECK(CodeOf(store.LoadFinalState(*ChatId::Parse("nowhere"), Id(1))) == ErrorCode::kNotFound);
+      under_test.Reopen();
+    }
+  });
+}
+
 TEST_CASE("InteractionStore: the state before an interaction is its parent's", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     SaveTree(under_test.store());

@@ -33,6 +33,9 @@ class ForwardingStore : public InteractionStore {
   Result<Interaction> LoadInteraction(const ChatId& c, InteractionId i) override { return base_.LoadInteraction(c, i); }
   Result<Chat> LoadChat(const ChatId& c) override { return base_.LoadChat(c); }
   Result<ChatSummary> LoadSummary(const ChatId& c) override { return base_.LoadSummary(c); }
+  Result<std::optional<AgentState>> LoadFinalState(const ChatId& c, InteractionId i) override {
+    return base_.LoadFinalState(c, i);
+  }
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& c, InteractionId i) override {
     return base_.LoadPreviousState(c, i);
   }
