@@ -2,12 +2,35 @@
 
 #include "domain/codec.h"
 #include "domain/json_reader.h"
+#include "domain/members.h"
 
 namespace reprise {
 
+namespace {
+
+template <typename Out>
+void Write(Out& out, const Task& task) {
+  out["id"] = task.id;
+  out["title"] = task.title;
+  out["status"] = task.status;
+}
+
+}  // namespace
+
+Json ToJson(const Task& task) {
+  Json json = Json::object();
+  Write(json, task);
+  return json;
+}
+
+void AppendJson(std::string& out, const Task& task) {
+  JsonObjectWriter writer(out);
+  Write(writer, task);
+}
+
 Json ToJson(const std::vector<Task>& tasks) {
   Json json = Json::array();
-  for (const Task& task : tasks) json.push_back({{"id", task.id}, {"title", task.title}, {"status", task.status}});
+  for (const Task& task : tasks) json.push_back(ToJson(task));
   return json;
 }
 

@@ -19,11 +19,18 @@
 // The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
 // describe them and the tests hold the two together. Reading checks types and required members: kCorruption (reason
 // "integrity_version" for a schema number we do not know, else "integrity_format").
+//
+// AppendJson writes the same at the end of a string, without building it as an object first.
 namespace reprise {
 
+Json ToJson(const ToolCall& call);
+void AppendJson(std::string& out, const ToolCall& call);
 Json ToJson(const Message& message);
+void AppendJson(std::string& out, const Message& message);
 Result<Message> MessageFromJson(const Json& json);
 
+Json ToJson(const Task& task);
+void AppendJson(std::string& out, const Task& task);
 Json ToJson(const std::vector<Task>& tasks);
 Result<std::vector<Task>> TasksFromJson(const Json& json);  // an array
 // {"tasks":[...],"plan":[...]}; reading, either may lack.
@@ -35,19 +42,24 @@ Result<std::vector<Entity>> MemoryFromJson(const Json& json);  // an array
 
 // The messages before the `first` one are left out.
 Json ToJson(const AgentState& state, std::size_t first = 0);
+void AppendJson(std::string& out, const AgentState& state);
 Result<AgentState> AgentStateFromJson(const Json& json);
 
 Json ToJson(const AgentEvent& event);
+void AppendJson(std::string& out, const AgentEvent& event);
 Result<AgentEvent> AgentEventFromJson(const Json& json);
 // The SSE event name and the wire type of a payload: "tool_call", "TOOL_CALL".
 std::string_view EventName(const EventPayload& payload);
 std::string_view EventType(const EventPayload& payload);
 
+Json ToJson(const Attachment& attachment);
+void AppendJson(std::string& out, const Attachment& attachment);
 Json ToJson(const std::vector<Attachment>& attachments);
 Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json);
 
 // Of the final state, the messages before the `first_message` are left out.
 Json ToJson(const Interaction& interaction, std::size_t first_message = 0);
+void AppendJson(std::string& out, const Interaction& interaction);
 Result<Interaction> InteractionFromJson(const Json& json);
 
 Json ToJson(const QueuedMessage& message);
@@ -67,6 +79,7 @@ std::string ArgumentsDigest(std::string_view arguments);
 std::string GrantId(const Grant& grant);
 // With its id.
 Json ToJson(const Grant& grant);
+void AppendJson(std::string& out, const Grant& grant);
 Json ToJson(const StandingGrant& grant);
 
 // A chat's title: the first 50 characters of its first user message, on one line.

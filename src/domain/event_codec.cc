@@ -5,6 +5,7 @@
 #include "domain/codec.h"
 #include "domain/hidden_text.h"
 #include "domain/json_reader.h"
+#include "domain/members.h"
 #include "domain/usage_codec.h"
 
 namespace reprise {
@@ -14,35 +15,55 @@ Json OrNull(const std::optional<std::string>& text) { return text ? Json(*text) 
 
 // The members of each payload, in wire order. -------------------------------------------------------------------------
 
-void Write(Json& out, const event::InteractionStarted& e) {
+template <typename Out>
+void Write(Out& out, const event::InteractionStarted& e) {
   out["interaction_id"] = e.interaction_id;
   out["chat_id"] = e.chat_id;
   out["parent_id"] = OrNull(e.parent_id);
   out["edited_from"] = OrNull(e.edited_from);
   out["model"] = e.model;
 }
-void Write(Json& out, const event::ThinkingDelta& e) { out["content"] = e.content; }
-void Write(Json& out, const event::TextDelta& e) { out["content"] = e.content; }
-void Write(Json& out, const event::Thinking& e) { out["content"] = e.content; }
-void Write(Json& out, const event::MessageText& e) { out["content"] = e.content; }
-void Write(Json& out, const event::Answer& e) { out["content"] = e.content; }
-void Write(Json& out, const event::ToolCallStarted& e) {
+template <typename Out>
+void Write(Out& out, const event::ThinkingDelta& e) {
+  out["content"] = e.content;
+}
+template <typename Out>
+void Write(Out& out, const event::TextDelta& e) {
+  out["content"] = e.content;
+}
+template <typename Out>
+void Write(Out& out, const event::Thinking& e) {
+  out["content"] = e.content;
+}
+template <typename Out>
+void Write(Out& out, const event::MessageText& e) {
+  out["content"] = e.content;
+}
+template <typename Out>
+void Write(Out& out, const event::Answer& e) {
+  out["content"] = e.content;
+}
+template <typename Out>
+void Write(Out& out, const event::ToolCallStarted& e) {
   out["id"] = e.id;
   out["tool_name"] = e.tool_name;
   out["tool_input"] = e.tool_input;
 }
-void Write(Json& out, const event::ToolOutputDelta& e) {
+template <typename Out>
+void Write(Out& out, const event::ToolOutputDelta& e) {
   out["id"] = e.id;
   out["tool_name"] = e.tool_name;
   out["content"] = e.content;
 }
-void Write(Json& out, const event::ToolResult& e) {
+template <typename Out>
+void Write(Out& out, const event::ToolResult& e) {
   out["id"] = e.id;
   out["tool_name"] = e.tool_name;
   out["tool_output"] = e.tool_output;
   out["is_error"] = e.is_error;
 }
-void Write(Json& out, const event::ApprovalRequired& e) {
+template <typename Out>
+void Write(Out& out, const event::ApprovalRequired& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   out["tool_name"] = e.tool_name;
@@ -57,7 +78,8 @@ void Write(Json& out, const event::ApprovalRequired& e) {
   out["created_at"] = FormatTimestamp(e.created_at);
   out["expires_at"] = e.expires_at ? Json(FormatTimestamp(*e.expires_at)) : Json(nullptr);
 }
-void Write(Json& out, const event::Approved& e) {
+template <typename Out>
+void Write(Out& out, const event::Approved& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   out["arguments_digest"] = e.arguments_digest;
@@ -65,13 +87,15 @@ void Write(Json& out, const event::Approved& e) {
   if (e.tool_input) out["tool_input"] = *e.tool_input;
   if (e.feedback) out["feedback"] = *e.feedback;
 }
-void Write(Json& out, const event::Rejected& e) {
+template <typename Out>
+void Write(Out& out, const event::Rejected& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   if (e.feedback) out["feedback"] = *e.feedback;
   if (e.expired) out["expired"] = true;
 }
-void Write(Json& out, const event::InputRequired& e) {
+template <typename Out>
+void Write(Out& out, const event::InputRequired& e) {
   out["request_id"] = e.request_id;
   out["call_id"] = e.call_id;
   out["question"] = e.question;
@@ -79,61 +103,87 @@ void Write(Json& out, const event::InputRequired& e) {
   if (e.schema) out["schema"] = *e.schema;
   if (e.url) out["url"] = *e.url;
 }
-void Write(Json& out, const event::InputReceived& e) {
+template <typename Out>
+void Write(Out& out, const event::InputReceived& e) {
   out["request_id"] = e.request_id;
   out["call_id"] = e.call_id;
   out["response"] = OrNull(e.response);
 }
-void Write(Json& out, const event::TaskUpdated& e) {
+template <typename Out>
+void Write(Out& out, const event::TaskUpdated& e) {
   if (e.call_id) out["call_id"] = *e.call_id;
-  out["tasks"] = ToJson(e.tasks);
+  WriteList(out, "tasks", e.tasks);
 }
-void Write(Json& out, const event::PlanUpdated& e) {
+template <typename Out>
+void Write(Out& out, const event::PlanUpdated& e) {
   if (e.call_id) out["call_id"] = *e.call_id;
   out["steps"] = e.steps;
 }
-void Write(Json& out, const event::GrantsUpdated& e) {
-  Json& grants = out["grants"] = Json::array();
-  for (const Grant& grant : e.grants) grants.push_back(ToJson(grant));
+template <typename Out>
+void Write(Out& out, const event::GrantsUpdated& e) {
+  WriteList(out, "grants", e.grants);
 }
-void Write(Json& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
-void Write(Json& out, const event::Retry& e) {
+template <typename Out>
+void Write(Out& out, const event::Usage& e) {
+  WriteUsage(out, e.tokens);
+}
+template <typename Out>
+void Write(Out& out, const event::Retry& e) {
   out["attempt"] = e.attempt;
   out["delay_ms"] = e.delay_ms;
   out["code"] = e.code;
   out["message"] = e.message;
 }
-void Write(Json& out, const event::LoopDetected& e) {
+template <typename Out>
+void Write(Out& out, const event::LoopDetected& e) {
   out["tool_name"] = e.tool_name;
   out["count"] = e.count;
 }
-void Write(Json& out, const event::Compacted& e) {
+template <typename Out>
+void Write(Out& out, const event::Compacted& e) {
   out["messages"] = e.messages;
   out["tokens_before"] = e.tokens_before;
   out["tokens_after"] = e.tokens_after;
   out["budget"] = e.budget;
   out["summary"] = e.summary;
 }
-void Write(Json& out, const event::Failed& e) {
+template <typename Out>
+void Write(Out& out, const event::Failed& e) {
   out["code"] = e.code;
   out["message"] = e.message;
   out["retryable"] = e.retryable;
 }
-void Write(Json& out, const event::Nested& e) {
+template <typename Out>
+void Write(Out& out, const event::Nested& e) {
   out["call_id"] = e.call_id;
-  Json step = {{"type", ""}, {"round_index", e.round_index}};
-  std::visit(
-      [&step](const auto& inner) {
-        step["type"] = std::remove_cvref_t<decltype(inner)>::kType;
-        Write(step, inner);
-      },
-      e.step);
-  out["event"] = std::move(step);
+  WriteObject(out, "event", [&e](auto& step) {
+    std::visit(
+        [&](const auto& inner) {
+          step["type"] = std::remove_cvref_t<decltype(inner)>::kType;
+          step["round_index"] = e.round_index;
+          Write(step, inner);
+        },
+        e.step);
+  });
 }
-void Write(Json& out, const event::Cancelled& e) { out["reason"] = e.reason; }
-void Write(Json& out, const event::InteractionComplete& e) {
+template <typename Out>
+void Write(Out& out, const event::Cancelled& e) {
+  out["reason"] = e.reason;
+}
+template <typename Out>
+void Write(Out& out, const event::InteractionComplete& e) {
   out["interaction_id"] = e.interaction_id;
   out["status"] = ToString(e.status);
+}
+
+template <typename Out>
+void Write(Out& out, const AgentEvent& event) {
+  out["type"] = EventType(event.payload);
+  out["seq"] = event.seq;
+  out["round_index"] = event.round_index;
+  // A delta is not kept, so nobody will ask when it was; there is one for each token.
+  if (!IsDelta(event.payload)) out["at"] = FormatTimestamp(event.at);
+  std::visit([&out](const auto& payload) { Write(out, payload); }, event.payload);
 }
 
 // Reading the durable ones back; frames and deltas are not stored.
@@ -263,11 +313,14 @@ std::string_view EventType(const EventPayload& payload) {
 }
 
 Json ToJson(const AgentEvent& event) {
-  Json json = {{"type", EventType(event.payload)}, {"seq", event.seq}, {"round_index", event.round_index}};
-  // A delta is not kept, so nobody will ask when it was; there is one for each token.
-  if (!IsDelta(event.payload)) json["at"] = FormatTimestamp(event.at);
-  std::visit([&json](const auto& payload) { Write(json, payload); }, event.payload);
+  Json json = Json::object();
+  Write(json, event);
   return json;
+}
+
+void AppendJson(std::string& out, const AgentEvent& event) {
+  JsonObjectWriter writer(out);
+  Write(writer, event);
 }
 
 Json ToJson(const PendingInput& input) {
@@ -276,7 +329,11 @@ Json ToJson(const PendingInput& input) {
   return json;
 }
 
-std::string EventData(const AgentEvent& event) { return DumpJson(ToJson(event)); }
+std::string EventData(const AgentEvent& event) {
+  std::string data;
+  AppendJson(data, event);
+  return data;
+}
 
 Result<AgentEvent> AgentEventFromJson(const Json& json) {
   JsonReader reader(json, "event");

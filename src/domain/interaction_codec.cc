@@ -2,6 +2,7 @@
 
 #include "domain/codec.h"
 #include "domain/json_reader.h"
+#include "domain/members.h"
 #include "domain/usage_codec.h"
 
 namespace reprise {
@@ -37,16 +38,65 @@ std::optional<InteractionError> ErrorFromJson(JsonReader& reader) {
   return read;
 }
 
+template <typename Out>
+void Write(Out& out, const Attachment& attachment) {
+  out["id"] = attachment.id.str();
+  out["filename"] = attachment.filename;
+  out["mime_type"] = attachment.mime_type;
+  out["size_bytes"] = attachment.size_bytes;
+}
+
+template <typename Out, typename WriteState>
+void Write(Out& out, const Interaction& interaction, WriteState write_state) {
+  out["schema"] = kSchema;
+  out["id"] = interaction.id.str();
+  out["chat_id"] = interaction.chat_id.str();
+  out["parent_id"] = OrNull(interaction.parent_id);
+  out["edited_from"] = OrNull(interaction.edited_from);
+  out["status"] = ToString(interaction.status);
+  out["user_message"] = interaction.user_message;
+  if (!interaction.attachments.empty()) WriteList(out, "attachments", interaction.attachments);
+  WriteList(out, "agent_events", interaction.events);
+  if (interaction.final_agent_state) {
+    write_state(*interaction.final_agent_state);
+  } else {
+    out["final_agent_state"] = nullptr;
+  }
+  out["model"] = interaction.model;
+  WriteObject(out, "usage", [&](auto& usage) { WriteUsage(usage, interaction.usage); });
+  if (const auto& error = interaction.error) {
+    WriteObject(out, "error", [&error](auto& json) {
+      json["code"] = error->code;
+      json["message"] = error->message;
+      json["retryable"] = error->retryable;
+    });
+  } else {
+    out["error"] = nullptr;
+  }
+  out["created_at"] = FormatTimestamp(interaction.created_at);
+  if (interaction.completed_at) {
+    out["completed_at"] = FormatTimestamp(*interaction.completed_at);
+  } else {
+    out["completed_at"] = nullptr;
+  }
+}
+
 }  // namespace
+
+Json ToJson(const Attachment& attachment) {
+  Json json = Json::object();
+  Write(json, attachment);
+  return json;
+}
+
+void AppendJson(std::string& out, const Attachment& attachment) {
+  JsonObjectWriter writer(out);
+  Write(writer, attachment);
+}
 
 Json ToJson(const std::vector<Attachment>& attachments) {
   Json list = Json::array();
-  for (const Attachment& each : attachments) {
-    list.push_back({{"id", each.id.str()},
-                    {"filename", each.filename},
-                    {"mime_type", each.mime_type},
-                    {"size_bytes", each.size_bytes}});
-  }
+  for (const Attachment& each : attachments) list.push_back(ToJson(each));
   return list;
 }
 
@@ -65,31 +115,14 @@ Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json) {
 }
 
 Json ToJson(const Interaction& interaction, std::size_t first_message) {
-  Json events = Json::array();
-  for (const AgentEvent& event : interaction.events) events.push_back(ToJson(event));
-  Json json = {{"schema", kSchema},
-               {"id", interaction.id.str()},
-               {"chat_id", interaction.chat_id.str()},
-               {"parent_id", OrNull(interaction.parent_id)},
-               {"edited_from", OrNull(interaction.edited_from)},
-               {"status", ToString(interaction.status)},
-               {"user_message", interaction.user_message}};
-  if (!interaction.attachments.empty()) json["attachments"] = ToJson(interaction.attachments);
-  json["agent_events"] = std::move(events);
-  json["final_agent_state"] =
-      interaction.final_agent_state ? ToJson(*interaction.final_agent_state, first_message) : Json(nullptr);
-  json["model"] = interaction.model;
-  json["usage"] = Json::object();
-  WriteUsage(json["usage"], interaction.usage);
-  json["error"] = nullptr;
-  if (interaction.error) {
-    json["error"] = {{"code", interaction.error->code},
-                     {"message", interaction.error->message},
-                     {"retryable", interaction.error->retryable}};
-  }
-  json["created_at"] = FormatTimestamp(interaction.created_at);
-  json["completed_at"] = interaction.completed_at ? Json(FormatTimestamp(*interaction.completed_at)) : Json(nullptr);
+  Json json = Json::object();
+  Write(json, interaction, [&](const AgentState& state) { json["final_agent_state"] = ToJson(state, first_message); });
   return json;
+}
+
+void AppendJson(std::string& out, const Interaction& interaction) {
+  JsonObjectWriter writer(out);
+  Write(writer, interaction, [&](const AgentState& state) { AppendJson(writer.Name("final_agent_state"), state); });
 }
 
 Result<Interaction> InteractionFromJson(const Json& json) {

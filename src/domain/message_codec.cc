@@ -2,10 +2,12 @@
 
 #include <array>
 #include <nlohmann/json.hpp>
+#include <span>
 
 #include "base/utf8.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
+#include "domain/members.h"
 
 namespace reprise {
 namespace {
@@ -20,8 +22,56 @@ std::string_view RoleName(Role role) {
   return "user";
 }
 
-Json ToJson(const ToolCall& call) {
-  return {{"id", call.id}, {"type", "function"}, {"function", {{"name", call.name}, {"arguments", call.arguments}}}};
+template <typename Out>
+void Write(Out& out, const ToolCall& call) {
+  out["id"] = call.id;
+  out["type"] = "function";
+  WriteObject(out, "function", [&call](auto& function) {
+    function["name"] = call.name;
+    function["arguments"] = call.arguments;
+  });
+}
+
+// Without the extras.
+template <typename Out>
+void Write(Out& out, const Message& message) {
+  out["role"] = RoleName(message.role);
+  if (message.content) {
+    out["content"] = *message.content;
+  } else {
+    out["content"] = nullptr;
+  }
+  if (!message.tool_calls.empty()) WriteList(out, "tool_calls", message.tool_calls);
+  if (message.role == Role::kTool) out["tool_call_id"] = message.tool_call_id;
+  if (!message.name.empty()) out["name"] = message.name;
+  if (message.is_error) out["is_error"] = true;
+}
+
+template <typename Out>
+void Write(Out& out, const Grant& grant) {
+  out["id"] = GrantId(grant);
+  out["tool_name"] = grant.tool_name;
+  out["arguments_digest"] = grant.arguments_digest;
+}
+
+template <typename Out>
+void Write(Out& out, const AgentState& state, std::size_t first) {
+  WriteList(out, "messages", std::span(state.messages).subspan(std::min(first, state.messages.size())));
+  Json grants = Json::array();
+  for (const Grant& grant : state.grants) {
+    grants.push_back({{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
+  }
+  out["grants"] = std::move(grants);
+  if (!state.agenda.tasks.empty()) WriteList(out, "tasks", state.agenda.tasks);
+  if (!state.agenda.plan.empty()) out["plan"] = state.agenda.plan;
+  if (const auto& compaction = state.compaction) {
+    WriteObject(out, "compaction", [&compaction](auto& json) {
+      json["first"] = compaction->first;
+      json["end"] = compaction->end;
+      json["summary"] = compaction->summary;
+    });
+  }
+  if (!state.memory.empty()) out["memory"] = ToJson(state.memory);
 }
 
 Result<ToolCall> ToolCallFromJson(const Json& json) {
@@ -46,22 +96,35 @@ bool IsOwnMember(std::string_view key) {
 
 }  // namespace
 
+Json ToJson(const ToolCall& call) {
+  Json json = Json::object();
+  Write(json, call);
+  return json;
+}
+
+void AppendJson(std::string& out, const ToolCall& call) {
+  JsonObjectWriter writer(out);
+  Write(writer, call);
+}
+
 Json ToJson(const Message& message) {
-  Json json = {{"role", RoleName(message.role)}};
-  json["content"] = message.content ? Json(*message.content) : Json(nullptr);
-  if (!message.tool_calls.empty()) {
-    Json& calls = json["tool_calls"] = Json::array();
-    for (const ToolCall& call : message.tool_calls) calls.push_back(ToJson(call));
-  }
-  if (message.role == Role::kTool) json["tool_call_id"] = message.tool_call_id;
-  if (!message.name.empty()) json["name"] = message.name;
-  if (message.is_error) json["is_error"] = true;
+  Json json = Json::object();
+  Write(json, message);
   if (!message.extras.empty()) {
     if (auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth); extras && extras->is_object()) {
       for (auto& [key, value] : extras->items()) json[key] = std::move(value);
     }
   }
   return json;
+}
+
+void AppendJson(std::string& out, const Message& message) {
+  if (!message.extras.empty()) {  // these may take the place of other members
+    out += DumpJson(ToJson(message));
+    return;
+  }
+  JsonObjectWriter writer(out);
+  Write(writer, message);
 }
 
 Result<Message> MessageFromJson(const Json& json) {
@@ -123,20 +186,14 @@ Result<std::vector<Entity>> MemoryFromJson(const Json& json) {
 }
 
 Json ToJson(const AgentState& state, std::size_t first) {
-  Json messages = Json::array();
-  for (std::size_t i = first; i < state.messages.size(); ++i) messages.push_back(ToJson(state.messages[i]));
-  Json grants = Json::array();
-  for (const Grant& grant : state.grants) {
-    grants.push_back({{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
-  }
-  Json json = {{"messages", std::move(messages)}, {"grants", std::move(grants)}};
-  if (!state.agenda.tasks.empty()) json["tasks"] = ToJson(state.agenda.tasks);
-  if (!state.agenda.plan.empty()) json["plan"] = state.agenda.plan;
-  if (const auto& compaction = state.compaction) {
-    json["compaction"] = {{"first", compaction->first}, {"end", compaction->end}, {"summary", compaction->summary}};
-  }
-  if (!state.memory.empty()) json["memory"] = ToJson(state.memory);
+  Json json = Json::object();
+  Write(json, state, first);
   return json;
+}
+
+void AppendJson(std::string& out, const AgentState& state) {
+  JsonObjectWriter writer(out);
+  Write(writer, state, 0);
 }
 
 Result<AgentState> AgentStateFromJson(const Json& json) {
@@ -186,7 +243,14 @@ std::string GrantId(const Grant& grant) {
 }
 
 Json ToJson(const Grant& grant) {
-  return {{"id", GrantId(grant)}, {"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}};
+  Json json = Json::object();
+  Write(json, grant);
+  return json;
+}
+
+void AppendJson(std::string& out, const Grant& grant) {
+  JsonObjectWriter writer(out);
+  Write(writer, grant);
 }
 
 Json ToJson(const StandingGrant& grant) {

@@ -2,13 +2,6 @@
 
 namespace reprise {
 
-void WriteUsage(Json& out, const TokenUsage& usage) {
-  out["input_tokens"] = usage.input_tokens;
-  out["output_tokens"] = usage.output_tokens;
-  if (usage.cache_read_tokens != 0) out["cache_read_tokens"] = usage.cache_read_tokens;
-  if (usage.cache_write_tokens != 0) out["cache_write_tokens"] = usage.cache_write_tokens;
-}
-
 TokenUsage ReadUsage(JsonReader& in) {
   TokenUsage usage{.input_tokens = in.Integer("input_tokens"), .output_tokens = in.Integer("output_tokens")};
   if (in.Find("cache_read_tokens") != nullptr) usage.cache_read_tokens = in.Integer("cache_read_tokens");

@@ -279,7 +279,9 @@ void RunJournal::AddThinkingDelta(std::uint32_t round_index, std::string_view te
 void RunJournal::AddState(const AgentState& state) {
   if (!journal_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
-    AddItem(kMessage, DumpJson(ToJson(state.messages[messages_kept_])));
+    std::string message;
+    AppendJson(message, state.messages[messages_kept_]);
+    AddItem(kMessage, message);
   }
   if (agenda_ != state.agenda) {
     AddItem(kAgenda, DumpJson(ToJson(state.agenda)));
@@ -295,10 +297,10 @@ void RunJournal::AddState(const AgentState& state) {
     AddItem(kMemory, DumpJson(ToJson(state.memory)));
     memory_ = state.memory;
   }
-  std::string grants = DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants"));
-  if (grants == grants_) return;
-  AddItem(kGrants, grants);
-  grants_ = std::move(grants);
+  if (grants_ != state.grants) {
+    AddItem(kGrants, DumpJson(ToJson(AgentState{.messages = {}, .grants = state.grants}).at("grants")));
+    grants_ = state.grants;
+  }
 }
 
 void RunJournal::AddUsage(std::uint32_t round_index, const TokenUsage& usage) {

@@ -68,11 +68,11 @@ class RunJournal {
 
   std::unique_ptr<Journal> journal_;
   std::size_t messages_kept_;
-  std::string grants_;                    // the last that were added, as JSON
-  std::optional<Agenda> agenda_;          // the last that was added
-  std::optional<Compaction> compaction_;  // likewise
-  std::vector<Entity> memory_;            // likewise
-  std::string pending_;                   // items
+  std::optional<std::vector<Grant>> grants_;  // the last that were added
+  std::optional<Agenda> agenda_;              // the last that was added
+  std::optional<Compaction> compaction_;      // likewise
+  std::vector<Entity> memory_;                // likewise
+  std::string pending_;                       // items
 };
 
 // What a journal says about a run whose process ended.

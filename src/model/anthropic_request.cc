@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
-#include "model/json_writer.h"
 
 namespace reprise {
 namespace {

@@ -4,8 +4,8 @@
 #include <string_view>
 
 #include "base/json.h"
+#include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
-#include "model/json_writer.h"
 
 namespace reprise {
 namespace {

@@ -232,8 +232,13 @@ Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& intera
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
   const auto parent = parent_state && IsLong(interaction) ? parent_state() : std::nullopt;
   auto state_link = parent ? LinkTo(*parent, *interaction.final_agent_state) : std::nullopt;
-  const Json json = state_link ? ToLinkedJson(interaction, *state_link) : ToJson(interaction);
-  auto record = format_->Seal(place, links, DumpJson(json));
+  std::string text;
+  if (state_link) {
+    text = DumpJson(ToLinkedJson(interaction, *state_link));
+  } else {
+    AppendJson(text, interaction);
+  }
+  auto record = format_->Seal(place, links, text);
   if (!record) return Fail(std::move(record.error()));
   auto written = file.Commit(record->text);
   if (!written) return Fail(std::move(written.error()));

@@ -21,7 +21,11 @@ void RemoveAll(const std::string& folder) {
   std::filesystem::remove_all(folder, ignored);
 }
 
-std::string AsText(const Interaction& interaction) { return DumpJson(ToJson(interaction)); }
+std::string AsText(const Interaction& interaction) {
+  std::string text;
+  AppendJson(text, interaction);
+  return text;
+}
 
 // Where the files came from had its own limits.
 constexpr FileLimits kNoLimits{.file_bytes = kMaxRecordBytes,

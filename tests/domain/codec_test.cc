@@ -85,6 +85,30 @@ TEST_CASE("Interaction: every member survives a round trip", "[domain]") {
   CHECK(*read == interaction);
 }
 
+TEST_CASE("Interaction: written at once or built first, it is the same text", "[domain]") {
+  const auto check = [](const Interaction& interaction) {
+    std::string text = "before";
+    AppendJson(text, interaction);
+    CHECK(text == "before" + DumpJson(ToJson(interaction)));
+  };
+  Interaction interaction = FullInteraction();
+  check(interaction);
+  interaction.parent_id = interaction.edited_from = std::nullopt;
+  interaction.error.reset();
+  interaction.completed_at.reset();
+  interaction.final_agent_state.reset();
+  interaction.attachments.clear();
+  interaction.events.clear();
+  check(interaction);
+  for (int c = 0; c < 0x7f; ++c) interaction.user_message += static_cast<char>(c);
+  for (const std::string_view broken : {"\xff", "a\xc3", "\xe2\x82 b", "\xed\xa0\x80", "\xf0\x9f\x98", "\xc0\x80"}) {
+    interaction.user_message += broken;
+    interaction.user_message += "\xF0\x9F\x98\x80\xe2\x80\xa8";
+  }
+  interaction.final_agent_state = AgentState{.messages = {{.role = Role::kAssistant}}};
+  check(interaction);
+}
+
 TEST_CASE("Interaction: a missing or mistyped member is named as corruption", "[domain]") {
   const Json good = ToJson(FullInteraction());
   for (const char* key : {"id", "chat_id", "status", "user_message", "agent_events", "created_at", "schema"}) {
