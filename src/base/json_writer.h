@@ -15,13 +15,10 @@ namespace reprise {
 // Appends `text` as a JSON string literal. Bytes that are not UTF-8 become U+FFFD.
 void AppendJsonString(std::string& out, std::string_view text);
 
-// Writes one JSON object as text at the end of a string. Members are given as to a Json object, `object["name"] =
-// value`, so that a template can fill either; here each only once. The object ends with the writer's life; nothing else
-// may write to the string meanwhile.
+// Writes the members of one JSON object as text, see AppendJsonObject. They are given as to a Json object,
+// `object["name"] = value`, so that a template can fill either; here each only once.
 class JsonObjectWriter {
  public:
-  explicit JsonObjectWriter(std::string& out) : out_(out) { out_ += '{'; }
-  ~JsonObjectWriter() { out_ += '}'; }
   JsonObjectWriter(const JsonObjectWriter&) = delete;
   JsonObjectWriter& operator=(const JsonObjectWriter&) = delete;
 
@@ -56,8 +53,21 @@ class JsonObjectWriter {
   std::string& Name(std::string_view name);
 
  private:
+  template <typename Write>
+  friend void AppendJsonObject(std::string& out, Write write);
+  explicit JsonObjectWriter(std::string& out) : out_(out) {}
+
   std::string& out_;
   bool empty_ = true;
 };
+
+// Appends an object: `write` is called with the writer of its members, and nothing else may write to the string then.
+template <typename Write>
+void AppendJsonObject(std::string& out, Write write) {
+  out += '{';
+  JsonObjectWriter object(out);
+  write(object);
+  out += '}';
+}
 
 }  // namespace reprise

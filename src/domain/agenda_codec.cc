@@ -24,8 +24,7 @@ Json ToJson(const Task& task) {
 }
 
 void AppendJson(std::string& out, const Task& task) {
-  JsonObjectWriter writer(out);
-  Write(writer, task);
+  AppendJsonObject(out, [&](auto& object) { Write(object, task); });
 }
 
 Json ToJson(const std::vector<Task>& tasks) {

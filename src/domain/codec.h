@@ -20,7 +20,7 @@
 // describe them and the tests hold the two together. Reading checks types and required members: kCorruption (reason
 // "integrity_version" for a schema number we do not know, else "integrity_format").
 //
-// AppendJson writes the same at the end of a string, without building it as an object first.
+// AppendJson writes the same at the end of a string, without building it as an object first (and U+007F as an escape).
 namespace reprise {
 
 Json ToJson(const ToolCall& call);

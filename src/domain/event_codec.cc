@@ -319,8 +319,7 @@ Json ToJson(const AgentEvent& event) {
 }
 
 void AppendJson(std::string& out, const AgentEvent& event) {
-  JsonObjectWriter writer(out);
-  Write(writer, event);
+  AppendJsonObject(out, [&](auto& object) { Write(object, event); });
 }
 
 Json ToJson(const PendingInput& input) {

@@ -90,8 +90,7 @@ Json ToJson(const Attachment& attachment) {
 }
 
 void AppendJson(std::string& out, const Attachment& attachment) {
-  JsonObjectWriter writer(out);
-  Write(writer, attachment);
+  AppendJsonObject(out, [&](auto& object) { Write(object, attachment); });
 }
 
 Json ToJson(const std::vector<Attachment>& attachments) {
@@ -121,8 +120,9 @@ Json ToJson(const Interaction& interaction, std::size_t first_message) {
 }
 
 void AppendJson(std::string& out, const Interaction& interaction) {
-  JsonObjectWriter writer(out);
-  Write(writer, interaction, [&](const AgentState& state) { AppendJson(writer.Name("final_agent_state"), state); });
+  AppendJsonObject(out, [&](auto& object) {
+    Write(object, interaction, [&](const AgentState& state) { AppendJson(object.Name("final_agent_state"), state); });
+  });
 }
 
 Result<Interaction> InteractionFromJson(const Json& json) {

@@ -37,8 +37,7 @@ void WriteObject(Json& out, const char* name, Write write) {
 }
 template <typename Write>
 void WriteObject(JsonObjectWriter& out, const char* name, Write write) {
-  JsonObjectWriter object(out.Name(name));
-  write(object);
+  AppendJsonObject(out.Name(name), write);
 }
 
 }  // namespace reprise

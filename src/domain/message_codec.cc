@@ -103,8 +103,7 @@ Json ToJson(const ToolCall& call) {
 }
 
 void AppendJson(std::string& out, const ToolCall& call) {
-  JsonObjectWriter writer(out);
-  Write(writer, call);
+  AppendJsonObject(out, [&](auto& object) { Write(object, call); });
 }
 
 Json ToJson(const Message& message) {
@@ -123,8 +122,7 @@ void AppendJson(std::string& out, const Message& message) {
     out += DumpJson(ToJson(message));
     return;
   }
-  JsonObjectWriter writer(out);
-  Write(writer, message);
+  AppendJsonObject(out, [&](auto& object) { Write(object, message); });
 }
 
 Result<Message> MessageFromJson(const Json& json) {
@@ -192,8 +190,7 @@ Json ToJson(const AgentState& state, std::size_t first) {
 }
 
 void AppendJson(std::string& out, const AgentState& state) {
-  JsonObjectWriter writer(out);
-  Write(writer, state, 0);
+  AppendJsonObject(out, [&](auto& object) { Write(object, state, 0); });
 }
 
 Result<AgentState> AgentStateFromJson(const Json& json) {
@@ -249,8 +246,7 @@ Json ToJson(const Grant& grant) {
 }
 
 void AppendJson(std::string& out, const Grant& grant) {
-  JsonObjectWriter writer(out);
-  Write(writer, grant);
+  AppendJsonObject(out, [&](auto& object) { Write(object, grant); });
 }
 
 Json ToJson(const StandingGrant& grant) {

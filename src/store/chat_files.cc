@@ -16,6 +16,8 @@ namespace {
 // Provider extras may be as deep as the wire allows, and lie a few levels down in the record.
 constexpr int kMaxRecordDepth = kMaxJsonDepth + 16;
 
+constexpr std::string_view kReplacementCharacter = "\xEF\xBF\xBD";  // U+FFFD
+
 Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view plaintext,
                                      std::optional<StateLink>& state_link) {
   auto json = ParseJson(plaintext, kMaxRecordDepth);
@@ -31,8 +33,14 @@ Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view 
 
 // Whether the final state may be too long to be written in full; cheaper than its exact size.
 bool IsLong(const Interaction& interaction) {
-  return interaction.final_agent_state &&
-         RoughBytes(*interaction.final_agent_state) > kFullStateBytes - kFullStateBytes / 8;
+  constexpr std::size_t kAround = 40;  // member names and such
+  if (!interaction.final_agent_state) return false;
+  std::size_t bytes = 0;
+  for (const Message& message : interaction.final_agent_state->messages) {
+    bytes += kAround + message.extras.size() + (message.content ? message.content->size() : 0);
+    for (const ToolCall& call : message.tool_calls) bytes += kAround + call.arguments.size();
+  }
+  return bytes > kFullStateBytes - kFullStateBytes / 8;
 }
 
 std::string FileDigest(const RecordPlace& place, std::string_view text) {
@@ -244,6 +252,8 @@ Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& intera
   if (!written) return Fail(std::move(written.error()));
   return WrittenInteraction{.digest = std::move(record->digest),
                             .file_digest = FileDigest(place, record->text),
+                            .bytes = text.size(),
+                            .verbatim = text.find(kReplacementCharacter) == std::string::npos,
                             .state_link = std::move(state_link)};
 }
 

@@ -28,6 +28,8 @@ struct StoredInteraction {
 struct WrittenInteraction {
   std::string digest;                   // of the record
   std::string file_digest;              // see ReadFileDigest
+  std::size_t bytes = 0;                // of its JSON
+  bool verbatim = false;                // it can be read as it was given: no text had to be mended to be UTF-8
   std::optional<StateLink> state_link;  // likewise
 };
 

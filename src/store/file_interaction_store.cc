@@ -17,6 +17,7 @@ namespace {
 
 // Long states are put together from many files. The others are one file each: only the last turns' are kept.
 constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 4u << 20;
+constexpr std::size_t kEntryBytes = 512;  // what it takes to keep a state, however small
 
 tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
@@ -164,12 +165,13 @@ Result<void> FileInteractionStore::CheckWritable() const {
 
 Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
   if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kCreate, Hold::kStateAndIndex);
+  auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held) return Fail(std::move(held.error()));
   if (!held->created) return Conflict("chat_exists", "there is a chat of this name already");
   ChatIndex index = (*held)->index;
   index.summary.title = title;
-  auto made = ReplaceIndexDurably(*held, std::move(index));
+  auto made =
+      files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(*held, std::move(index)); });
   if (!made) Retire(chat, *held);
   return made;
 }
@@ -214,17 +216,17 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
   if (options_.access == Access::kFallback) {
     if (auto ready = CreateFallbackRoot(); !ready) return ready;
   }
-  auto held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kState);
+  auto held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kState);
   if (held && (*held)->has_index && !(*held)->index_on_disk) {
     // Two checkpoints without a chat.json would look like a chat that has lost it: the background is late.
     held = HeldChat{};
     WriteIndex(interaction.chat_id);
-    held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kState);
+    held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kState);
   }
   if (held && interaction.id.number() < (*held)->index.last) {
     // Older than what chat.json knows, so it would not become the head by its number: chat.json has to say so now.
     held = HeldChat{};
-    held = HoldChat(interaction.chat_id, Missing::kCreate, Hold::kStateAndIndex);
+    held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kStateAndIndex);
   }
   if (!held) return Fail(std::move(held.error()));
   auto saved = SaveHeld(interaction, *held);
@@ -292,7 +294,7 @@ Result<void> FileInteractionStore::SyncStoredNames(const ChatId& chat, HeldChat&
 Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId& chat, InteractionId id,
                                                                     const std::vector<std::string>& records) {
   if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kCreate, Hold::kState);
+  auto held = HoldChat(chat, Missing::kLeave, Hold::kState);
   if (!held) return Fail(std::move(held.error()));
   // First in the list: a journal that is not in it would never be looked for.
   if (auto begun = running_.Begin(chat, id); !begun) return Fail(std::move(begun.error()));
@@ -320,7 +322,7 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
 }
 
 Result<void> FileInteractionStore::SyncJournalNames(const ChatId& chat) {
-  auto held = HoldChat(chat, Missing::kCreate, Hold::kState);
+  auto held = HoldChat(chat, Missing::kLeave, Hold::kState);
   if (!held) return Fail(std::move(held.error()));
   if (auto synced = SyncNamesOf(chat, *held); !synced) return synced;
   (*held)->names_durable = true;
@@ -460,10 +462,13 @@ std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, 
 }
 
 void FileInteractionStore::KeepState(const Interaction& interaction, const WrittenInteraction& written) {
-  if (!interaction.final_agent_state) return;
+  if (options_.access != Access::kServer || !interaction.final_agent_state) return;
   const AgentState& state = *interaction.final_agent_state;
   if (written.state_link) return KeepLong(written.digest, state, written.state_link->totals);
-  short_states_.Put(written.file_digest, state, RoughBytes(state) + state.messages.size() * sizeof(Message));
+  if (!written.verbatim) return;
+  short_states_.Put(interaction.chat_id.str(),
+                    {.interaction = interaction.id, .file_digest = written.file_digest, .state = state},
+                    kEntryBytes + written.bytes + state.messages.size() * sizeof(Message));
 }
 
 void FileInteractionStore::KeepLong(const std::string& digest, const AgentState& state, StateTotals totals) {
@@ -560,6 +565,7 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
   auto moved = files_.MoveToTrash(chat);
+  short_states_.Take(chat.str());
   if (held) Retire(chat, *held);  // even if only the sync failed: what is on disk is read again
   if (!moved && moved.error().code == ErrorCode::kNotFound) return NoSuchChat();
   return moved;
@@ -592,8 +598,9 @@ bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
 }
 
 Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
-  if (const auto digest = files_.ReadFileDigest(chat, id)) {
-    if (auto state = short_states_.Take(*digest)) return state;
+  // Taken, since the turn that asks for it will save the next one.
+  if (auto kept = short_states_.Take(chat.str()); kept && kept->interaction == id) {
+    if (files_.ReadFileDigest(chat, id) == kept->file_digest) return std::move(kept->state);
   }
   return LoadInteraction(chat, id).map(
       [](Interaction interaction) { return std::move(interaction.final_agent_state); });

@@ -101,7 +101,13 @@ class FileInteractionStore final : public InteractionStore {
     std::map<std::uint32_t, std::shared_ptr<JournalFile>> journals;
     std::uint32_t next_number = 1;
   };
-  enum class Missing { kFail, kLeave, kCreate };  // kCreate: makes its directories
+  // The final state of an interaction whose file had this digest.
+  struct KeptState {
+    InteractionId interaction;
+    std::string file_digest;
+    AgentState state;
+  };
+  enum class Missing { kFail, kLeave, kCreate };  // kCreate: with its directories
   enum class Hold { kState, kStateAndIndex };
   // A chat's state with its locks.
   struct HeldChat {
@@ -157,11 +163,11 @@ class FileInteractionStore final : public InteractionStore {
   void KeepLong(const std::string& digest, const AgentState& state, StateTotals totals);
 
   const ChatFiles files_;
-  StateCache<KnownState> long_states_;   // synchronises itself
-  StateCache<AgentState> short_states_;  // synchronises itself; each for the one turn that continues it
-  RunningList running_;                  // synchronises itself
-  SpareFiles spare_files_;               // synchronises itself; for journals
-  std::mutex fork_mutex_;                // forks take turns; taken before a chat's locks
+  StateCache<KnownState> long_states_;  // synchronises itself
+  StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
+  RunningList running_;                 // synchronises itself
+  SpareFiles spare_files_;              // synchronises itself; for journals
+  std::mutex fork_mutex_;               // forks take turns; taken before a chat's locks
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
   SavePreparer save_preparer_;                                    // after what its thread uses

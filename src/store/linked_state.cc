@@ -121,16 +121,6 @@ std::optional<StateTotals> TotalsAfter(const KnownState& parent, const AgentStat
 
 }  // namespace
 
-std::size_t RoughBytes(const AgentState& state) {
-  constexpr std::size_t kAround = 40;  // member names and such
-  std::size_t bytes = 0;
-  for (const Message& message : state.messages) {
-    bytes += kAround + message.extras.size() + (message.content ? message.content->size() : 0);
-    for (const ToolCall& call : message.tool_calls) bytes += kAround + call.arguments.size();
-  }
-  return bytes;
-}
-
 StateTotals TotalsOf(const AgentState& state) {
   StateTotals totals;
   for (const Message& message : state.messages) Count(totals, message);

@@ -41,9 +41,6 @@ struct KnownState {
   std::shared_ptr<const AgentState> state;  // null: not at hand, and its digest has to do
 };
 
-// About the size of its messages as JSON; much faster than TotalsOf.
-std::size_t RoughBytes(const AgentState& state);
-
 // How `state` is to be written: as what it adds to its parent's. nullopt: in full, because it is short, does not
 // continue the parent's, or it is time for a full one.
 std::optional<StateLink> LinkTo(const KnownState& parent, const AgentState& state);

@@ -1,5 +1,6 @@
 #include "domain/codec.h"
 
+#include <limits>
 #include <nlohmann/json.hpp>
 
 #include "domain/event_codec.h"
@@ -92,6 +93,9 @@ TEST_CASE("Interaction: written at once or built first, it is the same text", "[
     CHECK(text == "before" + DumpJson(ToJson(interaction)));
   };
   Interaction interaction = FullInteraction();
+  interaction.attachments = {
+      {*FileId::Parse("file_0123456789abcdef0123456789abcdef"), "a \"b\".txt", "text/plain", 1ULL << 40},
+      {*FileId::Parse("file_00000000000000000000000000000000"), "c", "image/png", 0}};
   check(interaction);
   interaction.parent_id = interaction.edited_from = std::nullopt;
   interaction.error.reset();
@@ -107,6 +111,36 @@ TEST_CASE("Interaction: written at once or built first, it is the same text", "[
   }
   interaction.final_agent_state = AgentState{.messages = {{.role = Role::kAssistant}}};
   check(interaction);
+}
+
+TEST_CASE("Event data: written at once or built first, it is the same text", "[domain]") {
+  const auto check = [](EventPayload payload) {
+    const AgentEvent event{std::numeric_limits<std::uint64_t>::max(), 4'294'967'295, kTime, std::move(payload)};
+    CHECK(EventData(event) == DumpJson(ToJson(event)));
+  };
+  for (const AgentEvent& event : FullInteraction().events) check(event.payload);
+  check(event::InteractionStarted{"int_002", "chat", "int_001", std::nullopt, "offline"});
+  check(event::InteractionComplete{"int_002", InteractionStatus::kCancelled});
+  check(event::TextDelta{"a\n\xF0\x9F\x98\x80"});
+  check(event::ThinkingDelta{""});
+  check(event::ToolOutputDelta{"call_1", "run_shell", "\xff"});
+  check(event::GrantsUpdated{{{"run_shell", "sha256:00"}, {"write_file", "sha256:01"}}});
+  check(event::GrantsUpdated{});
+  check(event::Rejected{"approval_1", "call_1", std::nullopt, true});
+  check(event::ApprovalRequired{.approval_id = "approval_1",
+                                .call_id = "call_1",
+                                .tool_name = "run_shell",
+                                .tool_input = "{\"command\":\"a\xE2\x80\xAE\"}",  // a right-to-left override
+                                .arguments_digest = {},
+                                .reason = {},
+                                .risk = {},
+                                .allowed_decisions = {},
+                                .created_at = kTime,
+                                .expires_at = std::nullopt});
+  check(event::Usage{{std::numeric_limits<std::int64_t>::min(), std::numeric_limits<std::int64_t>::max(), -1, 0}});
+  // Only U+007F is another text, of the same value.
+  const AgentEvent deleted{1, 0, kTime, event::Answer{"\x7f"}};
+  CHECK(*ParseJson(EventData(deleted)) == ToJson(deleted));
 }
 
 TEST_CASE("Interaction: a missing or mistyped member is named as corruption", "[domain]") {

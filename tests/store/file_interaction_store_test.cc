@@ -260,6 +260,31 @@ TEST_CASE("FileInteractionStore: a state that was just saved is not taken for th
   check("integrity_missing", [](DataFolder& data) { fs::remove(data.Interaction(3)); });
 }
 
+TEST_CASE("FileInteractionStore: a state that was just saved is what its file says, broken text included", "[store]") {
+  DataFolder data;
+  Interaction broken = Sample(1, {}, "one");
+  broken.final_agent_state->messages.push_back({.role = Role::kAssistant, .content = "a\xff"});
+  REQUIRE(data.store->SaveInteraction(broken));
+  CHECK(data.store->LoadFinalState(Chat1(), Id(1)).value() ==
+        data.store->LoadInteraction(Chat1(), Id(1))->final_agent_state);
+}
+
+TEST_CASE("FileInteractionStore: the state of a deleted chat is not that of the next one of its name", "[store]") {
+  DataFolder data;
+  REQUIRE(data.store->SaveInteraction(Sample(1, {}, "one")));
+  REQUIRE(data.store->DeleteChat(Chat1()));
+  CHECK(data.store->LoadFinalState(Chat1(), Id(1)).error().code == ErrorCode::kNotFound);
+  REQUIRE(data.store->SaveInteraction(Sample(1, {}, "another one")));
+  CHECK(data.store->LoadFinalState(Chat1(), Id(1)).value() == Sample(1, {}, "another one").final_agent_state);
+}
+
+TEST_CASE("FileInteractionStore: an interaction that cannot be saved leaves no folder", "[store]") {
+  DataFolder data;
+  const ChatId orphan = *ChatId::Parse("orphan");
+  CHECK(data.store->SaveInteraction(Sample(orphan, Id(2), Id(1), "two")).error().code == ErrorCode::kNotFound);
+  CHECK_FALSE(fs::exists(ChatDirectory(data.root(), orphan)));
+}
+
 TEST_CASE("FileInteractionStore: a file that is gone is missing if something knows it", "[store]") {
   for (const std::uint32_t gone : {1, 2, 3}) {
     DataFolder data;

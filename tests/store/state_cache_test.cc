@@ -35,13 +35,15 @@ TEST_CASE("StateCache: what is taken is there no more, and its room is free", "[
   CHECK(cache.Find("c") == 3);
 }
 
-TEST_CASE("StateCache: the same state twice takes room once", "[store]") {
+TEST_CASE("StateCache: a state takes the place and the room of the one before it", "[store]") {
   StateCache<int> cache(10);
   cache.Put("a", 1, 5);
-  cache.Put("a", 1, 5);
-  cache.Put("b", 2, 5);
-  CHECK(cache.Find("a") == 1);
-  CHECK(cache.Find("b") == 2);
+  cache.Put("a", 2, 4);
+  cache.Put("b", 3, 6);
+  CHECK(cache.Find("a") == 2);
+  CHECK(cache.Find("b") == 3);
+  cache.Put("a", 4, 11);
+  CHECK_FALSE(cache.Find("a"));
 }
 
 }  // namespace
