@@ -376,8 +376,18 @@ TEST_CASE("Engine: a second listener keeps the run alive", "[engine]") {
   f.model.AwaitHanging();
   auto attached = f.engine().Attach(kChat, Id(1), 0);
   REQUIRE(attached);
+  f.engine().Listen(attached->subscription);
   const std::shared_ptr<EventLog> log = started->log;
   started = Fail(ErrorCode::kInternal, "");
+
+  // Another chat is left a moment later: when its time is over, that of the first would be as well.
+  f.model.ThenHang("...");
+  auto other = f.engine().Start(*ChatId::Parse("other"), {.user_message = "y", .model = {}});
+  REQUIRE(other);
+  const std::shared_ptr<EventLog> other_log = other->log;
+  other = Fail(ErrorCode::kInternal, "");
+  CHECK(AwaitEnd(other_log).find("client_disconnected") != std::string::npos);
+
   CHECK(f.engine().GetInteraction(kChat, Id(1))->status == InteractionStatus::kRunning);
   attached = Fail(ErrorCode::kInternal, "");
   CHECK(AwaitEnd(log).find("client_disconnected") != std::string::npos);
