@@ -15,8 +15,9 @@
 namespace reprise {
 namespace {
 
-// Long states are put together from many files. The others are one file each: only the last turns' are kept.
-constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 4u << 20;
+// Long states are put together from many files. The others are one file each: kept are those of the chats that a
+// person has in hand.
+constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 10;
 constexpr std::size_t kEntryBytes = 512;  // what it takes to keep a state, however small
 
 tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
@@ -465,7 +466,7 @@ void FileInteractionStore::KeepState(const Interaction& interaction, const Writt
   if (options_.access != Access::kServer || !interaction.final_agent_state) return;
   const AgentState& state = *interaction.final_agent_state;
   if (written.state_link) return KeepLong(written.digest, state, written.state_link->totals);
-  if (!written.verbatim) return;
+  if (!written.verbatim || written.bytes > 2 * kFullStateBytes) return;
   short_states_.Put(interaction.chat_id.str(),
                     {.interaction = interaction.id, .file_digest = written.file_digest, .state = state},
                     kEntryBytes + written.bytes + state.messages.size() * sizeof(Message));
