@@ -26,6 +26,7 @@ struct ApprovalAnswer {
   ApprovalScope scope = ApprovalScope::kOnce;
   std::optional<std::string> arguments_digest{};  // if given, must be the digest that was shown
   bool expired = false;                           // nobody has answered in time; only the engine says so
+  bool superseded = false;                        // what was shown is not so any more; likewise
 };
 
 struct PendingApproval {

@@ -23,9 +23,9 @@ struct AuditEntry {
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};
   std::string arguments_digest{};
   // kStarted: why it may run: "default" (the tool does not ask), "mode", "grant" (of this chat), "standing_grant" (of
-  // all chats) or "approval". kApproved: for how long: "once", "chat" or "always". kRejected: "expired"; empty: a
-  // person did. kRefused: why not: "unknown_tool", "invalid_arguments", "confirmation", "mode", "loop", "rate",
-  // "hook" or "cancelled".
+  // all chats) or "approval". kApproved: for how long: "once", "chat" or "always". kRejected: "expired", "superseded"
+  // (what was shown is not so any more); empty: a person did. kRefused: why not: "unknown_tool", "invalid_arguments",
+  // "confirmation", "mode", "loop", "rate", "hook" or "cancelled".
   std::string reason{};
   std::string approval_id{};  // empty: none
   // Of kEnded.

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -171,6 +172,9 @@ class Engine {
     // Texts that are taken out of what tools say: keys and tokens.
     std::vector<std::string> secrets{};
     GuardrailOptions guardrails{};
+    // Checks what a person has filled into a form (a question with a schema) before it is taken: kInvalidArgument with
+    // words that say what to mend. Called by any thread. Empty: any object is taken.
+    std::function<Result<void>(std::string_view schema, std::string_view response)> check_form{};
   };
   Engine(Parts parts, EngineOptions options);
   ~Engine();                       // Stop
@@ -252,8 +256,8 @@ class Engine {
   Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
 
   // --- questions of tools -----------------------------------------------------------------------------------------
-  // As AnswerApproval. kInvalidArgument (reason "invalid_member") too if the question has a schema and the response is
-  // no JSON object.
+  // As AnswerApproval. kInvalidArgument too if the question has a schema and the response is no JSON object (reason
+  // "invalid_member") or does not fit it (what Parts::check_form says); the question waits on.
   Result<PendingInput> AnswerInput(std::string_view request_id, InputAnswer answer,
                                    std::optional<InteractionRef> within = std::nullopt);
   std::vector<PendingInput> PendingInputs() const;
@@ -265,6 +269,8 @@ class Engine {
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
   Result<std::vector<ChatListEntry>> ListChats();
+  // Those that ListChats leaves out.
+  Result<std::vector<UnreadableChat>> ListUnreadableChats();
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
   // Empties its queue, cancels a run of the chat first and waits for its checkpoint.

@@ -65,6 +65,9 @@ struct MessageText {
 struct Answer {
   static constexpr std::string_view kType = "ANSWER", kName = "answer";
   std::string content;
+  // Why it is truncated: "length" (the limit of an answer), "context_window" (the model's window is full),
+  // "content_filter", "refusal" (the model declined to go on) or "pause" (the provider did). Empty: it is whole.
+  std::string reason{};
   bool operator==(const Answer&) const = default;
 };
 struct ToolCallStarted {
@@ -87,8 +90,9 @@ struct ApprovalRequired {
   static constexpr std::string_view kType = "APPROVAL_REQUIRED", kName = "approval_required";
   std::string approval_id, call_id, tool_name, tool_input;
   std::string arguments_digest;  // "sha256:" + hex of tool_input's bytes
-  std::string reason;            // why it asks
-  std::string risk;              // "low" | "medium" | "high"
+  std::string terms_digest;  // the same of the rest of what is agreed to: the tool as offered, and where it would run
+  std::string reason;        // why it asks
+  std::string risk;          // "low" | "medium" | "high"
   std::vector<std::string> allowed_decisions;
   Timestamp created_at{};
   std::optional<Timestamp> expires_at;
@@ -105,7 +109,8 @@ struct Rejected {
   static constexpr std::string_view kType = "REJECTED", kName = "rejected";
   std::string approval_id, call_id;
   std::optional<std::string> feedback;
-  bool expired = false;  // nobody has answered in time
+  bool expired = false;     // nobody has answered in time
+  bool superseded = false;  // the terms are not what was shown; if the call can still be made, it is asked about again
   bool operator==(const Rejected&) const = default;
 };
 // A tool asks a person. Without `schema` and `url` any text answers it.
@@ -175,7 +180,7 @@ struct Compacted {
 };
 struct Cancelled {
   static constexpr std::string_view kType = "CANCELLED", kName = "cancelled";
-  std::string reason;  // "requested" | "client_disconnected" | "server_stopping" | "chat_deleted"
+  std::string reason;  // "requested" | "client_disconnected" | "server_stopping" | "chat_deleted" | "replaced"
   bool operator==(const Cancelled&) const = default;
 };
 struct Failed {

@@ -29,10 +29,20 @@ struct DirectoryEntry {
 };
 
 // The disk as the store sees it: the seam at which tests make it fail. Thread-safe. Failures: kNotFound, kConflict
-// (there already), kStorageFull (ENOSPC, EDQUOT), kIo; the path and errno are in `detail`.
+// (there already), kStorageFull (ENOSPC, EDQUOT), kIo; below a confined folder also kCorruption (reason
+// "integrity_missing": a symbolic link, or something else that is no file or folder, is in the place of one); the path
+// and errno are in `detail`.
 class FileSystem {
  public:
   virtual ~FileSystem() = default;
+
+  // From now on no call follows a symbolic link below `folder`, which may be one itself: who has put it there may not
+  // be who runs this program. Only paths that begin with `folder` as it is written here are meant.
+  virtual void Confine(const std::string& folder) { static_cast<void>(folder); }
+  // From now on this folder is there: a call that finds nothing at it or below it, because somebody has removed or
+  // moved the folder itself, fails with kUnavailable (reason "data_folder_gone") instead of kNotFound, until it is
+  // back.
+  virtual void Expect(const std::string& folder) { static_cast<void>(folder); }
 
   // kTooLarge beyond `max_bytes`.
   virtual Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) = 0;

@@ -27,6 +27,7 @@ class GrantStore {
   virtual Result<void> Remove(std::string_view id) = 0;
   // Oldest first. kCorruption if they cannot be read: nothing is granted then.
   virtual Result<std::vector<StandingGrant>> List() = 0;
+  // Never a call whose terms are not known.
   virtual bool Covers(const Grant& call) = 0;
 };
 

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "reprise/error.h"
 #include "reprise/ids.h"
 #include "reprise/interaction.h"
 #include "reprise/journal.h"
@@ -13,12 +14,18 @@
 
 namespace reprise {
 
+// A chat of which not even the summary can be read.
+struct UnreadableChat {
+  ChatId id;
+  Error error;
+};
+
 // An InteractionStore keeps every interaction of every chat (specification section 4.5). All methods may be called from
 // several threads; calls that concern one chat take effect one after the other.
 //
 // Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
-// integrity_rollback, integrity_version, integrity_plain or integrity_missing; the neighbours stay readable), kIo,
-// kStorageFull.
+// integrity_rollback, integrity_version, integrity_plain, integrity_sealed or integrity_missing; the neighbours stay
+// readable), kIo, kStorageFull.
 class InteractionStore {
  public:
   virtual ~InteractionStore() = default;
@@ -73,7 +80,7 @@ class InteractionStore {
   // The state before `id`: its parent's final state, or nullopt if it is the first of its branch.
   virtual Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) = 0;
 
-  // All readable chats, most recently updated first. An unreadable one is logged and left out.
+  // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
 
   virtual Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) = 0;
@@ -87,6 +94,9 @@ class InteractionStore {
                                        const std::optional<std::string>& title) = 0;
   // Moves the chat to the trash, where nothing lists it and a person can still find it.
   virtual Result<void> DeleteChat(const ChatId& chat) = 0;
+
+  // Those that ListChats leaves out, and why, by their ids. A store that cannot be damaged has none.
+  virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
 };
 
 }  // namespace reprise

@@ -38,10 +38,12 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-// A standing permission: calls of `tool_name` with exactly these arguments need no further approval in this chat.
+// A standing permission: calls of `tool_name` with exactly these arguments and on the same terms need no further
+// approval in this chat.
 struct Grant {
   std::string tool_name;
   std::string arguments_digest;  // "sha256:" + 64 hex digits
+  std::string terms_digest{};    // likewise; empty in what version 0.1 wrote: it is listed, and covers no call
   bool operator==(const Grant&) const = default;
 };
 

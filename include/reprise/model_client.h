@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <stop_token>
@@ -38,11 +39,18 @@ struct ListedModel {
   bool operator==(const ListedModel&) const = default;
 };
 
+// How much a model may say: text, thinking, tool calls and what is kept for the provider, in bytes. Beyond that a
+// response fails with the reason response_too_large.
+inline constexpr std::size_t kMaxResponseBytes = 8u << 20;
+inline constexpr std::size_t kMaxInteractionBytes = 32u << 20;  // all responses of one interaction
+
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
   const std::vector<ToolSpec>& tools;
   std::string_view system = {};  // the system prompt, before all messages; empty: none
+  // Of the response; less than kMaxResponseBytes when the interaction has not so much left.
+  std::size_t max_response_bytes = kMaxResponseBytes;
 };
 
 // What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.
@@ -51,6 +59,8 @@ struct ModelResponse {
   TokenUsage usage;
   // Provider extras of the assistant message (JSON object text, see Message::extras); empty if none.
   std::string extras;
+  // Why the text is not whole, a word of event::Answer::reason; empty: the model came to its end.
+  std::string truncated = {};
 };
 
 // Receives a response while the model writes it. Called on the client's own thread, never two calls at once, and not
@@ -76,8 +86,8 @@ class ModelClient {
   // within milliseconds) or it fails. Failures: kProvider, kUnavailable (cannot connect), kDeadlineExceeded (connect or
   // idle time-out); the reason is one of provider_auth, provider_rate_limited, provider_bad_request,
   // provider_context_length, provider_not_found, provider_overloaded, provider_unreachable, provider_timeout,
-  // provider_protocol, provider_error. A response that was cut off is an error: half of a tool call's arguments is
-  // never returned.
+  // provider_protocol, provider_error, response_too_large, provider_output_limit (cut off in the middle of a tool
+  // call). A response whose connection was cut off is an error: half of a tool call's arguments is never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
 
   // Models that are known without asking the provider; may be empty.

@@ -11,15 +11,19 @@
 #include "reprise/engine.h"
 #include "reprise/guardrails.h"
 #include "reprise/hooks.h"
+#include "reprise/resource_limits.h"
 
 namespace reprise {
 
-// Where models live. `api_key` is a secret: never log or print an Options as a whole.
+// Where models live. `api_key` is a secret, `headers` and `query` may hold some: never log or print an Options as a
+// whole.
 struct ProviderOptions {
-  std::string name;      // the part of a model's name before the slash
-  std::string type;      // "openai" | "anthropic"
-  std::string base_url;  // without a trailing slash; empty: the type's own
-  std::string api_key;   // empty: none
+  std::string name;                                            // the part of a model's name before the slash
+  std::string type;                                            // "openai" | "anthropic"
+  std::string base_url;                                        // without a trailing slash; empty: the type's own
+  std::string api_key;                                         // empty: none
+  std::vector<std::pair<std::string, std::string>> headers{};  // sent with each request, in place of our own
+  std::vector<std::pair<std::string, std::string>> query{};    // likewise, behind those of base_url
 };
 
 struct ToolPolicy {
@@ -27,6 +31,10 @@ struct ToolPolicy {
   std::vector<std::string> allow{"*"};        // likewise
   std::vector<std::string> deny;              // beats allow
   std::chrono::milliseconds timeout{60'000};
+  // What commands see beside the system and the workspace: absolute paths, which need not exist.
+  std::vector<std::string> sandbox_read{};
+  std::vector<std::string> sandbox_write{};
+  ResourceLimits limits{};
 };
 
 // A server of the Model Context Protocol: a command that is run, or a URL. `environment` and `headers` may hold
@@ -36,6 +44,7 @@ struct McpServerOptions {
   std::string command;  // a path, or a name that is looked for in PATH; empty: there is a url
   std::vector<std::string> arguments{};
   std::vector<std::pair<std::string, std::string>> environment{};  // beside the clean one that every command gets
+  std::string cwd{};  // where the command starts; empty: an empty folder of its own outside the workspace
   std::string url{};
   std::vector<std::pair<std::string, std::string>> headers{};
   bool trust_annotations = false;  // believe the server about which of its tools only read
@@ -50,6 +59,7 @@ struct Options {
   std::string data_dir = "chats";
   std::string workspace = ".";
   std::string config_file;  // the one that was read; empty: none
+  std::string trust_file;   // the list of files that a person has allowed (cli/trusted_files.h); empty: none has been
   std::string model = "offline";
   bool plain = false;              // chats are stored unencrypted
   std::string key_file;            // empty: the default place
@@ -75,6 +85,7 @@ struct Options {
   int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
+  std::vector<std::string> public_hosts;  // "name" or "name:port", by which clients reach the server beside its own
 };
 
 }  // namespace reprise

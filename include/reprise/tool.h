@@ -45,6 +45,9 @@ struct ToolTraits {
   bool needs_consent = false;
   // Does nothing but ask a person: after a crash it may wait for the answer to the question that was shown.
   bool only_asks = false;
+  // What a person agrees to with a call, beyond its arguments and the spec: where it works, what confines it, whose
+  // program it is. Part of the digest that approvals and grants hold (TermsDigest). nullopt: not known yet.
+  std::optional<std::string> terms = std::string();
   bool delegates = false;  // sets sub-agents at work; they do not get it themselves
 };
 
@@ -80,7 +83,8 @@ struct ToolContext {
   std::chrono::milliseconds timeout{60'000};
   // Live output for tool_output_delta; may be empty. Any bytes; called from the tool's thread.
   std::function<void(std::string_view)> on_output;
-  bool approved = false;  // a person has agreed to this very call
+  bool approved = false;       // a person has agreed to this very call, or to all that are equal to it
+  bool knows_secrets = false;  // and was told, or has written, that it touches what ReasonToAsk is about
   // Asks whoever started the run, and blocks until there is an answer or `over` is requested (the answer is then
   // dropped). Called from the tool's thread. Empty: nobody can be asked, questions are declined.
   std::function<ToolAnswer(const ToolQuestion& question, const std::stop_token& over)> ask;
@@ -98,7 +102,14 @@ class Tool {
  public:
   virtual ~Tool() = default;
   virtual const ToolTraits& traits() const = 0;
-  // `arguments` is a JSON object that satisfies the schema.
+  // For a tool that another program offers, which may be about to change it: returns when ToolRegistry::Current has
+  // what there is now under its name, when that cannot be found out soon, or when `stop` is requested.
+  virtual void AwaitOffer(const std::stop_token& /*stop*/) {}
+  // Why a call with these arguments (which satisfy the schema) asks first though the tool may not: where it goes, a
+  // person keeps what is not the agent's to read. nullopt: for no reason of its own. Quick; shown with the request.
+  virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }
+  // `arguments` is a JSON object that satisfies the schema. A tool that is not any more what its traits say does
+  // nothing, and says so.
   virtual ToolOutcome Run(std::string_view arguments, const ToolContext& context) = 0;
 };
 

@@ -39,8 +39,8 @@ class HttpResponseHandler {
   virtual void OnHead(int status, const HttpHeaders& headers) = 0;
   // False: enough, end the transfer (its result is then ok).
   virtual bool OnData(std::string_view bytes) = 0;
-  // All that one read from the network brought has been handed over.
-  virtual void OnBatchEnd() {}
+  // All that one read from the network brought has been handed over. False as with OnData.
+  virtual bool OnBatchEnd() { return true; }
 };
 
 // Sends HTTP requests. Thread-safe; connections are kept and used again.
@@ -52,7 +52,8 @@ class Transport {
   // exactly once, on the transport's thread (so it must not block) or, for a request that cannot be sent at all, within
   // this call: when the response has ended, `stop` is requested (kCancelled, within milliseconds) or it fails:
   // kDeadlineExceeded (reason "connect_timeout", "idle_timeout" or "total_timeout"), kUnavailable (reason
-  // "connection_failed", "connection_lost", "name_not_resolved", "tls_failed"), kInvalidArgument (bad URL), kForbidden.
+  // "connection_failed", "connection_lost", "name_not_resolved", "tls_failed", "head_too_large"), kInvalidArgument (bad
+  // URL), kForbidden.
   virtual void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token stop, Done done) = 0;
 
   // Send, and wait for it. Not for the transport's own thread.

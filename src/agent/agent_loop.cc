@@ -6,6 +6,7 @@
 #include <condition_variable>
 #include <exception>
 #include <mutex>
+#include <new>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -28,6 +29,11 @@ namespace {
 constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
 
 constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
+
+// The same words whatever has changed: a replay knows only that something has.
+constexpr std::string_view kOutdatedResult =
+    "Not run: the tool has changed since this call was made, and the call does not fit it any more. Look at the tools "
+    "there are now.";
 
 constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not shown while the tool runs)\n";
 constexpr std::chrono::seconds kSummaryTimeout{30};
@@ -79,6 +85,24 @@ bool IsConcurrent(const ToolTraits& traits) {
          (traits.concurrency == Concurrency::kIfReadOnly && traits.read_only);
 }
 
+AgentLoop::Parts WithCount(AgentLoop::Parts parts) {
+  if (!parts.said) parts.said = std::make_shared<std::atomic<std::size_t>>(0);
+  return parts;
+}
+
+std::size_t SizeBesideText(const ModelResponse& response) {
+  std::size_t bytes = response.extras.size();
+  for (const ToolCall& call : response.tool_calls) bytes += call.id.size() + call.name.size() + call.arguments.size();
+  return bytes;
+}
+
+Error TooMuchSaid(std::size_t limit) {
+  return Error{.code = ErrorCode::kProvider,
+               .reason = "response_too_large",
+               .message = "the model's answers in this interaction are longer than " + std::to_string(limit >> 20) +
+                          " MiB together"};
+}
+
 }  // namespace
 
 // Passes the model's deltas on and keeps what was said: the only copy, whole or broken off.
@@ -86,15 +110,18 @@ class AgentLoop::StreamRelay : public ModelStream {
  public:
   StreamRelay(AgentObserver& observer, std::uint32_t round) : observer_(observer), round_(round) {}
   void OnThinking(std::string_view delta) override {
+    bytes_ += delta.size();
     thinking_ += delta;
     observer_.AddThinkingDelta(round_, delta);
   }
   void OnText(std::string_view delta) override {
+    bytes_ += delta.size();
     text_ += delta;
     observer_.AddTextDelta(round_, delta);
   }
   void OnBatchEnd() override { observer_.FlushDeltas(); }
   bool silent() const { return thinking_.empty() && text_.empty(); }
+  std::size_t bytes() const { return bytes_; }
   const std::string& text() const { return text_; }
   std::string TakeThinking() { return std::move(thinking_); }
   std::string TakeText() { return std::move(text_); }
@@ -102,11 +129,12 @@ class AgentLoop::StreamRelay : public ModelStream {
  private:
   AgentObserver& observer_;
   const std::uint32_t round_;
+  std::size_t bytes_ = 0;
   std::string thinking_, text_;
 };
 
 AgentLoop::AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop)
-    : parts_(std::move(parts)),
+    : parts_(WithCount(std::move(parts))),
       limits_(limits),
       model_name_(std::move(model_name)),
       stop_(std::move(stop)),
@@ -120,8 +148,25 @@ AgentLoop::~AgentLoop() = default;
 
 void AgentLoop::Start(std::function<void(AgentOutcome)> done) {
   done_ = std::move(done);
-  if (parts_.guard && parts_.guard->reviews_requests()) return parts_.executor([this] { Begin(); });
-  Begin();
+  if (parts_.guard && parts_.guard->reviews_requests()) return Later([this] { Begin(); });
+  Step([this] { Begin(); });
+}
+
+void AgentLoop::Later(std::function<void()> step) {
+  const auto executor = parts_.executor;  // the loop may be gone when it returns
+  executor([this, step = std::move(step)] { Step(step); });
+}
+
+void AgentLoop::Step(const std::function<void()>& step) {
+  try {
+    step();
+  } catch (const std::bad_alloc&) {
+    if (!done_) throw;  // it has come to its end
+    Finish(InteractionStatus::kFailed, Error{.code = ErrorCode::kUnavailable,
+                                             .reason = "overloaded",
+                                             .message = "the system has no memory left for this interaction",
+                                             .retryable = true});
+  }
 }
 
 void AgentLoop::Begin() {
@@ -148,7 +193,7 @@ void AgentLoop::Continue(const Interrupted& interrupted, std::function<void(Agen
   std::vector<ToolCall> others;
   for (const OpenCall& each : interrupted.calls) {
     if (each.was_shown()) {
-      asked.push_back({each, tools_->Find(each.call.name)});
+      asked.push_back({each, Offered(each.call.name)});
     } else {
       others.push_back(each.call);
     }
@@ -223,7 +268,7 @@ void AgentLoop::SumUp(Compaction next) {
   // Nothing after this call, as in SendRequest.
   summarizer_->Start(parts_.model, model_name_, task, [this, next](std::string text, TokenUsage usage) mutable {
     next.summary = std::move(text);
-    parts_.executor([this, next = std::move(next), usage] { TakeSummary(next, usage); });
+    Later([this, next = std::move(next), usage] { TakeSummary(next, usage); });
   });
 }
 
@@ -256,17 +301,26 @@ void AgentLoop::SendRequest() {
   const bool whole = context_.FitsWhole(state_, tools_->specs());
   if (!whole) view = context_.View(state_, tools_->specs());
   if (!view) return Finish(InteractionStatus::kFailed, view.error());
+  const std::size_t may_say = MaySay();
+  if (may_say == 0) return Finish(InteractionStatus::kFailed, TooMuchSaid(limits_.max_said));
   const std::vector<Message>& messages = whole ? state_.messages : *view;
   estimate_ = context_.Estimate(messages, tools_->specs());
   said_ = std::make_unique<StreamRelay>(parts_.observer, round_);
   // Nothing after this call: the response, and with it the end of the loop, may be there before it returns.
-  parts_.model.Generate({model_name_, messages, tools_->specs(), system_}, *said_, stop_,
+  parts_.model.Generate({model_name_, messages, tools_->specs(), system_, may_say}, *said_, stop_,
                         [this](Result<ModelResponse> response) {
-                          parts_.executor([this, response = std::move(response)] { TakeResponse(response); });
+                          Later([this, response = std::move(response)] { TakeResponse(response); });
                         });
 }
 
+// How long the next response may be.
+std::size_t AgentLoop::MaySay() const {
+  const std::size_t said = *parts_.said;
+  return said >= limits_.max_said ? 0 : std::min(kMaxResponseBytes, limits_.max_said - said);
+}
+
 void AgentLoop::TakeResponse(const Result<ModelResponse>& response) {
+  *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   if (!response) {
     if (RetryLater(response.error())) return;
     RecordPartial();
@@ -317,8 +371,8 @@ bool AgentLoop::RetryLater(const Error& error) {
       event::Retry{.attempt = retries_, .delay_ms = pause->count(), .code = error.reason, .message = error.message});
   // The loop goes on when the pause is over and this function has done its last: it may then be gone at any moment.
   const auto arrived = std::make_shared<std::atomic<int>>(0);
-  const auto go_on = [this, arrived, executor = parts_.executor] {
-    if (arrived->fetch_add(1) == 1) executor([this] { AskModel(); });
+  const auto go_on = [this, arrived] {
+    if (arrived->fetch_add(1) == 1) Later([this] { AskModel(); });
   };
   // The pause is over when its time is, or with a stop. The two may meet, and only one counts.
   const auto over = std::make_shared<std::atomic<bool>>(false);
@@ -357,17 +411,33 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
   state_.messages.push_back(std::move(message));
   parts_.observer.StateGrew(state_);
   if (is_answer) {
-    parts_.observer.Emit(round_, event::Answer{std::move(text)});
+    parts_.observer.Emit(round_, event::Answer{std::move(text), response.truncated});
   } else if (!text.empty()) {
     parts_.observer.Emit(round_, event::MessageText{std::move(text)});
   }
 }
 
-AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
-  PreparedCall prepared{.call = call, .tool = tools_->Find(call.name)};
-  if (prepared.tool == nullptr) {
-    prepared.Refuse("unknown_tool", UnknownTool(call.name, *tools_));
-  } else if (auto valid = tools_->Validate(*prepared.tool, call.arguments); !valid) {
+std::string AgentLoop::OfferedTool::terms_digest() const {
+  return tool == nullptr ? std::string() : TermsDigest(tool->traits());
+}
+
+AgentLoop::OfferedTool AgentLoop::Offered(const std::string& name) const { return {tools_, tools_->Find(name)}; }
+
+// `before`, if there is no news.
+AgentLoop::OfferedTool AgentLoop::OfferedNow(const OfferedTool& before, const std::string& name) const {
+  if (before.tool != nullptr) before.tool->AwaitOffer(stop_);
+  auto now = parts_.tools.Current();
+  if (now == before.tools) return before;
+  Tool* tool = now->Find(name);
+  return {std::move(now), tool};
+}
+
+AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call, OfferedTool offered) const {
+  PreparedCall prepared{.call = call, .offered = std::move(offered)};
+  const auto& [tools, tool] = prepared.offered;
+  if (tool == nullptr) {
+    prepared.Refuse("unknown_tool", UnknownTool(call.name, *tools));
+  } else if (auto valid = tools->Validate(*tool, call.arguments); !valid) {
     prepared.Refuse("invalid_arguments", "The arguments were not accepted: " + valid.error().message);
   } else if (limits_.check_confirmations) {
     if (auto why = FalseConfirmation(state_.messages, call)) prepared.Refuse("confirmation", *std::move(why));
@@ -375,15 +445,31 @@ AgentLoop::PreparedCall AgentLoop::Prepare(const ToolCall& call) const {
   return prepared;
 }
 
+// The model made the call to the tool as it was when the round began; what it is now decides who is asked, and runs.
+void AgentLoop::Renew(PreparedCall& prepared) const {
+  if (prepared.refusal || stop_.stop_requested() || goes_round_) return;
+  OfferedTool now = OfferedNow(prepared.offered, prepared.call.name);
+  if (now.tool == prepared.offered.tool) return;
+  const bool is_same = now.tool != nullptr && now.terms_digest() == prepared.offered.terms_digest();
+  if (is_same) {
+    prepared.offered = std::move(now);
+    return;
+  }
+  const bool reviewed = prepared.reviewed;
+  prepared = Prepare(prepared.call, std::move(now));
+  prepared.reviewed = reviewed;
+}
+
 // Before anybody is asked about the call, and after those before it have run: who reviews it may look at what they did.
 void AgentLoop::Review(PreparedCall& prepared) const {
+  Renew(prepared);
   if (prepared.reviewed || prepared.refusal || stop_.stop_requested() || goes_round_) return;
   prepared.reviewed = true;
   if (parts_.guard) {
     CallGuard::Verdict verdict = parts_.guard->Review(round_, prepared.call, stop_);
     if (verdict.refusal) return prepared.Refuse("hook", *std::move(verdict.refusal));
     if (verdict.arguments) {
-      const auto valid = tools_->Validate(*prepared.tool, *verdict.arguments);
+      const auto valid = prepared.offered.tools->Validate(*prepared.offered.tool, *verdict.arguments);
       if (!valid) {
         return prepared.Refuse("hook", "A hook made the arguments into what is not accepted: " + valid.error().message);
       }
@@ -397,7 +483,7 @@ void AgentLoop::Review(PreparedCall& prepared) const {
 void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
   usage_before_calls_ = usage_;
   std::vector<PreparedCall> prepared;
-  for (const ToolCall& call : calls) prepared.push_back(Prepare(call));
+  for (const ToolCall& call : calls) prepared.push_back(Prepare(call, Offered(call.name)));
   for (std::size_t i = 0; i < prepared.size();) {
     // Those from this one on that fit together. What follows them is reviewed later; only a call that its review has
     // made into one that does not fit is reviewed already.
@@ -450,8 +536,8 @@ void AgentLoop::RunCalls(const std::vector<ToolCall>& calls) {
 // Whether nothing but its tool decides what becomes of this call, and the tool does not mind others beside it.
 bool AgentLoop::RunsBeside(const PreparedCall& prepared) const {
   const ToolCall& call = prepared.call;
-  return !prepared.refusal && IsConcurrent(prepared.tool->traits()) && !goes_round_ &&
-         !MustAsk(*prepared.tool, ArgumentsDigest(call.arguments)) && !FindCallLoop(state_.messages, call.id);
+  return !prepared.refusal && IsConcurrent(prepared.offered.tool->traits()) && !goes_round_ && !MustAsk(prepared) &&
+         !FindCallLoop(state_.messages, call.id);
 }
 
 // Calls that run at the same time. Each is done by the thread that claims it; its result is recorded when those of the
@@ -491,7 +577,7 @@ void AgentLoop::WorkOn(AgentLoop& loop, Batch& batch) {
     const std::size_t i = batch.claimed++;
     lock.unlock();
     const PreparedCall& next = batch.calls[i];
-    ToolOutcome outcome = loop.RunTool(*next.tool, next.call, next.call.arguments, /*approval_id=*/{});
+    ToolOutcome outcome = loop.RunTool(next.offered, next.call, next.call.arguments, /*approval_id=*/{});
     lock.lock();
     batch.outcomes[i] = std::move(outcome);
     for (std::size_t& turn = batch.recorded; turn < batch.calls.size() && batch.outcomes[turn]; ++turn) {
@@ -526,13 +612,13 @@ ToolOutcome AgentLoop::RunCall(const PreparedCall& prepared) {
     NoteRefusal(call, prepared.refused_by);
     return Failure(*prepared.refusal);
   }
-  Tool& tool = *prepared.tool;
   // Calls that a person is asked about do not come here.
-  if (limits_.approval_mode == ApprovalMode::kDenyAll && MustAsk(tool, ArgumentsDigest(call.arguments))) {
+  if (!CanAsk() && MustAsk(prepared)) {
     NoteRefusal(call, "mode");
-    return Failure(std::string(kRefusedResult));
+    return Failure(std::string(limits_.nobody_to_ask ? kNobodyToAskResult : kRefusedResult));
   }
-  return Execute(tool, call, call.arguments, /*approval_id=*/{});
+  parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, call.arguments});
+  return RunTool(prepared.offered, call, call.arguments, /*approval_id=*/{});
 }
 
 // An account that cannot be written is no reason to run what was refused.
@@ -551,41 +637,26 @@ Result<void> AgentLoop::Note(AuditEntry entry) const {
   return noted;
 }
 
-// Why a call may run.
-std::string_view AgentLoop::AllowedBy(const Tool& tool, const AuditEntry& entry) const {
-  if (!entry.approval_id.empty()) return "approval";
-  if (tool.traits().needs_consent) return "mode";
-  if (!tools_->RequiresApproval(tool)) return "default";
-  const Grant call{entry.tool_name, entry.arguments_digest};
-  if (std::find(state_.grants.begin(), state_.grants.end(), call) != state_.grants.end()) return "grant";
-  return parts_.approvals.IsGranted(call) ? "standing_grant" : "mode";
-}
-
-bool AgentLoop::MustAsk(const Tool& tool, const std::string& digest) const {
-  const auto grants_it = [&](const Grant& grant) {
-    return grant.tool_name == tool.traits().spec.name && grant.arguments_digest == digest;
-  };
-  if (limits_.approval_mode == ApprovalMode::kApproveAll) return false;
-  if (tool.traits().needs_consent) return true;
-  if (std::any_of(state_.grants.begin(), state_.grants.end(), grants_it)) return false;
-  if (parts_.approvals.IsGranted({tool.traits().spec.name, digest})) return false;
-  switch (limits_.approval_mode) {
-    case ApprovalMode::kAsk:
-    case ApprovalMode::kDenyAll:
-      return tools_->RequiresApproval(tool);
-    case ApprovalMode::kReadOnly:
-      return !tool.traits().read_only;
-    case ApprovalMode::kApproveAll:
-      return false;
-  }
-  return true;
+AgentLoop::Permission AgentLoop::PermissionFor(const OfferedTool& offered, const std::string& arguments) const {
+  const ToolTraits& traits = offered.tool->traits();
+  const auto sensitive = offered.tool->ReasonToAsk(arguments);
+  const bool asks_by_default = sensitive || offered.tools->RequiresApproval(*offered.tool);
+  bool asks = asks_by_default;
+  if (limits_.approval_mode == ApprovalMode::kApproveAll) asks = false;
+  if (limits_.approval_mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
+  if (traits.needs_consent) return {limits_.approval_mode != ApprovalMode::kApproveAll, "mode"};
+  if (!asks && !asks_by_default) return {false, "default"};
+  const Grant call{traits.spec.name, ArgumentsDigest(arguments), TermsDigest(traits, sensitive)};
+  const bool is_granted = std::find(state_.grants.begin(), state_.grants.end(), call) != state_.grants.end();
+  if (is_granted && !call.terms_digest.empty()) return {false, "grant", true, sensitive.has_value()};
+  if (parts_.approvals.IsGranted(call)) return {false, "standing_grant", true, sensitive.has_value()};
+  return {asks, "mode"};
 }
 
 // Whether a person is asked about this call when its turn comes, whatever becomes of the calls beside it.
 bool AgentLoop::AsksFirst(const PreparedCall& prepared) const {
   const ToolCall& call = prepared.call;
-  return !prepared.refusal && !stop_.stop_requested() && !goes_round_ &&
-         limits_.approval_mode != ApprovalMode::kDenyAll && MustAsk(*prepared.tool, ArgumentsDigest(call.arguments)) &&
+  return !prepared.refusal && !stop_.stop_requested() && !goes_round_ && CanAsk() && MustAsk(prepared) &&
          !FindCallLoop(state_.messages, call.id);
 }
 
@@ -598,14 +669,16 @@ bool AgentLoop::HasEqual(std::span<const PreparedCall> calls, const PreparedCall
 
 event::ApprovalRequired AgentLoop::RequestFor(const PreparedCall& prepared) {
   const ToolCall& call = prepared.call;
-  const ToolTraits& traits = prepared.tool->traits();
+  const ToolTraits& traits = prepared.offered.tool->traits();
   event::ApprovalRequired request;
   request.call_id = call.id;
   request.tool_name = call.name;
   request.tool_input = call.arguments;
   request.arguments_digest = ArgumentsDigest(call.arguments);
-  request.reason = traits.approval_reason;
-  request.risk = RiskName(traits.risk);
+  const auto sensitive = prepared.offered.tool->ReasonToAsk(call.arguments);
+  request.terms_digest = TermsDigest(traits, sensitive);
+  request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "");
+  request.risk = RiskName(sensitive ? Risk::kHigh : traits.risk);
   request.allowed_decisions = {"approve", "approve_for_chat"};
   if (!traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
   request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
@@ -615,19 +688,22 @@ event::ApprovalRequired AgentLoop::RequestFor(const PreparedCall& prepared) {
 // All are asked about before any of them runs, so that they can be answered together and in any order.
 void AgentLoop::AskAll(std::span<const PreparedCall> calls) {
   std::vector<event::ApprovalRequired> requests;
-  for (const PreparedCall& each : calls) requests.push_back(RequestFor(each));
-  std::vector<std::string> ids = parts_.approvals.Ask(round_, std::move(requests));
   std::vector<AskedCall> asked;
-  for (std::size_t i = 0; i < calls.size(); ++i) {
-    asked.push_back({.open = {.call = calls[i].call, .approval_id = std::move(ids[i])}, .tool = calls[i].tool});
+  for (const PreparedCall& each : calls) {
+    const event::ApprovalRequired& request = requests.emplace_back(RequestFor(each));
+    asked.push_back({.open = {.call = each.call, .terms_digest = request.terms_digest}, .offered = each.offered});
   }
+  std::vector<std::string> ids = parts_.approvals.Ask(round_, std::move(requests), /*withdrawn=*/{});
+  for (std::size_t i = 0; i < calls.size(); ++i) asked[i].open.approval_id = std::move(ids[i]);
   RunAsked(std::move(asked));
 }
 
 // Each runs when it and those before it are answered.
 void AgentLoop::RunAsked(std::vector<AskedCall> calls) {
   for (AskedCall& next : calls) {
-    while (next.waits()) TakeAnswer(calls);
+    do {
+      while (next.waits()) TakeAnswer(calls);
+    } while (AsksAnew(next));
     ToolOutcome outcome = RunAnswered(next);
     // A stop may leave what waits, and with it this call, which has not run, to another process. That has to be known
     // before anything is said of it.
@@ -647,15 +723,53 @@ void AgentLoop::TakeAnswer(std::vector<AskedCall>& calls) {
     if (each.waits()) ids.push_back(each.open.approval_id);
   }
   auto decision = parts_.approvals.AwaitAnswer(ids, stop_);
-  for (auto& [open, tool] : calls) {
+  for (AskedCall& asked : calls) {
+    OpenCall& open = asked.open;
     if (std::find(ids.begin(), ids.end(), open.approval_id) == ids.end()) continue;
     if (!decision) {
       open.outcome = Failure(std::string(kCancelledResult));
     } else if (decision->approval_id == open.approval_id) {
       open.answer = std::move(decision->answer);
-      return RecordAnswer(open);
+      if (!open.answer->superseded) return RecordAnswer(open);
+      AsksAnew(asked);
+      return;
     }
   }
+}
+
+// What was agreed to is what runs. If the tool, or where it would run, is not what was shown when the call's turn
+// comes, the call is asked about again as it is now, whatever the answer was worth; true if it waits now.
+bool AgentLoop::AsksAnew(AskedCall& asked) {
+  OpenCall& open = asked.open;
+  const bool is_answered = open.answer && (open.answer->approved || open.answer->superseded);
+  if (!is_answered || open.has_asked || open.outcome || stop_.stop_requested()) return false;
+  asked.offered = OfferedNow(asked.offered, open.call.name);
+  if (stop_.stop_requested()) return false;
+  if (!open.answer->superseded) {
+    const Tool* const tool = asked.offered.tool;
+    const auto sensitive = tool == nullptr ? std::nullopt : tool->ReasonToAsk(open.call.arguments);
+    // Who has written other arguments knows where they lead.
+    asked.knows_secrets = sensitive || open.answer->arguments;
+    if (tool == nullptr || TermsDigest(tool->traits(), sensitive) == open.terms_digest) return false;
+  }
+  AuditEntry entry = EntryOf(AuditEntry::Event::kRejected, open.call, open.call.arguments);
+  entry.approval_id = open.approval_id;
+  entry.reason = "superseded";
+  static_cast<void>(Note(std::move(entry)));
+  event::Rejected withdrawn{open.approval_id, open.call.id, std::nullopt};
+  withdrawn.superseded = true;
+  const PreparedCall again = Prepare(open.call, asked.offered);
+  open.answer.reset();
+  if (again.refusal) {
+    parts_.observer.Emit(round_, std::move(withdrawn));
+    NoteRefusal(open.call, again.refused_by);
+    open.outcome = Failure(std::string(kOutdatedResult));
+    return false;
+  }
+  event::ApprovalRequired request = RequestFor(again);
+  open.terms_digest = request.terms_digest;
+  open.approval_id = parts_.approvals.Ask(round_, {std::move(request)}, std::move(withdrawn)).front();
+  return true;
 }
 
 void AgentLoop::RecordAnswer(const OpenCall& asked) {
@@ -676,7 +790,7 @@ void AgentLoop::RecordAnswer(const OpenCall& asked) {
   approved.reason = ToString(answer.scope);
   static_cast<void>(Note(std::move(approved)));
   if (answer.scope == ApprovalScope::kChat) {
-    state_.grants.push_back({call.name, digest});
+    state_.grants.push_back({call.name, digest, asked.terms_digest});
     parts_.observer.StateGrew(state_);
   }
   parts_.observer.Emit(round_, event::Approved{asked.approval_id, call.id, std::move(digest),
@@ -688,6 +802,7 @@ ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
   const ToolCall& call = open.call;
   if (open.outcome) return *std::move(open.outcome);
   const std::optional<ApprovalAnswer>& answer = open.answer;
+  if (answer && answer->superseded) return Failure(std::string(kOutdatedResult));
   if (answer && !answer->approved) {
     std::string text = answer->expired ? "Nobody approved this call in time. It was not run."
                                        : "The user rejected this call. It was not run.";
@@ -696,37 +811,37 @@ ToolOutcome AgentLoop::RunAnswered(AskedCall& asked) {
   }
   // An answer and a cancellation may meet: what is not wanted any more does not run.
   if ((stop_.stop_requested() || !answer) && !open.has_asked) return Failure(std::string(kCancelledResult));
-  if (asked.tool == nullptr) {
+  if (asked.offered.tool == nullptr) {
     NoteRefusal(call, "unknown_tool");
-    return Failure(UnknownTool(call.name, *tools_));
+    return Failure(UnknownTool(call.name, *asked.offered.tools));
   }
-  if (!answer) return RunTool(*asked.tool, call, call.arguments, /*approval_id=*/{}, open.has_asked);
+  if (!answer) return RunTool(asked.offered, call, call.arguments, /*approval_id=*/{}, false, open.has_asked);
   const std::string arguments = answer->arguments.value_or(call.arguments);
-  ToolOutcome outcome = open.has_asked ? RunTool(*asked.tool, call, arguments, open.approval_id, open.has_asked)
-                                       : Execute(*asked.tool, call, arguments, open.approval_id);
+  if (!open.has_asked) parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
+  ToolOutcome outcome = RunTool(asked.offered, call, arguments, open.approval_id, asked.knows_secrets, open.has_asked);
   if (answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
   return outcome;
 }
 
-ToolOutcome AgentLoop::Execute(Tool& tool, const ToolCall& call, const std::string& arguments,
-                               const std::string& approval_id) {
-  parts_.observer.Emit(round_, event::ToolCallStarted{call.id, call.name, arguments});
-  return RunTool(tool, call, arguments, approval_id);
-}
-
-ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::string& arguments,
-                               const std::string& approval_id, bool goes_on) {
+ToolOutcome AgentLoop::RunTool(const OfferedTool& offered, const ToolCall& call, const std::string& arguments,
+                               const std::string& approval_id, bool knows_secrets, bool goes_on) {
   if (!goes_on && stop_.stop_requested()) return Failure(std::string(kCancelledResult));
   AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, call, arguments);
   entry.approval_id = approval_id;
-  entry.reason = AllowedBy(tool, entry);
+  const Permission permission =
+      approval_id.empty() ? PermissionFor(offered, arguments) : Permission{false, "approval", true, knows_secrets};
+  entry.reason = permission.reason;
   // What could not be put on account is not done.
   if (!goes_on && !Note(entry)) return Failure("Not run: the audit log could not be written.");
   const auto began = std::chrono::steady_clock::now();
   std::size_t shown = 0;
-  ToolContext context{
-      .stop = stop_, .timeout = limits_.tool_timeout, .on_output = {}, .approved = !approval_id.empty(), .ask = {}};
+  ToolContext context{.stop = stop_,
+                      .timeout = limits_.tool_timeout,
+                      .on_output = {},
+                      .approved = permission.agreed,
+                      .knows_secrets = permission.knows_secrets,
+                      .ask = {}};
   const auto live_filter = parts_.guard ? parts_.guard->LiveFilter() : nullptr;
   context.ask = [&](const ToolQuestion& question, const std::stop_token& over) {
     return AskPerson(call, question, over);
@@ -750,7 +865,7 @@ ToolOutcome AgentLoop::RunTool(Tool& tool, const ToolCall& call, const std::stri
   };
   ToolOutcome outcome;
   try {
-    outcome = RunWithRetries(tool, arguments, context);
+    outcome = RunWithRetries(*offered.tool, arguments, context);
   } catch (const std::exception& error) {
     // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
     LogError("a tool threw", {{"tool", call.name}, {"what", error.what()}});

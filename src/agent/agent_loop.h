@@ -1,6 +1,8 @@
 #pragma once
 
+#include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -50,8 +52,10 @@ class ApprovalGate {
  public:
   virtual ~ApprovalGate() = default;
   // Makes the requests answerable and shows them as approval_required (the gate fills in approval_id, created_at,
-  // expires_at), all of them or, if the process ends, none. Returns their ids.
-  virtual std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) = 0;
+  // expires_at), all of them or, if the process ends, none. Returns their ids. Shown before them: that an earlier one
+  // is `withdrawn`.
+  virtual std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
+                                       std::optional<event::Rejected> withdrawn) = 0;
   // Blocks until one of these is answered or expires. When `stop` is requested first, nobody can answer them any more:
   // kCancelled.
   struct Decision {
@@ -73,9 +77,11 @@ struct AgentLimits {
   int max_rounds = 25;
   std::chrono::milliseconds tool_timeout{60'000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
+  bool nobody_to_ask = false;  // what would ask is refused
   RetryPolicy retry{};
-  std::int64_t context_window = 0;  // of the model, tokens; 0: not known, and everything is sent
-  bool check_confirmations = true;  // false, of a replay: the record knows what was refused
+  std::int64_t context_window = 0;              // of the model, tokens; 0: not known, and everything is sent
+  std::size_t max_said = kMaxInteractionBytes;  // by the model, in all responses
+  bool check_confirmations = true;              // false, of a replay: the record knows what was refused
 };
 
 // What holds the agent back. Null: nothing does.
@@ -114,6 +120,8 @@ class AgentLoop {
     AgentGuards guards{};
     FilesOfChat* files = nullptr;  // for the tools
     CallGuard* guard = nullptr;    // null: everything may be done, and nothing is kept account of
+    // What the models of an interaction have said, in bytes; null: nothing yet.
+    std::shared_ptr<std::atomic<std::size_t>> said{};
   };
   // `state` ends with the user's message. `model_name` is the provider's own name for the model.
   AgentLoop(Parts parts, AgentLimits limits, std::string model_name, AgentState state, std::stop_token stop);
@@ -125,6 +133,7 @@ class AgentLoop {
   struct OpenCall {
     ToolCall call;
     std::string approval_id{};               // a person was asked for approval
+    std::string terms_digest{};              // and was shown this
     std::optional<ApprovalAnswer> answer{};  // and has said this
     bool has_asked = false;                  // it runs and has asked a person, who has not answered
     std::optional<ToolOutcome> outcome{};    // all that there will ever be of it
@@ -146,9 +155,15 @@ class AgentLoop {
  private:
   class StreamRelay;
   struct Batch;
+  // A tool, and the set it is of.
+  struct OfferedTool {
+    std::shared_ptr<const ToolSet> tools;
+    Tool* tool;  // null: there is no such tool
+    std::string terms_digest() const;
+  };
   struct PreparedCall {
-    ToolCall call;                            // as it may run
-    Tool* tool;                               // null: there is no such tool
+    ToolCall call;  // as it may run
+    OfferedTool offered;
     std::optional<std::string> refusal = {};  // why it cannot run, for the model
     std::string refused_by = {};              // the same for the account
     bool reviewed = false;
@@ -165,10 +180,15 @@ class AgentLoop {
   void Unheard(const TokenUsage& usage, const Error& why);
   void ShowUsage(const TokenUsage& usage) const;
   void Begin();
+  // On a thread of the executor.
+  void Later(std::function<void()> step);
+  // A step for which there is no memory ends the run.
+  void Step(const std::function<void()>& step);
   void AskModel();
   void ComposeSystemPrompt();
   void ShowMemory();
   void SendRequest();
+  std::size_t MaySay() const;
   void SumUp(Compaction next);
   void TakeSummary(Compaction next, const TokenUsage& usage);
   void TakeResponse(const Result<ModelResponse>& response);
@@ -178,7 +198,8 @@ class AgentLoop {
   void RunCalls(const std::vector<ToolCall>& calls);
   struct AskedCall {
     OpenCall open;
-    Tool* tool;  // null: it is not there any more
+    OfferedTool offered;
+    bool knows_secrets = false;  // who agreed to it: as ToolContext says
     bool waits() const { return !open.approval_id.empty() && !open.answer && !open.outcome; }
   };
   bool AsksFirst(const PreparedCall& prepared) const;
@@ -187,27 +208,40 @@ class AgentLoop {
   void AskAll(std::span<const PreparedCall> calls);
   void RunAsked(std::vector<AskedCall> calls);
   void TakeAnswer(std::vector<AskedCall>& calls);
+  bool AsksAnew(AskedCall& asked);
   void RecordAnswer(const OpenCall& call);
   ToolOutcome RunAnswered(AskedCall& asked);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
-  PreparedCall Prepare(const ToolCall& call) const;
+  OfferedTool Offered(const std::string& name) const;
+  OfferedTool OfferedNow(const OfferedTool& before, const std::string& name) const;
+  PreparedCall Prepare(const ToolCall& call, OfferedTool offered) const;
+  void Renew(PreparedCall& prepared) const;
   void Review(PreparedCall& prepared) const;
   bool RunsBeside(const PreparedCall& prepared) const;
   void RunTogether(std::span<const PreparedCall> calls);
   static void WorkOn(AgentLoop& loop, Batch& batch);
   void NextRound();
   ToolOutcome RunCall(const PreparedCall& prepared);
-  // `approval_id`: of the approval of this very call; empty: none was needed.
-  ToolOutcome Execute(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id);
-  // `goes_on`: it began before the process was another, and stands on account.
-  ToolOutcome RunTool(Tool& tool, const ToolCall& call, const std::string& arguments, const std::string& approval_id,
-                      bool goes_on = false);
-  std::string_view AllowedBy(const Tool& tool, const AuditEntry& entry) const;
+  bool CanAsk() const { return !limits_.nobody_to_ask && limits_.approval_mode != ApprovalMode::kDenyAll; }
+  // `approval_id`: of the approval of this very call; empty: none was needed. `goes_on`: it began before the process
+  // was another, and stands on account.
+  ToolOutcome RunTool(const OfferedTool& offered, const ToolCall& call, const std::string& arguments,
+                      const std::string& approval_id, bool knows_secrets = false, bool goes_on = false);
   Result<void> Note(AuditEntry entry) const;
   void NoteRefusal(const ToolCall& call, std::string_view by) const;
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
   ToolAnswer AskPerson(const ToolCall& call, const ToolQuestion& question, const std::stop_token& over);
-  bool MustAsk(const Tool& tool, const std::string& digest) const;
+  // Whether a call may run without a person being asked for this very one, and why (as the audit log names it).
+  struct Permission {
+    bool must_ask;
+    std::string_view reason;
+    bool agreed = false;         // somebody has agreed to it: this one, or all that are equal
+    bool knows_secrets = false;  // and knew, as ToolContext says
+  };
+  Permission PermissionFor(const OfferedTool& offered, const std::string& arguments) const;
+  bool MustAsk(const PreparedCall& prepared) const {
+    return PermissionFor(prepared.offered, prepared.call.arguments).must_ask;
+  }
   void Finish(InteractionStatus status, std::optional<Error> error = std::nullopt);
 
   const Parts parts_;

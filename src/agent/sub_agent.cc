@@ -73,6 +73,7 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
 
   void Emit(std::uint32_t round_index, EventPayload payload) override {
     last_round_ = round_index;
+    if (const auto* answer = std::get_if<event::Answer>(&payload)) truncated_ = answer->reason;
     std::visit(
         [&]<typename T>(T& step) {
           if constexpr (std::is_constructible_v<event::Nested::Step, T&&>) {
@@ -87,8 +88,11 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void StateGrew(const AgentState&) override {}
   // In which something was shown.
   std::uint32_t last_round() const { return last_round_; }
+  // Why the answer is not whole; empty if it is. REQUIRES: the sub-agent has ended.
+  const std::string& truncated() const { return truncated_; }
 
-  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests,
+                               std::optional<event::Rejected>) override {
     return std::vector<std::string>(requests.size());
   }
   Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { return Nobody(); }
@@ -101,15 +105,17 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   AgentObserver& outer_;
   const SubAgentTask& task_;
   std::atomic<std::uint32_t> last_round_ = 0;
+  std::string truncated_;
 };
 
-ToolOutcome ToOutcome(AgentOutcome ended) {
+ToolOutcome ToOutcome(AgentOutcome ended, const std::string& truncated) {
   ToolOutcome outcome{.output = {}, .is_error = true, .usage = ended.usage};
   if (ended.error) outcome.output = "The research did not come to an answer: " + ended.error->message;
   if (ended.status == InteractionStatus::kCompleted) {
     outcome.is_error = false;
     outcome.output = ended.state.messages.back().content.value_or("");
     if (outcome.output.empty()) outcome.output = "(no answer)";
+    if (!truncated.empty()) outcome.output += "\n(the answer ends here before its end: " + truncated + ")";
   }
   return outcome;
 }
@@ -120,6 +126,7 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
                         const std::string& model_name, const std::stop_token& stop) {
   limits.max_rounds = std::min(limits.max_rounds, kMaxRounds);
   const ReadingToolRegistry tools(parts.tools, limits.approval_mode);
+  limits.nobody_to_ask = true;  // those tools do not ask, but a single call may
   NestedSteps steps(parts.observer, task);
   AgentState state{.messages = {{.role = Role::kSystem, .content = std::string(kInstruction)},
                                 {.role = Role::kUser, .content = task.question}}};
@@ -142,7 +149,8 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
                    .delay = parts.delay,
                    .guards = std::move(guards),
                    .files = parts.files,
-                   .guard = parts.guard},
+                   .guard = parts.guard,
+                   .said = parts.said},
                   limits, model_name, std::move(state), stop);
   agent.Start([&](AgentOutcome end) {
     const std::lock_guard lock(mutex);
@@ -154,7 +162,7 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
   if (const auto& error = outcome->error) {
     steps.Emit(steps.last_round(), event::Failed{error->reason, error->message, error->retryable});
   }
-  return ToOutcome(*std::move(outcome));
+  return ToOutcome(*std::move(outcome), steps.truncated());
 }
 
 }  // namespace reprise

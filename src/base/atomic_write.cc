@@ -6,11 +6,12 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kTemporarySuffix = ".tmp";
+constexpr std::size_t kRandomBytes = 8;
 
 std::string TemporaryPath(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(8) + std::string(kTemporarySuffix);
+  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(kRandomBytes) + std::string(kTemporarySuffix);
 }
 
 }  // namespace
@@ -21,7 +22,12 @@ std::string ParentDirectory(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
-bool IsTemporaryName(std::string_view name) { return name.starts_with('.') && name.ends_with(kTemporarySuffix); }
+bool IsTemporaryName(std::string_view name) {
+  if (!name.starts_with('.') || !name.ends_with(kTemporarySuffix)) return false;
+  name.remove_suffix(kTemporarySuffix.size());
+  const std::size_t random = name.rfind('.') + 1;
+  return random > 2 && IsRandomHex(name.substr(random), kRandomBytes);
+}
 
 Result<AtomicFile> AtomicFile::Create(FileSystem& file_system, std::string path) {
   std::string temporary = TemporaryPath(path);

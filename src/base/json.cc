@@ -1,45 +1,225 @@
 #include "base/json.h"
 
-#include <array>
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <unordered_map>
+#include <utility>
+#include <vector>
 
 #include "base/utf8.h"
 
 namespace reprise {
 namespace {
 
-// What makes nlohmann's parser stop inside the callback: the depth is known before anything is built, so that deep
-// input costs neither memory nor stack.
-struct TooDeep {};
+bool IsJsonSpace(char c) { return c == ' ' || c == '\t' || c == '\n' || c == '\r'; }
 
 Error InvalidJson(std::string_view reason, std::string message) {
   return Error{.code = ErrorCode::kInvalidArgument, .reason = std::string(reason), .message = std::move(message)};
 }
 
+// Whether the name says nothing but what a member is called.
+bool IsPlainName(std::string_view name) {
+  constexpr std::size_t kLongest = 40;
+  return !name.empty() && name.size() <= kLongest && std::all_of(name.begin(), name.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_' || c == '-';
+  });
+}
+
+// Builds a value from what nlohmann's parser reads. The depth is known before anything is built, so that deep input
+// costs neither memory nor stack. Its own builder looks through all members of an object for each that is added, which
+// takes seconds for a body of a mebibyte.
+class Builder : public nlohmann::json_sax<Json> {
+ public:
+  Builder(int max_depth, DuplicateMembers duplicates) : max_depth_(max_depth), duplicates_(duplicates) {}
+
+  bool null() override { return Add(nullptr); }
+  bool boolean(bool value) override { return Add(value); }
+  bool number_integer(number_integer_t value) override { return Add(value); }
+  bool number_unsigned(number_unsigned_t value) override { return Add(value); }
+  bool number_float(number_float_t value, const string_t&) override { return Add(value); }
+  bool string(string_t& value) override { return Add(std::move(value)); }
+  bool binary(binary_t&) override { return false; }  // not in text
+  bool start_object(std::size_t) override { return Open(Json::value_t::object); }
+  bool start_array(std::size_t) override { return Open(Json::value_t::array); }
+  bool end_object() override { return Close(); }
+  bool end_array() override { return Close(); }
+
+  bool key(string_t& name) override {
+    Level& level = open_.back();
+    auto& members = level.value->get_ref<Json::object_t&>();
+    if (auto* known = Find(level, members, name); known != nullptr) {
+      if (duplicates_ == DuplicateMembers::kRefused) {
+        const std::string named = IsPlainName(name) ? "the member \"" + name + "\"" : "a member";
+        error_ = InvalidJson("duplicate_member", "an object has " + named + " twice");
+        return false;
+      }
+      *known = nullptr;
+      level.member = known;
+      return true;
+    }
+    if (members.size() == kFewMembers) {
+      for (std::size_t i = 0; i < members.size(); ++i)
+        level.names.emplace(members.begin()[static_cast<std::ptrdiff_t>(i)].first, i);
+    }
+    if (members.size() >= kFewMembers) level.names.emplace(name, members.size());
+    members.emplace_back(std::move(name), nullptr);
+    level.member = &members.back().second;
+    return true;
+  }
+
+  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& why) override {
+    const bool too_large = dynamic_cast<const Json::out_of_range*>(&why) != nullptr;
+    // The library's own text quotes the input, which may be private; the position is enough.
+    error_ = InvalidJson("invalid_json", too_large ? "not valid JSON (a number is out of range)"
+                                                   : "not valid JSON (at byte " + std::to_string(position) + ")");
+    if (!too_large) at_ = position;
+    return false;
+  }
+
+  Json TakeRoot() { return std::move(root_); }
+  const Error& error() const { return error_; }
+  std::optional<std::size_t> at() const { return at_; }
+
+ private:
+  static constexpr std::size_t kFewMembers = 16;  // that are looked through one by one
+
+  // The last value of an open one may grow; those before it stay where they are no longer than it takes to close it.
+  struct Level {
+    Json* value;
+    Json* member = nullptr;                                // of an object: the one whose value comes next
+    std::unordered_map<std::string, std::size_t> names{};  // of an object with more members than a few
+  };
+
+  static Json* Find(Level& level, Json::object_t& members, const std::string& name) {
+    if (members.size() <= kFewMembers) {
+      const auto found =
+          std::find_if(members.begin(), members.end(), [&](const auto& member) { return member.first == name; });
+      return found == members.end() ? nullptr : &found->second;
+    }
+    const auto found = level.names.find(name);
+    return found == level.names.end() ? nullptr : &members.begin()[static_cast<std::ptrdiff_t>(found->second)].second;
+  }
+
+  Json* Place(Json value) {
+    if (open_.empty()) return root_ = std::move(value), &root_;
+    Level& level = open_.back();
+    if (!level.value->is_array()) return *level.member = std::move(value), level.member;
+    auto& elements = level.value->get_ref<Json::array_t&>();
+    return &elements.emplace_back(std::move(value));
+  }
+  bool Add(Json value) {
+    Place(std::move(value));
+    return true;
+  }
+  bool Open(Json::value_t kind) {
+    if (static_cast<int>(open_.size()) >= max_depth_) {
+      error_ = InvalidJson("too_deep", "JSON nested deeper than " + std::to_string(max_depth_) + " levels");
+      return false;
+    }
+    open_.push_back({Place(Json(kind))});
+    return true;
+  }
+  bool Close() {
+    open_.pop_back();
+    return true;
+  }
+
+  const int max_depth_;
+  const DuplicateMembers duplicates_;
+  Json root_;
+  std::vector<Level> open_;
+  Error error_;
+  std::optional<std::size_t> at_;
+};
+
+// Where the JSON value that begins at `at` ends. REQUIRES: `text` is JSON.
+std::size_t EndOfValue(std::string_view text, std::size_t at) {
+  bool inside = false;  // a string
+  for (int depth = 0; at < text.size(); ++at) {
+    const char c = text[at];
+    if (inside) {
+      if (c == '\\') ++at;
+      inside = c != '"';
+      if (!inside && depth == 0) return at + 1;
+      continue;
+    }
+    if (depth == 0 && (c == ',' || c == '}' || c == ']' || IsJsonSpace(c))) return at;
+    if (c == '"') inside = true;
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth == 0) return at + 1;
+  }
+  return at;
+}
+
 }  // namespace
 
-Result<Json> ParseJson(std::string_view text, int max_depth) {
+Result<Json> ParseJson(std::string_view text, int max_depth, DuplicateMembers duplicates) {
   if (!IsUtf8(text)) return Fail(InvalidJson("invalid_utf8", "the text is not valid UTF-8"));
-  const auto check_depth = [max_depth](int depth, Json::parse_event_t event, Json&) {
-    const bool opens = event == Json::parse_event_t::object_start || event == Json::parse_event_t::array_start;
-    if (opens && depth >= max_depth) throw TooDeep{};
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), check_depth);
-  } catch (const TooDeep&) {
-    return Fail(InvalidJson("too_deep", "JSON nested deeper than " + std::to_string(max_depth) + " levels"));
-  } catch (const Json::parse_error& error) {
-    // The library's own text quotes the input, which may be private; the position is enough.
-    return Fail(InvalidJson("invalid_json", "not valid JSON (at byte " + std::to_string(error.byte) + ")"));
-  } catch (const Json::exception&) {
-    return Fail(InvalidJson("invalid_json", "not valid JSON (a number is out of range)"));
+  Builder builder(max_depth, duplicates);
+  if (Json::sax_parse(text.begin(), text.end(), &builder)) return builder.TakeRoot();
+  return Fail(builder.error());
+}
+
+Result<Json> ParseJsonWithComments(std::string_view text) {
+  if (!IsUtf8(text)) return Fail(InvalidJson("invalid_utf8", "is not valid UTF-8"));
+  Builder builder(kMaxJsonDepth, DuplicateMembers::kRefused);
+  if (Json::sax_parse(text.begin(), text.end(), &builder, Json::input_format_t::json, /*strict=*/true,
+                      /*ignore_comments=*/true)) {
+    return builder.TakeRoot();
   }
+  Error error = builder.error();
+  if (const auto at = builder.at()) {
+    const auto offset = static_cast<std::ptrdiff_t>(std::min(*at, text.size()));
+    const auto line = 1 + std::count(text.begin(), text.begin() + offset, '\n');
+    error.message = "not valid JSON (line " + std::to_string(line) + ")";
+  }
+  if (error.reason == "invalid_json") error.message.insert(0, "is ");
+  if (error.reason == "too_deep") error.message = "is nested too deeply";
+  if (error.reason == "duplicate_member") error.message.insert(0, "is ambiguous: ");
+  return Fail(std::move(error));
+}
+
+std::string_view RawMember(std::string_view object, std::string_view name) {
+  const auto skip = [&](std::size_t at, char expected) {
+    while (at < object.size() && (IsJsonSpace(object[at]) || object[at] == expected)) ++at;
+    return at;
+  };
+  std::size_t at = object.find('{');  // behind a byte order mark
+  for (at = at == std::string_view::npos ? object.size() : skip(at + 1, ' ');
+       at < object.size() && object[at] == '"';) {
+    const std::size_t end_of_name = EndOfValue(object, at);
+    const auto written = ParseJson(object.substr(at, end_of_name - at));
+    const std::size_t begin = skip(end_of_name, ':');
+    const std::size_t end = EndOfValue(object, begin);
+    if (written && *written == name) return object.substr(begin, end - begin);
+    at = skip(end, ',');
+  }
+  return {};
+}
+
+const Json& MemberOf(const Json& object, std::string_view name) {
+  static const Json kNone;
+  if (!object.is_object()) return kNone;
+  const auto found = object.find(name);
+  return found == object.end() ? kNone : *found;
+}
+
+std::string TextMember(const Json& object, std::string_view name) {
+  const Json& member = MemberOf(object, name);
+  return member.is_string() ? member.get<std::string>() : std::string();
 }
 
 std::string DumpJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string DumpJsonPretty(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace); }
+
+std::string OnOneLine(std::string_view json) {
+  std::string line(json);
+  std::replace_if(
+      line.begin(), line.end(), [](char c) { return c == '\n' || c == '\r'; }, ' ');
+  return line;
+}
 
 void AppendJsonEscaped(std::string& out, std::string_view text) {
   static constexpr std::string_view kHex = "0123456789abcdef";

@@ -5,6 +5,8 @@
 
 #include <algorithm>
 
+#include "base/hidden_characters.h"
+
 namespace reprise {
 namespace {
 
@@ -32,12 +34,12 @@ spdlog::level::level_enum ToSpdlog(LogLevel level) {
   return spdlog::level::err;
 }
 
-// Quotes a logfmt value, so that no value can forge a line or a field.
+// Quotes a logfmt value, so that no value can forge a line or a field, nor steer the terminal that shows it.
 void AppendQuoted(std::string& line, std::string_view value) {
   line += '"';
-  for (const char c : value) {
+  for (const char c : VisibleOnOneLine(value)) {
     if (c == '"' || c == '\\') line += '\\';
-    line += static_cast<unsigned char>(c) < 0x20 || c == 0x7f ? ' ' : c;
+    line += c;
   }
   line += '"';
 }

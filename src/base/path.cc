@@ -26,4 +26,13 @@ std::vector<fs::path> SearchFolders(std::string_view path) {
   }
 }
 
+std::string SearchPathOutside(std::string_view path, const fs::path& directory) {
+  std::string outside;
+  for (const fs::path& folder : SearchFolders(path)) {
+    if (folder.is_relative() || (!directory.empty() && LeadsInto(folder, directory))) continue;
+    outside.append(outside.empty() ? "" : ":").append(folder.string());
+  }
+  return outside.empty() ? "/usr/local/bin:/usr/bin:/bin" : outside;
+}
+
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <filesystem>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -15,5 +16,9 @@ bool LeadsInto(const std::filesystem::path& path, const std::filesystem::path& d
 
 // The folders that a PATH tells to look in, in that order; an empty one is the working directory.
 std::vector<std::filesystem::path> SearchFolders(std::string_view path);
+
+// `path`, a PATH, without its relative folders and those that lead into `directory` (canonical; empty: none do); the
+// system's usual folders if nothing is left.
+std::string SearchPathOutside(std::string_view path, const std::filesystem::path& directory);
 
 }  // namespace reprise

@@ -3,8 +3,10 @@
 #include <dirent.h>
 #include <fcntl.h>
 #include <linux/fs.h>
+#include <linux/openat2.h>
 #include <sys/ioctl.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -12,49 +14,25 @@
 #include <chrono>
 #include <cstdio>
 #include <limits>
+#include <mutex>
 #include <set>
 #include <string_view>
-#include <system_error>
 #include <utility>
 
 #include "base/random.h"
+#include "base/system_error.h"
+#include "base/unique_fd.h"
 
 namespace reprise {
 namespace {
 
-ErrorCode CodeOf(int error) {
-  switch (error) {
-    case ENOENT:
-    case ENOTDIR:
-      return ErrorCode::kNotFound;
-    case EEXIST:
-    case ENOTEMPTY:
-      return ErrorCode::kConflict;
-    case ENOSPC:
-    case EDQUOT:
-      return ErrorCode::kStorageFull;
-    default:
-      return ErrorCode::kIo;
-  }
-}
-
-std::string_view MessageFor(ErrorCode code) {
-  switch (code) {
-    case ErrorCode::kNotFound:
-      return "no such file or directory";
-    case ErrorCode::kConflict:
-      return "the file exists already";
-    case ErrorCode::kStorageFull:
-      return "no space left to store this";
-    default:
-      return "the disk could not be read or written";
-  }
+tl::unexpected<Error> NotAFile(std::string message, const std::string& path) {
+  return Fail(Error{
+      .code = ErrorCode::kCorruption, .reason = "integrity_missing", .message = std::move(message), .detail = path});
 }
 
 tl::unexpected<Error> FailErrno(std::string_view call, const std::string& path, int error) {
-  const ErrorCode code = CodeOf(error);
-  return Fail(code, std::string(MessageFor(code)),
-              std::string(call) + " " + path + ": " + std::generic_category().message(error));
+  return Fail(SystemError(error, std::string(call) + " " + path));
 }
 
 // Calls again as long as a signal interrupts it. Not for close(2): there the descriptor is gone even after EINTR.
@@ -65,19 +43,76 @@ auto Retry(Call call) {
   return result;
 }
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
+// --- paths below a confined folder -----------------------------------------------------------------------------------
+
+int OpenWithoutLinks(const std::string& path, int flags, mode_t mode) {
+  open_how how{};
+  how.flags = static_cast<std::uint64_t>(flags);
+  how.mode = mode;
+  how.resolve = RESOLVE_NO_SYMLINKS;
+  return static_cast<int>(Retry([&] { return ::syscall(SYS_openat2, AT_FDCWD, path.c_str(), &how, sizeof(how)); }));
+}
+
+// Step by step. The folder itself may be a link, or be reached through one.
+int OpenBelow(const std::string& folder, std::string_view below, int flags, mode_t mode) {
+  int at = Retry([&] { return ::open(folder.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC); });
+  while (at >= 0 && !below.empty()) {
+    const UniqueFd directory(at);
+    const std::size_t end = std::min(below.find('/'), below.size());
+    const std::string name(below.substr(0, end));
+    below.remove_prefix(std::min(below.find_first_not_of('/', end), below.size()));
+    const int how = below.empty() ? flags | O_NOFOLLOW : O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    at = Retry([&] { return ::openat(directory.get(), name.c_str(), how, mode); });
+    if (at >= 0 || errno != ENOTDIR) continue;
+    struct stat status {};  // so says the kernel of a link where there is to be a directory
+    const bool is_link =
+        ::fstatat(directory.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISLNK(status.st_mode);
+    errno = is_link ? ELOOP : ENOTDIR;
   }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-  int Release() { return std::exchange(fd_, -1); }
+  return at;
+}
+
+// `confined` is what ConfinedAt says. ELOOP: there is a link below the folder.
+int Open(const std::string& path, std::size_t confined, int flags, mode_t mode = 0) {
+  if (confined == 0) return Retry([&] { return ::open(path.c_str(), flags, mode); });
+  // In one call, which does where the folder is not reached through a link and the kernel is not kept from it.
+  const int fd = OpenWithoutLinks(path, flags, mode);
+  const bool done = fd >= 0 || (errno != ELOOP && errno != ENOSYS && errno != EPERM);
+  if (done) return fd;
+  const std::string_view below = std::string_view(path).substr(confined);
+  return OpenBelow(path.substr(0, confined), below.substr(below.find_first_not_of('/')), flags, mode);
+}
+
+// A name in its directory, for the calls that open nothing.
+class NameAt {
+ public:
+  NameAt(const std::string& path, std::size_t confined) : path_(path), directory_(-1) {
+    if (confined == 0) return;
+    const std::size_t slash = path.rfind('/');
+    const std::string parent = path.substr(0, slash);
+    name_ = slash + 1;
+    directory_ = Open(parent, parent.find_first_not_of('/', confined) == parent.npos ? 0 : confined,
+                      O_PATH | O_DIRECTORY | O_CLOEXEC);
+    error_ = directory_ < 0 ? errno : 0;
+  }
+  ~NameAt() {
+    if (directory_ >= 0) ::close(directory_);
+  }
+  NameAt(const NameAt&) = delete;
+  NameAt& operator=(const NameAt&) = delete;
+
+  bool IsInDirectoryOf(const std::string& other) const {
+    return name_ > 0 && other.rfind('/') == name_ - 1 && other.compare(0, name_, path_, 0, name_) == 0;
+  }
+  int error() const { return error_; }  // 0: the directory is there
+  int directory() const { return name_ > 0 ? directory_ : AT_FDCWD; }
+  const char* name() const { return path_.c_str() + name_; }
 
  private:
-  int fd_;
+  const std::string& path_;
+  std::size_t name_ = 0;  // where it begins; 0: the whole path
+  int directory_;
+  int error_ = 0;
 };
 
 class PosixWritableFile final : public WritableFile {
@@ -113,21 +148,21 @@ class PosixWritableFile final : public WritableFile {
   }
 
  private:
-  Descriptor file_;
+  UniqueFd file_;
   const std::string path_;
   int sync_error_ = 0;
 };
 
-bool IsDirectory(const std::string& parent, const dirent& entry) {
+bool IsDirectory(int parent, const dirent& entry) {
   if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
   struct stat status {};
-  return ::lstat((parent + "/" + entry.d_name).c_str(), &status) == 0 && S_ISDIR(status.st_mode);
+  return ::fstatat(parent, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
 }
 
 // A directory that ext4 takes for a top of the hierarchy.
 bool MakeTopDirectory(const std::string& path) {
   if (::mkdir(path.c_str(), 0700) != 0) return false;
-  const Descriptor directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   int flags = 0;
   if (directory.get() < 0 || ::ioctl(directory.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
   flags |= FS_TOPDIR_FL;
@@ -150,7 +185,7 @@ double CostOfFile(FileSystem& disk, const std::string& directory) {
 // groups that had been emptied last, and an inode looks free to it for a second before it counts as lately removed.
 // Empty: none could be made.
 std::string MakeQuickDirectory(FileSystem& disk, const std::string& top) {
-  constexpr int kChoice = 24;
+  constexpr int kChoice = 12;
   constexpr double kQuick = 2.5;
   std::set<std::string> made;  // in the order of their random names
   for (int index = 0; index < kChoice; ++index) {
@@ -174,12 +209,59 @@ std::string MakeQuickDirectory(FileSystem& disk, const std::string& top) {
 
 }  // namespace
 
+void PosixFileSystem::Confine(const std::string& folder) {
+  if (folder.find_first_not_of('/') == std::string::npos || ConfinedAt(folder + "/.") > 0) return;
+  const std::unique_lock lock(mutex_);
+  confined_.push_back(folder);
+}
+
+std::size_t PosixFileSystem::ConfinedAt(const std::string& path) const {
+  std::size_t outermost = 0;
+  const std::shared_lock lock(mutex_);
+  for (const std::string& folder : confined_) {
+    if (outermost > 0 && folder.size() >= outermost) continue;
+    if (path.size() <= folder.size() || !path.starts_with(folder)) continue;
+    const bool below = (path[folder.size()] == '/' || folder.back() == '/') &&
+                       path.find_first_not_of('/', folder.size()) != std::string::npos;
+    if (below) outermost = folder.size();
+  }
+  return outermost;
+}
+
+void PosixFileSystem::Expect(const std::string& folder) {
+  const std::unique_lock lock(mutex_);
+  if (std::find(expected_.begin(), expected_.end(), folder) == expected_.end()) expected_.push_back(folder);
+}
+
+tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::string& path, std::size_t confined,
+                                              int error) const {
+  if (confined > 0 && error == ELOOP)
+    return NotAFile("a symbolic link is in its place or in that of its folder, and is not followed", path);
+  if (error != ENOENT && error != ENOTDIR) return FailErrno(call, path, error);
+  const std::shared_lock lock(mutex_);
+  const bool gone = std::any_of(expected_.begin(), expected_.end(), [&](const std::string& folder) {
+    const bool within = path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
+    struct stat status {};
+    if (!within) return false;
+    if (::stat(folder.c_str(), &status) != 0) return errno == ENOENT || errno == ENOTDIR;
+    return !S_ISDIR(status.st_mode);
+  });
+  if (!gone) return FailErrno(call, path, error);
+  return Fail(Error{.code = ErrorCode::kUnavailable,
+                    .reason = "data_folder_gone",
+                    .message = "the data folder is not there",
+                    .detail = std::string(call) + " " + path,
+                    .retryable = true});
+}
+
 Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint64_t max_bytes) {
   // O_NONBLOCK: opening a FIFO must not wait for its writer; it means nothing for regular files.
-  const Descriptor file(Retry([&] { return ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK); }));
-  if (file.get() < 0) return FailErrno("open", path, errno);
+  const std::size_t confined = ConfinedAt(path);
+  const UniqueFd file(Open(path, confined, O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0) return Failed("open", path, confined, errno);
   struct stat status {};
   if (::fstat(file.get(), &status) != 0) return FailErrno("fstat", path, errno);
+  if (!S_ISREG(status.st_mode) && confined > 0) return NotAFile("something that is no file is in its place", path);
   if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kIo, "not a regular file", path);
 
   const auto too_large = [&] { return Fail(ErrorCode::kTooLarge, "the file is too large", path); };
@@ -201,33 +283,50 @@ Result<std::string> PosixFileSystem::ReadFile(const std::string& path, std::uint
 }
 
 Result<std::unique_ptr<WritableFile>> PosixFileSystem::CreateFile(const std::string& path) {
-  Descriptor file(
-      Retry([&] { return ::open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600); }));
-  if (file.get() < 0) return FailErrno("create", path, errno);
+  const std::size_t confined = ConfinedAt(path);
+  UniqueFd file(Open(path, confined, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (file.get() < 0) return Failed("create", path, confined, errno);
   if (::fchmod(file.get(), 0600) != 0) return FailErrno("fchmod", path, errno);
   return std::make_unique<PosixWritableFile>(file.Release(), path);
 }
 
 Result<void> PosixFileSystem::Rename(const std::string& from, const std::string& to) {
-  if (::rename(from.c_str(), to.c_str()) != 0) return FailErrno("rename", from, errno);
-  return {};
+  const std::size_t from_confined = ConfinedAt(from), to_confined = ConfinedAt(to);
+  const NameAt old_name(from, from_confined);
+  if (old_name.error() != 0) return Failed("rename", from, from_confined, old_name.error());
+  if (old_name.IsInDirectoryOf(to)) {
+    const char* name = to.c_str() + to.rfind('/') + 1;
+    if (::renameat(old_name.directory(), old_name.name(), old_name.directory(), name) == 0) return {};
+    return Failed("rename", from, from_confined, errno);
+  }
+  const NameAt new_name(to, to_confined);
+  if (new_name.error() != 0) return Failed("rename", to, to_confined, new_name.error());
+  if (::renameat(old_name.directory(), old_name.name(), new_name.directory(), new_name.name()) == 0) return {};
+  return Failed("rename", from, from_confined, errno);
 }
 
 Result<void> PosixFileSystem::SyncDirectory(const std::string& path) {
-  const Descriptor directory(Retry([&] { return ::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC); }));
-  if (directory.get() < 0) return FailErrno("open", path, errno);
+  const std::size_t confined = ConfinedAt(path);
+  const UniqueFd directory(Open(path, confined, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (directory.get() < 0) return Failed("open", path, confined, errno);
   if (Retry([&] { return ::fsync(directory.get()); }) != 0) return FailErrno("fsync", path, errno);
   return {};
 }
 
 Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0) {
+  const std::size_t confined = ConfinedAt(path);
+  const NameAt at(path, confined);
+  if (at.error() != 0) return Failed("mkdir", path, confined, at.error());
+  if (::mkdirat(at.directory(), at.name(), 0700) != 0) {
     const int error = errno;
     struct stat status {};
-    if (error == EEXIST && ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode)) return false;
-    return FailErrno("mkdir", path, error);
+    const int follow = confined > 0 ? AT_SYMLINK_NOFOLLOW : 0;
+    const bool there = error == EEXIST && ::fstatat(at.directory(), at.name(), &status, follow) == 0;
+    if (there && S_ISDIR(status.st_mode)) return false;
+    return Failed("mkdir", path, confined, there && S_ISLNK(status.st_mode) ? ELOOP : error);
   }
-  if (::chmod(path.c_str(), 0700) != 0) return FailErrno("chmod", path, errno);  // a strict umask takes bits from mkdir
+  // A strict umask takes bits from mkdir.
+  if (::fchmodat(at.directory(), at.name(), 0700, 0) != 0) return FailErrno("chmod", path, errno);
   return true;
 }
 
@@ -252,13 +351,20 @@ Result<bool> PosixFileSystem::CreateDirectoryApart(const std::string& path) {
 }
 
 Result<void> PosixFileSystem::RemoveFile(const std::string& path) {
-  if (::unlink(path.c_str()) != 0) return FailErrno("unlink", path, errno);
+  const std::size_t confined = ConfinedAt(path);
+  const NameAt at(path, confined);
+  if (at.error() != 0) return Failed("unlink", path, confined, at.error());
+  if (::unlinkat(at.directory(), at.name(), 0) != 0) return Failed("unlink", path, confined, errno);
   return {};
 }
 
 Result<std::vector<DirectoryEntry>> PosixFileSystem::ListDirectory(const std::string& path) {
-  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::opendir(path.c_str()), &::closedir);  // close-on-exec by itself
+  const std::size_t confined = ConfinedAt(path);
+  UniqueFd opened(Open(path, confined, O_RDONLY | O_DIRECTORY | O_CLOEXEC | O_NONBLOCK));
+  if (opened.get() < 0) return Failed("opendir", path, confined, errno);
+  const std::unique_ptr<DIR, int (*)(DIR*)> directory(::fdopendir(opened.get()), &::closedir);
   if (!directory) return FailErrno("opendir", path, errno);
+  static_cast<void>(opened.Release());
   std::vector<DirectoryEntry> entries;
   for (;;) {
     errno = 0;
@@ -266,7 +372,7 @@ Result<std::vector<DirectoryEntry>> PosixFileSystem::ListDirectory(const std::st
     if (entry == nullptr) break;
     const std::string_view name = entry->d_name;
     if (name == "." || name == "..") continue;
-    entries.push_back({.name = std::string(name), .is_directory = IsDirectory(path, *entry)});
+    entries.push_back({.name = std::string(name), .is_directory = IsDirectory(::dirfd(directory.get()), *entry)});
   }
   if (errno != 0) return FailErrno("readdir", path, errno);
   return entries;

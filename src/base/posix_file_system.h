@@ -1,7 +1,9 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <shared_mutex>
 #include <string>
 #include <vector>
 
@@ -9,10 +11,12 @@
 
 namespace reprise {
 
-// The real disk. Stateless and thread-safe. Every descriptor is close-on-exec; nothing but regular files is read, so
+// The real disk. Thread-safe. Every descriptor is close-on-exec; nothing but regular files is read, so
 // that a FIFO or a device in a data folder cannot block its reader.
 class PosixFileSystem final : public FileSystem {
  public:
+  void Confine(const std::string& folder) override;
+  void Expect(const std::string& folder) override;
   Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override;
   Result<std::unique_ptr<WritableFile>> CreateFile(const std::string& path) override;
   Result<void> Rename(const std::string& from, const std::string& to) override;
@@ -21,6 +25,16 @@ class PosixFileSystem final : public FileSystem {
   Result<bool> CreateDirectoryApart(const std::string& path) override;
   Result<void> RemoveFile(const std::string& path) override;
   Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) override;
+
+ private:
+  // How much of the path names the confined folder that it lies below, the outermost one; 0: it lies below none.
+  std::size_t ConfinedAt(const std::string& path) const;
+  // Of a call that opens or names something. `confined` is what ConfinedAt says.
+  tl::unexpected<Error> Failed(std::string_view call, const std::string& path, std::size_t confined, int error) const;
+
+  mutable std::shared_mutex mutex_;
+  std::vector<std::string> confined_;  // guarded by mutex_
+  std::vector<std::string> expected_;  // guarded by mutex_
 };
 
 }  // namespace reprise

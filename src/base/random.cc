@@ -30,6 +30,10 @@ std::string RandomHex(std::size_t bytes) {
   return text;
 }
 
+bool IsRandomHex(std::string_view text, std::size_t bytes) {
+  return text.size() == 2 * bytes && text.find_first_not_of("0123456789abcdef") == std::string_view::npos;
+}
+
 double RandomFraction() {
   static thread_local std::minstd_rand engine{std::random_device{}()};
   return std::uniform_real_distribution<double>(0.0, 1.0)(engine);

@@ -2,6 +2,7 @@
 
 #include <cstddef>
 #include <string>
+#include <string_view>
 
 namespace reprise {
 
@@ -11,6 +12,9 @@ void FillRandom(void* data, std::size_t size);
 
 // `bytes` random bytes of FillRandom as lower-case hex.
 std::string RandomHex(std::size_t bytes);
+
+// Whether RandomHex(bytes) could have made it.
+bool IsRandomHex(std::string_view text, std::size_t bytes);
 
 // A number from 0 up to, but not, 1; not for secrets. Thread-safe.
 double RandomFraction();

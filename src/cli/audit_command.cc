@@ -7,6 +7,7 @@
 #include "cli/chat_reader.h"
 #include "cli/console.h"
 #include "cli/terminal_text.h"
+#include "cli/transcript.h"
 #include "store/audit_file.h"
 
 namespace reprise {
@@ -14,7 +15,7 @@ namespace {
 
 constexpr std::size_t kPage = 1000;
 
-// 2025-01-15T10:00:00.123Z  demo/int_001  ended     run_shell (call_1): ok, 12 ms, exit status 0
+// 2025-01-15 10:00:00  demo/int_001  ended     run_shell (call_1): ok, 12 ms, exit status 0
 std::string ForReading(const std::string& line) {
   const auto entry = ParseJson(line);
   if (!entry || !entry->is_object()) return VisibleLine(line) + "\n";
@@ -30,8 +31,9 @@ std::string ForReading(const std::string& line) {
     more = (number("is_error") == "true" ? "error, " : "ok, ") + number("duration_ms") + " ms";
     if (entry->contains("exit_status")) more += ", exit status " + number("exit_status");
   }
-  std::string out = text("at") + "  " + text("chat_id") + "/" + text("interaction_id") + "  " + event + "  " +
-                    text("tool_name") + " (" + text("call_id") + ")";
+  const auto at = ParseTimestamp(text("at"));
+  std::string out = (at ? FormatForReading(*at) : text("at")) + "  " + text("chat_id") + "/" + text("interaction_id") +
+                    "  " + event + "  " + text("tool_name") + " (" + text("call_id") + ")";
   if (!more.empty()) out += ": " + more;
   return VisibleLine(out) + "\n";
 }
@@ -40,8 +42,10 @@ std::string ForReading(const std::string& line) {
 
 int RunAudit(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
-  const AuditFile log(options->data_dir, Disk());
+  if (!options) return ComplainOfUse(options.error());
+  // The lines can be read without a key, and are.
+  const auto keys = KeysFor(*options);
+  const AuditFile log(options->data_dir, nullptr, Disk());
   std::uint64_t after = 0;
   for (;;) {
     const auto page = log.Read(after, kPage);
@@ -50,9 +54,20 @@ int RunAudit(const CommandLine& line, const Environment& environment) {
     }
     if (!page) return Complain(page.error());
     for (const std::string& entry : page->lines) Print(line.json ? entry + "\n" : ForReading(entry));
-    if (!page->next) return kExitOk;
+    if (!page->next) break;
     after = *page->next;
   }
+  if (!FlushOutput()) return kExitFailure;
+  if (!keys) {
+    Warn("whether lines were changed or cut off was not checked: " + keys.error().message);
+    return kExitOk;
+  }
+  VerifyReport report;
+  VerifyAudit(options->data_dir, keys->get(), Disk(), report);
+  for (const Problem& problem : report.problems) {
+    Complain(MakeError(ErrorCode::kCorruption, problem.file + ": " + problem.kind + ": " + problem.message));
+  }
+  return report.problems.empty() ? kExitOk : kExitFailure;
 }
 
 }  // namespace reprise

@@ -13,12 +13,12 @@ namespace {
 int CatRecord(InteractionStore& store, const RecordReference& what) {
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-    if (!interaction) return Complain(interaction.error());
+    if (!interaction) return Complain(NotThere(interaction.error(), what));
     Print(DumpJson(ToJson(*interaction)) + "\n");
     return kExitOk;
   }
   const auto chat = store.LoadChat(what.chat);
-  if (!chat) return Complain(chat.error());
+  if (!chat) return Complain(NotThere(chat.error(), what));
   Print(DumpJson(ChatToJson(*chat, /*all_branches=*/true)) + "\n");
   ComplainOfDamage(*chat);
   return chat->damaged.empty() ? kExitOk : kExitFailure;
@@ -26,7 +26,7 @@ int CatRecord(InteractionStore& store, const RecordReference& what) {
 
 int CatFile(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const auto file = ReadLoneFile(line.argument, *options);
   if (!file) return Complain(file.error());
   Print(file->text);
@@ -42,7 +42,7 @@ int RunCat(const CommandLine& line, const Environment& environment) {
   if (const auto what = ParseReference(line.argument)) {
     auto reader = ChatReader::Open(line, environment);
     const bool is_file = IsFile(line.argument);
-    if (!reader && !is_file) return Complain(reader.error());
+    if (!reader && !is_file) return ComplainOfUse(reader.error());
     if (reader && (!is_file || HasChat(reader->store(), what->chat))) return CatRecord(reader->store(), *what);
   }
   return CatFile(line, environment);

@@ -1,14 +1,19 @@
 #include "cli/chat_command.h"
 
+#include <algorithm>
 #include <cstdio>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "cli/console.h"
+#include "cli/did_you_mean.h"
 #include "cli/private_file.h"
+#include "cli/question_text.h"
 #include "cli/server_client.h"
 #include "cli/terminal_input.h"
 #include "cli/terminal_text.h"
@@ -23,12 +28,35 @@ constexpr std::string_view kHelp =
     "/undo          take the last message back\n"
     "/edit TEXT     say TEXT instead of the last message\n"
     "/history       what was said so far\n"
-    "/quit          leave (or end of input)\n"
-    "Ctrl-C         cancels what runs\n";
+    "/approvals     all that waits for an answer, in every chat\n"
+    "/follow        show what runs in this chat, and answer what it asks\n"
+    "/queue TEXT    say TEXT when what runs has ended\n"
+    "/quit          leave (or end of input, Ctrl-D)\n"
+    "//TEXT         a message that begins with /\n"
+    "Ctrl-C         cancels what runs; at the prompt it clears the line, and leaves at the second time\n";
 
-std::string TextIn(const Json& json, const char* name) {
-  const auto member = json.is_object() ? json.find(name) : json.end();
-  return member != json.end() && member->is_string() ? member->get<std::string>() : std::string();
+const std::vector<std::string> kChatCommands{"/undo",   "/edit",  "/history", "/approvals",
+                                             "/follow", "/queue", "/quit",    "/help"};
+
+bool IsRefusal(const Error& error) { return !error.reason.empty(); }
+
+// The question is not open any more: nobody has to answer it.
+bool IsClosed(const Error& error) {
+  return error.reason == "already_processed" || error.reason == "not_found" || error.reason == "no_such_approval" ||
+         error.reason == "no_such_request";
+}
+
+// A question that waits for its answer.
+struct OpenQuestion {
+  bool is_approval;
+  std::string id;  // of the approval, or of the request
+  Json asked;
+};
+
+bool Settles(const std::string& name, const Json& data, const std::string& id) {
+  if (name == "approved" || name == "rejected") return TextMember(data, "approval_id") == id;
+  if (name == "input_received") return TextMember(data, "request_id") == id;
+  return name == "cancelled" || name == "interaction_complete";
 }
 
 class Conversation {
@@ -37,21 +65,30 @@ class Conversation {
       : server_(server), input_(input), path_("/chats/" + chat.str()), json_(json) {}
 
   int Run() {
+    ShowWhatRuns(/*at_start=*/true);
+    bool warned = false;
     std::string line;
-    for (;;) {
-      if (!json_) Show("> ");
-      switch (input_.ReadLine(line)) {
+    while (!leaving_) {
+      if (!json_ && !input_.is_terminal()) Show("> ");
+      switch (input_.ReadMessage(json_ ? "" : "> ", line)) {
         case TerminalInput::Came::kEnd:
+          if (input_.is_terminal() && !json_) Show("\n");
           return status_;
         case TerminalInput::Came::kInterrupt:
           Show("\n");
-          return status_;
+          if (!input_.is_terminal() || (warned && line.empty())) return status_;
+          warned = line.empty();
+          if (warned) Ask("(Ctrl-C once more leaves, as Ctrl-D and /quit do)\n");
+          continue;
+        case TerminalInput::Came::kWithdrawn:
         case TerminalInput::Came::kLine:
           break;
       }
+      warned = false;
       if (line == "/quit") return status_;
       if (!line.empty()) Obey(line);
     }
+    return status_;
   }
 
  private:
@@ -67,158 +104,424 @@ class Conversation {
   void Failed(const Error& error) { status_ = Complain(error); }
 
   void Obey(const std::string& line) {
+    const std::string word = line.substr(0, line.find_first_of(" \n"));
+    std::string rest = word.size() == line.size() ? "" : line.substr(word.size() + 1);
+    if (line.starts_with("//")) return Say(line.substr(1));
+    // No command has a further slash in its name: a path.
+    if (!line.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(line);
+    if (word == "/edit") return rest.empty() ? Warn("/edit TEXT needs the text to say instead") : Edit(rest);
+    if (word == "/queue") {
+      if (rest.empty()) return Warn("/queue TEXT needs the text to say");
+      return Exchange(path_ + "/interactions", {{"user_message", rest}, {"if_running", "queue"}});
+    }
     if (line == "/help") return Show(kHelp);
     if (line == "/history") return History();
     if (line == "/undo") return Undo();
-    if (line.starts_with("/edit ")) return Edit(line.substr(6));
-    if (line.starts_with("/")) return Warn("there is no such command (/help lists them)");
-    Exchange(path_ + "/interactions", {{"user_message", line}});
+    if (line == "/approvals") return Approvals();
+    if (line == "/follow") {
+      if (!ShowWhatRuns(/*at_start=*/false)) Warn("nothing runs in this chat");
+      return;
+    }
+    Warn("there is no such command" + DidYouMean(word, kChatCommands) + " (/help lists them; //... says it)");
   }
+
+  void Say(const std::string& message) { Exchange(path_ + "/interactions", {{"user_message", message}}); }
 
   void Undo() {
     const auto undone = server_.Call("POST", path_ + "/undo");
+    if (!undone && undone.error().reason == "not_found")
+      return Warn("there is nothing to undo yet: say something first");
+    if (!undone && undone.error().reason == "nothing_to_undo") {
+      return Failed(MakeError(ErrorCode::kConflict,
+                              "the first message cannot be taken back; /edit TEXT says another one instead"));
+    }
     if (!undone) return Failed(undone.error());
     if (json_) return Show(DumpJson(*undone) + "\n");
-    Show("back to " + VisibleLine(TextIn(*undone, "head")) + "\n");
+    Show("back to " + VisibleLine(TextMember(*undone, "head")) + "\n");
   }
 
   void Edit(const std::string& text) {
     const auto chat = server_.Call("GET", path_);
-    if (!chat) return Failed(chat.error());
-    Exchange(path_ + "/interactions/" + TextIn(*chat, "head") + "/edit", {{"new_user_message", text}});
+    if (!chat && chat.error().reason != "not_found") return Failed(chat.error());
+    const std::string head = chat ? TextMember(*chat, "head") : "";
+    if (head.empty()) return Warn("there is no message to edit yet: say something first");
+    Exchange(path_ + "/interactions/" + head + "/edit", {{"new_user_message", text}});
   }
 
   void History() {
     const auto chat = server_.Call("GET", path_);
+    if (!chat && chat.error().reason == "not_found") return Warn("nothing was said in this chat yet");
     if (!chat) return Failed(chat.error());
     if (json_) return Show(DumpJson(*chat) + "\n");
     for (const Json& interaction : (*chat)["interactions"]) {
-      Show(VisibleLine(TextIn(interaction, "id")) + "  " + VisibleLine(TextIn(interaction, "status")) + "\n  you    " +
-           Indented(TextIn(interaction, "user_message"), "         ") + "\n");
+      Show(VisibleLine(TextMember(interaction, "id")) + "  " + VisibleLine(TextMember(interaction, "status")) +
+           "\n  you    " + Indented(TextMember(interaction, "user_message"), "         ") + "\n");
       for (const Json& event : interaction["agent_events"]) {
-        const std::string type = TextIn(event, "type");
+        const std::string type = TextMember(event, "type");
         if (type == "ANSWER" || type == "MESSAGE") {
-          Show("  agent  " + Indented(TextIn(event, "content"), "         ") + "\n");
+          Show("  agent  " + Indented(TextMember(event, "content"), "         ") + "\n");
         } else if (type == "TOOL_CALL") {
-          Show("  tool   " + VisibleLine(TextIn(event, "tool_name") + " " + TextIn(event, "tool_input")) + "\n");
+          Show("  tool   " + VisibleLine(TextMember(event, "tool_name") + " " + TextMember(event, "tool_input")) +
+               "\n");
         }
       }
     }
   }
 
-  // One message and all that comes of it.
-  void Exchange(const std::string& path, const Json& body) {
-    interaction_.clear();
-    said_ = false;
-    const auto cancel = [this] {
-      if (interaction_.empty()) return;
-      if (auto done = server_.Call("POST", path_ + "/interactions/" + interaction_ + "/cancel"); !done) {
-        Failed(done.error());
+  // --- what runs already -----------------------------------------------------------------------------------------
+  // Shows an interaction of this chat that has not ended, to its end. False: there is none.
+  bool ShowWhatRuns(bool at_start) {
+    const auto chat = server_.Call("GET", path_);
+    if (!chat || !chat->is_object() || !(*chat)["interactions"].is_array()) return false;
+    for (const Json& interaction : (*chat)["interactions"]) {
+      const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
+      if (status != "RUNNING" && !status.starts_with("WAITING")) continue;
+      const std::string what = status == "RUNNING" ? " is running" : " waits for an answer";
+      // The lines of a pipe were written for something else.
+      if (!input_.is_terminal() && at_start) {
+        Warn(id + what + " in this chat (/follow shows it)");
+        return true;
       }
-    };
-    const auto ended = server_.Stream(
-        path, body, input_, [this](std::string_view name, const Json& data) { Heard(name, data); }, cancel);
-    if (!ended) Failed(ended.error());
+      Ask(VisibleLine(id) + what + " (Ctrl-C cancels it)\n  you    " +
+          Indented(TextMember(interaction, "user_message"), "         ") + "\n");
+      interaction_ = id;
+      Follow(*server_.Stream("GET", path_ + "/interactions/" + id + "/events", Json(nullptr)), /*live=*/false);
+      return true;
+    }
+    return false;
   }
 
-  void Heard(std::string_view name, const Json& data) {
-    if (name == "interaction_started") interaction_ = TextIn(data, "interaction_id");
+  void Approvals() {
+    const auto waiting = server_.Call("GET", "/approvals");
+    if (!waiting) return Failed(waiting.error());
+    if (json_) return Show(DumpJson(*waiting) + "\n");
+    std::size_t count = 0;
+    for (const char* kind : {"approvals", "inputs"}) {
+      const auto list = waiting->find(kind);
+      if (list == waiting->end() || !list->is_array()) continue;
+      for (const Json& asked : *list) {
+        ++count;
+        const std::string chat = TextMember(asked, "chat_id"), interaction = TextMember(asked, "interaction_id");
+        Show(VisibleLine(chat + "/" + interaction) + "\n");
+        const bool is_approval = std::string_view(kind) == "approvals";
+        elsewhere_ = "/chats/" + chat + "/interactions/" + interaction;
+        may_skip_ = true;
+        open_.assign(1, {is_approval, TextMember(asked, is_approval ? "approval_id" : "request_id"), asked});
+        while (!open_.empty() && !leaving_) AskFirst(nullptr);
+        elsewhere_.clear();
+        if (!std::exchange(may_skip_, false) || leaving_) return;
+      }
+    }
+    if (count == 0) Show("nothing waits for an answer\n");
+    if (count != 0) static_cast<void>(ShowWhatRuns(/*at_start=*/false));
+  }
+
+  // --- a run, from its first event to its last -------------------------------------------------------------------
+  void Exchange(const std::string& path, const Json& body) {
+    interaction_.clear();
+    Follow(*server_.Stream("POST", path, body), /*live=*/true);
+  }
+
+  // `live`: nothing of it is a recording, whose questions may have been answered.
+  void Follow(ArrivingEvents& stream, bool live) {
+    open_.clear();
+    labels_.clear();
+    complete_ = said_ = false;
+    at_line_start_ = true;
+    streamed_ = {};
+    while (!leaving_) {
+      stream.Receive();
+      while (const auto event = stream.Next()) {
+        if (event->name == "stream_live") live = true;
+        Heard(event->name, event->data);
+      }
+      if (stream.ended()) break;
+      if (live && !open_.empty()) {
+        AskFirst(&stream);
+      } else if (input_.WaitForOrInterrupt(stream.descriptor())) {
+        Cancel();
+      }
+    }
+    if (leaving_) return;
+    EndText();
+    if (const auto& ended = *stream.ended(); !ended) {
+      if (ended.error().reason == "busy") {
+        status_ = kExitFailure;
+        return Warn("something runs in this chat already: /follow shows it, /queue TEXT says this when it has ended");
+      }
+      return Failed(ended.error());
+    }
+    if (complete_) return;
+    status_ = kExitFailure;
+    Warn("the server is stopping; what waits for an answer is kept, and asked again when it is back");
+  }
+
+  void Cancel() {
+    if (interaction_.empty()) return;
+    open_.clear();
+    if (auto done = server_.Call("POST", path_ + "/interactions/" + interaction_ + "/cancel"); !done) {
+      Failed(done.error());
+    }
+  }
+
+  void Heard(const std::string& name, const Json& data) {
+    if (name == "interaction_started") interaction_ = TextMember(data, "interaction_id");
     if (json_) {
       Show(DumpJson(data) + "\n");
     } else {
       Tell(name, data);
     }
-    if (name == "approval_required") Approve(data);
-    if (name == "input_required") Respond(data);
-    if (name == "interaction_complete" && TextIn(data, "status") != "COMPLETED") status_ = kExitFailure;
+    if (name == "approval_required") open_.push_back({true, TextMember(data, "approval_id"), data});
+    if (name == "input_required") open_.push_back({false, TextMember(data, "request_id"), data});
+    std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
+    if (name == "interaction_complete") {
+      complete_ = true;
+      if (TextMember(data, "status") != "COMPLETED") status_ = kExitFailure;
+    }
   }
 
+  void Write(const std::string& text) {
+    if (text.empty()) return;
+    Show(text);
+    at_line_start_ = text.ends_with('\n');
+  }
   void EndText() {
-    if (std::exchange(said_, false)) Show("\n");
+    if (json_) return;
+    Write(streamed_.End());
+    if (!std::exchange(at_line_start_, true)) Show("\n");
   }
 
-  void Tell(std::string_view name, const Json& data) {
+  void Tell(const std::string& name, const Json& data) {
     if (name == "text_delta") {
       said_ = true;
-      return Show(Indented(TextIn(data, "content"), ""));
+      return Write(streamed_.Add(TextMember(data, "content")));
     }
     if (name == "answer" || name == "message") {
-      if (!said_) Show(Indented(TextIn(data, "content"), ""));
-      said_ = true;
-      return EndText();
+      if (!std::exchange(said_, false)) Write(Indented(TextMember(data, "content"), ""));
+      EndText();
+      if (data.contains("truncated")) Show("(cut off: " + VisibleLine(TextMember(data, "reason")) + ")\n");
+      return;
     }
+    if (name == "approval_required") Label(TextMember(data, "call_id"), data);
     if (name == "tool_call") {
       EndText();
-      Show("[" + VisibleLine(TextIn(data, "tool_name") + " " + TextIn(data, "tool_input")) + "]\n");
+      Label(TextMember(data, "id"), data);
+      Show("[" + VisibleLine(TextMember(data, "tool_name") + " " + TextMember(data, "tool_input")) + "]\n");
     } else if (name == "tool_result") {
-      Show("  " + Shortened(VisibleLine(TextIn(data, "tool_output")), kShownResult) + "\n");
+      EndText();
+      // Which of them, where one cannot tell by the line above.
+      const auto label = labels_.find(TextMember(data, "id"));
+      const bool alone = labels_.size() == 1;
+      Show("  " + (label == labels_.end() || alone ? "" : label->second + ": ") +
+           Shortened(VisibleLine(TextMember(data, "tool_output")), kShownResult) + "\n");
+    } else if (name == "usage") {
+      labels_.clear();  // the calls of the next response follow
     } else if (name == "error") {
       EndText();
-      Show("error: " + VisibleLine(TextIn(data, "message")) + "\n");
+      Show("error: " + VisibleLine(TextMember(data, "message")) + "\n");
     } else if (name == "cancelled") {
       EndText();
-      Show("(cancelled)\n");
+      const std::string reason = TextMember(data, "reason");
+      Show(reason == "server_stopping"               ? "(cancelled: the server is stopping)\n"
+           : reason == "requested" || reason.empty() ? "(cancelled)\n"
+                                                     : "(cancelled: " + VisibleLine(reason) + ")\n");
     } else if (name == "retry") {
-      Show("(the model's provider fails; trying again)\n");
+      EndText();
+      Show("(trying again: " + VisibleLine(TextMember(data, "message")) + ")\n");
+    } else if (name == "queued") {
+      Show("(waits until what runs has ended)\n");
     }
   }
 
-  // The next line, as the answer to a question; nullopt if there is none any more.
-  std::optional<std::string> Answer(const std::string& question) {
-    EndText();
-    Ask(question);
-    std::string line;
-    if (input_.ReadLine(line) == TerminalInput::Came::kLine) return line;
-    Ask("\n");
-    return std::nullopt;
+  void Label(const std::string& call, const Json& data) {
+    labels_[call] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
   }
 
-  void Approve(const Json& asked) {
-    const std::string what = VisibleLine(TextIn(asked, "tool_name") + " " + TextIn(asked, "tool_input"));
-    Json body = {{"approval_id", TextIn(asked, "approval_id")},
+  // --- questions -------------------------------------------------------------------------------------------------
+  enum class Answered { kLine, kNone, kWithdrawn, kCancelled };
+
+  // Asks the question that has been open longest. `stream` may be null: nobody else's answer is noticed.
+  void AskFirst(ArrivingEvents* stream) {
+    EndText();
+    stream_ = stream;
+    const OpenQuestion question = open_.front();
+    question_ = question.id;
+    // What becomes of it when it was answered, or cannot be.
+    const bool settled = question.is_approval ? Approve(question.asked) : Respond(question.asked);
+    if (settled) std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
+    stream_ = nullptr;
+  }
+
+  // The next line, as the answer to `prompt`.
+  Answered Answer(const std::string& prompt, std::string& line) {
+    const auto settled = [this] {
+      const auto& events = stream_->received();
+      return std::any_of(events.begin(), events.end(),
+                         [this](const auto& event) { return Settles(event.name, event.data, question_); });
+    };
+    const auto withdrawn = [this, &settled] {
+      if (stream_ == nullptr) return false;
+      stream_->Receive();
+      return stream_->ended().has_value() || settled();
+    };
+    input_.DropTypedAhead();
+    if (!input_.is_terminal()) Ask(prompt);
+    switch (input_.ReadAnswer(prompt, stream_ == nullptr ? -1 : stream_->descriptor(), withdrawn, line)) {
+      case TerminalInput::Came::kLine:
+        return Answered::kLine;
+      case TerminalInput::Came::kWithdrawn:
+        // Where only the connection is gone, the question may wait; what became of it is said next.
+        Ask(settled() ? "\n(this needs no answer any more)\n" : "\n");
+        return Answered::kWithdrawn;
+      case TerminalInput::Came::kInterrupt:
+        Ask("\n");
+        if (stream_ != nullptr) Cancel();
+        may_skip_ = false;  // a list is not gone on with
+        return Answered::kCancelled;
+      case TerminalInput::Came::kEnd:
+        break;
+    }
+    Ask("\n");
+    if (std::exchange(may_skip_, false)) return Answered::kCancelled;
+    if (!input_.is_terminal()) return Answered::kNone;
+    // The person goes; the question stays for whoever opens the chat next.
+    Ask("(the question stays open: reprise chat " + path_.substr(path_.rfind('/') + 1) + " asks it again)\n");
+    leaving_ = true;
+    return Answered::kCancelled;
+  }
+
+  std::string RunPath() const { return elsewhere_.empty() ? path_ + "/interactions/" + interaction_ : elsewhere_; }
+
+  // True: the question is settled. False: it is to be asked again.
+  bool Give(const std::string& route, const Json& body) {
+    const auto given = server_.Call("POST", RunPath() + route, body);
+    if (given) return true;
+    if (given.error().reason == "stale") return Warn(given.error().message), true;  // the question follows
+    if (!IsRefusal(given.error()) || IsClosed(given.error())) return Failed(given.error()), true;
+    Warn(given.error().message);
+    return false;
+  }
+
+  bool Approve(const Json& asked) {
+    Json body = {{"approval_id", TextMember(asked, "approval_id")},
                  {"approved", false},
-                 {"arguments_digest", TextIn(asked, "arguments_digest")}};
+                 {"arguments_digest", TextMember(asked, "arguments_digest")}};
+    bool whole = false;
     for (;;) {
-      const auto answer = Answer(what + "\n" + VisibleLine(TextIn(asked, "reason")) +
-                                 "\nallow? [y]es, [n]o, [a]lways in this chat, [e]dit the arguments: ");
-      if (!answer || answer == "n" || answer == "no") break;
-      if (answer == "e" || answer == "edit") {
-        const auto text = Answer("arguments: ");
-        if (!text) break;
-        const auto arguments = ParseJson(*text);
+      const ApprovalText shown = DescribeApproval(asked, whole);
+      Ask(shown.text);
+      std::string line;
+      switch (Answer(std::string("allow? [y]es, [n]o, [a]lways in this chat, [e]dit the arguments") +
+                         (shown.cut ? ", [s]how all" : "") + (may_skip_ ? ", [l]ater" : "") + ": ",
+                     line)) {
+        case Answered::kWithdrawn:
+        case Answered::kCancelled:
+          return true;
+        case Answered::kNone:
+          static_cast<void>(Give("/approve", body));
+          return true;
+        case Answered::kLine:
+          break;
+      }
+      if (may_skip_ && (line == "l" || line == "later")) return true;
+      if (line == "n" || line == "no") return Give("/approve", body);
+      if (line == "a" || line == "always") body["scope"] = "chat";
+      if (line == "e" || line == "edit") {
+        std::string input = TextMember(asked, "tool_input_escaped");
+        if (input.empty()) input = TextMember(asked, "tool_input");
+        const auto answered = Answer("arguments: ", line);
+        if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
+        if (answered == Answered::kNone) return static_cast<void>(Give("/approve", body)), true;
+        const auto arguments = ParseJson(line);
         if (!arguments || !arguments->is_object()) {
-          Warn("the arguments must be a JSON object");
+          Warn("the arguments must be a JSON object, such as " + input);
           continue;
         }
-        body["arguments"] = *arguments;
-      } else if (answer == "a" || answer == "always") {
-        body["scope"] = "chat";
-      } else if (answer != "y" && answer != "yes") {
-        continue;
+        body["arguments"] = line;  // as it was typed
+        line = "y";
       }
+      if (line == "s" || line == "show") whole = true;
+      if (line != "y" && line != "yes" && line != "a" && line != "always") continue;
       body["approved"] = true;
-      break;
+      return Give("/approve", body);
     }
-    const auto given = server_.Call("POST", path_ + "/interactions/" + interaction_ + "/approve", body);
-    if (!given) Failed(given.error());
   }
 
-  void Respond(const Json& asked) {
-    std::string question = VisibleLine(TextIn(asked, "question"));
+  bool Respond(const Json& asked) {
+    const std::string schema = TextMember(asked, "schema"), url = TextMember(asked, "url");
+    Ask(VisibleText(TextMember(asked, "question"), "") + "\n");
+    Json body = {{"request_id", TextMember(asked, "request_id")}};
+    if (!url.empty() || !schema.empty()) {
+      if (!url.empty()) Ask("  open: " + VisibleLine(url) + "\n");
+      std::string line;
+      do {
+        const auto answered =
+            Answer(std::string(url.empty() ? "fill in the form? " : "have you done that? ") + "[y]es, [n]o: ", line);
+        if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
+        if (answered == Answered::kNone) line = "n";
+      } while (line != "y" && line != "yes" && line != "n" && line != "no");
+      if (line.starts_with("n")) {
+        body["declined"] = true;
+        return Give("/respond", body) || !input_.is_terminal();
+      }
+      if (schema.empty()) {
+        body["response"] = "done";
+        return Give("/respond", body);
+      }
+      auto object = FillIn(schema);
+      if (!object) return true;
+      body["response"] = *std::move(object);
+      return Give("/respond", body);
+    }
     if (const auto options = asked.find("options"); options != asked.end() && options->is_array()) {
       for (const Json& option : *options) {
-        if (option.is_string()) question += "\n  - " + VisibleLine(option.get<std::string>());
+        if (option.is_string()) Ask("  - " + VisibleLine(option.get<std::string>()) + "\n");
       }
     }
-    const auto answer = Answer(question + "\nanswer: ");
-    Json body = {{"request_id", TextIn(asked, "request_id")}};
-    if (answer && !answer->empty()) {
-      body["response"] = *answer;
+    std::string line;
+    const auto answered = Answer("answer: ", line);
+    if (answered == Answered::kWithdrawn || answered == Answered::kCancelled) return true;
+    if (answered == Answered::kLine && !line.empty()) {
+      body["response"] = line;
     } else {
       body["declined"] = true;
     }
-    const auto given = server_.Call("POST", path_ + "/interactions/" + interaction_ + "/respond", body);
-    if (!given) Failed(given.error());
+    return Give("/respond", body) || answered == Answered::kNone;
+  }
+
+  // The object that a form wants, member by member. nullopt: the question is settled, or left open.
+  std::optional<Json> FillIn(const std::string& schema) {
+    Json object = Json::object();
+    std::string line;
+    const std::vector<FormField> fields = FieldsOf(schema);
+    if (fields.empty()) Ask("a JSON object of this schema: " + VisibleLine(schema) + "\n");
+    while (fields.empty()) {
+      if (Answer("object: ", line) != Answered::kLine) return Unanswered();
+      if (auto given = ParseJson(line); given && given->is_object()) return *std::move(given);
+      Warn("this must be a JSON object");
+    }
+    for (const FormField& field : fields) {
+      Ask(VisibleLine(field.name) + ": " + field.hint + "\n");
+      for (;;) {
+        if (Answer(VisibleLine(field.name) + "> ", line) != Answered::kLine) return Unanswered();
+        const bool has_default = field.schema.contains("default");
+        if (line.empty() && (!field.required || has_default)) break;
+        auto value = line.empty() ? Result<Json>(Fail(ErrorCode::kInvalidArgument, "this cannot be left empty"))
+                                  : field.Parse(line);
+        if (value) {
+          object[field.name] = *std::move(value);
+          break;
+        }
+        Warn(value.error().message);
+      }
+    }
+    return object;
+  }
+
+  // Of a pipe that has ended: nobody is going to answer.
+  std::optional<Json> Unanswered() {
+    if (!input_.is_terminal()) static_cast<void>(Give("/respond", {{"request_id", question_}, {"declined", true}}));
+    return std::nullopt;
   }
 
   ServerClient& server_;
@@ -226,8 +529,22 @@ class Conversation {
   const std::string path_;
   const bool json_;
   int status_ = kExitOk;
-  std::string interaction_;  // that runs
-  bool said_ = false;        // the line on the terminal has text of the model
+  bool leaving_ = false;
+
+  // --- of the run that is shown
+  std::string interaction_;
+  std::vector<OpenQuestion> open_;
+  std::map<std::string, std::string> labels_;  // call id -> what it is, of the calls of this round
+  StreamedText streamed_;
+  bool at_line_start_ = true;  // of the terminal, where text of the model ends
+  bool said_ = false;          // the answer has been shown piece by piece
+  bool complete_ = false;
+
+  // --- of the question that is asked
+  ArrivingEvents* stream_ = nullptr;
+  std::string question_;
+  std::string elsewhere_;  // the run's path, if it is another than that which is shown
+  bool may_skip_ = false;
 };
 
 }  // namespace
@@ -244,7 +561,12 @@ int RunChat(const CommandLine& line, const Environment&) {
   }
   TerminalInput input;  // before the transport's thread
   ServerClient server(std::move(url), std::move(token));
-  if (auto there = server.Call("GET", "/healthz"); !there) return Complain(there.error());
+  if (auto there = server.Call("GET", "/healthz"); !there) {
+    const bool answered = !there.error().reason.empty() && there.error().reason != "connection_failed";
+    if (answered && there.error().code == ErrorCode::kUnavailable) return Complain(there.error());
+    return Complain(MakeError(ErrorCode::kUnavailable, "no Reprise server answers at " + server.url() +
+                                                           " (`reprise serve` starts one): " + there.error().message));
+  }
   if (!line.json) Print("chat " + chat->str() + " (/help lists the commands)\n");
   return Conversation(server, input, *chat, line.json).Run();
 }

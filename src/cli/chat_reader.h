@@ -43,9 +43,17 @@ FileSystem& Disk();
 
 // Null for --plain. kForbidden if there is no key file.
 Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options);
-// The same for who writes to `folder`: a key file is made if there is none. kInvalidArgument if it would lie in there:
-// a copy of the chats must not carry their key along.
-Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder);
+enum class FolderUse {
+  kAdd,      // to the chats that are there
+  kGiveUp,   // the same, and those whose keys are gone are given up
+  kReplace,  // what is there is put in the other form
+};
+// The same for who writes to `folder`: a key file is made if there is none, which the log says. kInvalidArgument
+// if it would lie in there (a copy of the chats must not carry their key along); kForbidden as CheckFolderKeys.
+Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder,
+                                                     FolderUse use = FolderUse::kAdd);
+// Writes down what seals there from now on. REQUIRES: the caller holds the folder's lock.
+void NoteKeysOf(const std::string& folder, const KeySet* keys);
 
 bool IsFile(const std::string& path);
 bool IsDirectory(const std::string& path);
@@ -56,6 +64,8 @@ struct RecordReference {
   ChatId chat;
   std::optional<InteractionId> interaction;
 };
+// `error`, or if it is kNotFound one that names what is not there, and how to find what is.
+Error NotThere(Error error, const RecordReference& what);
 Result<RecordReference> ParseReference(std::string_view text);
 
 // The numbers on the head's branch.

@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "cli/did_you_mean.h"
 #include "cli/embedded.h"
 #include "cli/exit_status.h"
 #include "cli/settings.h"
@@ -19,11 +20,14 @@ class Grammar {
     app_.require_subcommand(0, 1);
     app_.set_version_flag("--version", "reprise " + std::string(Version()));
     app_.footer(
-        "Every flag of a setting is also an environment variable (--data-dir: REPRISE_DATA_DIR) and a key of the\n"
-        "configuration file. Exit status: 0 ok, 1 failure, 2 wrong usage.");
+        "Every flag of `reprise serve --help` but --config and --new-key is also an environment variable (--data-dir:\n"
+        "REPRISE_DATA_DIR) and a key of the configuration file.\n"
+        "Exit status: 0 ok, 1 failed, not found or damaged, 2 wrong usage.");
 
     CLI::App* serve = Add("serve", "Run the server until SIGINT or SIGTERM");
     AddAllSettings(*serve);
+    serve->add_flag("--new-key", out_.new_key,
+                    "go on, with a new key if there is none, where chats are sealed with keys that are gone");
 
     CLI::App* chat = Add("chat", "Talk with the agent of a running server, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
@@ -76,6 +80,14 @@ class Grammar {
     AddAllSettings(*doctor);
     AddJson(*doctor);
 
+    CLI::App* trust =
+        Add("trust", "Allow a configuration, and the programs it names in the workspace, as they are now");
+    trust->add_option("FILE", out_.arguments, "configurations (.json), or other files (default: reprise.json)");
+    CLI::Option* list = trust->add_flag("--list", out_.list, "print what is allowed, and whether it has changed");
+    trust->add_option("--revoke", out_.revoke, "this file is no longer allowed")->type_name("FILE")->excludes(list);
+    AddSettings(*trust, {"workspace", "prompt-dir"});
+    AddJson(*trust);
+
     CLI::App* help = Add("help", "Print this help, or a command's");
     help->add_option("COMMAND", help_about_);
   }
@@ -87,6 +99,8 @@ class Grammar {
       return EarlyExit{kExitOk, HelpOf(Deepest(&app_))};
     } catch (const CLI::CallForVersion&) {
       return EarlyExit{kExitOk, "reprise " + std::string(Version()) + "\n"};
+    } catch (const CLI::ExtrasError&) {
+      return NotExpected();
     } catch (const CLI::ParseError& error) {
       return Usage(error.what());
     }
@@ -110,9 +124,7 @@ class Grammar {
     AddReading(*verify);
 
     CLI::App* audit = Add("audit", "Print what became of every tool call, also while a server uses the folder");
-    AddSettings(*audit, {"data-dir"});
-    AddConfig(*audit);
-    AddJson(*audit);
+    AddReading(*audit);
 
     CLI::App* exporting = Add("export", "Take chats out, as JSON, Markdown or JSONL");
     exporting->add_option("WHAT", out_.arguments, "CHAT, or CHAT/INTERACTION (default: all chats)");
@@ -152,7 +164,7 @@ class Grammar {
       command->add_flag("--in-place", out_.in_place,
                         "with --all: convert the data folder itself; what it held is kept beside it");
       AddOutput(*command, "data folder to write chats to, or file (default for a file: standard output)");
-      AddSettings(*command, {"data-dir", "key-file"});
+      AddSettings(*command, {"data-dir", "key-file", "passphrase-file"});
       AddConfig(*command);
       AddJson(*command);
     }
@@ -184,13 +196,14 @@ class Grammar {
     command
         .add_option_function<std::string>(
             "--config", [this](const std::string& text) { out_.flags["config"] = text; },
-            "configuration file (default reprise.json, if there is one)")
+            "configuration file (default ./reprise.json if trusted, else $XDG_CONFIG_HOME/reprise/reprise.json)")
         ->type_name("FILE");
   }
   void AddJson(CLI::App& command) { command.add_flag("--json", out_.json, "print JSON"); }
   void AddAll(CLI::App& command) { command.add_flag("--all", out_.all_branches, "superseded interactions too"); }
   void AddReading(CLI::App& command) {
     AddSettings(command, {"data-dir", "plain", "key-file", "passphrase-file"});
+    command.get_option("--plain")->description("the chats are stored unencrypted");
     AddConfig(command);
     AddJson(command);
   }
@@ -244,6 +257,25 @@ class Grammar {
     }
     const auto found = app_.get_subcommands([this](const CLI::App* app) { return app->get_name() == help_about_; });
     return found.empty() ? Usage("there is no command " + help_about_) : EarlyExit{kExitOk, HelpOf(found.front())};
+  }
+  // The first argument that nothing takes: a command or a flag that there is not, or one too many.
+  EarlyExit NotExpected() {
+    CLI::App* const command = Deepest(&app_);
+    const std::vector<std::string> rest = app_.remaining(/*recurse=*/true);
+    const std::string first = rest.empty() ? "" : rest.front();
+    std::vector<std::string> known;
+    if (first.starts_with("-")) {
+      const std::string flag = first.substr(0, first.find('='));
+      for (const CLI::Option* option : command->get_options()) {
+        for (const std::string& name : option->get_lnames()) known.push_back("--" + name);
+      }
+      return Usage("there is no flag " + flag + DidYouMean(flag, known));
+    }
+    for (const CLI::App* below : command->get_subcommands([](const CLI::App*) { return true; })) {
+      known.push_back(below->get_name());
+    }
+    if (known.empty()) return Usage("\"" + first + "\" is one argument too many");
+    return Usage("there is no command " + first + DidYouMean(first, known));
   }
   static EarlyExit Usage(std::string_view problem) {
     return {kExitUsage, "reprise: " + VisibleLine(problem) + " (reprise --help says more)\n"};

@@ -35,7 +35,10 @@ struct CommandLine {
   std::string as;                              // of `import`: the chat's new name
   std::string url;                             // of `chat`: the server's
   int limit = 0;                               // of `search`
+  bool new_key = false;                        // of `serve`: chats whose keys are gone are given up
   bool force = false;                          // replace what is there
+  bool list = false;                           // of `trust`
+  std::string revoke;                          // of `trust`: this file is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`
   bool in_place = false;                       // likewise
   bool regex = false, case_sensitive = false;  // of `search`

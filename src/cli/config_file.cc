@@ -1,9 +1,11 @@
 #include "cli/config_file.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/json.h"
 #include "base/utf8.h"
@@ -14,10 +16,9 @@
 namespace reprise {
 namespace {
 
-struct TooDeep {};
-
 constexpr std::string_view kPriceSuffix = "_price_per_mtok";
 constexpr std::uint64_t kMostFileBytes = 64ull << 20, kMostChatBytes = 1ull << 40;
+constexpr std::uint64_t kMostOfALimit = 1ull << 30;
 constexpr std::int64_t kLeastThinkingBudget = 1024;  // the API refuses smaller ones
 
 Result<void> Reject(std::string_view key, std::string_view why) {
@@ -30,25 +31,6 @@ Result<void> UnknownKey(std::string_view key) {
 
 std::string Join(std::string_view parent, std::string_view key) {
   return parent.empty() ? std::string(key) : std::string(parent) + "." + std::string(key);
-}
-
-Result<Json> ParseWithComments(std::string_view text) {
-  if (!IsUtf8(text)) return Fail(ErrorCode::kInvalidArgument, "is not valid UTF-8");
-  const auto check_depth = [](int depth, Json::parse_event_t, Json&) {
-    if (depth > kMaxJsonDepth) throw TooDeep{};
-    return true;
-  };
-  try {
-    return Json::parse(text.begin(), text.end(), check_depth, /*allow_exceptions=*/true, /*ignore_comments=*/true);
-  } catch (const TooDeep&) {
-    return Fail(ErrorCode::kInvalidArgument, "is nested too deeply");
-  } catch (const Json::parse_error& error) {
-    const auto offset = static_cast<std::ptrdiff_t>(std::min(error.byte, text.size()));
-    const auto line = 1 + std::count(text.begin(), text.begin() + offset, '\n');
-    return Fail(ErrorCode::kInvalidArgument, "is not valid JSON (line " + std::to_string(line) + ")");
-  } catch (const Json::exception&) {
-    return Fail(ErrorCode::kInvalidArgument, "is not valid JSON (a number is out of range)");
-  }
 }
 
 bool IsNameCharacter(char c) {
@@ -162,8 +144,25 @@ class ConfigReader {
       case SettingKind::kBool:
         if (!value.is_boolean()) return tl::unexpected(Reject(key, "must be true or false").error());
         return value.dump();
+      case SettingKind::kList:
+        return ListText(key, value);
     }
     return std::string();
+  }
+
+  Result<std::string> ListText(const std::string& key, const Json& value) {
+    if (!value.is_array()) return tl::unexpected(Reject(key, "must be an array of texts").error());
+    std::string all;
+    for (std::size_t i = 0; i < value.size(); ++i) {
+      const std::string place = key + "[" + std::to_string(i) + "]";
+      const auto text = ReadText(place, value[i]);
+      if (!text) return Fail(text.error());
+      if (text->empty() || text->find(',') != std::string::npos) {
+        return tl::unexpected(Reject(place, "must be one name").error());
+      }
+      all += (all.empty() ? "" : ",") + *text;
+    }
+    return all;
   }
 
   // Providers that are named here replace the built-in ones: nothing is offered that the file does not say.
@@ -187,6 +186,13 @@ class ConfigReader {
   Result<ProviderOptions> ReadProvider(const std::string& place, const Json& members) {
     ProviderOptions provider;
     for (const auto& [key, value] : members.items()) {
+      if (key == "headers" || key == "query") {
+        const bool headers = key == "headers";
+        auto& pairs = headers ? provider.headers : provider.query;
+        auto read = ReadPairs(Join(place, key), value, pairs, headers ? IsProviderHeaderName : IsQueryName);
+        if (!read) return Fail(read.error());
+        continue;
+      }
       std::string* target = key == "type"       ? &provider.type
                             : key == "base_url" ? &provider.base_url
                             : key == "api_key"  ? &provider.api_key
@@ -203,7 +209,34 @@ class ConfigReader {
     if (members.contains("base_url") && !has_scheme) {
       return tl::unexpected(Reject(Join(place, "base_url"), "must begin with http:// or https://").error());
     }
+    for (auto& [name, text] : provider.query) name = EncodeForQuery(name), text = EncodeForQuery(text);
     return provider;
+  }
+
+  // What says where a message ends and what it is made of is not the configuration's.
+  static bool IsProviderHeaderName(const std::string& name) {
+    static constexpr std::array<std::string_view, 12> kOurs{
+        "HOST",    "CONTENT-LENGTH", "TRANSFER-ENCODING", "CONNECTION", "CONTENT-TYPE",    "TE", "TRAILER",
+        "UPGRADE", "EXPECT",         "CONTENT-ENCODING",  "KEEP-ALIVE", "PROXY-CONNECTION"};
+    std::string upper = name;
+    for (char& c : upper) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - ('a' - 'A')) : c;
+    return IsHeaderName(name) && std::find(kOurs.begin(), kOurs.end(), upper) == kOurs.end();
+  }
+  static bool IsQueryName(const std::string& name) { return !name.empty() && !HasControlCharacter(name); }
+
+  // RFC 3986, section 2.3: everything else is written as %XX.
+  static std::string EncodeForQuery(std::string_view text) {
+    static constexpr std::string_view kHex = "0123456789ABCDEF";
+    std::string encoded;
+    for (const char c : text) {
+      const auto byte = static_cast<unsigned char>(c);
+      if (IsNameCharacter(c) || c == '-' || c == '.' || c == '~') {
+        encoded += c;
+      } else {
+        encoded += {'%', kHex[byte >> 4], kHex[byte & 15]};
+      }
+    }
+    return encoded;
   }
 
   Result<void> ReadMcpServers(const std::string& key, const Json& value) {
@@ -225,9 +258,10 @@ class ConfigReader {
       if (auto read = ReadMcpMember(Join(place, member), member, content, server); !read) return read;
     }
     if (members.contains("command") == members.contains("url")) return Reject(place, "must have either command or url");
-    const bool stray =
-        members.contains("url") ? members.contains("args") || members.contains("env") : members.contains("headers");
-    if (stray) return Reject(place, "mixes what belongs to a command (args, env) and to a url (headers)");
+    const bool stray = members.contains("url")
+                           ? members.contains("args") || members.contains("env") || members.contains("cwd")
+                           : members.contains("headers");
+    if (stray) return Reject(place, "mixes what belongs to a command (args, env, cwd) and to a url (headers)");
     return {};
   }
 
@@ -245,6 +279,14 @@ class ConfigReader {
       return {};
     }
     if (member == "args") return ReadTexts(place, content, server.arguments);
+    if (member == "cwd") {
+      auto text = ReadText(place, content);
+      if (!text) return Fail(text.error());
+      if (!text->starts_with('/') || HasControlCharacter(*text))
+        return Reject(place, "must be the full path of a folder");
+      server.cwd = *std::move(text);
+      return {};
+    }
     if (member == "env") return ReadPairs(place, content, server.environment, IsVariableName);
     if (member == "headers") return ReadPairs(place, content, server.headers, IsHeaderName);
     if (member == "trust_annotations") {
@@ -475,10 +517,54 @@ class ConfigReader {
         read = ReadNames(place, content, *names);
       } else if (member == "timeout_s") {
         read = ReadSetting(place, content, *FindSetting("tool-timeout-s"));
+      } else if (member == "sandbox_paths") {
+        read = ReadSandboxPaths(place, content);
+      } else if (member == "limits") {
+        read = ReadLimits(place, content);
       } else {
         read = UnknownKey(place);
       }
       if (!read) return read;
+    }
+    return {};
+  }
+
+  Result<void> ReadSandboxPaths(const std::string& key, const Json& value) {
+    if (!value.is_object()) return Reject(key, "must be an object");
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::vector<std::string>* const paths = member == "read"    ? &options_.tools.sandbox_read
+                                              : member == "write" ? &options_.tools.sandbox_write
+                                                                  : nullptr;
+      if (paths == nullptr) return UnknownKey(place);
+      if (auto read = ReadNames(place, content, *paths); !read) return read;
+      for (std::string& path : *paths) {
+        if (path == "~" || path.starts_with("~/")) {
+          const auto home = environment_("HOME");
+          if (!home) return Reject(place, "has a ~, but HOME is not set");
+          path.replace(0, 1, *home);
+        }
+        if (!path.starts_with('/')) return Reject(place, "must hold absolute paths, or such that begin with ~/");
+      }
+    }
+    return {};
+  }
+
+  Result<void> ReadLimits(const std::string& key, const Json& value) {
+    if (!value.is_object()) return Reject(key, "must be an object");
+    ResourceLimits& limits = options_.tools.limits;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::uint64_t* const limit = member == "memory_mb"      ? &limits.memory_mb
+                                   : member == "processes"    ? &limits.processes
+                                   : member == "file_size_mb" ? &limits.file_size_mb
+                                   : member == "tmp_mb"       ? &limits.tmp_mb
+                                                              : nullptr;
+      if (limit == nullptr) return UnknownKey(place);
+      if (!content.is_number_unsigned() || content > kMostOfALimit) {
+        return Reject(place, "must be a number from 0 (no limit) to " + std::to_string(kMostOfALimit));
+      }
+      *limit = content.get<std::uint64_t>();
     }
     return {};
   }
@@ -519,7 +605,7 @@ class ConfigReader {
 }  // namespace
 
 Result<void> ApplyConfig(Options& options, std::string_view text, const Environment& environment) {
-  const auto root = ParseWithComments(text);
+  const auto root = ParseJsonWithComments(text);
   if (!root) return Fail(root.error());
   return ConfigReader(options, environment).ReadRoot(*root);
 }

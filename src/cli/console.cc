@@ -12,8 +12,15 @@ void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), std
 bool FlushOutput() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
 int Complain(const Error& error) {
-  Warn(error.message + (error.detail.empty() ? "" : " (" + error.detail + ")"));
+  // Often the message begins with what the detail says.
+  const bool adds = !error.detail.empty() && error.message.find(error.detail) == std::string::npos;
+  Warn(error.message + (adds ? " (" + error.detail + ")" : ""));
   return kExitFailure;
+}
+
+int ComplainOfUse(const Error& error) {
+  Complain(error);
+  return error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
 }
 
 int Misused(std::string_view message) {

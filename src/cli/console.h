@@ -15,6 +15,9 @@ bool FlushOutput();
 // "reprise: MESSAGE (DETAIL)" on stderr, on one line whatever they hold: the terminal is this person's log. Returns
 // kExitFailure.
 int Complain(const Error& error);
+// The same of flags, environment or configuration. Returns kExitUsage for kInvalidArgument (they cannot be followed),
+// else kExitFailure.
+int ComplainOfUse(const Error& error);
 // The same for arguments that cannot be followed. Returns kExitUsage.
 int Misused(std::string_view message);
 // The same for what does not keep the command from doing what it was asked to.

@@ -52,7 +52,9 @@ class Conversion {
     if (direction_ == Direction::kDecrypt) {
       return KeysFor(options_).map([](auto keys) { return KeyChange{std::move(keys), nullptr}; });
     }
-    return KeysForWriting(options_, target).map([](auto keys) { return KeyChange{nullptr, std::move(keys)}; });
+    return KeysForWriting(options_, target, FolderUse::kReplace).map([](auto keys) {
+      return KeyChange{nullptr, std::move(keys)};
+    });
   }
 
   // What reads like a chat's id is one, unless only a file has that name.
@@ -96,7 +98,7 @@ class Conversion {
                   path + " is neither an interaction nor a file of a chat (chats are sealed by their name): " +
                       interaction.error().message);
     }
-    const auto keys = KeysForWriting(options_, options_.data_dir);
+    const auto keys = KeysForWriting(options_, options_.data_dir, FolderUse::kReplace);
     if (!keys) return Fail(keys.error());
     return MakeRecordFormat(*keys)
         ->Seal({.chat = interaction->chat_id, .interaction = interaction->id},
@@ -106,7 +108,7 @@ class Conversion {
 
   Result<std::string> EncryptedFile(const RecordPlace& place, const std::string& text) const {
     if (const auto file = FileFromJson(place, text); !file) return Fail(file.error());
-    const auto keys = KeysForWriting(options_, options_.data_dir);
+    const auto keys = KeysForWriting(options_, options_.data_dir, FolderUse::kReplace);
     if (!keys) return Fail(keys.error());
     return MakeRecordFormat(*keys)->Seal(place, {}, text).map([](SealedRecord record) {
       return std::move(record.text) + "\n";
@@ -133,8 +135,9 @@ class Conversion {
       auto added = whole.and_then(
           [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target->Add(found); }); });
       if (!added) {
-        failed_.push_back({{"chat_id", chat.str()}, {"message", added.error().message}});
-        Complain(added.error());
+        const Error error = whole ? added.error() : NotThere(whole.error(), {chat, std::nullopt});
+        failed_.push_back({{"chat_id", chat.str()}, {"message", error.message}});
+        Complain(error);
         continue;
       }
       WarnOfUnfinished(chat);
@@ -208,7 +211,7 @@ class Conversion {
 
 int Run(Direction direction, const CommandLine& line, const Environment& environment) {
   auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   return Conversion(direction, line, *std::move(options)).Run();
 }
 

@@ -1,5 +1,7 @@
 #include "cli/doctor_command.h"
 
+#include <unistd.h>
+
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -7,7 +9,12 @@
 #include "cli/console.h"
 #include "cli/health_checks.h"
 #include "cli/mcp_checks.h"
+#include "cli/model_catalog.h"
+#include "cli/provider_checks.h"
 #include "cli/terminal_text.h"
+#include "cli/trust.h"
+#include "cli/unknown_variables.h"
+#include "net/curl_transport.h"
 
 namespace reprise {
 namespace {
@@ -48,8 +55,19 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
     const std::string source =
         options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
     findings = CheckHealth(*options);
-    for (Finding& finding : CheckMcpServers(*options)) findings.push_back(std::move(finding));
+    for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
+    // What the server would not run is not run here either.
+    auto programs = FilesToTrust(*options).and_then(
+        [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });
+    if (programs) {
+      for (Finding& finding : CheckMcpServers(*options)) findings.push_back(std::move(finding));
+    } else {
+      findings.push_back({"programs", Verdict::kFailure, programs.error().message});
+    }
     findings.insert(findings.begin(), {"configuration", Verdict::kOk, source});
+    for (const std::string& unknown : UnknownVariables(environ)) {
+      findings.push_back({"environment", Verdict::kWarning, unknown});
+    }
   } else {
     findings.push_back({"configuration", Verdict::kFailure, options.error().message});
   }

@@ -93,7 +93,7 @@ class Export {
     if (empty && everything) return std::nullopt;       // or deleted meanwhile
     if (!chat && what.interaction) chat = Alone(what);  // its chat.json is damaged, or there is nothing
     if (!chat) {
-      status_ = Complain(chat.error());
+      status_ = Complain(NotThere(chat.error(), what));
       return std::nullopt;
     }
     Item item{.chat = *std::move(chat), .branch = {}, .single = what.interaction.has_value()};
@@ -211,7 +211,7 @@ int RunExport(const CommandLine& line, const Environment& environment) {
     wanted.push_back(*what);
   }
   auto reader = ChatReader::Open(line, environment);
-  if (!reader) return Complain(reader.error());
+  if (!reader) return ComplainOfUse(reader.error());
   if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");
   }

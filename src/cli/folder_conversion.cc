@@ -9,9 +9,11 @@
 #include <system_error>
 
 #include "base/atomic_write.h"
+#include "base/logging.h"
 #include "base/random.h"
 #include "cli/chat_reader.h"
 #include "cli/console.h"
+#include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/file_journal.h"
@@ -99,8 +101,9 @@ Result<void> CopyGrants(const std::string& root, const KeyChange& keys, const st
   return WriteGrantFile(Disk(), target, keys.to.get(), *grants);
 }
 
-// It is not sealed: the same in both.
-Result<void> CopyAuditLog(const std::string& root, const std::string& target) {
+// Its lines are not sealed: the same in both. What is known of its end is.
+Result<void> CopyAuditLog(const std::string& root, const KeyChange& keys, const std::string& target) {
+  bool found = false;
   const auto entries = Disk().ListDirectory(root);
   if (!entries) return Fail(entries.error());
   for (const DirectoryEntry& entry : *entries) {
@@ -108,8 +111,10 @@ Result<void> CopyAuditLog(const std::string& root, const std::string& target) {
     const auto text = Disk().ReadFile(root + "/" + entry.name, kMaxAuditBytes);
     if (!text) return Fail(text.error());
     if (auto written = ReplaceFile(Disk(), target + "/" + entry.name, *text); !written) return written;
+    found = true;
   }
-  return Disk().SyncDirectory(target);
+  if (!found) return {};
+  return Disk().SyncDirectory(target).and_then([&] { return AuditFile(target, keys.to, Disk()).Adopt(); });
 }
 
 Result<void> Exchange(const std::string& a, const std::string& b) {
@@ -119,14 +124,33 @@ Result<void> Exchange(const std::string& a, const std::string& b) {
               a + ": " + std::generic_category().message(errno));
 }
 
+constexpr std::string_view kKeptPlain = ".plain.", kKeptSealed = ".sealed.", kBeingMade = ".converting.";
+
 // DIR.plain.20250115T100000.000Z: what the folder was.
 std::string KeptName(const std::string& root, bool plain) {
   std::string time = FormatTimestamp(Now());
   time.erase(std::remove_if(time.begin(), time.end(), [](char c) { return c == ':' || c == '-'; }), time.end());
-  return root + (plain ? ".plain." : ".sealed.") + time;
+  return root + std::string(plain ? kKeptPlain : kKeptSealed) + time;
 }
 
 }  // namespace
+
+std::vector<std::string> FoldersKeptOf(const std::string& root) {
+  const std::string name = std::filesystem::path(root).filename().string();
+  std::vector<std::string> kept;
+  const std::string parent = ParentDirectory(root);
+  const auto entries = Disk().ListDirectory(parent);
+  if (!entries) {
+    LogWarning("copies of the data folder beside it cannot be looked for", {{"detail", entries.error().detail}});
+    return kept;
+  }
+  for (const DirectoryEntry& entry : *entries) {
+    for (const std::string_view mark : {kKeptPlain, kKeptSealed, kBeingMade}) {
+      if (entry.name.starts_with(name + std::string(mark))) kept.push_back(parent + "/" + entry.name);
+    }
+  }
+  return kept;
+}
 
 Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange& keys,
                                   std::vector<ChatId>& converted) {
@@ -138,10 +162,10 @@ Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange
   auto ready = CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from); });
   if (!ready) return Fail(std::move(ready.error()));
 
-  const std::string made = root + ".converting." + RandomHex(8);
+  const std::string made = root + std::string(kBeingMade) + RandomHex(8);
   auto done = CopyChats(root, keys, made, converted)
                   .and_then([&] { return CopyGrants(root, keys, made); })
-                  .and_then([&] { return CopyAuditLog(root, made); })
+                  .and_then([&] { return CopyAuditLog(root, keys, made); })
                   .and_then([&] { return CheckSound(made, keys.to); })
                   .and_then([&] { return Exchange(root, made); });
   if (!done) {

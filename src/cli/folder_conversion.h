@@ -23,4 +23,7 @@ struct KeyChange {
 // has changed then.
 Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, std::vector<ChatId>& converted);
 
+// The folders beside `root` that conversions of it have kept, or left when they were ended. `root` is canonical.
+std::vector<std::string> FoldersKeptOf(const std::string& root);
+
 }  // namespace reprise

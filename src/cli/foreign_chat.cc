@@ -20,7 +20,7 @@ namespace reprise {
 namespace {
 
 constexpr std::uint64_t kMaxDocumentBytes = 1ULL << 30;  // a whole chat in one file
-constexpr int kMaxDepth = kMaxJsonDepth + 20;
+constexpr int kMaxChatDepth = kMaxJsonDepth + 20;
 constexpr std::string_view kNoResult = "The result of this call is not known.";
 
 tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
@@ -34,7 +34,7 @@ bool IsChatFolder(const std::string& path) {
 Result<Json> ReadObject(const std::string& path) {
   const auto text = Disk().ReadFile(path, kMaxDocumentBytes);
   if (!text) return Fail(text.error());
-  auto json = ParseJson(*text, kMaxDepth);
+  auto json = ParseJson(*text, kMaxChatDepth);
   if (!json) return Unusable(path, json.error().message);
   if (!json->is_object()) return Unusable(path, "it is no JSON object");
   if (LooksLikeJwe(*text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");

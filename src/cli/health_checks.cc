@@ -11,77 +11,102 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
 
+#include "base/path.h"
 #include "base/posix_file_system.h"
 #include "cli/key_access.h"
 #include "cli/private_file.h"
 #include "store/file_names.h"
+#include "store/folder_keys.h"
 
 namespace reprise {
 namespace {
 
-Finding Ok(std::string check, std::string words) { return {std::move(check), Verdict::kOk, std::move(words)}; }
-Finding Warn(std::string check, std::string words) { return {std::move(check), Verdict::kWarning, std::move(words)}; }
-Finding Bad(std::string check, std::string words) { return {std::move(check), Verdict::kFailure, std::move(words)}; }
+Finding Passed(std::string check, std::string words) { return {std::move(check), Verdict::kOk, std::move(words)}; }
+Finding Doubtful(std::string check, std::string words) {
+  return {std::move(check), Verdict::kWarning, std::move(words)};
+}
+Finding Failed(std::string check, std::string words) { return {std::move(check), Verdict::kFailure, std::move(words)}; }
 
 Finding CheckKeyFile(const Options& options) {
-  if (options.plain) return Warn("key file", "not needed: chats are stored unencrypted (plain)");
   const std::string path = KeyFileOf(options);
   PosixFileSystem disk;
   // Asks nobody: without a passphrase file it is enough that there is a passphrase.
   const auto keys =
       LoadKeyFile(path, disk, options.passphrase_file.empty() ? PassphraseSource() : PassphraseFrom(options));
-  if (keys)
-    return Ok("key file", path + " holds " + std::to_string(keys->keys().size()) + " key(s), for its owner only");
-  if (keys.error().code == ErrorCode::kNotFound) {
-    return Warn("key file", path + " is not there yet; the first start creates it");
+  const FolderMode mode = options.plain ? FolderMode::kPlain : FolderMode::kSealed;
+  const bool open = options.plain || keys || keys.error().code == ErrorCode::kNotFound;
+  if (open) {
+    const auto found = ReadFolderKeys(options.data_dir, mode, keys ? &*keys : nullptr, disk);
+    if (!found) return Failed("key file", found.error().message);
+    if (auto sound = CheckFolderKeys(*found, mode, options.data_dir, path); !sound) {
+      return Failed("key file", sound.error().message);
+    }
   }
-  if (keys.error().reason == "passphrase_needed") return Ok("key file", path + " is protected by a passphrase");
-  return Bad("key file", keys.error().message);
+  if (options.plain) return Doubtful("key file", "not needed: chats are stored unencrypted (plain)");
+  if ((keys || keys.error().reason == "passphrase_needed") && OthersMayReplace(path)) {
+    return Doubtful("key file", "other users may replace " + path + "; its folder should be yours, with chmod 700");
+  }
+  if (keys)
+    return Passed("key file", path + " holds " + std::to_string(keys->keys().size()) + " key(s), for its owner only");
+  if (keys.error().code == ErrorCode::kNotFound) {
+    return Doubtful("key file", path + " is not there yet; the first start creates it");
+  }
+  if (keys.error().reason == "passphrase_needed") return Passed("key file", path + " is protected by a passphrase");
+  return Failed("key file", keys.error().message);
 }
 
 Finding CheckToken(const Options& options) {
-  if (options.token_file.empty()) return Ok("token", "none asked for: only this machine's same user can connect");
+  if (options.token_file.empty()) return Passed("token", "none asked for: only this machine's same user can connect");
   const auto token = ReadToken(options.token_file);
-  return token ? Ok("token", options.token_file + " is readable by its owner only")
-               : Bad("token", token.error().message);
+  return token ? Passed("token", options.token_file + " is readable by its owner only")
+               : Failed("token", token.error().message);
 }
 
 Finding CheckDataFolder(const Options& options) {
   struct stat status {};
   if (::stat(options.data_dir.c_str(), &status) != 0) {
-    if (errno == ENOENT) return Ok("data folder", options.data_dir + " is not there yet; the first start creates it");
-    return Bad("data folder", options.data_dir + ": " + std::strerror(errno));
+    if (errno == ENOENT)
+      return Passed("data folder", options.data_dir + " is not there yet; the first start creates it");
+    return Failed("data folder", options.data_dir + ": " + std::strerror(errno));
   }
-  if (!S_ISDIR(status.st_mode)) return Bad("data folder", options.data_dir + " is not a folder");
+  if (!S_ISDIR(status.st_mode)) return Failed("data folder", options.data_dir + " is not a folder");
   if (::access(options.data_dir.c_str(), R_OK | W_OK | X_OK) != 0) {
-    return Bad("data folder", options.data_dir + " cannot be written by this user");
+    return Failed("data folder", options.data_dir + " cannot be written by this user");
   }
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Warn("data folder", options.data_dir + " can be entered by other users; chmod 700 keeps the names private");
+    return Doubtful("data folder",
+                    options.data_dir + " can be entered by other users; chmod 700 keeps the names private");
   }
-  return Ok("data folder", options.data_dir + " is there, for its owner only");
+  return Passed("data folder", options.data_dir + " is there, for its owner only");
 }
 
 Finding CheckLock(const Options& options) {
   const std::string path = LockFile(options.data_dir);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return Ok("data folder lock", "free");
+  if (fd < 0) return Passed("data folder lock", "free");
   // A shared lock for a moment: refused exactly while a server holds its exclusive one.
   const bool free = ::flock(fd, LOCK_SH | LOCK_NB) == 0;
   ::close(fd);
-  return free ? Ok("data folder lock", "free") : Warn("data folder lock", "a server is using this folder now");
+  return free ? Passed("data folder lock", "free") : Doubtful("data folder lock", "a server is using this folder now");
 }
 
 Finding CheckWorkspace(const Options& options) {
   struct stat status {};
   if (::stat(options.workspace.c_str(), &status) != 0) {
-    return Bad("workspace", options.workspace + ": " + std::strerror(errno));
+    return Failed("workspace", options.workspace + ": " + std::strerror(errno));
   }
-  if (!S_ISDIR(status.st_mode)) return Bad("workspace", options.workspace + " is not a folder");
-  return Ok("workspace", options.workspace + " is there");
+  if (!S_ISDIR(status.st_mode)) return Failed("workspace", options.workspace + " is not a folder");
+  return Passed("workspace", options.workspace + " is there");
 }
 
 // The exit status of a command without input or output, or nothing if it could not be started.
@@ -94,7 +119,7 @@ std::optional<int> StatusOf(std::vector<const char*> arguments) {
   char* environment[] = {path, nullptr};
   pid_t child = 0;
   const int error =
-      posix_spawnp(&child, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments.data()), environment);
+      posix_spawn(&child, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments.data()), environment);
   posix_spawn_file_actions_destroy(&actions);
   if (error != 0) return std::nullopt;
   int status = 0;
@@ -104,37 +129,61 @@ std::optional<int> StatusOf(std::vector<const char*> arguments) {
   return WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
 }
 
-Finding CheckSandbox() {
-  const auto status = StatusOf({"bwrap", "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc", "/proc",
-                                "--dev", "/dev", "true"});
+// Folders of PATH whose programs commands in the sandbox do not find, as they lie in the home and nobody named them.
+std::string UnseenFolders(const Options& options) {
+  const char* const path = std::getenv("PATH");
+  const char* const home = std::getenv("HOME");
+  if (path == nullptr || home == nullptr || *home != '/') return {};
+  std::vector<std::string> seen = options.tools.sandbox_read;
+  seen.insert(seen.end(), options.tools.sandbox_write.begin(), options.tools.sandbox_write.end());
+  seen.push_back(std::filesystem::absolute(options.workspace).lexically_normal().string());
+  std::set<std::string> unseen;
+  for (const std::filesystem::path& folder : SearchFolders(path)) {
+    std::error_code error;
+    if (!LiesBeneath(folder, home) || !std::filesystem::is_directory(folder, error)) continue;
+    if (std::any_of(seen.begin(), seen.end(), [&](const auto& each) { return LiesBeneath(folder, each); })) continue;
+    unseen.insert(folder.string());
+  }
+  std::string list;
+  for (const std::string& folder : unseen) list.append(list.empty() ? "" : ", ").append(folder);
+  return list;
+}
+
+Finding CheckSandbox(const Options& options) {
+  // As the sandbox itself: what PATH finds may lie in the workspace.
+  constexpr std::array kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
+  const auto* const program =
+      std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
+  if (program == kPrograms.end()) {
+    return Doubtful("sandbox", "bubblewrap is not installed; shell commands run without a sandbox");
+  }
+  const auto status = StatusOf({*program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc",
+                                "/proc", "--dev", "/dev", "true"});
   if (!status || *status == 127) {
-    return Warn("sandbox", "bubblewrap is not installed; shell commands run without a sandbox");
+    return Doubtful("sandbox", "bubblewrap is not installed; shell commands run without a sandbox");
   }
   if (*status != 0) {
-    return Warn("sandbox",
-                "bubblewrap is installed but not usable here (user namespaces?); commands run without a sandbox");
+    return Doubtful("sandbox",
+                    "bubblewrap is installed but not usable here (user namespaces?); commands run without a sandbox");
   }
-  return Ok("sandbox", "bubblewrap works; shell commands run in it");
+  const std::string unseen = UnseenFolders(options);
+  if (unseen.empty()) return Passed("sandbox", "bubblewrap works; shell commands run in it");
+  return Passed("sandbox", "bubblewrap works; shell commands run in it and do not see " + unseen +
+                               " of PATH (name what they need under tools.sandbox_paths)");
 }
 
 Finding CheckCurl() {
   void* library = ::dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return Bad("curl library", "libcurl.so.4 cannot be loaded; no provider can be reached");
+  if (library == nullptr) return Failed("curl library", "libcurl.so.4 cannot be loaded; no provider can be reached");
   ::dlclose(library);
-  return Ok("curl library", "libcurl.so.4 can be loaded");
+  return Passed("curl library", "libcurl.so.4 can be loaded");
 }
 
-Finding CheckProvider(const Options& options) {
+Finding CheckModelSetting(const Options& options) {
   if (options.model == "offline") {
-    return Warn("model", "offline: no provider with a key is configured (set OPENAI_API_KEY, or see --config)");
+    return Doubtful("model", "offline: no other is chosen (--model PROVIDER/NAME), and no provider has a key");
   }
-  const std::string name = options.model.substr(0, options.model.find('/'));
-  for (const ProviderOptions& provider : options.providers) {
-    if (provider.name != name) continue;
-    return Ok("model", options.model + " at " + provider.base_url +
-                           (provider.api_key.empty() ? ", without a key" : ", with a key"));
-  }
-  return Bad("model", options.model + ": there is no such provider");
+  return Passed("model", options.model);
 }
 
 struct Endpoint {
@@ -165,26 +214,26 @@ std::optional<Endpoint> EndpointOf(const Options& options) {
 Finding CheckPort(const Options& options) {
   const std::string name = options.host + " port " + std::to_string(options.port);
   const auto endpoint = EndpointOf(options);
-  if (!endpoint) return Bad("address", options.host + " is not an address");
+  if (!endpoint) return Failed("address", options.host + " is not an address");
   const int fd = ::socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Bad("address", name + ": " + std::strerror(errno));
+  if (fd < 0) return Failed("address", name + ": " + std::strerror(errno));
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // as the server does; a failure shows in bind
   const bool bound =
       ::bind(fd, reinterpret_cast<const sockaddr*>(&endpoint->address), endpoint->length) == 0 && ::listen(fd, 1) == 0;
   const int error = errno;
   ::close(fd);
-  if (bound) return Ok("address", name + " is free");
-  if (error == EADDRINUSE) return Warn("address", name + " is taken (by a running server?)");
-  return Bad("address", name + ": " + std::strerror(error));
+  if (bound) return Passed("address", name + " is free");
+  if (error == EADDRINUSE) return Doubtful("address", name + " is taken (by a running server?)");
+  return Failed("address", name + ": " + std::strerror(error));
 }
 
 }  // namespace
 
 std::vector<Finding> CheckHealth(const Options& options) {
-  return {CheckKeyFile(options), CheckToken(options),     CheckDataFolder(options),
-          CheckLock(options),    CheckWorkspace(options), CheckSandbox(),
-          CheckCurl(),           CheckProvider(options),  CheckPort(options)};
+  return {CheckKeyFile(options), CheckToken(options),        CheckDataFolder(options),
+          CheckLock(options),    CheckWorkspace(options),    CheckSandbox(options),
+          CheckCurl(),           CheckModelSetting(options), CheckPort(options)};
 }
 
 }  // namespace reprise

@@ -108,7 +108,7 @@ class Report {
 int RunImport(const CommandLine& line, const Environment& environment) {
   if (!line.as.empty() && !ChatId::Parse(line.as)) return Misused("--as: \"" + line.as + "\" cannot be a chat's name");
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   Report report(line.json);
   std::vector<std::string> sources;
   for (const std::string& path : line.arguments) {
@@ -129,6 +129,7 @@ int RunImport(const CommandLine& line, const Environment& environment) {
       folder.error().message += "; chats can be brought in when it has ended";
     return Complain(folder.error());
   }
+  NoteKeysOf(options->data_dir, keys->get());
   for (const std::string& source : sources) {
     const auto imported = Import(source, line.as, *folder);
     imported ? report.Add(source, *imported) : report.Fail(source, imported.error());

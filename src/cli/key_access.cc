@@ -9,6 +9,8 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/unique_fd.h"
+#include "cli/console.h"
 #include "cli/hidden_input.h"
 #include "cli/terminal_text.h"
 
@@ -16,20 +18,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMinPassphrase = 8, kMaxPassphrase = 1024;
-
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);  // read only: nothing to lose
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
+constexpr int kTries = 3;
 
 tl::unexpected<Error> CannotRead(const std::string& path) {
   return Fail(ErrorCode::kIo, "cannot read the passphrase file " + path + ": " + std::strerror(errno));
@@ -40,13 +29,27 @@ Result<void> CheckLength(const SecretText& passphrase) {
   return Fail(ErrorCode::kInvalidArgument, "the passphrase is longer than 1024 bytes");
 }
 
+Result<void> CheckNew(const SecretText& passphrase) {
+  if (passphrase.size() < kMinPassphrase) {
+    return Fail(ErrorCode::kInvalidArgument, "the new passphrase must have at least 8 characters");
+  }
+  return CheckLength(passphrase);
+}
+
 Result<SecretText> AskTwice() {
-  auto first = AskHidden("New passphrase: ");
-  if (!first) return first;
-  const auto second = AskHidden("The same again: ");
-  if (!second) return second;
-  if (*first != *second) return Fail(ErrorCode::kInvalidArgument, "the two passphrases differ");
-  return first;
+  for (int tries_left = kTries;; --tries_left) {
+    auto first = AskHidden("New passphrase (8 characters or more): ");
+    if (!first) return first;
+    auto fits = CheckNew(*first);
+    if (fits) {
+      const auto second = AskHidden("The same again: ");
+      if (!second) return second;
+      if (*first == *second) return first;
+      fits = Fail(ErrorCode::kInvalidArgument, "the two passphrases differ");
+    }
+    if (tries_left == 1) return Fail(std::move(fits.error()));
+    Warn(fits.error().message);
+  }
 }
 
 }  // namespace
@@ -54,7 +57,7 @@ Result<SecretText> AskTwice() {
 std::string KeyFileOf(const Options& options) { return options.key_file.empty() ? DefaultKeyFile() : options.key_file; }
 
 Result<SecretText> ReadPassphrase(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOCTTY));
   struct stat status {};
   if (file.get() < 0 || ::fstat(file.get(), &status) != 0) return CannotRead(path);
   if (S_ISREG(status.st_mode) && (status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
@@ -94,10 +97,7 @@ PassphraseSource PassphraseFrom(const Options& options) {
 Result<SecretText> NewPassphrase(const std::string& file) {
   auto passphrase = file.empty() ? AskTwice() : ReadPassphrase(file);
   if (!passphrase) return passphrase;
-  if (passphrase->size() < kMinPassphrase) {
-    return Fail(ErrorCode::kInvalidArgument, "the new passphrase must have at least 8 characters");
-  }
-  if (auto fits = CheckLength(*passphrase); !fits) return Fail(fits.error());
+  if (auto fits = CheckNew(*passphrase); !fits) return Fail(fits.error());
   return passphrase;
 }
 

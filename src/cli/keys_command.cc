@@ -6,6 +6,7 @@
 
 #include "base/json.h"
 #include "base/posix_file_system.h"
+#include "cli/chat_reader.h"
 #include "cli/console.h"
 #include "cli/key_access.h"
 #include "cli/terminal_text.h"
@@ -16,11 +17,6 @@
 
 namespace reprise {
 namespace {
-
-FileSystem& Disk() {
-  static PosixFileSystem disk;  // stateless
-  return disk;
-}
 
 Result<KeyFile> OpenKeyFile(const Options& options) {
   auto file = KeyFile::Open(KeyFileOf(options), Disk(), PassphraseFrom(options));
@@ -96,7 +92,7 @@ int Rewrap(KeyFile& file, const Options& options, const CommandLine& line) {
 
 int RunKeysInit(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const std::string path = KeyFileOf(*options);
   auto file = KeyFile::Open(path, Disk(), PassphraseFrom(*options));
   if (!file && file.error().code == ErrorCode::kNotFound) {
@@ -110,7 +106,7 @@ int RunKeysInit(const CommandLine& line, const Environment& environment) {
 
 int RunKeysList(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const auto file = OpenKeyFile(*options);
   if (!file) return Complain(file.error());
   PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
@@ -119,7 +115,7 @@ int RunKeysList(const CommandLine& line, const Environment& environment) {
 
 int RunKeysRotate(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   std::unique_ptr<DirectoryLock> lock;
   if (line.keys.rewrap) {
     auto acquired = LockDataFolder(*options);
@@ -137,7 +133,7 @@ int RunKeysRotate(const CommandLine& line, const Environment& environment) {
 
 int RunKeysRewrap(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const auto lock = LockDataFolder(*options);
   if (!lock) return Complain(lock.error());
   auto file = OpenKeyFile(*options);
@@ -147,7 +143,7 @@ int RunKeysRewrap(const CommandLine& line, const Environment& environment) {
 
 int RunKeysPassphrase(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   auto file = OpenKeyFile(*options);
   if (!file) return Complain(file.error());
   Result<void> changed;

@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
 
 #include "cli/chat_reader.h"
 #include "cli/console.h"
@@ -19,23 +22,48 @@ std::string Padded(std::string text, std::size_t width) {
   return text;
 }
 
-int ListChats(InteractionStore& store, bool json) {
-  const auto chats = store.ListChats();
-  if (!chats) return Complain(chats.error());
+struct Unreadable {
+  ChatId chat;
+  Error error;
+};
+
+int ListChats(ChatReader& reader, bool json) {
+  const auto ids = reader.AllChats();
+  if (!ids) return Complain(ids.error());
+  std::vector<ChatSummary> chats;
+  std::vector<Unreadable> unreadable;
+  for (const ChatId& id : *ids) {
+    auto summary = reader.store().LoadSummary(id);
+    if (summary) {
+      chats.push_back(*std::move(summary));
+    } else if (summary.error().code != ErrorCode::kNotFound) {  // an empty folder, or deleted meanwhile
+      unreadable.push_back({id, std::move(summary.error())});
+    }
+  }
+  std::stable_sort(chats.begin(), chats.end(),
+                   [](const ChatSummary& a, const ChatSummary& b) { return a.updated_at > b.updated_at; });
+  const int status = unreadable.empty() ? kExitOk : kExitFailure;
   if (json) {
     Json list = Json::array();
-    for (const ChatSummary& chat : *chats) list.push_back(ToJson(chat));
+    for (const ChatSummary& chat : chats) list.push_back(ToJson(chat));
+    for (const Unreadable& one : unreadable) {
+      list.push_back({{"id", one.chat.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
+    }
     Print(DumpJson(Json{{"chats", std::move(list)}}) + "\n");
-    return kExitOk;
+    return status;
   }
   std::size_t width = 0;
-  for (const ChatSummary& chat : *chats) width = std::max(width, chat.id.str().size());
-  for (const ChatSummary& chat : *chats) {
+  for (const ChatSummary& chat : chats) width = std::max(width, chat.id.str().size());
+  for (const Unreadable& one : unreadable) width = std::max(width, one.chat.str().size());
+  for (const ChatSummary& chat : chats) {
     Print(Padded(chat.id.str(), width) + "  " + FormatForReading(chat.updated_at) + "  " +
           (chat.head ? chat.head->str() : "-      ") + "  " + VisibleLine(Shortened(chat.title, kTitleCharacters)) +
           "\n");
   }
-  return kExitOk;
+  for (const Unreadable& one : unreadable) {
+    Print(Padded(one.chat.str(), width) + "  cannot be read: " + VisibleLine(one.error.message) + "\n");
+  }
+  return status;
 }
 
 void PrintInteractions(const Chat& chat, bool all) {
@@ -69,7 +97,7 @@ int ListInteractions(InteractionStore& store, const CommandLine& line) {
   const auto id = ChatId::Parse(line.argument);
   if (!id) return Complain(id.error());
   const auto chat = store.LoadChat(*id);
-  if (!chat) return Complain(chat.error());
+  if (!chat) return Complain(NotThere(chat.error(), {*id, std::nullopt}));
   if (line.json) {
     Print(DumpJson(InteractionsToJson(*chat, line.all_branches)) + "\n");
   } else {
@@ -83,8 +111,8 @@ int ListInteractions(InteractionStore& store, const CommandLine& line) {
 
 int RunLs(const CommandLine& line, const Environment& environment) {
   auto reader = ChatReader::Open(line, environment);
-  if (!reader) return Complain(reader.error());
-  return line.argument.empty() ? ListChats(reader->store(), line.json) : ListInteractions(reader->store(), line);
+  if (!reader) return ComplainOfUse(reader.error());
+  return line.argument.empty() ? ListChats(*reader, line.json) : ListInteractions(reader->store(), line);
 }
 
 }  // namespace reprise

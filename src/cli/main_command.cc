@@ -19,14 +19,15 @@
 #include "cli/search_command.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
+#include "cli/trust_command.h"
 #include "cli/verify_command.h"
 
 namespace reprise {
 namespace {
 
-using Command = int (*)(const CommandLine&, const Environment&);
+using CommandFunction = int (*)(const CommandLine&, const Environment&);
 
-constexpr std::pair<std::string_view, Command> kCommands[] = {
+constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"serve", RunServe},
     {"chat", RunChat},
     {"ls", RunLs},
@@ -46,6 +47,7 @@ constexpr std::pair<std::string_view, Command> kCommands[] = {
     {"keys rewrap", RunKeysRewrap},
     {"keys passphrase", RunKeysPassphrase},
     {"doctor", RunDoctor},
+    {"trust", RunTrust},
 };
 
 int Dispatch(const CommandLine& line) {

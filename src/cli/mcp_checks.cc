@@ -1,22 +1,32 @@
 #include "cli/mcp_checks.h"
 
 #include <filesystem>
+#include <optional>
 #include <string>
 #include <utility>
 
 #include "cli/embedded.h"
+#include "cli/mcp_folder.h"
 #include "mcp/client.h"
 #include "mcp/server_channel.h"
+#include "mcp/server_folder.h"
 #include "mcp/session.h"
 #include "net/curl_transport.h"
 
 namespace reprise {
 namespace {
 
-Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, const std::string& workspace) {
+Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, const std::string& workspace,
+                       const std::string& folders) {
   const std::string check = "MCP server " + server.name;
   const auto failed = [&](const Error& error) { return Finding{check, Verdict::kFailure, error.message}; };
-  auto channel = OpenServerChannel(server, transport, workspace);
+  std::optional<ServerFolder> folder;
+  if (!server.command.empty() && server.cwd.empty()) {
+    auto made = ServerFolder::Make(folders, server.name);
+    if (!made) return failed(made.error());
+    folder.emplace(*std::move(made));
+  }
+  auto channel = OpenServerChannel(server, transport, folder ? folder->path() : server.cwd, workspace);
   if (!channel) return failed(channel.error());
   SessionHooks hooks;
   hooks.roots = {workspace};
@@ -41,8 +51,9 @@ std::vector<Finding> CheckMcpServers(const Options& options) {
   CurlTransport transport;
   std::error_code failed;
   const std::string workspace = std::filesystem::weakly_canonical(options.workspace, failed).string();
+  const std::string folders = options.mcp_servers.empty() ? "" : McpFolder(options);
   for (const McpServerOptions& server : options.mcp_servers) {
-    findings.push_back(CheckMcpServer(server, transport, workspace));
+    findings.push_back(CheckMcpServer(server, transport, workspace, folders));
   }
   return findings;
 }

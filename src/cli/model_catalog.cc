@@ -35,13 +35,14 @@ std::vector<std::string> ModelsOf(const ProviderOptions& provider, const Options
 }
 
 // Asking the well-known ones without a key would only tell them that we are here.
-bool ListsModels(const ProviderOptions& provider) {
-  const bool wants_key = provider.base_url.starts_with("https://api.openai.com") ||
-                         provider.base_url.starts_with("https://api.anthropic.com");
-  return !provider.api_key.empty() || !wants_key;
-}
+bool ListsModels(const ProviderOptions& provider) { return !provider.api_key.empty() || !WantsKey(provider); }
 
 }  // namespace
+
+bool WantsKey(const ProviderOptions& provider) {
+  return provider.base_url.starts_with("https://api.openai.com") ||
+         provider.base_url.starts_with("https://api.anthropic.com");
+}
 
 Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport, const Options& options) {
   std::vector<ProviderConfig> providers;
@@ -53,6 +54,7 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
                          .idle_timeout = options.provider_idle_timeout,
                          .models = ModelsOf(provider, options),
                          .lists_models = ListsModels(provider),
+                         .additions = {.headers = provider.headers, .query = provider.query},
                          .facts = FactsOf(provider, options)});
   }
   return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);

@@ -8,6 +8,9 @@
 
 namespace reprise {
 
+// Whether nobody gets anything from it without a key.
+bool WantsKey(const ProviderOptions& provider);
+
 // The models of a configuration. `transport` must outlive them.
 Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport, const Options& options);
 

@@ -2,16 +2,24 @@
 
 #include <arpa/inet.h>
 
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <system_error>
+#include <utility>
+#include <vector>
+
 #include "cli/config_file.h"
 #include "cli/private_file.h"
 #include "cli/settings.h"
+#include "cli/trust.h"
+#include "crypto/digest.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxConfigFile = 1 << 20;
-constexpr const char* kDefaultConfigFile = "reprise.json";
-
 Error InFront(std::string_view where, const Error& error) {
   Error named = error;
   named.message = std::string(where) + " " + error.message;
@@ -29,21 +37,56 @@ std::vector<ProviderOptions> BuiltInProviders(const Environment& environment) {
            .api_key = environment("ANTHROPIC_API_KEY").value_or("")}};
 }
 
-// The file that was asked for must be there; the default one need not.
-Result<void> ApplyConfigFile(Options& options, const Flags& flags, const Environment& environment) {
+// A configuration, and what it is allowed as if it was found and not named.
+struct ConfigText {
+  std::string path, text;
+  bool found = false;
+};
+
+bool IsThere(const std::string& path) {
+  std::error_code failed;
+  return std::filesystem::exists(std::filesystem::symlink_status(path, failed));
+}
+
+// The file that was asked for must be there; those that are looked for need not. Nullopt: there is none.
+Result<std::optional<ConfigText>> FindConfig(const Flags& flags, const Environment& environment) {
   const auto flag = flags.find("config");
-  const auto named = flag != flags.end() ? std::optional(flag->second) : environment("REPRISE_CONFIG");
-  const std::string path = named.value_or(kDefaultConfigFile);
-  const auto text = named ? ReadSmallFile(path, kMaxConfigFile) : ReadOwnFile(path, kMaxConfigFile);
-  if (!text && !named && text.error().code == ErrorCode::kNotFound) return {};
-  if (!text && text.error().code == ErrorCode::kForbidden) {
-    return Fail(ErrorCode::kForbidden, text.error().message + "; fix that, or name it with --config");
+  if (const auto named = flag != flags.end() ? std::optional(flag->second) : environment("REPRISE_CONFIG")) {
+    auto text = ReadSmallFile(*named, kMaxConfigFile);
+    if (!text && text.error().code == ErrorCode::kNotFound) {
+      return Fail(ErrorCode::kInvalidArgument, "there is no configuration file " + *named);
+    }
+    if (!text) return Fail(text.error());
+    return ConfigText{.path = *named, .text = *std::move(text)};
   }
-  if (!text) return Fail(text.error());
-  options.config_file = path;
-  if (auto applied = ApplyConfig(options, *text, environment); !applied)
-    return Fail(InFront(path + ":", applied.error()));
-  return {};
+  std::vector<std::string> places = {kDefaultConfigFile};
+  if (const auto folder = ConfigFolder(environment)) places.push_back(*folder + "/" + kDefaultConfigFile);
+  for (const std::string& path : places) {
+    if (!IsThere(path)) continue;
+    auto text = ReadOwnFile(path, kMaxConfigFile);
+    if (!text && text.error().code == ErrorCode::kForbidden) {
+      return Fail(ErrorCode::kForbidden, text.error().message + "; fix that, or name it with --config");
+    }
+    if (!text) return Fail(text.error());
+    return ConfigText{.path = path, .text = *std::move(text), .found = true};
+  }
+  return std::nullopt;
+}
+
+// ./reprise.json always; the one of the configuration folder if it is really another one, which tools could write.
+bool NeedsTrust(const ConfigText& config, const Options& options, const Environment& environment) {
+  if (!config.found) return false;
+  return config.path == kDefaultConfigFile ||
+         OpenToTools(config.path, options.workspace, ConfigFolder(environment).value_or(""));
+}
+
+Result<void> RequireTrustOf(const ConfigText& config, const Options& options) {
+  FileDigests files = {{PlaceOf(config.path), Sha256Digest({config.text})}};
+  // A person is asked once about all of it. Who never runs the programs need not hear what is wrong with them.
+  const auto configuration = RequireTrust(options, files, /*ask=*/false);
+  if (configuration || configuration.error().reason != "untrusted") return configuration;
+  if (auto named = FilesToTrust(options)) files.merge(*named);
+  return RequireTrust(options, files);
 }
 
 Result<void> ApplyEnvironmentAndFlags(Options& options, const Flags& flags, const Environment& environment) {
@@ -59,8 +102,27 @@ Result<void> ApplyEnvironmentAndFlags(Options& options, const Flags& flags, cons
   return {};
 }
 
+// The query of base_url (?api-version=...) belongs behind the path of each request, in front of what is configured.
+void SplitQuery(ProviderOptions& provider) {
+  std::string_view url = provider.base_url;
+  url = url.substr(0, url.find('#'));
+  const std::size_t mark = url.find('?');
+  std::vector<std::pair<std::string, std::string>> query;
+  for (std::string_view rest = mark == std::string_view::npos ? "" : url.substr(mark + 1); !rest.empty();) {
+    const std::string_view part = rest.substr(0, rest.find('&'));
+    rest.remove_prefix(std::min(rest.size(), part.size() + 1));
+    const std::size_t equals = std::min(part.find('='), part.size());
+    const auto is_configured = [&](const auto& pair) { return pair.first == part.substr(0, equals); };
+    if (part.empty() || std::any_of(provider.query.begin(), provider.query.end(), is_configured)) continue;
+    query.emplace_back(part.substr(0, equals), part.substr(std::min(part.size(), equals + 1)));
+  }
+  provider.query.insert(provider.query.begin(), query.begin(), query.end());
+  provider.base_url = std::string(url.substr(0, mark));
+}
+
 Result<void> FinishProviders(Options& options) {
   for (ProviderOptions& provider : options.providers) {
+    SplitQuery(provider);
     while (provider.base_url.ends_with('/')) provider.base_url.pop_back();
     if (provider.base_url.empty()) {
       provider.base_url = provider.type == "openai" ? "https://api.openai.com/v1" : "https://api.anthropic.com";
@@ -130,7 +192,14 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
   Options options;
   options.model.clear();
   options.providers = BuiltInProviders(environment);
-  if (auto applied = ApplyConfigFile(options, flags, environment); !applied) return Fail(applied.error());
+  if (const auto folder = ConfigFolder(environment)) options.trust_file = *folder + "/" + kTrustedFileName;
+  const auto config = FindConfig(flags, environment);
+  if (!config) return Fail(config.error());
+  if (*config) {
+    options.config_file = (*config)->path;
+    const auto applied = ApplyConfig(options, (*config)->text, environment);
+    if (!applied) return Fail(InFront((*config)->path + ":", applied.error()));
+  }
   if (auto applied = ApplyEnvironmentAndFlags(options, flags, environment); !applied) return Fail(applied.error());
   if (auto finished = FinishProviders(options); !finished) return Fail(finished.error());
   if (options.model.empty()) options.model = ChooseModel(options);
@@ -138,6 +207,10 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
   if (!IsLoopback(options.host) && options.token_file.empty()) {
     return Fail(ErrorCode::kInvalidArgument,
                 "--host " + options.host + " can be reached from other machines and needs --token-file");
+  }
+  // Last, so that whoever is asked sees all that the options have become.
+  if (*config && NeedsTrust(**config, options, environment)) {
+    if (auto trusted = RequireTrustOf(**config, options); !trusted) return Fail(trusted.error());
   }
   return options;
 }

@@ -12,8 +12,15 @@ namespace reprise {
 // What the command line said: a setting's name (see settings.h; also "config") and its text.
 using Flags = std::map<std::string, std::string>;
 
+// The configuration file that is looked for in the working directory.
+inline constexpr const char* kDefaultConfigFile = "reprise.json";
+
 // Puts the options together: flags beat REPRISE_* variables beat the configuration file beat the defaults. The file is
-// the one that --config or REPRISE_CONFIG names, else reprise.json in the working directory if there is one.
+// the one that --config or REPRISE_CONFIG names, else reprise.json in the working directory if there is one, else
+// $XDG_CONFIG_HOME/reprise/reprise.json if there is one.
+//
+// The agent's tools could have written a file that was found and not named: it is used if a person has allowed it as it
+// is (cli/trust.h), which is asked at a terminal. kForbidden otherwise; it is never passed over.
 //
 // Where no file names providers, openai and anthropic exist and take OPENAI_API_KEY, OPENAI_BASE_URL, ANTHROPIC_API_KEY
 // and ANTHROPIC_BASE_URL. The model is the one that was named, else the usual one of the first provider that has

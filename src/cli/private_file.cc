@@ -9,34 +9,22 @@
 #include <cstring>
 #include <utility>
 
+#include "base/unique_fd.h"
+
 namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxTokenFile = 4096;
 constexpr std::size_t kMinToken = 16;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);  // read only: nothing to lose
-  }
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 struct OpenFile {
-  Descriptor descriptor;
+  UniqueFd descriptor;
   struct stat status;
 };
 
 Result<OpenFile> Open(const std::string& path) {
   // O_NONBLOCK: a fifo must be refused, not waited for.
-  OpenFile file{Descriptor(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), {}};
+  OpenFile file{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), {}};
   if (file.descriptor.get() < 0 || ::fstat(file.descriptor.get(), &file.status) != 0) {
     const int error = errno;
     const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;

@@ -13,6 +13,7 @@
 #include "base/logging.h"
 #include "base/utf8.h"
 #include "cli/private_file.h"
+#include "crypto/digest.h"
 #include "crypto/key_file.h"
 
 namespace reprise {
@@ -34,14 +35,16 @@ bool IsModuleFile(std::string_view name) {
          std::all_of(name.begin() + 3, name.end(), allowed);
 }
 
-Result<std::string> ReadModule(const std::string& path) {
-  auto text = ReadOwnFile(path, kMaxModuleBytes);
-  if (!text) return text;
-  if (!IsUtf8(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is not valid UTF-8");
-  if (auto checked = CheckPromptModule(*text); !checked) {
-    return Fail(ErrorCode::kInvalidArgument, path + " " + checked.error().message);
+// Sorted by their names.
+std::vector<std::string> ModuleFiles(const std::string& directory, std::error_code& failed) {
+  std::vector<std::string> files;
+  for (std::filesystem::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (IsModuleFile(name)) files.push_back(std::move(name));
   }
-  return text;
+  std::sort(files.begin(), files.end());
+  return files;
 }
 
 }  // namespace
@@ -51,13 +54,58 @@ std::string PromptDirectoryOf(const Options& options) {
   return (std::filesystem::path(DefaultKeyFile()).parent_path() / "prompt").string();
 }
 
+std::string ConfigDirectoryOf(const Options& options) {
+  const std::string file = options.trust_file.empty() ? DefaultKeyFile() : options.trust_file;
+  return std::filesystem::path(file).parent_path().string();
+}
+
+std::vector<std::string> PromptModulesOpenToTools(const Options& options) {
+  std::vector<std::string> modules;
+  if (!options.system_prompt) return modules;
+  const std::string directory = PromptDirectoryOf(options), closed = ConfigDirectoryOf(options);
+  std::error_code failed;
+  for (const std::string& file : ModuleFiles(directory, failed)) {
+    std::string path = directory + "/" + file;
+    // What cannot be used is told when it is read.
+    if (OpenToTools(path, options.workspace, closed) && ReadOwnFile(path, kMaxModuleBytes)) {
+      modules.push_back(std::move(path));
+    }
+  }
+  return modules;
+}
+
+Result<std::string> PromptFolder::ReadModule(const std::string& path) const {
+  auto text = ReadOwnFile(path, kMaxModuleBytes);
+  if (!text) return text;
+  if (OpenToTools(path, workspace_, config_directory_)) {
+    const auto allowed = trusted_.Read();
+    if (!allowed) return Fail(allowed.error());
+    const auto found = allowed->find(PlaceOf(path));
+    if (found == allowed->end() || found->second != Sha256Digest({*text})) {
+      return Fail(ErrorCode::kForbidden, path +
+                                             " lies in the workspace and has not been allowed as it is now; `reprise "
+                                             "trust " +
+                                             path + "` allows it");
+    }
+  }
+  if (!IsUtf8(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is not valid UTF-8");
+  if (auto checked = CheckPromptModule(*text); !checked) {
+    return Fail(ErrorCode::kInvalidArgument, path + " " + checked.error().message);
+  }
+  return text;
+}
+
 struct PromptFolder::Told {
   std::mutex mutex;
   std::set<std::string> messages;  // guarded by mutex
 };
 
-PromptFolder::PromptFolder(std::string directory, std::string workspace)
-    : directory_(std::move(directory)), workspace_(ToValidUtf8(workspace)), told_(std::make_shared<Told>()) {}
+PromptFolder::PromptFolder(const Options& options, std::string workspace)
+    : directory_(PromptDirectoryOf(options)),
+      workspace_(std::move(workspace)),
+      config_directory_(ConfigDirectoryOf(options)),
+      trusted_(options.trust_file),
+      told_(std::make_shared<Told>()) {}
 
 void PromptFolder::Warn(const std::string& message) const {
   {
@@ -71,16 +119,10 @@ SystemPrompt PromptFolder::operator()() const {
   std::map<std::string, std::string> modules;
   for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module.text);
   std::error_code failed;
-  std::vector<std::string> files;
-  for (std::filesystem::directory_iterator entry(directory_, failed), end; !failed && entry != end;
-       entry.increment(failed)) {
-    std::string name = entry->path().filename().string();
-    if (IsModuleFile(name)) files.push_back(std::move(name));
-  }
+  std::vector<std::string> files = ModuleFiles(directory_, failed);
   if (failed && failed != std::errc::no_such_file_or_directory) {
     Warn("cannot read the folder " + directory_ + ": " + failed.message());
   }
-  std::sort(files.begin(), files.end());
   if (files.size() > kMaxModules) {
     Warn("only the first " + std::to_string(kMaxModules) + " files of " + directory_ + " are used");
     files.resize(kMaxModules);
@@ -93,7 +135,7 @@ SystemPrompt PromptFolder::operator()() const {
       Warn(text.error().message);
     }
   }
-  SystemPrompt prompt{.workspace = workspace_};
+  SystemPrompt prompt{.workspace = ToValidUtf8(workspace_)};
   for (auto& [name, text] : modules) prompt.modules.push_back({name, std::move(text)});
   return prompt;
 }

@@ -82,24 +82,19 @@ int Replay(const Interaction& interaction, const CommandLine& line) {
   return report->divergence ? kExitFailure : kExitOk;
 }
 
-int NotThere(const Error& error) {
-  Complain(error);
-  return error.code == ErrorCode::kNotFound || error.code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
-}
-
 // All branches: what was superseded is a recording too.
 int ReplayChat(InteractionStore& store, const RecordReference& what, const CommandLine& line) {
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-    return interaction ? Replay(*interaction, line) : NotThere(interaction.error());
+    return interaction ? Replay(*interaction, line) : Complain(NotThere(interaction.error(), what));
   }
   const auto chat = store.LoadChat(what.chat);
-  if (!chat) return NotThere(chat.error());
+  if (!chat) return Complain(NotThere(chat.error(), what));
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
     // One by one: those of a long chat come without their states.
     const auto interaction = store.LoadInteraction(what.chat, each.id);
-    const int outcome = interaction ? Replay(*interaction, line) : NotThere(interaction.error());
+    const int outcome = interaction ? Replay(*interaction, line) : Complain(interaction.error());
     if (outcome != kExitOk) status = kExitFailure;
   }
   ComplainOfDamage(*chat);
@@ -108,13 +103,13 @@ int ReplayChat(InteractionStore& store, const RecordReference& what, const Comma
 
 int ReplayFile(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return NotThere(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const auto file = ReadLoneFile(line.argument, *options);
-  if (!file) return NotThere(file.error());
+  if (!file) return Complain(file.error());
   const auto interaction =
       ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
   if (!interaction) {
-    return NotThere(MakeError(ErrorCode::kInvalidArgument, line.argument + " is not a finished interaction"));
+    return Complain(MakeError(ErrorCode::kInvalidArgument, line.argument + " is not a finished interaction"));
   }
   return Replay(*interaction, line);
 }
@@ -127,7 +122,7 @@ int RunReplay(const CommandLine& line, const Environment& environment) {
   if (const auto what = ParseReference(line.argument)) {
     auto reader = ChatReader::Open(line, environment);
     const bool is_file = IsFile(line.argument);
-    if (!reader && !is_file) return NotThere(reader.error());
+    if (!reader && !is_file) return ComplainOfUse(reader.error());
     if (reader && (!is_file || HasChat(reader->store(), what->chat))) return ReplayChat(reader->store(), *what, line);
   }
   return ReplayFile(line, environment);

@@ -82,6 +82,8 @@ class Search {
     }
   }
 
+  bool found_nothing() const { return places_.empty(); }
+
   void PrintPlaces(bool json) const {
     if (json) {
       Json list = Json::array();
@@ -122,7 +124,7 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
   if (line.argument.empty()) return Misused("there is nothing to look for");
   if (!pattern.ok()) return Misused("the pattern is wrong: " + pattern.error());
   auto reader = ChatReader::Open(line, environment);
-  if (!reader) return Complain(reader.error());
+  if (!reader) return ComplainOfUse(reader.error());
   Result<std::vector<ChatId>> chats = std::vector<ChatId>();
   if (line.chat.empty()) {
     chats = reader->AllChats();
@@ -137,7 +139,7 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
     const auto chat = reader->store().LoadChat(id);
     if (!chat && chat.error().code == ErrorCode::kNotFound && line.chat.empty()) continue;  // empty, or deleted
     if (!chat) {
-      status = Complain(chat.error());
+      status = Complain(NotThere(chat.error(), {id, std::nullopt}));
       continue;
     }
     search.In(*chat);
@@ -145,7 +147,7 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
     if (!chat->damaged.empty()) status = kExitFailure;
   }
   search.PrintPlaces(line.json);
-  return status;
+  return search.found_nothing() ? kExitFailure : status;  // as grep tells
 }
 
 }  // namespace reprise

@@ -54,14 +54,17 @@ void AddHeader(const std::string& name, std::string_view value, std::vector<std:
   }
 }
 
+void AddQueryValue(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  Add(name, value, secrets);
+  if (const auto decoded = PercentDecode(value, /*plus_is_space=*/true)) Add(name, *decoded, secrets);
+}
+
 void AddQuery(std::string_view url, std::vector<std::string>& secrets) {
   url = url.substr(0, url.find('#'));
   const std::size_t mark = url.find('?');
   if (mark == std::string_view::npos) return;
-  ForEachPair(url.substr(mark + 1), '&', [&](std::string_view name, std::string_view value) {
-    Add(name, value, secrets);
-    if (const auto decoded = PercentDecode(value, /*plus_is_space=*/true)) Add(name, *decoded, secrets);
-  });
+  ForEachPair(url.substr(mark + 1), '&',
+              [&](std::string_view name, std::string_view value) { AddQueryValue(name, value, secrets); });
 }
 
 }  // namespace
@@ -78,7 +81,16 @@ bool NamesSecret(std::string_view name) {
 
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment) {
   std::vector<std::string> secrets;
-  for (const ProviderOptions& provider : options.providers) secrets.push_back(provider.api_key);
+  for (const ProviderOptions& provider : options.providers) {
+    secrets.push_back(provider.api_key);
+    // Names of gateways' routes and versions are long words too: here only what is named like a secret counts.
+    for (const auto& [name, value] : provider.headers) {
+      if (NamesSecret(name)) AddHeader(name, value, secrets);
+    }
+    for (const auto& [name, value] : provider.query) {
+      if (NamesSecret(name)) AddQueryValue(name, value, secrets);
+    }
+  }
   for (const McpServerOptions& server : options.mcp_servers) {
     for (const auto& [name, value] : server.environment) {
       if (NamesSecret(name)) secrets.push_back(value);

@@ -9,16 +9,15 @@
 #include <optional>
 #include <utility>
 
-#include "base/sse_parser.h"
 #include "base/unique_fd.h"
 
 namespace reprise {
 namespace {
 
-constexpr int kMaxDepth = kMaxJsonDepth + 16;
+constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
 
 Result<Json> ReadAnswer(int status, const std::string& body) {
-  auto json = ParseJson(body, kMaxDepth);
+  auto json = ParseJson(body, kMaxAnswerDepth);
   if (status < 400 && json) return json;
   if (status >= 400 && json && json->contains("error") && (*json)["error"].is_object()) {
     const auto text = [&error = (*json)["error"]](const char* name) {
@@ -38,10 +37,12 @@ class WholeAnswer final : public HttpResponseHandler {
   std::string body;
 };
 
+}  // namespace
+
 // What the transport's thread receives, for the thread that reads it.
-class ArrivingStream final : public HttpResponseHandler {
+class ArrivingEvents::Arriving final : public HttpResponseHandler {
  public:
-  ArrivingStream() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+  Arriving() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
 
   void OnHead(int status, const HttpHeaders&) override {
     const std::lock_guard lock(mutex_);
@@ -88,7 +89,33 @@ class ArrivingStream final : public HttpResponseHandler {
   std::optional<Result<void>> ended_;  // guarded by mutex_
 };
 
-}  // namespace
+ArrivingEvents::ArrivingEvents(std::shared_ptr<Arriving> arriving) : arriving_(std::move(arriving)) {}
+ArrivingEvents::~ArrivingEvents() { stop_.request_stop(); }
+
+int ArrivingEvents::descriptor() const { return arriving_->descriptor(); }
+
+void ArrivingEvents::Receive() {
+  const auto [status, bytes, ended] = arriving_->Take();
+  if (status >= 400) {
+    refusal_ += bytes;
+  } else {
+    parser_.Feed(bytes);
+    while (const auto event = parser_.Next()) {
+      auto data = ParseJson(event->data, kMaxAnswerDepth);
+      if (data) events_.push_back({std::string(event->type), *std::move(data)});
+    }
+  }
+  if (!ended || ended_) return;
+  ended_ = *ended;
+  if (*ended && status >= 400) ended_ = ReadAnswer(status, refusal_).map([](const Json&) {});
+}
+
+std::optional<ArrivingEvents::Event> ArrivingEvents::Next() {
+  if (events_.empty()) return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
 
 HttpRequest ServerClient::RequestFor(const std::string& method, const std::string& path, const Json& body) const {
   HttpRequest request;
@@ -113,34 +140,15 @@ Result<Json> ServerClient::Call(const std::string& method, const std::string& pa
   return ReadAnswer(answer.status, answer.body);
 }
 
-Result<void> ServerClient::Stream(const std::string& path, const Json& body, TerminalInput& input,
-                                  const OnEvent& on_event, const std::function<void()>& interrupted) {
-  const auto stream = std::make_shared<ArrivingStream>();
-  HttpRequest request = RequestFor("POST", path, body);
+std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,
+                                                     const Json& body) {
+  const auto arriving = std::make_shared<ArrivingEvents::Arriving>();
+  HttpRequest request = RequestFor(method, path, body);
   request.headers.emplace_back("Accept", "text/event-stream");
-  std::stop_source stop;
-  transport_.Send(std::move(request), *stream, stop.get_token(),
-                  [stream](Result<void> ended) { stream->Done(std::move(ended)); });
-  SseParser parser;
-  std::string refusal;
-  for (;;) {
-    if (input.WaitForOrInterrupt(stream->descriptor())) interrupted();
-    const auto [status, bytes, ended] = stream->Take();
-    if (status >= 400) {
-      refusal += bytes;
-    } else {
-      parser.Feed(bytes);
-      while (const auto event = parser.Next()) {
-        const std::string name(event->type);
-        const auto data = ParseJson(event->data, kMaxDepth);
-        if (data) on_event(name, *data);
-      }
-    }
-    if (!ended) continue;
-    if (!*ended) return *ended;
-    if (status >= 400) return ReadAnswer(status, refusal).map([](const Json&) {});
-    return {};
-  }
+  std::unique_ptr<ArrivingEvents> stream(new ArrivingEvents(arriving));
+  transport_.Send(std::move(request), *arriving, stream->stop_.get_token(),
+                  [arriving](Result<void> ended) { arriving->Done(std::move(ended)); });
+  return stream;
 }
 
 }  // namespace reprise

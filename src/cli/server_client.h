@@ -1,16 +1,54 @@
 #pragma once
 
-#include <functional>
+#include <deque>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stop_token>
 #include <string>
-#include <string_view>
 #include <utility>
 
 #include "base/json.h"
-#include "cli/terminal_input.h"
+#include "base/sse_parser.h"
 #include "net/curl_transport.h"
 #include "reprise/result.h"
 
 namespace reprise {
+
+// The events of an answer that is being received. For one thread; gives the request up when it is destroyed.
+class ArrivingEvents {
+ public:
+  struct Event {
+    std::string name;
+    Json data;
+  };
+  ArrivingEvents(const ArrivingEvents&) = delete;
+  ArrivingEvents& operator=(const ArrivingEvents&) = delete;
+  ~ArrivingEvents();
+
+  // Readable when Receive may find something.
+  int descriptor() const;
+  // Takes what has come; does not wait.
+  void Receive();
+  // In their order; nullopt if no more have been received.
+  std::optional<Event> Next();
+  // Those that Next will return.
+  const std::deque<Event>& received() const { return events_; }
+  // How it ended; nullopt while it goes on. Failures as ServerClient::Call's, and kUnavailable if it broke off.
+  const std::optional<Result<void>>& ended() const { return ended_; }
+
+ private:
+  friend class ServerClient;
+  class Arriving;
+  explicit ArrivingEvents(std::shared_ptr<Arriving> arriving);
+
+  const std::shared_ptr<Arriving> arriving_;
+  std::stop_source stop_;
+  SseParser parser_;
+  std::deque<Event> events_;
+  std::string refusal_;
+  std::optional<Result<void>> ended_;
+};
 
 // Talks to a running server by its HTTP interface. For one thread.
 class ServerClient {
@@ -18,15 +56,14 @@ class ServerClient {
   // `url` without a path; `token` may be empty.
   ServerClient(std::string url, std::string token) : url_(std::move(url)), token_(std::move(token)) {}
 
+  const std::string& url() const { return url_; }
+
   // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
   Result<Json> Call(const std::string& method, const std::string& path);
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body);
 
-  // Posts, and hands over the events of the answer, by name and data, until it ends. What the person interrupts (Ctrl-C
-  // in `input`) is told by `interrupted`; the stream goes on. Failures as Call, and kUnavailable if it breaks off.
-  using OnEvent = std::function<void(std::string_view name, const Json& data)>;
-  Result<void> Stream(const std::string& path, const Json& body, TerminalInput& input, const OnEvent& on_event,
-                      const std::function<void()>& interrupted);
+  // Sends, and does not wait for the answer, which is a stream of events. The client must outlive it.
+  std::unique_ptr<ArrivingEvents> Stream(const std::string& method, const std::string& path, const Json& body);
 
  private:
   HttpRequest RequestFor(const std::string& method, const std::string& path, const Json& body) const;

@@ -1,10 +1,12 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
+#include "engine/readiness.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "reprise/engine.h"
@@ -23,13 +25,16 @@ class ServerParts {
  public:
   // Opens the store (creating key file and data folder at the first start) and brings home what an earlier run could
   // not save there. Failures are for the person at the terminal.
-  static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options);
+  // `new_key`: chats whose keys are gone are given up.
+  static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, bool new_key = false);
 
   Engine& engine() { return *engine_; }
+  // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
+  Result<void> CheckReady() { return readiness_->Check(); }
 
  private:
   ServerParts() = default;
-  Result<void> OpenStores(const Options& options);
+  Result<void> OpenStores(const Options& options, bool new_key);
   Result<void> OpenTools(const Options& options);
   void StartMcpServers(const Options& options);
 
@@ -45,7 +50,8 @@ class ServerParts {
   std::unique_ptr<AuditFile> audit_;
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
-  std::unique_ptr<Engine> engine_;  // last: it uses all of the above
+  std::optional<Readiness> readiness_;
+  std::unique_ptr<Engine> engine_;  // it uses all of the above
 };
 
 }  // namespace reprise

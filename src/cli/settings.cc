@@ -5,6 +5,9 @@
 #include <charconv>
 #include <cmath>
 
+#include "http/message.h"
+#include "http/public_host.h"
+
 namespace reprise {
 namespace {
 
@@ -63,11 +66,27 @@ Result<void> SetApprovalMode(Options& options, std::string_view text) {
   return Wrong("one of ask, read_only, approve_all, deny_all");
 }
 
+Result<void> SetPublicHosts(Options& options, std::string_view text) {
+  std::vector<std::string> hosts;
+  for (std::size_t at = 0; at <= text.size() && !text.empty();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    const std::string_view one = TrimBlanks(text.substr(at, end - at));
+    if (auto host = ParsePublicHost(one); !host) return Fail(std::move(host.error()));
+    hosts.emplace_back(one);
+    at = end + 1;
+  }
+  options.public_hosts = std::move(hosts);
+  return {};
+}
+
 constexpr std::array kSettings{
     Setting{"host", "ADDRESS", "address to listen on (default 127.0.0.1); another than loopback needs --token-file",
             SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.host, t); }},
     Setting{"port", "PORT", "port to listen on (default 8000); 0 picks a free one", SettingKind::kInteger,
             [](Options& o, std::string_view t) { return SetInteger(o.port, t, 0, 65535); }},
+    Setting{"public-hosts", "NAMES",
+            "names, separated by commas, that clients reach the server by through a proxy, tunnel or mapped port",
+            SettingKind::kList, SetPublicHosts},
     Setting{"data-dir", "DIR", "folder of the chats (default chats)", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.data_dir, t); }},
     Setting{"workspace", "DIR", "folder that the tools work in (default .)", SettingKind::kText,

@@ -9,7 +9,8 @@
 
 namespace reprise {
 
-enum class SettingKind { kText, kInteger, kNumber, kBool };
+// A list is an array of texts in the configuration file, and separated by commas elsewhere.
+enum class SettingKind { kText, kInteger, kNumber, kBool, kList };
 
 // One setting that a flag and an environment variable can give as text. "data-dir" is the flag --data-dir, the variable
 // REPRISE_DATA_DIR and the configuration file's key data_dir ("tool-timeout-s" is tools.timeout_s there).

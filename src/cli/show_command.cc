@@ -13,14 +13,14 @@ namespace {
 
 int ShowInteraction(InteractionStore& store, const RecordReference& what, bool json) {
   const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-  if (!interaction) return Complain(interaction.error());
+  if (!interaction) return Complain(NotThere(interaction.error(), what));
   Print(json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
   return kExitOk;
 }
 
 int ShowChat(InteractionStore& store, const RecordReference& what, const CommandLine& line) {
   const auto chat = store.LoadChat(what.chat);
-  if (!chat) return Complain(chat.error());
+  if (!chat) return Complain(NotThere(chat.error(), what));
   if (line.json) {
     Print(DumpJson(ChatToJson(*chat, line.all_branches)) + "\n");
   } else {
@@ -41,7 +41,7 @@ Error NotForReading(const std::string& path) {
 
 int ShowFile(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const auto file = ReadLoneFile(line.argument, *options);
   if (!file) return Complain(file.error());
   const auto interaction =
@@ -59,7 +59,7 @@ int RunShow(const CommandLine& line, const Environment& environment) {
   if (!what) return Complain(what.error());
   auto reader = ChatReader::Open(line, environment);
   if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
-  if (!reader) return Complain(reader.error());
+  if (!reader) return ComplainOfUse(reader.error());
   return what->interaction ? ShowInteraction(reader->store(), *what, line.json)
                            : ShowChat(reader->store(), *what, line);
 }

@@ -7,23 +7,135 @@
 
 #include <array>
 #include <cerrno>
+#include <string_view>
 
 namespace reprise {
+namespace {
+
+// A paste arrives in pieces; after such a silence it has ended.
+constexpr int kQuietMs = 50;
+
+// The terminal marks where a paste begins and ends.
+constexpr std::string_view kMarkPastes = "\x1b[?2004h", kDoNotMarkPastes = "\x1b[?2004l";
+
+int OutputTerminal() { return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO; }
+
+void WriteToTerminal(std::string_view text) {
+  [[maybe_unused]] const ssize_t size = ::write(OutputTerminal(), text.data(), text.size());  // nothing depends on it
+}
+
+// For the signals that end the process: what it leaves must be a terminal that one can type at.
+termios mode_at_start;
+
+void RestoreAndDie(int number) {
+  ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_at_start);
+  WriteToTerminal(kDoNotMarkPastes);
+  ::raise(number);  // SA_RESETHAND: the usual course, when this has returned
+}
+
+void RestoreWhenKilled() {
+  struct sigaction action {};
+  action.sa_handler = RestoreAndDie;
+  action.sa_flags = static_cast<int>(SA_RESETHAND);
+  for (const int number : {SIGTERM, SIGHUP, SIGQUIT}) ::sigaction(number, &action, nullptr);
+}
+
+}  // namespace
 
 TerminalInput::TerminalInput() {
-  sigset_t interrupt;
-  ::sigemptyset(&interrupt);
-  ::sigaddset(&interrupt, SIGINT);
-  ::pthread_sigmask(SIG_BLOCK, &interrupt, nullptr);
-  interrupts_ = UniqueFd(::signalfd(-1, &interrupt, SFD_CLOEXEC | SFD_NONBLOCK));
+  editor_ = LineEditor::Open(*this);
+  sigset_t held;
+  ::sigemptyset(&held);
+  ::sigaddset(&held, SIGINT);
+  if (editor_ != nullptr && ::tcgetattr(STDIN_FILENO, &before_) != 0) editor_.reset();
+  if (editor_ != nullptr) {
+    ::sigaddset(&held, SIGTSTP);
+    ::sigaddset(&held, SIGWINCH);
+    mode_at_start = before_;
+    RestoreWhenKilled();
+    HideTyping();
+  }
+  ::pthread_sigmask(SIG_BLOCK, &held, nullptr);
+  signals_ = UniqueFd(::signalfd(-1, &held, SFD_CLOEXEC | SFD_NONBLOCK));
 }
 
-bool TerminalInput::TakeInterrupt() {
+TerminalInput::~TerminalInput() {
+  if (editor_ == nullptr) return;
+  editor_.reset();  // it has its own idea of the terminal
+  ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  WriteToTerminal(kDoNotMarkPastes);
+}
+
+// What is typed while the agent speaks would stand in the middle of its text.
+void TerminalInput::HideTyping() const {
+  termios hidden = before_;
+  hidden.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO);
+  hidden.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR);  // a paste's line ends stay what they are
+  hidden.c_cc[VMIN] = 1;
+  hidden.c_cc[VTIME] = 0;
+  ::tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden);
+  WriteToTerminal(kMarkPastes);
+}
+
+void TerminalInput::Suspend() const {
+  ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
+  WriteToTerminal(kDoNotMarkPastes);
+  ::raise(SIGSTOP);
+  HideTyping();
+}
+
+int TerminalInput::TakeSignal() {
   signalfd_siginfo info;
-  return ::read(interrupts_.get(), &info, sizeof info) == sizeof info;
+  return ::read(signals_.get(), &info, sizeof info) == sizeof info ? static_cast<int>(info.ssi_signo) : 0;
 }
 
-TerminalInput::Came TerminalInput::ReadLine(std::string& line) {
+bool TerminalInput::ReadMore() {
+  std::array<char, 4096> bytes;
+  const ssize_t size = ::read(STDIN_FILENO, bytes.data(), bytes.size());
+  if (size > 0) read_.append(bytes.data(), static_cast<std::size_t>(size));
+  if (size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN)) ended_ = true;
+  return size > 0;
+}
+
+KeySource::Came TerminalInput::NextByte(unsigned char& byte) {
+  for (;;) {
+    if (!read_.empty()) {
+      byte = static_cast<unsigned char>(read_.front());
+      read_.erase(0, 1);
+      return KeySource::Came::kByte;
+    }
+    if (ended_) return KeySource::Came::kEnd;
+    std::array<pollfd, 3> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
+                                   pollfd{watched_, POLLIN, 0}};  // a negative one is passed over
+    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return KeySource::Came::kEnd;
+    if (waits[1].revents != 0) {
+      const int number = TakeSignal();
+      if (number == SIGINT) return KeySource::Came::kInterrupt;
+      if (number == SIGTSTP) return KeySource::Came::kSuspend;
+      if (number == SIGWINCH) return KeySource::Came::kResized;
+    }
+    if (waits[2].revents != 0 && (*withdrawn_)()) return KeySource::Came::kWithdrawn;
+    if (waits[0].revents != 0) ReadMore();
+  }
+}
+
+TerminalInput::Came TerminalInput::Edit(const std::string& prompt, std::string& text) {
+  const LineEditor::Came came = editor_->Edit(prompt, text);
+  HideTyping();
+  switch (came) {
+    case LineEditor::Came::kLine:
+      return Came::kLine;
+    case LineEditor::Came::kEnd:
+      return Came::kEnd;
+    case LineEditor::Came::kInterrupt:
+      return Came::kInterrupt;
+    case LineEditor::Came::kWithdrawn:
+      return Came::kWithdrawn;
+  }
+  return Came::kEnd;
+}
+
+TerminalInput::Came TerminalInput::ReadPipe(int watched, const std::function<bool()>& withdrawn, std::string& line) {
   for (;;) {
     if (const std::size_t end = read_.find('\n'); end != std::string::npos || (ended_ && !read_.empty())) {
       line = read_.substr(0, end);
@@ -32,21 +144,52 @@ TerminalInput::Came TerminalInput::ReadLine(std::string& line) {
       return Came::kLine;
     }
     if (ended_) return Came::kEnd;
-    std::array<pollfd, 2> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{interrupts_.get(), POLLIN, 0}};
+    std::array<pollfd, 3> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
+                                   pollfd{watched, POLLIN, 0}};
     if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return Came::kEnd;
-    if (waits[1].revents != 0 && TakeInterrupt()) return Came::kInterrupt;
-    if (waits[0].revents == 0) continue;
-    std::array<char, 4096> bytes;
-    const ssize_t size = ::read(STDIN_FILENO, bytes.data(), bytes.size());
-    if (size > 0) read_.append(bytes.data(), static_cast<std::size_t>(size));
-    if (size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN)) ended_ = true;
+    if (waits[1].revents != 0 && TakeSignal() == SIGINT) return Came::kInterrupt;
+    if (waits[2].revents != 0 && withdrawn()) return Came::kWithdrawn;
+    if (waits[0].revents != 0) ReadMore();
   }
 }
 
+TerminalInput::Came TerminalInput::ReadMessage(const std::string& prompt, std::string& message) {
+  if (editor_ == nullptr) return ReadPipe(-1, {}, message);
+  const Came came = Edit(prompt, message);
+  if (came == Came::kLine && !message.empty()) editor_->Remember(message);
+  return came;
+}
+
+TerminalInput::Came TerminalInput::ReadAnswer(const std::string& prompt, int watched,
+                                              const std::function<bool()>& withdrawn, std::string& answer) {
+  if (withdrawn()) return Came::kWithdrawn;
+  if (editor_ == nullptr) return ReadPipe(watched, withdrawn, answer);
+  watched_ = watched;
+  withdrawn_ = &withdrawn;
+  const Came came = Edit(prompt, answer);
+  watched_ = -1;
+  withdrawn_ = nullptr;
+  return came;
+}
+
+void TerminalInput::DropTypedAhead() {
+  if (editor_ == nullptr) return;
+  do {
+    read_.clear();
+    ::tcflush(STDIN_FILENO, TCIFLUSH);
+    pollfd waits{STDIN_FILENO, POLLIN, 0};
+    if (::poll(&waits, 1, kQuietMs) <= 0) return;
+  } while (ReadMore());
+  read_.clear();
+}
+
 bool TerminalInput::WaitForOrInterrupt(int descriptor) {
-  std::array<pollfd, 2> waits = {pollfd{descriptor, POLLIN, 0}, pollfd{interrupts_.get(), POLLIN, 0}};
+  std::array<pollfd, 2> waits = {pollfd{descriptor, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
   ::poll(waits.data(), waits.size(), -1);
-  return waits[1].revents != 0 && TakeInterrupt();
+  if (waits[1].revents == 0) return false;
+  const int number = TakeSignal();
+  if (number == SIGTSTP) Suspend();
+  return number == SIGINT;
 }
 
 }  // namespace reprise

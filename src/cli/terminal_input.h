@@ -1,32 +1,61 @@
 #pragma once
 
-#include <optional>
+#include <termios.h>
+
+#include <functional>
+#include <memory>
 #include <string>
 
 #include "base/unique_fd.h"
+#include "cli/line_editor.h"
 
 namespace reprise {
 
-// Lines from standard input, and Ctrl-C as an event. Construct before any thread starts: SIGINT is blocked from then
-// on.
-class TerminalInput {
+// What a person types, or a pipe brings, and Ctrl-C as an event. On a terminal lines are edited (LineEditor), and what
+// is typed between them is kept, unseen, for the next message. Construct before any thread starts: SIGINT is blocked
+// from then on, and at a terminal SIGTSTP and SIGWINCH. One at a time.
+class TerminalInput final : private KeySource {
  public:
   TerminalInput();
-  TerminalInput(const TerminalInput&) = delete;  // the signal mask is the process's
+  ~TerminalInput() override;
+  TerminalInput(const TerminalInput&) = delete;  // the signal mask and the terminal's mode are the process's
   TerminalInput& operator=(const TerminalInput&) = delete;
 
-  enum class Came { kLine, kEnd, kInterrupt };
-  // Blocks for the next line, which is without its line end.
-  Came ReadLine(std::string& line);
+  // Whether a person is there.
+  bool is_terminal() const { return editor_ != nullptr; }
+
+  enum class Came { kLine, kEnd, kInterrupt, kWithdrawn };
+  // Blocks for the next message: a line, or on a terminal what a person has made of it (several lines of one paste are
+  // one message). `prompt` is shown on a terminal only. kInterrupt: Ctrl-C, and `message` is what it cleared.
+  Came ReadMessage(const std::string& prompt, std::string& message);
+
+  // Blocks for the answer to a question that was shown. kWithdrawn: `withdrawn` says that it needs none any more; it is
+  // asked whenever `watched` is readable.
+  Came ReadAnswer(const std::string& prompt, int watched, const std::function<bool()>& withdrawn, std::string& answer);
+  // To be called before the prompt of a question is shown: on a terminal, forgets all that was typed or pasted before,
+  // and waits for the end of a paste that is still arriving. A pipe's lines are answers in their turn.
+  void DropTypedAhead();
+
   // Blocks until `descriptor` is readable. True: Ctrl-C was pressed instead, or as well.
   bool WaitForOrInterrupt(int descriptor);
 
  private:
-  bool TakeInterrupt();
+  KeySource::Came NextByte(unsigned char& byte) override;
+  Came ReadPipe(int watched, const std::function<bool()>& withdrawn, std::string& line);
+  Came Edit(const std::string& prompt, std::string& text);
+  // The number of the next signal; 0: none.
+  int TakeSignal();
+  bool ReadMore();
+  void HideTyping() const;
+  void Suspend() const;
 
-  UniqueFd interrupts_;
+  UniqueFd signals_;
+  std::unique_ptr<LineEditor> editor_;  // null: a pipe
+  termios before_{};
   std::string read_;  // behind the last line
   bool ended_ = false;
+  int watched_ = -1;
+  const std::function<bool()>* withdrawn_ = nullptr;
 };
 
 }  // namespace reprise

@@ -5,14 +5,31 @@
 
 namespace reprise {
 
-// Text from a model, a tool or a file may try to steer the terminal that shows it: escape sequences, or characters that
-// reorder what one reads. These two make all of that visible as <U+001B> and leave the rest alone. Invalid UTF-8
-// becomes U+FFFD.
+// Text from a model, a tool or a file may try to steer the terminal that shows it, or the person who reads it: escape
+// sequences, characters that reorder what one reads or that cannot be seen. These make all of that visible as <U+001B>
+// and leave the rest alone. Invalid UTF-8 becomes U+FFFD.
 
-// Line ends become spaces.
+// For what a person decides on, and for lists: everything hidden is spelled out (base/hidden_characters). Line ends
+// become spaces.
 std::string VisibleLine(std::string_view text);
-// Line ends stay; every line after the first begins with `indent`.
+// The same; line ends stay, and every line after the first begins with `indent`.
+std::string VisibleText(std::string_view text, std::string_view indent);
+
+// For prose: joiners and spaces of its script stay. Line ends stay but for those at the end; every line after the first
+// begins with `indent`.
 std::string Indented(std::string_view text, std::string_view indent);
+
+// Prose that comes in pieces, with all of its line ends.
+class StreamedText {
+ public:
+  // What is to be shown now.
+  std::string Add(std::string_view delta);
+  // What was held back.
+  std::string End();
+
+ private:
+  std::string held_;  // a carriage return whose line feed may come with the next piece
+};
 
 // The first `max_characters` characters, with "..." in place of the rest.
 std::string Shortened(std::string_view text, std::size_t max_characters);

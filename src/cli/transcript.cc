@@ -1,5 +1,9 @@
 #include "cli/transcript.h"
 
+#include <time.h>
+
+#include <chrono>
+#include <ctime>
 #include <string_view>
 #include <variant>
 
@@ -10,30 +14,42 @@ namespace {
 
 constexpr std::size_t kLabelWidth = 10;
 
-std::string Entry(std::string_view label, std::string_view text) {
+std::string Labelled(std::string_view label, const std::string& shown) {
   std::string line = "  " + std::string(label);
   line.resize(2 + kLabelWidth, ' ');
-  return line + Indented(text, std::string(2 + kLabelWidth, ' ')) + "\n";
+  return line + shown + "\n";
 }
 
-struct EventWriter {
+std::string Entry(std::string_view label, std::string_view text) {
+  return Labelled(label, Indented(text, std::string(2 + kLabelWidth, ' ')));
+}
+
+// For what somebody has decided on, or will: with everything that cannot be seen.
+std::string ExactEntry(std::string_view label, std::string_view text) {
+  return Labelled(label, VisibleText(text, std::string(2 + kLabelWidth, ' ')));
+}
+
+struct TranscriptWriter {
   std::string operator()(const event::Thinking& e) const { return Entry("thinking", e.content); }
   std::string operator()(const event::MessageText& e) const { return Entry("agent", e.content); }
-  std::string operator()(const event::Answer& e) const { return Entry("agent", e.content); }
+  std::string operator()(const event::Answer& e) const {
+    return Entry("agent", e.content) + (e.reason.empty() ? "" : Entry("cut off", e.reason));
+  }
   std::string operator()(const event::ToolCallStarted& e) const {
-    return Entry("tool", e.tool_name + " " + e.tool_input);
+    return ExactEntry("tool", e.tool_name + " " + e.tool_input);
   }
   std::string operator()(const event::ToolResult& e) const {
     return Entry(e.is_error ? "failed" : "result", e.tool_output);
   }
   std::string operator()(const event::ApprovalRequired& e) const {
-    return Entry("asked", e.tool_name + " " + e.tool_input + "\n(" + e.reason + ", risk " + e.risk + ")");
+    return ExactEntry("asked", e.tool_name + " " + e.tool_input + "\n(" + e.reason + ", risk " + e.risk + ")");
   }
   std::string operator()(const event::Approved& e) const {
     const std::string scope = e.scope == "chat" ? "for this chat" : e.scope == "always" ? "for always" : "once";
-    return Entry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
+    return ExactEntry("approved", e.tool_input ? scope + ", with other arguments: " + *e.tool_input : scope);
   }
   std::string operator()(const event::Rejected& e) const {
+    if (e.superseded) return Entry("withdrawn", "what was shown is not so any more");
     return Entry("rejected", e.expired ? "nobody answered in time" : e.feedback.value_or(""));
   }
   std::string operator()(const event::InputRequired& e) const { return Entry("question", e.question); }
@@ -80,9 +96,11 @@ struct EventWriter {
 }  // namespace
 
 std::string FormatForReading(Timestamp time) {
-  std::string text = FormatTimestamp(time).substr(0, 19);
-  if (text.size() > 10) text[10] = ' ';
-  return text;
+  const std::time_t seconds = std::chrono::system_clock::to_time_t(std::chrono::floor<std::chrono::seconds>(time));
+  std::tm local{};
+  char text[64];
+  if (::localtime_r(&seconds, &local) == nullptr) return FormatTimestamp(time);
+  return {text, std::strftime(text, sizeof text, "%Y-%m-%d %H:%M:%S", &local)};
 }
 
 std::string FormatHeading(const ChatSummary& summary) {
@@ -98,7 +116,7 @@ std::string FormatInteraction(const Interaction& interaction, bool superseded) {
   if (superseded) out += "  superseded";
   out += "\n";
   if (!interaction.user_message.empty()) out += Entry("you", interaction.user_message);
-  for (const AgentEvent& agent_event : interaction.events) out += std::visit(EventWriter{}, agent_event.payload);
+  for (const AgentEvent& agent_event : interaction.events) out += std::visit(TranscriptWriter{}, agent_event.payload);
   return out;
 }
 

@@ -13,7 +13,7 @@ std::string FormatInteraction(const Interaction& interaction, bool superseded);
 // A chat's heading.
 std::string FormatHeading(const ChatSummary& summary);
 
-// Date and time to the second, UTC: 2025-01-15 10:00:00.
+// Date and time to the second, as the clock of this machine shows it: 2025-01-15 10:00:00.
 std::string FormatForReading(Timestamp time);
 
 }  // namespace reprise

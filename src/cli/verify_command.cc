@@ -78,7 +78,7 @@ void PrintReport(const VerifyReport& report, bool json) {
 
 int RunVerify(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
-  if (!options) return Complain(options.error());
+  if (!options) return ComplainOfUse(options.error());
   const auto keys = KeysFor(*options);
   if (!keys) return Complain(keys.error());
   const auto report = VerifyAll(line, *options, *keys);

@@ -1,32 +1,79 @@
 #include "crypto/digest.h"
 
+#include <fcntl.h>
 #include <openssl/evp.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <array>
+#include <cerrno>
 #include <cstdlib>
 #include <memory>
+#include <system_error>
+#include <vector>
+
+#include "base/unique_fd.h"
 
 namespace reprise {
+namespace {
+
+constexpr std::size_t kReadSize = 256 * 1024;
+
+class Sha256 {
+ public:
+  Sha256() : context_(EVP_MD_CTX_new(), &EVP_MD_CTX_free) {
+    static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
+    ok_ = context_ && EVP_DigestInit_ex2(context_.get(), sha256, nullptr) == 1;
+  }
+  void Add(const char* data, std::size_t size) { ok_ = ok_ && EVP_DigestUpdate(context_.get(), data, size) == 1; }
+
+  std::string Text() {
+    std::array<unsigned char, 32> digest{};
+    unsigned int size = 0;
+    if (!ok_ || EVP_DigestFinal_ex(context_.get(), digest.data(), &size) != 1 || size != digest.size()) {
+      std::abort();  // only without memory, or with a libcrypto that has no SHA-256
+    }
+    static constexpr std::string_view kHex = "0123456789abcdef";
+    std::string text = "sha256:";
+    for (const unsigned char byte : digest) {
+      text += kHex[byte >> 4];
+      text += kHex[byte & 15];
+    }
+    return text;
+  }
+
+ private:
+  std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context_;
+  bool ok_ = false;
+};
+
+}  // namespace
 
 std::string Sha256Digest(std::initializer_list<std::string_view> parts) {
-  static const EVP_MD* const sha256 = EVP_MD_fetch(nullptr, "SHA256", nullptr);
-  const std::unique_ptr<EVP_MD_CTX, decltype(&EVP_MD_CTX_free)> context(EVP_MD_CTX_new(), &EVP_MD_CTX_free);
-  bool ok = context && EVP_DigestInit_ex2(context.get(), sha256, nullptr) == 1;
-  for (const std::string_view part : parts) {
-    ok = ok && EVP_DigestUpdate(context.get(), part.data(), part.size()) == 1;
+  Sha256 digest;
+  for (const std::string_view part : parts) digest.Add(part.data(), part.size());
+  return digest.Text();
+}
+
+Result<std::string> Sha256OfFile(const std::string& path) {
+  const auto failed = [&](int error) {
+    const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
+    return Fail(code, "cannot read " + path + ": " + std::generic_category().message(error));
+  };
+  // O_NONBLOCK: a fifo must be refused, not waited for.
+  const UniqueFd file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0) return failed(errno);
+  if (!S_ISREG(status.st_mode)) return Fail(ErrorCode::kInvalidArgument, path + " is not a regular file");
+  Sha256 digest;
+  std::vector<char> buffer(kReadSize);
+  for (;;) {
+    const ssize_t got = ::read(file.get(), buffer.data(), buffer.size());
+    if (got == 0) return digest.Text();
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return failed(errno);
+    digest.Add(buffer.data(), static_cast<std::size_t>(got));
   }
-  std::array<unsigned char, 32> digest{};
-  unsigned int size = 0;
-  if (!ok || EVP_DigestFinal_ex(context.get(), digest.data(), &size) != 1 || size != digest.size()) {
-    std::abort();  // only without memory, or with a libcrypto that has no SHA-256
-  }
-  static constexpr std::string_view kHex = "0123456789abcdef";
-  std::string text = "sha256:";
-  for (const unsigned char byte : digest) {
-    text += kHex[byte >> 4];
-    text += kHex[byte & 15];
-  }
-  return text;
 }
 
 }  // namespace reprise

@@ -213,6 +213,11 @@ Result<Json> ReadJweHeader(std::string_view text) {
   return ScanEnvelope(text).and_then(HeaderText).and_then(ParseHeader);
 }
 
+std::optional<std::string> KeyIdOf(std::string_view text) {
+  const auto envelope = EnvelopeScanner(text).Scan();
+  return envelope ? std::optional(std::string(envelope->kid)) : std::nullopt;
+}
+
 bool LooksLikeJwe(std::string_view text) { return EnvelopeScanner(text).Scan().has_value(); }
 
 Result<std::string> RecordDigest(std::string_view text) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -30,6 +31,9 @@ Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys);
 
 // The protected header as it stands there: anyone could have written it. kCorruption if `text` is no JWE of ours.
 Result<Json> ReadJweHeader(std::string_view text);
+
+// The id of the key that `text` says it is sealed by: anyone could have written it. nullopt if it is no JWE of ours.
+std::optional<std::string> KeyIdOf(std::string_view text);
 
 // True if `text` has the members of a flattened JWE, whatever they hold.
 bool LooksLikeJwe(std::string_view text);

@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pwd.h>
 #include <sys/file.h>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -30,6 +31,10 @@ Result<void> CheckNotExposed(const std::string& path) {
   if (::stat(path.c_str(), &status) != 0) return {};
   if ((status.st_mode & 077) != 0) {
     return Refused("key_file_exposed", "the key file may be read or written by other users; run chmod 600 on it", path);
+  }
+  if (status.st_uid != ::geteuid() && status.st_uid != 0) {
+    return Refused("key_file_foreign", "the key file belongs to another user, who could replace it; run chown on it",
+                   path);
   }
   return {};
 }
@@ -75,7 +80,10 @@ Result<Opened> Read(const std::string& path, FileSystem& file_system, const Pass
     return Opened{.keys = *std::move(keys), .passphrase_key = std::nullopt};
   };
   auto result = opened();
-  if (!result && result.error().detail.empty()) result.error().detail = path;
+  // Not of a passphrase that could not be got: that is no fault of this file.
+  const bool of_file =
+      !result && (result.error().reason.starts_with("key_file") || result.error().reason.starts_with("passphrase"));
+  if (of_file && result.error().detail.empty()) result.error().detail = path;
   return result;
 }
 
@@ -209,6 +217,19 @@ Result<KeySet> LoadOrCreateKeyFile(const std::string& path, FileSystem& file_sys
   auto written = ReplaceKeyFile(file, file_system, View(keys.ToJwkSet()));
   if (!written) return Fail(std::move(written.error()));
   return keys;
+}
+
+bool OthersMayReplace(const std::string& path) {
+  struct stat status {};
+  if (::stat(ParentDirectory(Resolved(path)).c_str(), &status) != 0) return false;
+  const bool foreign = status.st_uid != ::geteuid() && status.st_uid != 0;
+  return foreign || ((status.st_mode & 022) != 0 && (status.st_mode & S_ISVTX) == 0);
+}
+
+void KeepInMemory(const KeySet& keys) {
+  for (const KeySet::Key& key : keys.keys()) {
+    if (::mlock(key.secret.data(), SecretKey::kBytes) != 0) return;  // RLIMIT_MEMLOCK: no reason not to serve
+  }
 }
 
 std::string DefaultKeyFile() {

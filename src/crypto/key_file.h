@@ -19,6 +19,7 @@ namespace reprise {
 using PassphraseSource = std::function<Result<SecretText>()>;
 
 // kNotFound if there is no such file, kForbidden with reason "key_file_exposed" if another user may read it,
+// "key_file_foreign" if it is another's (root's is not),
 // "passphrase_needed" if it has a passphrase and there is no source, "passphrase_wrong"; kCorruption (reason
 // "key_file_invalid") if it is not a key set we can use; what the source fails with.
 Result<KeySet> LoadKeyFile(const std::string& path, FileSystem& file_system, const PassphraseSource& passphrase = {});
@@ -63,6 +64,12 @@ class KeyFile {
   KeySet keys_;
   std::optional<PassphraseKey> passphrase_key_;
 };
+
+// Whether another user may put a file in the place of this one: its folder is theirs, or they may write to it.
+bool OthersMayReplace(const std::string& path);
+
+// Keeps the keys out of the swap space from now on, as far as the system allows it. REQUIRES: they stay where they are.
+void KeepInMemory(const KeySet& keys);
 
 // $XDG_CONFIG_HOME/reprise/keys.jwks, else ~/.config/reprise/keys.jwks.
 std::string DefaultKeyFile();

@@ -21,22 +21,38 @@ class SecretParser {
     if (strings_ > 0) WipeBytes(parser_.doc.string_buf.get(), strings_);
   }
 
-  // False if it is not JSON. `root` is valid as long as the parser is.
+  // False if it is not JSON, or a member comes twice. `root` is valid as long as the parser is.
   bool Parse(std::string_view text, element& root) {
     SecretText padded;
     padded.reserve(text.size() + simdjson::SIMDJSON_PADDING);
     Append(padded, text);
     const auto error = parser_.parse(padded.data(), padded.size(), /*realloc_if_needed=*/false).get(root);
+    WipeStack();
     if (parser_.doc.string_buf) strings_ = padded.size() * 5 / 3;
-    return error == simdjson::SUCCESS;
+    return error == simdjson::SUCCESS && !HasDuplicates(root);
   }
 
  private:
+  static bool HasDuplicates(const element& value) {
+    if (value.is_array()) {
+      const simdjson::dom::array elements(value);
+      return std::any_of(elements.begin(), elements.end(), HasDuplicates);
+    }
+    if (!value.is_object()) return false;
+    std::vector<std::string_view> names;
+    for (const auto& [name, member] : simdjson::dom::object(value)) {
+      if (HasDuplicates(member)) return true;
+      names.push_back(name);
+    }
+    std::sort(names.begin(), names.end());
+    return std::adjacent_find(names.begin(), names.end()) != names.end();
+  }
+
   simdjson::dom::parser parser_;
   std::size_t strings_ = 0;
 };
 
-tl::unexpected<Error> Invalid(std::string what) {
+tl::unexpected<Error> InvalidKeys(std::string what) {
   return Fail(Error{.code = ErrorCode::kCorruption,
                     .reason = "key_file_invalid",
                     .message = "the key file cannot be used: " + std::move(what)});
@@ -59,17 +75,17 @@ std::string_view Text(const element& object, std::string_view name) {
 bool IsThere(const element& object, std::string_view name) { return object[name].error() == simdjson::SUCCESS; }
 
 Result<KeySet::Key> KeyFromJwk(const element& jwk) {
-  if (Text(jwk, "kty") != "oct") return Invalid("a key is not of type oct");
-  if (IsThere(jwk, "alg") && Text(jwk, "alg") != "A256KW") return Invalid("a key is not for A256KW");
-  if (IsThere(jwk, "use") && Text(jwk, "use") != "enc") return Invalid("a key is not for encryption");
+  if (Text(jwk, "kty") != "oct") return InvalidKeys("a key is not of type oct");
+  if (IsThere(jwk, "alg") && Text(jwk, "alg") != "A256KW") return InvalidKeys("a key is not for A256KW");
+  if (IsThere(jwk, "use") && Text(jwk, "use") != "enc") return InvalidKeys("a key is not for encryption");
   const std::string_view kid = Text(jwk, "kid"), k = Text(jwk, "k");
-  if (!IsKid(kid)) return Invalid("a key has no usable kid");
-  if (k.data() == nullptr) return Invalid("a key has no k");
+  if (!IsKid(kid)) return InvalidKeys("a key has no usable kid");
+  if (k.data() == nullptr) return InvalidKeys("a key has no k");
   auto bytes = DecodeBase64Url(k);
-  if (!bytes) return Invalid("k is not base64url");
+  if (!bytes) return InvalidKeys("k is not base64url");
   auto secret = SecretKey::FromBytes(*bytes);
   WipeBytes(bytes->data(), bytes->size());
-  if (!secret) return Invalid("a key does not have 256 bits");
+  if (!secret) return InvalidKeys("a key does not have 256 bits");
   return KeySet::Key{.kid = std::string(kid), .secret = *std::move(secret)};
 }
 
@@ -91,7 +107,7 @@ Result<KeySet> KeySet::Parse(std::string_view jwk_set) {
   element root;
   simdjson::dom::array list;
   if (!parser.Parse(jwk_set, root) || root["keys"].get(list) != simdjson::SUCCESS) {
-    return Invalid("it is not a JWK Set");
+    return InvalidKeys("it is not a JWK Set");
   }
   std::vector<Key> keys;
   keys.reserve(list.size());
@@ -99,10 +115,10 @@ Result<KeySet> KeySet::Parse(std::string_view jwk_set) {
     auto key = KeyFromJwk(jwk);
     if (!key) return Fail(std::move(key.error()));
     const bool twice = std::any_of(keys.begin(), keys.end(), [&](const Key& other) { return other.kid == key->kid; });
-    if (twice) return Invalid("two keys have the same kid");
+    if (twice) return InvalidKeys("two keys have the same kid");
     keys.push_back(*std::move(key));
   }
-  if (keys.empty()) return Invalid("it holds no key");
+  if (keys.empty()) return InvalidKeys("it holds no key");
   return KeySet(std::move(keys));
 }
 

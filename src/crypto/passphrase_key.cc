@@ -18,7 +18,7 @@ constexpr std::size_t kSaltBytes = 32;
 constexpr std::uint64_t kMinN = 1 << 17, kMaxN = 1 << 20, kR = 8, kMaxP = 4;
 constexpr std::size_t kMinSaltBytes = 16, kMaxSaltBytes = 64;
 
-tl::unexpected<Error> Invalid(std::string_view what) {
+tl::unexpected<Error> InvalidKeyFile(std::string_view what) {
   return Fail(Error{.code = ErrorCode::kCorruption,
                     .reason = "key_file_invalid",
                     .message = "the key file cannot be used: " + std::string(what)});
@@ -28,19 +28,14 @@ std::uint64_t NumberIn(const Json& header, const char* name) {
   const auto member = header.find(name);
   return member != header.end() && member->is_number_unsigned() ? member->get<std::uint64_t>() : 0;
 }
-std::string TextIn(const Json& header, const char* name) {
-  const auto member = header.find(name);
-  return member != header.end() && member->is_string() ? member->get<std::string>() : "";
-}
-
 Result<ScryptParameters> ParametersFrom(std::string_view text) {
   const auto header = ReadJweHeader(text);
-  if (!header) return Invalid(header.error().message);
-  if (TextIn(*header, "typ") != kType) return Invalid("it is a sealed record of another type");
-  if (NumberIn(*header, "ver") != kVersion || TextIn(*header, "kdf") != "scrypt") {
-    return Invalid("it was written by a version of this program that is not known here");
+  if (!header) return InvalidKeyFile(header.error().message);
+  if (TextMember(*header, "typ") != kType) return InvalidKeyFile("it is a sealed record of another type");
+  if (NumberIn(*header, "ver") != kVersion || TextMember(*header, "kdf") != "scrypt") {
+    return InvalidKeyFile("it was written by a version of this program that is not known here");
   }
-  auto salt = DecodeBase64Url(TextIn(*header, "salt"));
+  auto salt = DecodeBase64Url(TextMember(*header, "salt"));
   ScryptParameters found{.salt = std::move(salt).value_or(""),
                          .n = NumberIn(*header, "n"),
                          .r = NumberIn(*header, "r"),
@@ -48,7 +43,7 @@ Result<ScryptParameters> ParametersFrom(std::string_view text) {
   const bool power_of_two = found.n != 0 && (found.n & (found.n - 1)) == 0;
   const bool in_range = found.n >= kMinN && found.n <= kMaxN && found.r == kR && found.p >= 1 && found.p <= kMaxP &&
                         found.salt.size() >= kMinSaltBytes && found.salt.size() <= kMaxSaltBytes;
-  if (!power_of_two || !in_range) return Invalid("its scrypt parameters are outside of what is accepted");
+  if (!power_of_two || !in_range) return InvalidKeyFile("its scrypt parameters are outside of what is accepted");
   return found;
 }
 

@@ -10,6 +10,11 @@ namespace reprise {
 
 void WipeBytes(void* data, std::size_t size) { OPENSSL_cleanse(data, size); }
 
+[[gnu::noinline]] void WipeStack() {
+  std::array<unsigned char, 32 * 1024> below;
+  WipeBytes(below.data(), below.size());
+}
+
 SecretKey SecretKey::Random() {
   SecretKey key;
   FillRandom(key.bytes_.data(), kBytes);

@@ -31,5 +31,7 @@ class SecretKey {
 
 // Overwrites bytes in a way that the optimizer keeps.
 void WipeBytes(void* data, std::size_t size);
+// Overwrites what calls that have returned left on the stack: a parser's vector registers are as long as a key's text.
+void WipeStack();
 
 }  // namespace reprise

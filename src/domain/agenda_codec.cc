@@ -8,8 +8,7 @@ namespace reprise {
 
 namespace {
 
-template <typename Out>
-void Write(Out& out, const Task& task) {
+void Write(auto& out, const Task& task) {
   out["id"] = task.id;
   out["title"] = task.title;
   out["status"] = task.status;

@@ -15,6 +15,7 @@
 #include "reprise/message.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
+#include "reprise/tool.h"
 
 // The JSON forms of the domain types: what the wire shows and what a checkpoint's plaintext is. schemas/*.schema.json
 // describe them and the tests hold the two together. Reading checks types and required members: kCorruption (reason
@@ -74,6 +75,10 @@ Json ToJson(const ReplayReport& report);
 
 // "sha256:" and the hex digest of the bytes.
 std::string ArgumentsDigest(std::string_view arguments);
+
+// The same of what a person agrees to beyond the arguments: the tool as it is offered, its terms, and why these
+// arguments ask (Tool::ReasonToAsk). Empty if the terms are not known.
+std::string TermsDigest(const ToolTraits& traits, const std::optional<std::string>& reason_to_ask = std::nullopt);
 
 // Names a grant, in every list of grants that has it: "grant_" and 32 hex digits.
 std::string GrantId(const Grant& grant);

@@ -15,55 +15,40 @@ Json OrNull(const std::optional<std::string>& text) { return text ? Json(*text) 
 
 // The members of each payload, in wire order. -------------------------------------------------------------------------
 
-template <typename Out>
-void Write(Out& out, const event::InteractionStarted& e) {
+void Write(auto& out, const event::InteractionStarted& e) {
   out["interaction_id"] = e.interaction_id;
   out["chat_id"] = e.chat_id;
   out["parent_id"] = OrNull(e.parent_id);
   out["edited_from"] = OrNull(e.edited_from);
   out["model"] = e.model;
 }
-template <typename Out>
-void Write(Out& out, const event::ThinkingDelta& e) {
+void Write(auto& out, const event::ThinkingDelta& e) { out["content"] = e.content; }
+void Write(auto& out, const event::TextDelta& e) { out["content"] = e.content; }
+void Write(auto& out, const event::Thinking& e) { out["content"] = e.content; }
+void Write(auto& out, const event::MessageText& e) { out["content"] = e.content; }
+void Write(auto& out, const event::Answer& e) {
   out["content"] = e.content;
+  if (e.reason.empty()) return;
+  out["truncated"] = true;
+  out["reason"] = e.reason;
 }
-template <typename Out>
-void Write(Out& out, const event::TextDelta& e) {
-  out["content"] = e.content;
-}
-template <typename Out>
-void Write(Out& out, const event::Thinking& e) {
-  out["content"] = e.content;
-}
-template <typename Out>
-void Write(Out& out, const event::MessageText& e) {
-  out["content"] = e.content;
-}
-template <typename Out>
-void Write(Out& out, const event::Answer& e) {
-  out["content"] = e.content;
-}
-template <typename Out>
-void Write(Out& out, const event::ToolCallStarted& e) {
+void Write(auto& out, const event::ToolCallStarted& e) {
   out["id"] = e.id;
   out["tool_name"] = e.tool_name;
   out["tool_input"] = e.tool_input;
 }
-template <typename Out>
-void Write(Out& out, const event::ToolOutputDelta& e) {
+void Write(auto& out, const event::ToolOutputDelta& e) {
   out["id"] = e.id;
   out["tool_name"] = e.tool_name;
   out["content"] = e.content;
 }
-template <typename Out>
-void Write(Out& out, const event::ToolResult& e) {
+void Write(auto& out, const event::ToolResult& e) {
   out["id"] = e.id;
   out["tool_name"] = e.tool_name;
   out["tool_output"] = e.tool_output;
   out["is_error"] = e.is_error;
 }
-template <typename Out>
-void Write(Out& out, const event::ApprovalRequired& e) {
+void Write(auto& out, const event::ApprovalRequired& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   out["tool_name"] = e.tool_name;
@@ -72,14 +57,14 @@ void Write(Out& out, const event::ApprovalRequired& e) {
     out["tool_input_escaped"] = std::move(escaped);
   }
   out["arguments_digest"] = e.arguments_digest;
+  if (!e.terms_digest.empty()) out["terms_digest"] = e.terms_digest;
   out["reason"] = e.reason;
   out["risk"] = e.risk;
   out["allowed_decisions"] = e.allowed_decisions;
   out["created_at"] = FormatTimestamp(e.created_at);
   out["expires_at"] = e.expires_at ? Json(FormatTimestamp(*e.expires_at)) : Json(nullptr);
 }
-template <typename Out>
-void Write(Out& out, const event::Approved& e) {
+void Write(auto& out, const event::Approved& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   out["arguments_digest"] = e.arguments_digest;
@@ -87,15 +72,14 @@ void Write(Out& out, const event::Approved& e) {
   if (e.tool_input) out["tool_input"] = *e.tool_input;
   if (e.feedback) out["feedback"] = *e.feedback;
 }
-template <typename Out>
-void Write(Out& out, const event::Rejected& e) {
+void Write(auto& out, const event::Rejected& e) {
   out["approval_id"] = e.approval_id;
   out["call_id"] = e.call_id;
   if (e.feedback) out["feedback"] = *e.feedback;
   if (e.expired) out["expired"] = true;
+  if (e.superseded) out["superseded"] = true;
 }
-template <typename Out>
-void Write(Out& out, const event::InputRequired& e) {
+void Write(auto& out, const event::InputRequired& e) {
   out["request_id"] = e.request_id;
   out["call_id"] = e.call_id;
   out["question"] = e.question;
@@ -103,58 +87,44 @@ void Write(Out& out, const event::InputRequired& e) {
   if (e.schema) out["schema"] = *e.schema;
   if (e.url) out["url"] = *e.url;
 }
-template <typename Out>
-void Write(Out& out, const event::InputReceived& e) {
+void Write(auto& out, const event::InputReceived& e) {
   out["request_id"] = e.request_id;
   out["call_id"] = e.call_id;
   out["response"] = OrNull(e.response);
 }
-template <typename Out>
-void Write(Out& out, const event::TaskUpdated& e) {
+void Write(auto& out, const event::TaskUpdated& e) {
   if (e.call_id) out["call_id"] = *e.call_id;
   WriteList(out, "tasks", e.tasks);
 }
-template <typename Out>
-void Write(Out& out, const event::PlanUpdated& e) {
+void Write(auto& out, const event::PlanUpdated& e) {
   if (e.call_id) out["call_id"] = *e.call_id;
   out["steps"] = e.steps;
 }
-template <typename Out>
-void Write(Out& out, const event::GrantsUpdated& e) {
-  WriteList(out, "grants", e.grants);
-}
-template <typename Out>
-void Write(Out& out, const event::Usage& e) {
-  WriteUsage(out, e.tokens);
-}
-template <typename Out>
-void Write(Out& out, const event::Retry& e) {
+void Write(auto& out, const event::GrantsUpdated& e) { WriteList(out, "grants", e.grants); }
+void Write(auto& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
+void Write(auto& out, const event::Retry& e) {
   out["attempt"] = e.attempt;
   out["delay_ms"] = e.delay_ms;
   out["code"] = e.code;
   out["message"] = e.message;
 }
-template <typename Out>
-void Write(Out& out, const event::LoopDetected& e) {
+void Write(auto& out, const event::LoopDetected& e) {
   out["tool_name"] = e.tool_name;
   out["count"] = e.count;
 }
-template <typename Out>
-void Write(Out& out, const event::Compacted& e) {
+void Write(auto& out, const event::Compacted& e) {
   out["messages"] = e.messages;
   out["tokens_before"] = e.tokens_before;
   out["tokens_after"] = e.tokens_after;
   out["budget"] = e.budget;
   out["summary"] = e.summary;
 }
-template <typename Out>
-void Write(Out& out, const event::Failed& e) {
+void Write(auto& out, const event::Failed& e) {
   out["code"] = e.code;
   out["message"] = e.message;
   out["retryable"] = e.retryable;
 }
-template <typename Out>
-void Write(Out& out, const event::Nested& e) {
+void Write(auto& out, const event::Nested& e) {
   out["call_id"] = e.call_id;
   WriteObject(out, "event", [&e](auto& step) {
     std::visit(
@@ -166,18 +136,13 @@ void Write(Out& out, const event::Nested& e) {
         e.step);
   });
 }
-template <typename Out>
-void Write(Out& out, const event::Cancelled& e) {
-  out["reason"] = e.reason;
-}
-template <typename Out>
-void Write(Out& out, const event::InteractionComplete& e) {
+void Write(auto& out, const event::Cancelled& e) { out["reason"] = e.reason; }
+void Write(auto& out, const event::InteractionComplete& e) {
   out["interaction_id"] = e.interaction_id;
   out["status"] = ToString(e.status);
 }
 
-template <typename Out>
-void Write(Out& out, const AgentEvent& event) {
+void Write(auto& out, const AgentEvent& event) {
   out["type"] = EventType(event.payload);
   out["seq"] = event.seq;
   out["round_index"] = event.round_index;
@@ -218,7 +183,9 @@ event::Nested ReadNested(JsonReader& in) {
 std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   if (type == event::Thinking::kType) return event::Thinking{in.String("content")};
   if (type == event::MessageText::kType) return event::MessageText{in.String("content")};
-  if (type == event::Answer::kType) return event::Answer{in.String("content")};
+  if (type == event::Answer::kType) {
+    return event::Answer{in.String("content"), in.OptionalString("reason").value_or("")};
+  }
   if (type == event::ToolCallStarted::kType) {
     return event::ToolCallStarted{in.String("id"), in.String("tool_name"), in.String("tool_input")};
   }
@@ -232,6 +199,7 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
                               .tool_name = in.String("tool_name"),
                               .tool_input = in.String("tool_input"),
                               .arguments_digest = in.String("arguments_digest"),
+                              .terms_digest = in.OptionalString("terms_digest").value_or(""),
                               .reason = in.String("reason"),
                               .risk = in.String("risk"),
                               .allowed_decisions = {},
@@ -247,7 +215,7 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
   }
   if (type == event::Rejected::kType) {
     return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback"),
-                           in.Bool("expired", false)};
+                           in.Bool("expired", false), in.Bool("superseded", false)};
   }
   if (type == event::InputRequired::kType) {
     return event::InputRequired{.request_id = in.String("request_id"),
@@ -273,7 +241,8 @@ std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
     if (const Json* grants = in.Array("grants")) {
       for (const Json& grant : *grants) {
         JsonReader inner(grant, "grant");
-        e.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest")});
+        e.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest"),
+                            inner.OptionalString("terms_digest").value_or("")});
         if (inner.error()) in.Reject("grants");
       }
     }

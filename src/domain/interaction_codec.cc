@@ -38,16 +38,14 @@ std::optional<InteractionError> ErrorFromJson(JsonReader& reader) {
   return read;
 }
 
-template <typename Out>
-void Write(Out& out, const Attachment& attachment) {
+void Write(auto& out, const Attachment& attachment) {
   out["id"] = attachment.id.str();
   out["filename"] = attachment.filename;
   out["mime_type"] = attachment.mime_type;
   out["size_bytes"] = attachment.size_bytes;
 }
 
-template <typename Out, typename WriteState>
-void Write(Out& out, const Interaction& interaction, WriteState write_state) {
+void Write(auto& out, const Interaction& interaction, auto write_state) {
   out["schema"] = kSchema;
   out["id"] = interaction.id.str();
   out["chat_id"] = interaction.chat_id.str();
@@ -181,18 +179,20 @@ Json ToJson(const ChatSummary& summary) {
 
 Json ToJson(const PendingApproval& approval) {
   const event::ApprovalRequired& request = approval.request;
-  return {{"chat_id", approval.chat_id.str()},
-          {"interaction_id", approval.interaction_id.str()},
-          {"approval_id", request.approval_id},
-          {"call_id", request.call_id},
-          {"tool_name", request.tool_name},
-          {"tool_input", request.tool_input},
-          {"arguments_digest", request.arguments_digest},
-          {"reason", request.reason},
-          {"risk", request.risk},
-          {"allowed_decisions", request.allowed_decisions},
-          {"created_at", FormatTimestamp(request.created_at)},
-          {"expires_at", request.expires_at ? Json(FormatTimestamp(*request.expires_at)) : Json(nullptr)}};
+  Json json = {{"chat_id", approval.chat_id.str()},
+               {"interaction_id", approval.interaction_id.str()},
+               {"approval_id", request.approval_id},
+               {"call_id", request.call_id},
+               {"tool_name", request.tool_name},
+               {"tool_input", request.tool_input},
+               {"arguments_digest", request.arguments_digest},
+               {"reason", request.reason},
+               {"risk", request.risk},
+               {"allowed_decisions", request.allowed_decisions},
+               {"created_at", FormatTimestamp(request.created_at)},
+               {"expires_at", request.expires_at ? Json(FormatTimestamp(*request.expires_at)) : Json(nullptr)}};
+  if (!request.terms_digest.empty()) json["terms_digest"] = request.terms_digest;
+  return json;
 }
 
 }  // namespace reprise

@@ -5,7 +5,7 @@
 
 #include "base/json_writer.h"
 
-// The codecs write the members of an object through templates whose `Out` is a Json or a JsonObjectWriter, so that the
+// The codecs write the members of an object through templates whose `out` is a Json or a JsonObjectWriter, so that the
 // two forms of a type, ToJson and AppendJson, cannot differ. These are the members that the two take differently.
 namespace reprise {
 
@@ -28,7 +28,7 @@ void WriteList(JsonObjectWriter& out, const char* name, const List& list) {
   text += before == '[' ? "[]" : "]";
 }
 
-// An object; `write` is called with the `Out` of its members.
+// An object; `write` is called with the `out` of its members.
 template <typename Write>
 void WriteObject(Json& out, const char* name, Write write) {
   Json object = Json::object();

@@ -22,8 +22,7 @@ std::string_view RoleName(Role role) {
   return "user";
 }
 
-template <typename Out>
-void Write(Out& out, const ToolCall& call) {
+void Write(auto& out, const ToolCall& call) {
   out["id"] = call.id;
   out["type"] = "function";
   WriteObject(out, "function", [&call](auto& function) {
@@ -33,8 +32,7 @@ void Write(Out& out, const ToolCall& call) {
 }
 
 // Without the extras.
-template <typename Out>
-void Write(Out& out, const Message& message) {
+void Write(auto& out, const Message& message) {
   out["role"] = RoleName(message.role);
   if (message.content) {
     out["content"] = *message.content;
@@ -47,19 +45,20 @@ void Write(Out& out, const Message& message) {
   if (message.is_error) out["is_error"] = true;
 }
 
-template <typename Out>
-void Write(Out& out, const Grant& grant) {
+void Write(auto& out, const Grant& grant) {
   out["id"] = GrantId(grant);
   out["tool_name"] = grant.tool_name;
   out["arguments_digest"] = grant.arguments_digest;
+  if (!grant.terms_digest.empty()) out["terms_digest"] = grant.terms_digest;
 }
 
-template <typename Out>
-void Write(Out& out, const AgentState& state, std::size_t first) {
+void Write(auto& out, const AgentState& state, std::size_t first) {
   WriteList(out, "messages", std::span(state.messages).subspan(std::min(first, state.messages.size())));
   Json grants = Json::array();
   for (const Grant& grant : state.grants) {
-    grants.push_back({{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
+    Json& json =
+        grants.emplace_back(Json{{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
+    if (!grant.terms_digest.empty()) json["terms_digest"] = grant.terms_digest;
   }
   out["grants"] = std::move(grants);
   if (!state.agenda.tasks.empty()) WriteList(out, "tasks", state.agenda.tasks);
@@ -204,7 +203,8 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
     if (const Json* grants = reader.Array("grants")) {
       for (const Json& grant : *grants) {
         JsonReader inner(grant, "grant");
-        state.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest")});
+        state.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest"),
+                                inner.OptionalString("terms_digest").value_or("")});
         if (inner.error()) return Fail(*inner.error());
       }
     }
@@ -234,9 +234,19 @@ std::string ArgumentsDigest(std::string_view arguments) {
   return digest;
 }
 
+std::string TermsDigest(const ToolTraits& traits, const std::optional<std::string>& reason_to_ask) {
+  if (!traits.terms) return "";
+  const ToolSpec& spec = traits.spec;
+  Json terms = {spec.name, spec.description, spec.parameters, *traits.terms};
+  if (reason_to_ask) terms.push_back(*reason_to_ask);
+  return ArgumentsDigest(DumpJson(terms));
+}
+
 std::string GrantId(const Grant& grant) {
   constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kDigits = 32;
-  return "grant_" + ArgumentsDigest(grant.tool_name + "\n" + grant.arguments_digest).substr(kPrefix, kDigits);
+  std::string content = grant.tool_name + "\n" + grant.arguments_digest;
+  if (!grant.terms_digest.empty()) content += "\n" + grant.terms_digest;
+  return "grant_" + ArgumentsDigest(content).substr(kPrefix, kDigits);
 }
 
 Json ToJson(const Grant& grant) {

@@ -7,9 +7,8 @@
 namespace reprise {
 
 // The members of a token usage, in events and interactions. Those about the provider's cache are there only if it was
-// used.
-template <typename Out>  // see domain/members.h
-void WriteUsage(Out& out, const TokenUsage& usage) {
+// used. `out`: see domain/members.h.
+void WriteUsage(auto& out, const TokenUsage& usage) {
   out["input_tokens"] = usage.input_tokens;
   out["output_tokens"] = usage.output_tokens;
   if (usage.cache_read_tokens != 0) out["cache_read_tokens"] = usage.cache_read_tokens;

@@ -32,22 +32,24 @@ Error NeverAsked() {
 }
 
 template <typename Kind>
-bool AnswerBook<Kind>::HasExpired(const Pending& pending) {
+auto AnswerBook<Kind>::DeadlineOf(const Pending& pending) const -> std::optional<Deadline> {
   const auto expires_at = Kind::ExpiresAt(pending);
-  return expires_at && Now() >= *expires_at;
+  if (!expires_at) return std::nullopt;
+  return std::chrono::steady_clock::now() +
+         std::chrono::duration_cast<std::chrono::steady_clock::duration>(*expires_at - now_());
 }
 
 template <typename Kind>
 void AnswerBook<Kind>::Open(Pending& pending) {
   pending.request.*Kind::kId = std::string(Kind::kIdPrefix) + RandomHex(16);
   const std::lock_guard lock(mutex_);
-  entries_.emplace(pending.request.*Kind::kId, std::make_shared<Entry>(next_number_++, pending));
+  entries_.emplace(pending.request.*Kind::kId, std::make_shared<Entry>(next_number_++, pending, DeadlineOf(pending)));
 }
 
 template <typename Kind>
 void AnswerBook<Kind>::Reopen(const Pending& pending) {
   const std::lock_guard lock(mutex_);
-  entries_.emplace(pending.request.*Kind::kId, std::make_shared<Entry>(next_number_++, pending));
+  entries_.emplace(pending.request.*Kind::kId, std::make_shared<Entry>(next_number_++, pending, DeadlineOf(pending)));
 }
 
 template <typename Kind>
@@ -63,27 +65,23 @@ auto AnswerBook<Kind>::WaitAny(std::span<const std::string> ids, const std::stop
   std::unique_lock lock(mutex_);
   const auto waiter = std::make_shared<std::condition_variable_any>();
   std::vector<std::shared_ptr<Entry>> asked;
-  std::optional<Timestamp> deadline;
+  std::optional<Deadline> deadline;
   for (const std::string& id : ids) {
     const auto found = entries_.find(id);
     if (found == entries_.end()) return Fail(ErrorCode::kInternal, "this was never opened");
     found->second->waiter = waiter;
     asked.push_back(found->second);
-    const auto expires_at = Kind::ExpiresAt(found->second->pending);
-    if (expires_at && (!deadline || *expires_at < *deadline)) deadline = expires_at;
+    const auto& until = found->second->deadline;
+    if (until && (!deadline || *until < *deadline)) deadline = until;
   }
   const auto answered = [&] {
     return std::find_if(asked.begin(), asked.end(), [](const auto& entry) { return entry->answer.has_value(); });
   };
   const auto is_answered = [&] { return answered() != asked.end(); };
-  if (!deadline) waiter->wait(lock, stop, is_answered);
-  // The clock may be set back while it waits.
-  while (deadline && !is_answered() && !stop.stop_requested() && Now() < *deadline) {
-    waiter->wait_until(lock, stop, *deadline, is_answered);
-  }
+  deadline ? waiter->wait_until(lock, stop, *deadline, is_answered) : waiter->wait(lock, stop, is_answered);
   auto first = answered();
   if (first == asked.end() && !stop.stop_requested()) {
-    first = std::find_if(asked.begin(), asked.end(), [](const auto& entry) { return HasExpired(entry->pending); });
+    first = std::find_if(asked.begin(), asked.end(), [](const auto& entry) { return entry->has_expired(); });
     if (first != asked.end()) (*first)->answer = Kind::Expired();
   }
   const auto end = [&](Entry& entry) {
@@ -106,7 +104,7 @@ Result<std::shared_ptr<typename AnswerBook<Kind>::Entry>> AnswerBook<Kind>::Find
     return Fail(NeverAsked<Kind>());
   }
   if (found->second->state != Entry::State::kOpen) return Fail(AlreadyProcessed<Kind>());
-  if (HasExpired(found->second->pending)) {
+  if (found->second->has_expired()) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "expired",
                       .message = "this " + std::string(Kind::kWord) + " has expired"});
@@ -168,7 +166,7 @@ auto AnswerBook<Kind>::Waiting() const -> std::vector<Pending> {
   {
     const std::lock_guard lock(mutex_);
     for (const auto& [id, entry] : entries_) {
-      if (entry->state == Entry::State::kOpen && !HasExpired(entry->pending)) open.push_back(entry);
+      if (entry->state == Entry::State::kOpen && !entry->has_expired()) open.push_back(entry);
     }
   }
   std::sort(open.begin(), open.end(), [](const auto& a, const auto& b) { return a->number < b->number; });
@@ -181,7 +179,7 @@ template <typename Kind>
 std::size_t AnswerBook<Kind>::waiting_count() const {
   const std::lock_guard lock(mutex_);
   return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [](const auto& each) {
-    return each.second->state == Entry::State::kOpen && !HasExpired(each.second->pending);
+    return each.second->state == Entry::State::kOpen && !each.second->has_expired();
   }));
 }
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -55,6 +56,9 @@ class AnswerBook {
   using Pending = typename Kind::Pending;
   using Answer = typename Kind::Answer;
 
+  // The time of day is asked for when a question is opened only: it may be set while one waits.
+  explicit AnswerBook(std::function<Timestamp()> now = Now) : now_(std::move(now)) {}
+
   // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.
   void Open(Pending& pending);
 
@@ -79,21 +83,26 @@ class AnswerBook {
   std::size_t waiting_count() const;
 
  private:
+  using Deadline = std::chrono::steady_clock::time_point;
   struct Entry {
-    Entry(std::uint64_t count, Pending request) : number(count), pending(std::move(request)) {}
+    Entry(std::uint64_t count, Pending request, std::optional<Deadline> until)
+        : number(count), pending(std::move(request)), deadline(until) {}
+    bool has_expired() const { return deadline && std::chrono::steady_clock::now() >= *deadline; }
     const std::uint64_t number;  // of creation
     const Pending pending;
+    const std::optional<Deadline> deadline;
     enum class State { kOpen, kClaimed, kOver };
     State state = State::kOpen;
     std::optional<Answer> answer;
     std::shared_ptr<std::condition_variable_any> waiter;  // null: nobody waits yet
   };
-  static bool HasExpired(const Pending& pending);
+  std::optional<Deadline> DeadlineOf(const Pending& pending) const;
   // With mutex_ held.
   Result<std::shared_ptr<Entry>> FindOpen(std::string_view id,
                                           const std::optional<Engine::InteractionRef>& within) const;
   void Retire(const std::string& id);
 
+  const std::function<Timestamp()> now_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, std::shared_ptr<Entry>> entries_;  // guarded by mutex_
   std::deque<std::string> retired_;                                  // guarded by mutex_; oldest first

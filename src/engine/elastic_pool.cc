@@ -5,6 +5,7 @@
 #include <deque>
 #include <list>
 #include <mutex>
+#include <system_error>
 #include <thread>
 #include <utility>
 
@@ -20,7 +21,7 @@ struct ElasticPool::State {
   std::mutex mutex;
   std::condition_variable wake;
   std::deque<std::function<void()>> jobs;  // this and what follows is guarded by mutex
-  std::size_t idle = 0;
+  std::size_t idle = 0;                    // threads that will take the next jobs, also those that are just starting
   bool closing = false;
   Threads threads;
   Threads ended;  // to be joined by the next caller
@@ -47,6 +48,16 @@ void ElasticPool::StartFirstThread() {
   if (state_->threads.empty()) state_->AddThread();
 }
 
+bool ElasticPool::HasThreadToSpare() {
+  const std::lock_guard lock(state_->mutex);
+  try {
+    if (state_->idle <= state_->jobs.size()) state_->AddThread();
+  } catch (const std::system_error&) {
+    return false;
+  }
+  return state_->idle > state_->jobs.size();
+}
+
 void ElasticPool::Submit(std::function<void()> job) {
   const std::shared_ptr<State> state = state_;  // the job may be what the pool's owner waits for
   State::Threads ended;
@@ -64,6 +75,7 @@ void ElasticPool::State::AddThread() {
   threads.emplace_front();
   try {
     threads.front() = std::thread([this, self = threads.begin()] { Work(self); });
+    ++idle;
   } catch (...) {
     threads.pop_front();
     if (threads.empty()) throw;
@@ -73,21 +85,22 @@ void ElasticPool::State::AddThread() {
 void ElasticPool::State::Work(Threads::iterator self) {
   std::unique_lock lock(mutex);
   for (;;) {
-    ++idle;
     const bool has_work = wake.wait_for(lock, idle_limit, [this] { return closing || !jobs.empty(); });
-    --idle;
     if (jobs.empty()) {
       if (closing) return;  // the destructor joins
       if (has_work || threads.size() == 1) continue;
+      --idle;
       ended.splice(ended.end(), threads, self);
       return;
     }
+    --idle;
     std::function<void()> job = std::move(jobs.front());
     jobs.pop_front();
     lock.unlock();
     job();
     job = nullptr;  // what it holds is released before the lock is taken
     lock.lock();
+    ++idle;
   }
 }
 

@@ -18,6 +18,8 @@ class ElasticPool {
 
   // Throws std::system_error if there is no thread and the system has none left.
   void StartFirstThread();
+  // Whether a job that came now would find a thread. Makes one if there is none to spare and the system has it.
+  bool HasThreadToSpare();
   // Starts `job` now: on an idle thread, or else on a new one. If the system has no more threads it waits for the next
   // that is free. Throws only what StartFirstThread would.
   void Submit(std::function<void()> job);

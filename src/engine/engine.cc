@@ -13,6 +13,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/memory_reserve.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
@@ -55,6 +56,14 @@ Error NoThreads(const char* detail) {
                .retryable = true};
 }
 
+Error NoMemory() {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "overloaded",
+               .message = "the system has no memory left for this interaction",
+               .detail = {},
+               .retryable = true};
+}
+
 Error Stopping() {
   return Error{.code = ErrorCode::kUnavailable,
                .reason = "stopping",
@@ -77,6 +86,9 @@ constexpr std::size_t kMaxRescued = 100;
 // How long whoever answers waits for the answer to be on record. It is written to the page cache, in well under a
 // millisecond unless the disk is dead.
 constexpr std::chrono::seconds kRecordLimit{2};
+
+// Of an approval whose terms have changed since it was shown.
+const ApprovalAnswer kSuperseded{.approved = false, .superseded = true};
 
 bool IsJsonObject(const std::string& text) {
   const auto json = ParseJson(text);
@@ -136,6 +148,8 @@ class Engine::Impl {
   Result<EventSubscription> Launch(const ChatId& chat, StartRequest request, const FindPlace& find_place);
 
   Result<Place> PlaceAtHead(const ChatId& chat);
+  // What follows the head and only a fallback could take, oldest first; without what can be saved now.
+  std::vector<Interaction> RescuedAfter(const ChatId& chat, std::optional<InteractionId> head);
   Result<Place> PlaceBeside(const Interaction& edited);
   // REQUIRES: the chat is idle.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
@@ -147,6 +161,7 @@ class Engine::Impl {
   // What an answer is told that did not count.
   Error WhyNotGiven(const Error& error) const;
   // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
+  bool IsOutdated(const event::ApprovalRequired& request) const;
   Result<void> DropOutdatedGrants(const std::string& tool_name);
   // Begins what waits in `chat`, if that is free.
   void StartNext(const ChatId& chat);
@@ -172,9 +187,12 @@ class Engine::Impl {
   Result<Interaction> LoadFinished(const ChatId& chat, InteractionId id) const;
   // The same, to be replayed.
   Result<Interaction> FindReplayable(const ChatId& chat, InteractionId id) const;
-  // Blocks until `chat` has no run. `when_idle` is then called with the chat still kept from starting one.
+  // `when_idle` is called with the chat kept from starting a run; "busy" if it has one.
   template <typename Function>
-  auto WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle());
+  auto WhileIdle(const ChatId& chat, Function when_idle) -> decltype(when_idle());
+  // The same, but ends whatever runs in the chat, also what begins meanwhile, and waits for its end.
+  template <typename Function>
+  auto WhenStopped(const ChatId& chat, std::string_view reason, Function when_idle) -> decltype(when_idle());
   // Why a question of `within` is not in its book: it was processed before the server was started again, or never was.
   template <typename Kind>
   Error WhyNotWaiting(std::string_view id, const InteractionRef& within) const;
@@ -183,8 +201,8 @@ class Engine::Impl {
   Result<void> KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer);
   // Also what of it waits in a fallback folder, or it would be back at the next start. REQUIRES: it is idle.
   Result<void> Delete(const ChatId& chat);
-  // As far as they can be read: what was said of them is in the messages.
-  void CopyFiles(const ChatId& from, const ChatId& to) const;
+  // Those that `to` lacks, as far as they can be read: what was said of the others is in the messages.
+  Result<void> CopyFiles(const ChatId& from, const ChatId& to) const;
   void Stop();
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
@@ -211,8 +229,9 @@ class Engine::Impl {
   Counters counters_{};         // guarded by mutex_; the totals only
   std::vector<std::weak_ptr<PacedEvents>> paced_;  // guarded by mutex_; some are over
 
-  ElasticPool pool_;  // the runs' threads: after what they use
-  Timer timer_;       // its calls use the pool
+  ElasticPool control_;  // what must not wait for a thread that runs hold
+  ElasticPool pool_;     // the runs' threads: after what they use
+  Timer timer_;          // its calls use the pool
   CheckpointSaver saver_;
 
  private:
@@ -225,6 +244,8 @@ class Engine::Impl {
   Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
                         OpenQuestions questions, const JournalContent& content);
   Result<void> Occupy(const ChatId& chat);
+  // What a run will need is there, as far as can be told before. `has_thread`: it is made on one of the pool.
+  Result<void> CheckResources(bool has_thread);
   void Release(const ChatId& chat);
   // Saves a change by hand as an interaction of its own, which becomes the head. REQUIRES: the chat is idle.
   Result<Interaction> SaveChange(const ChatId& chat, Place changed, std::vector<EventPayload> events);
@@ -327,11 +348,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   }
   const auto model = parts_.models.Resolve(request.model);
   if (!model) return Fail(model.error());
-  try {
-    pool_.StartFirstThread();  // its later failures then mean waiting, which a run can afford
-  } catch (const std::system_error& error) {
-    return Fail(NoThreads(error.what()));
-  }
+  if (auto room = CheckResources(waited.log != nullptr); !room) return Fail(std::move(room.error()));
   auto guards = GuardsFor(chat, model->full_name, {});
   if (!guards) return Fail(guards.error());
   const auto id = parts_.store.ReserveInteraction(chat);
@@ -345,7 +362,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
   interaction.model = model->full_name;
   interaction.created_at = Now();
   auto kept = parts_.store.BeginJournal(chat, *id, {});
-  if (!kept) return Fail(kept.error());
+  if (!kept) return Fail(std::move(kept.error()));
   RunJournal journal(*std::move(kept), place->state.messages.size() + (place->interrupted ? 0 : 1));
   journal.AddBegin(interaction, request.on_disconnect, place->resumed_from, waited.queue_id, place->attached.text);
   // A queued message is taken from the queue next: from then on the journal alone has it.
@@ -368,6 +385,20 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                 .log = std::move(waited.log),
                 .attached_text = std::move(place->attached.text)},
       Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
+}
+
+// A run that waits for a thread says nothing, so it is refused. One that cannot be had later, because others were
+// faster, means waiting.
+Result<void> Engine::Impl::CheckResources(bool has_thread) {
+  if (!MemoryReserve::HasRoom()) return Fail(NoMemory());
+  try {
+    control_.StartFirstThread();
+    pool_.StartFirstThread();
+  } catch (const std::system_error& error) {
+    return Fail(NoThreads(error.what()));
+  }
+  if (!has_thread && !pool_.HasThreadToSpare()) return Fail(NoThreads("all threads work or wait"));
+  return {};
 }
 
 Result<AgentGuards> Engine::Impl::GuardsFor(const ChatId& chat, const std::string& model,
@@ -402,7 +433,15 @@ void Engine::Impl::Execute(const std::shared_ptr<Run>& run) {
   const auto executor = [this, weak = std::weak_ptr(run)](std::function<void()> job) {
     pool_.Submit([run = weak.lock(), job = std::move(job)] { job(); });
   };
-  run->Start(executor, [this, run] { run->is_left() ? Leave(*run) : Save(run); });
+  run->Start(executor, [this, run] {
+    if (run->is_left()) return Leave(*run);
+    try {
+      Save(run);
+    } catch (const std::bad_alloc&) {  // its journal stays, and the next start takes it up
+      LogError("no memory to save an interaction", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+      Complete(run, InteractionStatus::kFailed);
+    }
+  });
 }
 
 // Its chat stays taken as long as this process lives.
@@ -711,8 +750,12 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
   const InteractionId id = interrupted.interaction.id;
   for (const auto& approval : questions.approvals) {
     approvals_.Reopen({chat, id, approval});
-    if (const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id))
+    const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id);
+    if (IsOutdated(approval) && (given == nullptr || given->approved)) {
+      static_cast<void>(approvals_.Give(approval.approval_id, kSuperseded, {}));
+    } else if (given != nullptr) {
       static_cast<void>(approvals_.Give(approval.approval_id, *given, {}));
+    }
   }
   std::optional<std::string> request_id;
   if (questions.input) {
@@ -742,8 +785,34 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
 
 // --- where an interaction hangs --------------------------------------------------------------------------------------
 
+std::vector<Interaction> Engine::Impl::RescuedAfter(const ChatId& chat, std::optional<InteractionId> head) {
+  std::vector<Interaction> rescued;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [place, interaction] : rescued_) {
+      if (place.first != chat || interaction.parent_id != head) continue;
+      head = place.second;
+      rescued.push_back(interaction);
+    }
+  }
+  // The disk may work again.
+  while (!rescued.empty() && parts_.store.SaveInteraction(rescued.front())) {
+    const std::lock_guard lock(mutex_);
+    rescued_.erase({chat, rescued.front().id});
+    rescued.erase(rescued.begin());
+  }
+  return rescued;
+}
+
 Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
-  const auto summary = parts_.store.LoadSummary(chat);
+  auto summary = parts_.store.LoadSummary(chat);
+  if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+  auto rescued = RescuedAfter(chat, summary ? summary->head : std::nullopt);
+  if (!rescued.empty()) {
+    auto& state = rescued.back().final_agent_state;
+    return Place{.parent = rescued.back().id, .edited_from = {}, .state = std::move(state).value_or(AgentState{})};
+  }
+  summary = parts_.store.LoadSummary(chat);  // what was saved just now has become the head
   if (!summary && IsNotFound(summary.error())) return Place{};
   if (!summary) return Fail(summary.error());
   if (!summary->head) return Place{};
@@ -845,6 +914,14 @@ Result<void> Engine::Impl::DropOutdatedGrants(const std::string& tool_name) {
   return {};
 }
 
+// As far as it is known: the run looks again before it makes the call.
+bool Engine::Impl::IsOutdated(const event::ApprovalRequired& request) const {
+  const auto tools = parts_.tools.Current();
+  const Tool* tool = tools->Find(request.tool_name);
+  if (tool == nullptr || !tool->traits().terms) return false;
+  return TermsDigest(tool->traits(), tool->ReasonToAsk(request.tool_input)) != request.terms_digest;
+}
+
 // Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
 Error Engine::Impl::WhyNotGiven(const Error& error) const {
   const std::lock_guard lock(mutex_);
@@ -866,7 +943,7 @@ Result<PendingApproval> Engine::Impl::GrantAndGive(const event::ApprovalRequired
   auto claimed = approvals_.Claim(request.approval_id, within);
   if (!claimed) return claimed;
   const std::string arguments = answer.arguments.value_or(request.tool_input);
-  const StandingGrant grant{.grant = {request.tool_name, ArgumentsDigest(arguments)},
+  const StandingGrant grant{.grant = {request.tool_name, ArgumentsDigest(arguments), request.terms_digest},
                             .tool_input = std::string(Utf8Prefix(arguments, kMaxGrantInput)),
                             .created_at = Now()};
   const auto added = parts_.grants->Add(grant);
@@ -902,17 +979,29 @@ std::vector<std::shared_ptr<Run>> Engine::Impl::ActiveRuns() const {
 }
 
 template <typename Function>
-auto Engine::Impl::WhileIdle(const ChatId& chat, bool wait, Function when_idle) -> decltype(when_idle()) {
+auto Engine::Impl::WhileIdle(const ChatId& chat, Function when_idle) -> decltype(when_idle()) {
+  if (auto occupied = Occupy(chat); !occupied) return Fail(std::move(occupied.error()));
+  // Also when it throws.
+  const std::shared_ptr<void> release(nullptr, [&](void*) { Release(chat); });
+  return when_idle();
+}
+
+template <typename Function>
+auto Engine::Impl::WhenStopped(const ChatId& chat, std::string_view reason, Function when_idle)
+    -> decltype(when_idle()) {
   for (;;) {
-    auto occupied = Occupy(chat);
-    if (occupied) break;
-    if (!wait || occupied.error().reason != "busy") return Fail(occupied.error());
+    auto result = WhileIdle(chat, when_idle);
+    if (result || result.error().reason != "busy") return result;
+    // One that was about to start when it was asked for is there now; another may follow it.
+    const auto run = ActiveRun(chat);
+    if (!run) continue;
+    run->RequestStop(reason);
     std::unique_lock lock(mutex_);
-    idle_.wait(lock, [&] { return stopping_ || !active_.contains(chat); });
+    idle_.wait(lock, [&] {
+      const auto found = active_.find(chat);
+      return stopping_ || found == active_.end() || found->second != run;
+    });
   }
-  auto result = when_idle();
-  Release(chat);
-  return result;
 }
 
 Result<Interaction> Engine::Impl::Find(const ChatId& chat, InteractionId id) const {
@@ -947,12 +1036,16 @@ Error Engine::Impl::WhyNotWaiting(std::string_view id, const InteractionRef& wit
   return NeverAsked<Kind>();
 }
 
-// On a thread of the pool: a dead disk must not take the caller's.
+// On a thread of its own: a dead disk must not take the caller's, nor runs that wait keep it from going on record.
 Result<void> Engine::Impl::KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer) {
   if (!run) return {};
   const auto kept = std::make_shared<std::promise<Result<void>>>();
   auto outcome = kept->get_future();
-  pool_.Submit([run, id, answer = std::move(answer), kept] { kept->set_value(run->KeepAnswer(id, answer)); });
+  try {
+    control_.Submit([run, id, answer = std::move(answer), kept] { kept->set_value(run->KeepAnswer(id, answer)); });
+  } catch (const std::system_error& error) {
+    return Fail(NoThreads(error.what()));
+  }
   if (outcome.wait_for(kRecordLimit) == std::future_status::ready) return outcome.get();
   return Fail(Error{.code = ErrorCode::kUnavailable,
                     .reason = "not_on_record",
@@ -974,15 +1067,22 @@ Result<void> Engine::Impl::Delete(const ChatId& chat) {
   return {};
 }
 
-void Engine::Impl::CopyFiles(const ChatId& from, const ChatId& to) const {
-  const auto listing = parts_.files->List(from);
-  std::size_t left = listing ? listing->damaged.size() : 1;
-  for (const FileInfo& each : listing ? listing->files : std::vector<FileInfo>()) {
-    const auto copied =
-        parts_.files->Get(from, each.id).and_then([&](const StoredFile& file) { return parts_.files->Put(to, file); });
-    if (!copied) ++left;
+Result<void> Engine::Impl::CopyFiles(const ChatId& from, const ChatId& to) const {
+  const auto wanted = parts_.files->List(from), there = parts_.files->List(to);
+  if (!wanted) return Fail(wanted.error());
+  if (!there) return Fail(there.error());
+  for (const FileInfo& each : wanted->files) {
+    const auto is_it = [&](const FileInfo& other) { return other.id == each.id; };
+    if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
+    const auto file = parts_.files->Get(from, each.id);
+    if (!file && IsNotFound(file.error())) continue;  // deleted meanwhile
+    if (!file) return Fail(file.error());
+    if (auto copied = parts_.files->Put(to, *file); !copied) return copied;
   }
-  if (left > 0) LogWarning("not all files of a chat could be copied", {{"from", from.str()}, {"to", to.str()}});
+  if (!wanted->damaged.empty()) {
+    LogWarning("damaged files of a chat were not copied", {{"from", from.str()}, {"to", to.str()}});
+  }
+  return {};
 }
 
 std::vector<std::shared_ptr<PacedEvents>> Engine::Impl::TakePaced() {
@@ -1184,6 +1284,14 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
                       .reason = "digest_mismatch",
                       .message = "arguments_digest is not the digest of the arguments that wait for approval"});
   }
+  if (answer.approved && impl_->IsOutdated(pending->request)) {
+    const auto withdrawn = impl_->approvals_.Give(approval_id, kSuperseded, within);
+    if (!withdrawn) return Fail(impl_->WhyNotGiven(withdrawn.error()));
+    return Fail(Error{.code = ErrorCode::kConflict,
+                      .reason = "stale",
+                      .message = "the tool, or where it would run, is not what was shown any more; the call was not "
+                                 "approved and is asked about again"});
+  }
   if (answer.approved && answer.arguments) {
     const auto tools = impl_->parts_.tools.Current();
     const Tool* tool = tools->Find(pending->request.tool_name);
@@ -1218,7 +1326,7 @@ Result<std::vector<Grant>> Engine::GetGrants(const ChatId& chat) {
 }
 
 Result<void> Engine::RevokeGrant(const ChatId& chat, std::string_view id) {
-  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->RevokeGrant(chat, id); });
+  return impl_->WhileIdle(chat, [&] { return impl_->RevokeGrant(chat, id); });
 }
 
 Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const {
@@ -1238,6 +1346,11 @@ Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswe
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_member",
                       .message = "\"response\" must be a JSON object, as the question's schema says"});
+  }
+  if (pending->request.schema && answer.response && impl_->parts_.check_form) {
+    if (auto checked = impl_->parts_.check_form(*pending->request.schema, *answer.response); !checked) {
+      return Fail(checked.error());
+    }
   }
   const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
   auto given = impl_->inputs_.Give(request_id, answer, within);
@@ -1277,7 +1390,7 @@ Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat,
 
 Result<std::vector<ChatListEntry>> Engine::ListChats() {
   auto summaries = impl_->parts_.store.ListChats();
-  if (!summaries) return Fail(summaries.error());
+  if (!summaries) return Fail(std::move(summaries.error()));
   std::vector<ChatListEntry> entries;
   entries.reserve(summaries->size());
   for (ChatSummary& summary : *summaries) {
@@ -1292,8 +1405,10 @@ Result<std::vector<ChatListEntry>> Engine::ListChats() {
   return entries;
 }
 
+Result<std::vector<UnreadableChat>> Engine::ListUnreadableChats() { return impl_->parts_.store.ListUnreadableChats(); }
+
 Result<ChatSummary> Engine::CreateChat(const ChatId& chat, const std::string& title) {
-  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->parts_.store.CreateChat(chat, title); });
+  return impl_->WhileIdle(chat, [&] { return impl_->parts_.store.CreateChat(chat, title); });
 }
 
 Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& title) {
@@ -1302,8 +1417,7 @@ Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& ti
 
 Result<void> Engine::DeleteChat(const ChatId& chat) {
   if (auto cleared = impl_->queues_.Clear(chat); !cleared) return cleared;
-  if (const auto run = impl_->ActiveRun(chat)) run->RequestStop("chat_deleted");
-  return impl_->WhileIdle(chat, /*wait=*/true, [&] { return impl_->Delete(chat); });
+  return impl_->WhenStopped(chat, "chat_deleted", [&] { return impl_->Delete(chat); });
 }
 
 Result<Agenda> Engine::GetAgenda(const ChatId& chat) {
@@ -1313,15 +1427,15 @@ Result<Agenda> Engine::GetAgenda(const ChatId& chat) {
 }
 
 Result<Agenda> Engine::ChangeAgenda(const ChatId& chat, AgendaChange change) {
-  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->ChangeAgenda(chat, std::move(change)); });
+  return impl_->WhileIdle(chat, [&] { return impl_->ChangeAgenda(chat, std::move(change)); });
 }
 
 Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction) {
-  return impl_->WhileIdle(chat, /*wait=*/false, [&] { return impl_->parts_.store.MoveHead(chat, interaction); });
+  return impl_->WhileIdle(chat, [&] { return impl_->parts_.store.MoveHead(chat, interaction); });
 }
 
 Result<ChatSummary> Engine::Undo(const ChatId& chat) {
-  return impl_->WhileIdle(chat, /*wait=*/false, [&]() -> Result<ChatSummary> {
+  return impl_->WhileIdle(chat, [&]() -> Result<ChatSummary> {
     const auto summary = impl_->parts_.store.LoadSummary(chat);
     if (!summary) return summary;
     std::optional<InteractionId> parent;
@@ -1345,11 +1459,17 @@ Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId inter
                       .message = "the interaction has not come to its end yet",
                       .retryable = true});
   }
-  auto copy = impl_->WhileIdle(chat, /*wait=*/false, [&] {
+  auto copy = impl_->WhileIdle(chat, [&] {
     impl_->usage_limits_.Forget(chat);
-    return impl_->parts_.store.ForkChat(source, interaction, chat, title);
+    auto forked = impl_->parts_.store.ForkChat(source, interaction, chat, title);
+    if (!forked || impl_->parts_.files == nullptr) return forked;
+    // A store that keeps files with their chats has copied them.
+    if (auto copied = impl_->CopyFiles(source, chat); !copied) {
+      static_cast<void>(impl_->Delete(chat));
+      forked = Fail(std::move(copied.error()));
+    }
+    return forked;
   });
-  if (copy && impl_->parts_.files) impl_->CopyFiles(source, chat);
   if (copy) return ChatListEntry{*copy, copy->head_status};
   if (copy.error().reason != "busy") return Fail(std::move(copy.error()));
   return Fail(

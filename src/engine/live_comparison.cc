@@ -29,6 +29,7 @@ struct Strip {
     asked.call_id.clear();
     asked.created_at = {};
     asked.expires_at.reset();
+    asked.terms_digest.clear();  // not of what the agent did; the reason says what matters of it
   }
   void operator()(event::Approved& approved) const { approved.approval_id.clear(), approved.call_id.clear(); }
   void operator()(event::Rejected& rejected) const { rejected.approval_id.clear(), rejected.call_id.clear(); }

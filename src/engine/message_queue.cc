@@ -12,7 +12,7 @@ Error Dequeued() {
   return {.code = ErrorCode::kGone, .reason = "dequeued", .message = "the message was removed from the queue"};
 }
 
-Error Stopping() {
+Error StoppingWithQueue() {
   return {.code = ErrorCode::kUnavailable,
           .reason = "stopping",
           .message = "the server is stopping; a queued message runs after its next start",
@@ -296,7 +296,7 @@ void MessageQueues::TellStopping() {
     for (const auto& [chat, queue] : queues_) all.insert(all.end(), queue.begin(), queue.end());
     std::erase_if(all, IsStarting);
   }
-  for (const auto& run : all) run->End(Stopping());
+  for (const auto& run : all) run->End(StoppingWithQueue());
 }
 
 void MessageQueues::Forget(const std::string& id) {

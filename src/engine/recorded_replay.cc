@@ -34,9 +34,11 @@ class RecordedTool final : public Tool {
  public:
   RecordedTool(Replay& replay, std::string name) : replay_(replay) {
     traits_.spec.name = std::move(name);
+    traits_.terms.reset();
     traits_.concurrency = Concurrency::kNever;
   }
   const ToolTraits& traits() const override { return traits_; }
+  void AwaitOffer(const std::stop_token& stop) override;
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override;
 
   const RecordedCall* call() const { return call_; }
@@ -77,7 +79,8 @@ class Replay final : public ModelClient,
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override {}
   // ApprovalGate
-  std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) override;
+  std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
+                               std::optional<event::Rejected> withdrawn) override;
   Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) override;
   // What was granted was not asked: the record knows.
   bool IsGranted(const Grant&) override { return false; }
@@ -91,6 +94,8 @@ class Replay final : public ModelClient,
     return outcome;
   }
 
+  // The call whose approval the record now says is withdrawn; null: none is.
+  const RecordedCall* WithdrawnNext();
   // Does what the tool did and was seen of it; returns what it said.
   ToolOutcome Play(const RecordedCall* call, const ToolContext& context);
 
@@ -100,6 +105,7 @@ class Replay final : public ModelClient,
     explicit RecordedTools(Replay& replay) : replay_(replay) {}
     Tool* Find(std::string_view name) const override { return replay_.MakeTool(name); }
     Result<void> Validate(const Tool& tool, std::string_view arguments) const override {
+      if (const RecordedCall* call = replay_.WithdrawnNext()) return replay_.BindAgain(tool, *call);
       replay_.Bind(tool, arguments);
       return {};
     }
@@ -117,6 +123,8 @@ class Replay final : public ModelClient,
   };
 
   Tool* MakeTool(std::string_view name);
+  // It is prepared once more, to be asked about again; an error if the record has it end there.
+  Result<void> BindAgain(const Tool& tool, const RecordedCall& call);
   void Bind(const Tool& tool, std::string_view arguments);
   // For a call that runs beside others: blocks until everything before this event has been shown. False: it never will
   // be.
@@ -160,6 +168,11 @@ class Replay final : public ModelClient,
   std::condition_variable finished_;
   std::optional<AgentOutcome> outcome_;  // guarded by mutex_
 };
+
+// The record knows whether the tool was still what had been shown.
+void RecordedTool::AwaitOffer(const std::stop_token&) {
+  if (call_ != nullptr && replay_.WithdrawnNext() == call_) traits_.terms = "others";
+}
 
 ToolOutcome RecordedTool::Run(std::string_view, const ToolContext& context) { return replay_.Play(call_, context); }
 
@@ -220,6 +233,7 @@ void Replay::Generate(const ModelRequest& request, ModelStream& stream, std::sto
       if (round && round->message && round->complete) {
         ModelResponse whole{
             .tool_calls = round->message->tool_calls, .usage = round->usage, .extras = round->message->extras};
+        whole.truncated = round->truncated;
         const bool shown = round->calls.empty() || round->calls.front().asked;
         if (!shown && round->calls.front().stopped_before()) stop_.request_stop();
         response = std::move(whole);
@@ -263,6 +277,18 @@ CallGuard::Verdict Replay::Review(std::uint32_t, const ToolCall& call, const std
                                      [&](const RecordedCall& each) { return each.call.id == call.id; });
   if (recorded == round->calls.end()) return {};
   return {.refusal = {}, .arguments = recorded->changed};
+}
+
+const RecordedCall* Replay::WithdrawnNext() {
+  const std::lock_guard lock(mutex_);
+  const auto* rejected = Next() ? std::get_if<event::Rejected>(&Next()->payload) : nullptr;
+  return rejected && rejected->superseded ? CallOf(rejected->call_id) : nullptr;
+}
+
+Result<void> Replay::BindAgain(const Tool& tool, const RecordedCall& call) {
+  const_cast<RecordedTool&>(static_cast<const RecordedTool&>(tool)).Bind(call);
+  if (!call.withdrawn) return {};
+  return Fail(ErrorCode::kInvalidArgument, "the call did not fit the tool any more");
 }
 
 void Replay::Bind(const Tool& tool, std::string_view arguments) {
@@ -352,18 +378,22 @@ Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t round_index, event::I
   return Fail(Cancelled());
 }
 
-std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) {
+std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
+                                     std::optional<event::Rejected> withdrawn) {
   std::vector<std::string> ids;
+  if (withdrawn) Emit(round_index, *std::move(withdrawn));
   for (event::ApprovalRequired& request : requests) {
     {
       const std::lock_guard lock(mutex_);
-      if (const RecordedCall* call = CallOf(request.call_id); call && call->asked) {
-        request.approval_id = call->asked->approval_id;
-        request.created_at = call->asked->created_at;
-        request.expires_at = call->asked->expires_at;
-        request.reason = call->asked->reason;
-        request.risk = call->asked->risk;
-        request.allowed_decisions = call->asked->allowed_decisions;
+      const auto* next = Next() ? std::get_if<event::ApprovalRequired>(&Next()->payload) : nullptr;
+      if (next && next->call_id == request.call_id) {
+        request.approval_id = next->approval_id;
+        request.created_at = next->created_at;
+        request.expires_at = next->expires_at;
+        request.terms_digest = next->terms_digest;
+        request.reason = next->reason;
+        request.risk = next->risk;
+        request.allowed_decisions = next->allowed_decisions;
       }
     }
     ids.push_back(request.approval_id);
@@ -390,7 +420,10 @@ Result<ApprovalGate::Decision> Replay::AwaitAnswer(std::span<const std::string> 
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;
   if (rejected && asked(rejected->approval_id)) {
     return Decision{rejected->approval_id,
-                    {.approved = false, .feedback = rejected->feedback, .expired = rejected->expired}};
+                    {.approved = false,
+                     .feedback = rejected->feedback,
+                     .expired = rejected->expired,
+                     .superseded = rejected->superseded}};
   }
   stop_.request_stop();
   return Fail(Cancelled());

@@ -92,10 +92,14 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   if (const auto* thinking = std::get_if<event::Thinking>(&payload)) round.thinking = thinking->content;
   if (const auto* usage = std::get_if<event::Usage>(&payload)) round.usage = usage->tokens;
   if (std::holds_alternative<event::Compacted>(payload)) round.usage = {};  // what came before was the summary's
-  if (std::holds_alternative<event::Answer>(payload)) round.complete = true;
+  if (const auto* answer = std::get_if<event::Answer>(&payload)) {
+    round.complete = true;
+    round.truncated = answer->reason;
+  }
   if (const auto* asked = std::get_if<event::ApprovalRequired>(&payload)) {
     about(asked->call_id, [&](RecordedCall& call) {
       call.asked = *asked;
+      call.withdrawn = false;
       if (HookChanged(call, asked->tool_input)) call.changed = asked->tool_input;
     });
   }
@@ -103,7 +107,14 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
     about(approved->call_id, [&](RecordedCall& call) { call.approved = *approved; });
   }
   if (const auto* rejected = std::get_if<event::Rejected>(&payload)) {
-    about(rejected->call_id, [&](RecordedCall& call) { call.rejected = *rejected; });
+    about(rejected->call_id, [&](RecordedCall& call) {
+      if (rejected->superseded) {
+        call.approved.reset();
+        call.withdrawn = true;
+      } else {
+        call.rejected = *rejected;
+      }
+    });
   }
   if (const auto* started = std::get_if<event::ToolCallStarted>(&payload)) {
     about(started->id, [&](RecordedCall& call) {
@@ -252,6 +263,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   recording.start.agenda = AgendaBefore(events, recording.end.agenda);
 
   recording.limits.check_confirmations = false;
+  recording.limits.max_said = std::numeric_limits<std::size_t>::max();
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
   for (const auto& [index, round] : recording.rounds) {

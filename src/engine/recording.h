@@ -28,6 +28,7 @@ struct RecordedCall {
   std::optional<event::ApprovalRequired> asked{};
   std::optional<event::Approved> approved{};
   std::optional<event::Rejected> rejected{};
+  bool withdrawn = false;                // what was shown was not so any more, and it was not asked about again
   std::optional<std::string> changed{};  // the arguments that a hook put in place of the model's
   bool started = false;                  // it was shown as tool_call
   bool beside_another = false;           // it ran at the same time as another call
@@ -50,7 +51,8 @@ struct RecordedRound {
   std::optional<Message> message{};  // what the model said; nullopt: nothing that was kept
   std::vector<RecordedCall> calls{};
   TokenUsage usage{};
-  bool complete = false;  // the response came to its end
+  bool complete = false;    // the response came to its end
+  std::string truncated{};  // why its text is not whole; empty: it is
 };
 
 // kConflict (reason "not_replayable") if `interaction` has not ended, has no final state, or no events that

@@ -60,7 +60,10 @@ std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, con
     return ApprovalAnswer{.approved = true, .arguments = approved->tool_input, .feedback = approved->feedback};
   }
   if (rejected != nullptr && rejected->approval_id == asked.approval_id) {
-    return ApprovalAnswer{.approved = false, .feedback = rejected->feedback, .expired = rejected->expired};
+    return ApprovalAnswer{.approved = false,
+                          .feedback = rejected->feedback,
+                          .expired = rejected->expired,
+                          .superseded = rejected->superseded};
   }
   return std::nullopt;
 }
@@ -91,6 +94,7 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
     AgentLoop::OpenCall& open = questions.where.calls.emplace_back(AgentLoop::OpenCall{.call = std::move(call)});
     if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
       open.approval_id = asked->approval_id;
+      open.terms_digest = asked->terms_digest;
       open.call.arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
       open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
       if (!open.answer && tool == nullptr) return std::nullopt;

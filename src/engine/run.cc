@@ -341,7 +341,8 @@ Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
 }
 
 // What is asked is answerable before it is shown: who sees it may answer at once.
-std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) {
+std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
+                                  std::optional<event::Rejected> withdrawn) {
   std::vector<std::string> ids;
   for (event::ApprovalRequired& request : requests) {
     request.created_at = Now();
@@ -359,6 +360,10 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
     UpdateStatus();
   }
   const std::lock_guard show_lock(show_mutex_);
+  if (withdrawn) {
+    answered_.insert(withdrawn->approval_id);
+    Record(round_index, *std::move(withdrawn));
+  }
   for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
   Show(Journal::Reach::kPowerLoss);
   return ids;

@@ -110,7 +110,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void StateGrew(const AgentState& state) override;
   void Spent(std::uint32_t round_index, const TokenUsage& usage) override;
   // ApprovalGate
-  std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests) override;
+  std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
+                               std::optional<event::Rejected> withdrawn) override;
   Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) override;
   bool IsGranted(const Grant& call) override;
   Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;

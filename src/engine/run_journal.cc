@@ -266,7 +266,11 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
 
 void RunJournal::AddEvent(const AgentEvent& event) {
   if (!journal_) return;
-  AddItem(kEvent, std::string(EventName(event.payload)) + "\n" + EventData(event));
+  const std::size_t begin = BeginItem(kEvent);
+  pending_ += EventName(event.payload);
+  pending_ += '\n';
+  AppendJson(pending_, event);
+  EndItem(begin);
 }
 
 void RunJournal::AddTextDelta(std::uint32_t round_index, std::string_view text) {
@@ -279,9 +283,9 @@ void RunJournal::AddThinkingDelta(std::uint32_t round_index, std::string_view te
 void RunJournal::AddState(const AgentState& state) {
   if (!journal_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
-    std::string message;
-    AppendJson(message, state.messages[messages_kept_]);
-    AddItem(kMessage, message);
+    const std::size_t begin = BeginItem(kMessage);
+    AppendJson(pending_, state.messages[messages_kept_]);
+    EndItem(begin);
   }
   if (agenda_ != state.agenda) {
     AddItem(kAgenda, DumpJson(ToJson(state.agenda)));
@@ -318,6 +322,19 @@ void RunJournal::AddItem(char type, std::string_view content) {
   pending_ += type;
   AppendNumber(pending_, static_cast<std::uint32_t>(content.size()));
   pending_ += content;
+}
+
+// An item whose content, which may be many megabytes long, is written where it stays.
+std::size_t RunJournal::BeginItem(char type) {
+  pending_ += type;
+  AppendNumber(pending_, 0);
+  return pending_.size();
+}
+
+void RunJournal::EndItem(std::size_t begin) {
+  std::string size;
+  AppendNumber(size, static_cast<std::uint32_t>(pending_.size() - begin));
+  pending_.replace(begin - kNumberBytes, kNumberBytes, size);
 }
 
 void RunJournal::AddDelta(char type, std::uint32_t round_index, std::string_view text) {

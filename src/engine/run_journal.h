@@ -64,6 +64,8 @@ class RunJournal {
 
  private:
   void AddItem(char type, std::string_view content);
+  std::size_t BeginItem(char type);
+  void EndItem(std::size_t begin);
   void AddDelta(char type, std::uint32_t round_index, std::string_view text);
 
   std::unique_ptr<Journal> journal_;

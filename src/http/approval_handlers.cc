@@ -75,7 +75,7 @@ Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
                          Engine::InteractionRef{pending->chat_id, pending->interaction_id});
 }
 
-Result<Outcome> List(Engine& engine, const Request& /*request*/) {
+Result<Outcome> ListApprovals(Engine& engine, const Request& /*request*/) {
   Json approvals = Json::array();
   for (const PendingApproval& approval : engine.PendingApprovals()) approvals.push_back(ToJson(approval));
   Json inputs = Json::array();
@@ -91,7 +91,7 @@ void AddApprovalRoutes(Router& router, const HandlerContext& context) {
   };
   router.Add("POST", "/chats/*/interactions/*/approve", with(Approve), Lane::kControl);
   router.Add("POST", "/chats/*/interactions/*/respond", with(Respond), Lane::kControl);
-  router.Add("GET", "/approvals", with(List), Lane::kControl);
+  router.Add("GET", "/approvals", with(ListApprovals), Lane::kControl);
   router.Add("POST", "/approvals/*", with(AnswerAnywhere), Lane::kControl);
 }
 

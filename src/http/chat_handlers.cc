@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "domain/codec.h"
 #include "engine/usage_limits.h"
+#include "http/error_response.h"
 #include "http/requests.h"
 #include "http/usage_body.h"
 
@@ -16,8 +17,6 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kUsualChats = 50, kMostChats = 500;
-
-Reply JsonReply(const Json& json, int status = 200) { return {.status = status, .body = DumpJson(json)}; }
 
 tl::unexpected<Error> BadParameter(std::string message) {
   return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_parameter", .message = std::move(message)});
@@ -52,7 +51,7 @@ Json ToJson(const ChatListEntry& entry) {
   return json;
 }
 
-Result<Outcome> List(Engine& engine, const Request& request) {
+Result<Outcome> ListChats(Engine& engine, const Request& request) {
   const auto limit = PageLimit(request, kUsualChats, kMostChats);
   if (!limit) return Fail(limit.error());
   std::optional<ListPosition> after;
@@ -75,7 +74,16 @@ Result<Outcome> List(Engine& engine, const Request& request) {
   Json page = Json::array();
   for (auto entry = first; entry != last; ++entry) page.push_back(ToJson(*entry));
   Json next = nullptr;
-  if (last != chats->end()) next = ListPosition::Of(std::prev(last)->summary).ToCursor();
+  if (last != chats->end()) {
+    next = ListPosition::Of(std::prev(last)->summary).ToCursor();
+  } else {
+    // They have no time to be sorted by: behind all others, on the last page.
+    const auto unreadable = engine.ListUnreadableChats();
+    if (!unreadable) return Fail(unreadable.error());
+    for (const UnreadableChat& one : *unreadable) {
+      page.push_back({{"id", one.id.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
+    }
+  }
   return JsonReply({{"chats", std::move(page)}, {"next", std::move(next)}});
 }
 
@@ -109,7 +117,7 @@ Json ToJson(const History& history, bool all_branches, const PriceTable& prices)
   return json;
 }
 
-Result<Outcome> Get(Engine& engine, const Request& request) {
+Result<Outcome> GetChat(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
   const std::string branches = request.Query("branches").value_or("head");
@@ -140,7 +148,7 @@ Result<Outcome> Rename(Engine& engine, const Request& request) {
   return JsonReply(reprise::ToJson(*summary));
 }
 
-Result<Outcome> Delete(Engine& engine, const Request& request) {
+Result<Outcome> DeleteChat(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
   if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
@@ -238,11 +246,11 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
-  router.Add("GET", "/chats", with(List));
+  router.Add("GET", "/chats", with(ListChats));
   router.Add("POST", "/chats", with(Create));
-  router.Add("GET", "/chats/*", with(Get));
+  router.Add("GET", "/chats/*", with(GetChat));
   router.Add("PATCH", "/chats/*", with(Rename));
-  router.Add("DELETE", "/chats/*", with(Delete));
+  router.Add("DELETE", "/chats/*", with(DeleteChat));
   router.Add("POST", "/chats/*/head", with(MoveHead));
   router.Add("POST", "/chats/*/undo", with(Undo));
   router.Add("POST", "/chats/*/fork", with(Fork));

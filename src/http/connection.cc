@@ -6,6 +6,7 @@
 #include <array>
 #include <cerrno>
 #include <exception>
+#include <new>
 #include <utility>
 
 #include "base/logging.h"
@@ -20,6 +21,9 @@ constexpr std::size_t kMaxSentAhead = 64 * 1024;
 // How much, and how long, a client whose body is not wanted may go on sending so that it still sees the answer.
 constexpr std::size_t kMaxLingerBytes = 4 * 1024 * 1024;
 constexpr std::chrono::milliseconds kLingerTime{2'000};
+
+// Some clients send one after a body. A flood of them is no request.
+constexpr int kMaxBlankLines = 8;
 
 std::string HttpDate() {
   const time_t now = ::time(nullptr);
@@ -53,6 +57,8 @@ Outcome Call(const std::function<Result<Outcome>()>& handler) {
     auto outcome = handler();
     if (outcome) return std::move(*outcome);
     return ErrorReply(outcome.error());
+  } catch (const std::bad_alloc&) {
+    return ProtocolErrorReply(503, "overloaded", "the system has no memory left for this; try again");
   } catch (const std::exception& e) {
     return ErrorReply(MakeError(ErrorCode::kInternal, "internal error", e.what()));
   }
@@ -86,6 +92,7 @@ void Connection::EndIfReading() {
 void Connection::Close() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
+  upload_ = nullptr;
   DropSubscription();  // before the descriptor is closed: a publisher may be writing to it
   socket_.Close();
   shared_.closed(this);
@@ -125,7 +132,7 @@ void Connection::OnBytes(std::string_view bytes) {
     lingered_ += bytes.size();
     return lingered_ > kMaxLingerBytes ? Close() : WantRead();
   }
-  in_.append(bytes);
+  in_.Append(bytes);
   if (state_ == State::kHead) return ContinueHead();
   if (state_ == State::kBody) return ContinueBody();
   if (in_.size() > kMaxSentAhead) return OnClientGone();
@@ -139,13 +146,30 @@ void Connection::OnEndOfInput() {
   Close();
 }
 
+// Empty lines before a request are ignored (RFC 9112, section 2.2). False if there are too many.
+bool Connection::SkipBlankLines() {
+  const std::string_view bytes = in_.view();
+  std::size_t blank = 0;
+  while (blank_lines_ <= kMaxBlankLines && bytes.substr(blank).starts_with("\r\n")) {
+    blank += 2;
+    ++blank_lines_;
+  }
+  if (blank > 0) {
+    in_.Consume(blank);
+    scanned_ = 0;
+  }
+  return blank_lines_ <= kMaxBlankLines;
+}
+
 void Connection::ContinueHead() {
-  while (scanned_ == 0 && in_.starts_with("\r\n")) in_.erase(0, 2);  // empty lines before a request (RFC 9112, 2.2)
+  if (!SkipBlankLines()) {
+    return SendAndEnd(ProtocolErrorReply(400, "bad_request", "too many blank lines before the request"));
+  }
   if (idle_ && !in_.empty()) {
     idle_ = false;
     deadline_ = Clock::now() + shared_.options.header_timeout;
   }
-  HeadScan scan = ScanHead(in_, scanned_, shared_.options.limits);
+  HeadScan scan = ScanHead(in_.view(), scanned_, shared_.options.limits);
   scanned_ = in_.size();
   if (scan.refusal) return SendAndEnd(std::move(*scan.refusal));
   if (!scan.end) return WantRead();
@@ -155,17 +179,20 @@ void Connection::ContinueHead() {
 void Connection::OnHead(std::size_t size) {
   shared_.metrics.requests_total.fetch_add(1, std::memory_order_relaxed);
   parser_ = std::make_unique<RequestParser>(shared_.options.limits);
-  auto malformed = parser_->TakeHead(std::string_view(in_).substr(0, size));
-  in_.erase(0, size);
+  auto malformed = parser_->TakeHead(in_.view().substr(0, size));
+  in_.Consume(size);
   scanned_ = 0;
+  blank_lines_ = 0;
   const RequestHead& head = parser_->head();
   head_only_ = head.method == "HEAD";
   version_ = head.version;
   if (malformed) return SendAndEnd(std::move(*malformed));
   end_after_ = end_after_ || !parser_->keep_alive();
   if (auto refusal = CheckRequest(head)) {
-    // A body that was not read must never be taken for the next request.
-    return parser_->has_body() ? SendAndEnd(std::move(*refusal)) : Send(std::move(*refusal));
+    // A body that was not read must never be taken for the next request. And who is not let in is refused once: a
+    // thousand small requests in one segment would be a thousand refusals for everybody else to wait for.
+    const bool let_in = refusal->status != 401 && refusal->status != 403;
+    return parser_->has_body() || !let_in ? SendAndEnd(std::move(*refusal)) : Send(std::move(*refusal));
   }
   if (!parser_->has_body()) return Dispatch();
   state_ = State::kBody;
@@ -205,7 +232,18 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
   if (parser_->content_length().value_or(0) > most) {
     return ProtocolErrorReply(413, "too_large", "the body is larger than the limit");
   }
+  if (match_.route->body == BodyKind::kFile) return TakeUploadShare(parser_->content_length().value_or(most));
   return std::nullopt;
+}
+
+// Files are held as a whole until they are stored: no more at a time than the limit, but always one.
+std::optional<Reply> Connection::TakeUploadShare(std::size_t most) {
+  std::atomic<std::size_t>& all = shared_.upload_bytes;
+  const std::size_t before = all.fetch_add(most);
+  upload_ = std::shared_ptr<void>(nullptr, [&all, most](void*) { all.fetch_sub(most); });
+  if (before == 0 || before + most <= shared_.options.limits.uploads_bytes) return std::nullopt;
+  upload_ = nullptr;
+  return ProtocolErrorReply(503, "overloaded", "too many files are being uploaded; try again");
 }
 
 void Connection::SendContinue() {
@@ -216,8 +254,8 @@ void Connection::SendContinue() {
 }
 
 void Connection::ContinueBody() {
-  auto [used, refusal] = parser_->TakeBody(in_);
-  in_.erase(0, used);
+  auto [used, refusal] = parser_->TakeBody(in_.view());
+  in_.Consume(used);
   if (refusal) return SendAndEnd(std::move(*refusal));
   parser_->done() ? Dispatch() : WantRead();
 }
@@ -226,7 +264,7 @@ void Connection::NextRequest() {
   state_ = State::kHead;
   idle_ = true;
   parser_.reset();
-  if (in_.empty()) in_.shrink_to_fit();
+  if (in_.empty()) in_.Clear();
   deadline_ = Clock::now() + shared_.options.idle_timeout;
   if (shared_.stopping.load()) return Close();
   in_.empty() ? WantRead() : ContinueHead();
@@ -243,8 +281,10 @@ void Connection::Dispatch() {
   request->captures = std::move(match_.captures);
   parser_.reset();
   const Route& route = *match_.route;
-  RunHandler(route.lane == Lane::kControl ? shared_.control : shared_.work,
-             [&route, request] { return route.handler(*request); });
+  WorkerPool& workers = route.lane == Lane::kControl  ? shared_.control
+                        : route.lane == Lane::kRemote ? shared_.remote
+                                                      : shared_.work;
+  RunHandler(workers, [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); });
 }
 
 void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler) {
@@ -426,11 +466,12 @@ void Connection::DropSubscription() {
 // Closing a socket with unread input resets the connection, and the client may lose the answer that is on its way to
 // it. So the sending half is closed first, and what still comes is thrown away within bounds.
 void Connection::Linger() {
+  upload_ = nullptr;
   ::shutdown(socket_.fd(), SHUT_WR);
   state_ = State::kLingering;
   if (shared_.stopping.load()) return Close();
   parser_.reset();
-  in_ = {};
+  in_.Clear();
   deadline_ = Clock::now() + kLingerTime;
   WantRead();
 }

@@ -11,6 +11,7 @@
 #include "http/completion_wait.h"
 #include "http/event_stream.h"
 #include "http/gate.h"
+#include "http/input_buffer.h"
 #include "http/io_loop.h"
 #include "http/message.h"
 #include "http/metrics.h"
@@ -35,6 +36,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
     IoLoop& loop;
     WorkerPool& work;
     WorkerPool& control;
+    WorkerPool& remote;
+    std::atomic<std::size_t>& upload_bytes;  // of all uploads that are held in memory
     HttpMetrics& metrics;
     const std::atomic<bool>& stopping;
     std::function<void(Connection*)> closed;  // told once, when the connection has ended
@@ -64,10 +67,12 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnReadable();
   void OnBytes(std::string_view bytes);
   void OnEndOfInput();
+  bool SkipBlankLines();
   void ContinueHead();
   void OnHead(std::size_t size);
   std::optional<Reply> CheckRequest(const RequestHead& head);
   std::optional<Reply> CheckBodyHeaders(const RequestHead& head);
+  std::optional<Reply> TakeUploadShare(std::size_t most);
   void SendContinue();
   void ContinueBody();
   void NextRequest();
@@ -98,12 +103,14 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool end_after_ = false;  // this response is the connection's last
   bool head_only_ = false;  // HEAD
   int version_ = 11;
-  std::string in_;           // received, not used yet
+  InputBuffer in_;
   std::size_t scanned_ = 0;  // of in_, for the end of the head
+  int blank_lines_ = 0;      // before the request
   std::optional<Clock::time_point> deadline_;
   std::size_t lingered_ = 0;
 
   std::unique_ptr<RequestParser> parser_;
+  std::shared_ptr<void> upload_;  // its share of upload_bytes
   Router::Match match_;
 
   std::string out_;

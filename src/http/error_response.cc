@@ -18,6 +18,8 @@ Reply MakeErrorReply(int status, Json error) {
 
 }  // namespace
 
+Reply JsonReply(const Json& json, int status) { return {.status = status, .body = DumpJson(json)}; }
+
 int HttpStatus(ErrorCode code) {
   switch (code) {
     case ErrorCode::kInvalidArgument:

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/json.h"
 #include "http/message.h"
 #include "reprise/error.h"
 
@@ -9,6 +10,8 @@ namespace reprise {
 
 // The one place that turns kinds of errors into HTTP statuses.
 int HttpStatus(ErrorCode code);
+
+Reply JsonReply(const Json& json, int status = 200);
 
 // {"error":{"code","message","retryable","details"?}}. `error.detail` goes to the log and nowhere else.
 Reply ErrorReply(const Error& error);

@@ -22,7 +22,7 @@ std::string ChunkSize(std::uint64_t bytes) {
   return {line, static_cast<std::size_t>(length)};
 }
 
-iovec Part(std::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
+iovec Bytes(std::string_view bytes) { return {const_cast<char*>(bytes.data()), bytes.size()}; }
 
 }  // namespace
 
@@ -188,15 +188,15 @@ bool EventStream::SendChunk() {
 
 std::size_t EventStream::Gather(std::array<iovec, 16>& parts) const {
   std::size_t count = 0;
-  if (prefix_sent_ < prefix_.size()) parts[count++] = Part(std::string_view(prefix_).substr(prefix_sent_));
+  if (prefix_sent_ < prefix_.size()) parts[count++] = Bytes(std::string_view(prefix_).substr(prefix_sent_));
   std::uint64_t at = offset_;
   while (at < chunk_end_ && count < parts.size() - 1) {
     const std::string_view bytes = options_.log->Read(at).bytes.substr(0, static_cast<std::size_t>(chunk_end_ - at));
-    parts[count++] = Part(bytes);
+    parts[count++] = Bytes(bytes);
     at += bytes.size();
   }
   if (at == chunk_end_ && suffix_sent_ < suffix_.size()) {
-    parts[count++] = Part(std::string_view(suffix_).substr(suffix_sent_));
+    parts[count++] = Bytes(std::string_view(suffix_).substr(suffix_sent_));
   }
   return count;
 }

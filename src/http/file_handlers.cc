@@ -5,25 +5,26 @@
 
 #include "base/json.h"
 #include "domain/codec.h"
+#include "http/byte_range.h"
 #include "http/multipart.h"
 #include "http/requests.h"
 
 namespace reprise {
 namespace {
 
-struct Target {
+struct FileTarget {
   ChatId chat;
   FileId file;
 };
-Result<Target> TargetOf(const Request& request) {
+Result<FileTarget> FileTargetOf(const Request& request) {
   auto chat = ChatInPath(request);
   if (!chat) return Fail(std::move(chat.error()));
   auto file = FileId::Parse(request.captures.at(1));
   if (!file) return Fail(ErrorCode::kNotFound, "no such file in this chat");
-  return Target{*std::move(chat), *std::move(file)};
+  return FileTarget{*std::move(chat), *std::move(file)};
 }
 
-Result<Outcome> Add(Engine& engine, const Request& request) {
+Result<Outcome> AddFile(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
   auto upload = ReadUpload(request);
@@ -36,7 +37,7 @@ Result<Outcome> Add(Engine& engine, const Request& request) {
   return reply;
 }
 
-Result<Outcome> List(Engine& engine, const Request& request) {
+Result<Outcome> ListFiles(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
   const auto listing = engine.ListFiles(*chat);
@@ -51,8 +52,8 @@ Result<Outcome> List(Engine& engine, const Request& request) {
 }
 
 // Whoever put the file chose its type: a browser must neither show nor run it as a page of this server.
-Result<Outcome> Get(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+Result<Outcome> GetFile(Engine& engine, const Request& request) {
+  const auto target = FileTargetOf(request);
   if (!target) return Fail(target.error());
   auto file = engine.GetFile(target->chat, target->file);
   if (!file) return Fail(std::move(file.error()));
@@ -60,11 +61,11 @@ Result<Outcome> Get(Engine& engine, const Request& request) {
   reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file->info.filename));
   reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
   reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-  return reply;
+  return InRange(request, std::move(reply), "\"" + file->info.digest + "\"");
 }
 
-Result<Outcome> Delete(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+Result<Outcome> DeleteFile(Engine& engine, const Request& request) {
+  const auto target = FileTargetOf(request);
   if (!target) return Fail(target.error());
   if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
   if (auto deleted = engine.DeleteFile(target->chat, target->file); !deleted) return Fail(std::move(deleted.error()));
@@ -77,10 +78,10 @@ void AddFileRoutes(Router& router, const HandlerContext& context) {
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
-  router.Add("POST", "/chats/*/files", with(Add), Lane::kWork, BodyKind::kFile);
-  router.Add("GET", "/chats/*/files", with(List));
-  router.Add("GET", "/chats/*/files/*", with(Get));
-  router.Add("DELETE", "/chats/*/files/*", with(Delete));
+  router.Add("POST", "/chats/*/files", with(AddFile), Lane::kWork, BodyKind::kFile);
+  router.Add("GET", "/chats/*/files", with(ListFiles));
+  router.Add("GET", "/chats/*/files/*", with(GetFile));
+  router.Add("DELETE", "/chats/*/files/*", with(DeleteFile));
 }
 
 }  // namespace reprise

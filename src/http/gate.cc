@@ -44,7 +44,11 @@ bool IsAddressWithPort(std::string_view text, int port) {
 
 }  // namespace
 
-Gate::Gate(Options options) : port_(options.port), any_address_(options.any_address), token_(std::move(options.token)) {
+Gate::Gate(Options options)
+    : port_(options.port),
+      any_address_(options.any_address),
+      public_hosts_(std::move(options.public_hosts)),
+      token_(std::move(options.token)) {
   options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
   for (const std::string& host : options.hosts) {
     authorities_.push_back(host + ":" + std::to_string(options.port));
@@ -64,22 +68,50 @@ bool Gate::IsOurs(std::string_view host_and_port) const {
                      [&](const std::string& ours) { return EqualsIgnoringCase(ours, host_and_port); });
 }
 
+// Whether a public host has this name and this port. Where the request names no port it is the scheme's.
+bool Gate::IsPublic(const Authority& authority, int default_port) const {
+  const int port = authority.port.value_or(default_port);
+  return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
+    return EqualsIgnoringCase(host.host, authority.host) && (!host.port || *host.port == port);
+  });
+}
+
 // A name that resolves to 127.0.0.1 is how a web page reaches a local server (DNS rebinding); the Host header tells.
 std::optional<Reply> Gate::CheckHost(const RequestHead& head) const {
   if (head.Count("host") == 1) {
     const std::string_view host = *head.Find("host");
     // A literal address without its port is what hand-written probes send; no name that could be rebound is in it.
     if (IsOurs(host) || host == "127.0.0.1" || host == "[::1]") return std::nullopt;
+    // Whether a proxy was spoken to by TLS is not told by anything that can be believed.
+    const auto authority = ParseAuthority(host);
+    if (authority && (IsPublic(*authority, 443) || IsPublic(*authority, 80))) return std::nullopt;
   }
-  return Forbidden("forbidden_host", "the Host header must name this server");
+  return Forbidden("forbidden_host", "the Host header must name this server, or a name in public_hosts");
+}
+
+// The origin of a page that is ours: served under our own names, or under a public one. Where no port is listed for
+// that name, pages of another program on the same name but another port are not: then the origin is the request's own
+// Host, or has its scheme's port.
+bool Gate::IsOwnOrigin(std::string_view origin, const RequestHead& head) const {
+  constexpr std::string_view kHttp = "http://", kHttps = "https://";
+  const bool tls = origin.starts_with(kHttps);
+  if (!tls && !origin.starts_with(kHttp)) return false;
+  origin.remove_prefix(tls ? kHttps.size() : kHttp.size());
+  if (!tls && IsOurs(origin)) return true;
+  const auto authority = ParseAuthority(origin);
+  if (!authority) return false;
+  const int port = tls ? 443 : 80;
+  const bool same_as_host = EqualsIgnoringCase(origin, *head.Find("host"));
+  if (!authority->port || same_as_host) return IsPublic(*authority, port);
+  return std::any_of(public_hosts_.begin(), public_hosts_.end(), [&](const PublicHost& host) {
+    return host.port == authority->port && EqualsIgnoringCase(host.host, authority->host);
+  });
 }
 
 std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
-  constexpr std::string_view kScheme = "http://";
   for (const auto& [name, value] : head.headers) {
     if (name == "origin") {
-      const std::string_view origin = value;
-      if (origin.substr(0, kScheme.size()) != kScheme || !IsOurs(origin.substr(kScheme.size()))) {
+      if (!IsOwnOrigin(value, head)) {
         return Forbidden("forbidden_origin", "requests from other origins are not accepted");
       }
     } else if (name == "sec-fetch-site" &&

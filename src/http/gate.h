@@ -7,6 +7,7 @@
 
 #include "http/message.h"
 #include "http/peer_user.h"
+#include "http/public_host.h"
 
 namespace reprise {
 
@@ -19,6 +20,8 @@ class Gate {
     std::vector<std::string> hosts = {};  // names of this server beside 127.0.0.1, localhost and [::1]
     // Listening on every address: any literal address may be the host. A rebound name still may not.
     bool any_address = false;
+    // Names by which clients reach this server through something else; a request may also come from their pages.
+    std::vector<PublicHost> public_hosts = {};
     std::optional<std::string> token = {};  // if set, every request must show it
   };
   explicit Gate(Options options);
@@ -28,6 +31,8 @@ class Gate {
 
  private:
   bool IsOurs(std::string_view host_and_port) const;
+  bool IsPublic(const Authority& authority, int default_port) const;
+  bool IsOwnOrigin(std::string_view origin, const RequestHead& head) const;
   std::optional<Reply> CheckHost(const RequestHead& head) const;
   std::optional<Reply> CheckOrigin(const RequestHead& head) const;
   std::optional<Reply> CheckCaller(const RequestHead& head, Peer peer) const;
@@ -35,6 +40,7 @@ class Gate {
   const int port_;
   const bool any_address_;
   std::vector<std::string> authorities_;  // lower case "host:port"
+  std::vector<PublicHost> public_hosts_;
   std::optional<std::string> token_;
 };
 

@@ -23,21 +23,23 @@ Result<Outcome> Revoked(const Result<void>& revoked, const std::string& id) {
   return Reply{.body = DumpJson({{"status", "revoked"}, {"grant_id", id}})};
 }
 
-Result<Outcome> List(Engine& engine, const Request& /*request*/) { return ListOf(engine.StandingGrants()); }
+Result<Outcome> ListStandingGrants(Engine& engine, const Request& /*request*/) {
+  return ListOf(engine.StandingGrants());
+}
 
-Result<Outcome> Revoke(Engine& engine, const Request& request) {
+Result<Outcome> RevokeStandingGrant(Engine& engine, const Request& request) {
   if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
   const std::string& id = request.captures.at(0);
   return Revoked(engine.RevokeStandingGrant(id), id);
 }
 
-Result<Outcome> ListInChat(Engine& engine, const Request& request) {
+Result<Outcome> ListGrantsInChat(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
   return ListOf(engine.GetGrants(*chat));
 }
 
-Result<Outcome> RevokeInChat(Engine& engine, const Request& request) {
+Result<Outcome> RevokeGrantInChat(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
   if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
@@ -51,10 +53,10 @@ void AddGrantRoutes(Router& router, const HandlerContext& context) {
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
-  router.Add("GET", "/grants", with(List));
-  router.Add("DELETE", "/grants/*", with(Revoke));
-  router.Add("GET", "/chats/*/grants", with(ListInChat));
-  router.Add("DELETE", "/chats/*/grants/*", with(RevokeInChat));
+  router.Add("GET", "/grants", with(ListStandingGrants));
+  router.Add("DELETE", "/grants/*", with(RevokeStandingGrant));
+  router.Add("GET", "/chats/*/grants", with(ListGrantsInChat));
+  router.Add("DELETE", "/chats/*/grants/*", with(RevokeGrantInChat));
 }
 
 }  // namespace reprise

@@ -6,8 +6,11 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 #include <boost/asio/thread_pool.hpp>
+#include <new>
 #include <thread>
 #include <utility>
+
+#include "base/logging.h"
 
 namespace reprise {
 namespace asio = boost::asio;
@@ -25,7 +28,16 @@ IoLoop::IoLoop() : impl_(std::make_unique<Impl>()) {}
 IoLoop::~IoLoop() { Stop(); }
 
 void IoLoop::Start() {
-  impl_->thread = std::jthread([this] { impl_->context.run(); });
+  impl_->thread = std::jthread([this] {
+    for (;;) {
+      try {
+        impl_->context.run();
+        return;
+      } catch (const std::bad_alloc&) {  // one task was not done; its connection's time limit ends it
+        LogWarning("a connection could not be served: no memory left", {});
+      }
+    }
+  });
 }
 
 void IoLoop::Stop() {

@@ -2,16 +2,10 @@
 
 #include <algorithm>
 
+#include "base/ascii.h"
+
 namespace reprise {
 namespace {
-
-char Lower(char c) { return c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c; }
-
-int HexDigit(char c) {
-  if (c >= '0' && c <= '9') return c - '0';
-  const char lower = Lower(c);
-  return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-}
 
 // Calls `use` with each part of `text` between separators until it returns true.
 template <typename Use>
@@ -88,7 +82,8 @@ std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_spa
 }
 
 bool EqualsIgnoringCase(std::string_view a, std::string_view b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](char x, char y) { return Lower(x) == Lower(y); });
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(),
+                    [](char x, char y) { return LowerCase(x) == LowerCase(y); });
 }
 
 std::string_view TrimBlanks(std::string_view text) {
@@ -105,6 +100,8 @@ std::string_view StatusText(int status) {
       return "Created";
     case 204:
       return "No Content";
+    case 206:
+      return "Partial Content";
     case 400:
       return "Bad Request";
     case 401:
@@ -127,6 +124,8 @@ std::string_view StatusText(int status) {
       return "URI Too Long";
     case 415:
       return "Unsupported Media Type";
+    case 416:
+      return "Range Not Satisfiable";
     case 417:
       return "Expectation Failed";
     case 422:
@@ -139,6 +138,8 @@ std::string_view StatusText(int status) {
       return "Internal Server Error";
     case 503:
       return "Service Unavailable";
+    case 505:
+      return "HTTP Version Not Supported";
     case 507:
       return "Insufficient Storage";
     default:

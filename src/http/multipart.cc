@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "base/ascii.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -30,14 +31,6 @@ struct FieldValue {
     return found == parameters.end() ? nullptr : &found->second;
   }
 };
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
-  }
-  return lower;
-}
 
 // The value of one parameter at the beginning of `text`, which is taken away; nullopt if it is malformed.
 std::optional<std::string> TakeParameterValue(std::string_view& text) {

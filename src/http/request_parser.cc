@@ -7,6 +7,7 @@
 #include <limits>
 #include <utility>
 
+#include "http/chunked_body.h"
 #include "http/error_response.h"
 
 namespace reprise {
@@ -17,8 +18,6 @@ using boost::beast::error_code;
 using boost::beast::string_view;
 
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
-// More than a chunk's size line or trailer ever needs; a longer one never ends.
-constexpr std::size_t kMaxChunkLine = 8 * 1024;
 
 Reply BadRequest(std::string message) { return ProtocolErrorReply(400, "bad_request", std::move(message)); }
 Reply BodyTooLarge() { return ProtocolErrorReply(413, "too_large", "the body is larger than the limit"); }
@@ -30,6 +29,16 @@ bool HasBareLineEnd(std::string_view bytes, std::size_t from) {
     if (bytes[i] == '\0') return true;
   }
   return false;
+}
+
+// A version of another major number, as the first line of HTTP/2 with prior knowledge has it.
+bool IsOtherVersion(std::string_view head) {
+  const std::string_view line = head.substr(0, head.find("\r\n"));
+  const std::size_t at = line.rfind(" HTTP/");
+  if (at == std::string_view::npos) return false;
+  const std::string_view version = line.substr(at + 6);
+  return !version.empty() && !version.starts_with("1.") &&
+         version.find_first_not_of("0123456789.") == std::string_view::npos;
 }
 
 bool HasFoldedLine(std::string_view head) {
@@ -52,33 +61,36 @@ bool AllDigits(std::string_view text) {
 
 HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& limits) {
   const std::size_t from = known < kHeadEnd.size() ? 0 : known - (kHeadEnd.size() - 1);
+  const bool too_large = bytes.size() > limits.head_bytes;
+  bytes = bytes.substr(0, limits.head_bytes);  // what comes behind is not looked at
   const std::size_t found = bytes.find(kHeadEnd, from);
   const std::size_t end = found == std::string_view::npos ? bytes.size() : found + kHeadEnd.size();
   if (HasBareLineEnd(bytes.substr(0, end), from)) return {.end = {}, .refusal = BadRequest("malformed line ending")};
   const std::size_t line = std::min(bytes.find("\r\n"), bytes.size());
   // Room for the method and the version beside the longest target.
   if (line > limits.target_bytes + 64) return {.end = {}, .refusal = TargetTooLong()};
-  if (end > limits.head_bytes) return {.end = {}, .refusal = HeadTooLarge()};
+  if (found == std::string_view::npos && too_large) return {.end = {}, .refusal = HeadTooLarge()};
   if (found == std::string_view::npos) return {};
   if (HasFoldedLine(bytes.substr(0, end - 2))) return {.end = {}, .refusal = BadRequest("folded header line")};
   return {.end = end, .refusal = {}};
 }
 
-// Keeps the fields in our own types. Trailers of a chunked body come through the same callback as headers and are
-// dropped: they arrive after the gate has looked.
+// Reads heads only, and keeps the fields in our own types.
 class RequestParser::Impl : public http::basic_parser<true> {
  public:
   explicit Impl(const HttpLimits& limits) : body_bytes(limits.body_bytes), limits_(limits) {
     eager(false);
     header_limit(static_cast<std::uint32_t>(limits.head_bytes));
-    body_limit(std::numeric_limits<std::uint64_t>::max());  // counted here, so that the refusal is ours
+    body_limit(std::numeric_limits<std::uint64_t>::max());  // bodies are counted by whoever reads them
   }
 
   RequestHead head;
   std::string body;
   std::optional<Reply> refusal;
-  bool chunked_body = false;
-  std::size_t body_bytes;  // the most there may be
+  bool has_body = false;
+  std::optional<ChunkedBody> chunks;  // of a body that comes in chunks
+  std::uint64_t missing = 0;          // of a body whose length is known
+  std::size_t body_bytes;             // the most there may be
 
   std::optional<Reply> CheckFraming();
 
@@ -91,7 +103,6 @@ class RequestParser::Impl : public http::basic_parser<true> {
   }
   void on_response_impl(int, string_view, int, error_code&) override {}
   void on_field_impl(http::field, string_view name, string_view value, error_code& ec) override {
-    if (header_done_) return;
     if (head.headers.size() >= limits_.headers) {
       return Refuse(ProtocolErrorReply(431, "too_many_headers", "the request has too many headers"), ec);
     }
@@ -101,30 +112,19 @@ class RequestParser::Impl : public http::basic_parser<true> {
     }
     head.headers.emplace_back(std::move(lower), std::string(value.data(), value.size()));
   }
-  void on_header_impl(error_code&) override { header_done_ = true; }
+  void on_header_impl(error_code&) override {}
   void on_body_init_impl(boost::optional<std::uint64_t> const&, error_code&) override {}
-  std::size_t on_body_impl(string_view bytes, error_code& ec) override { return Take(bytes, ec); }
-  void on_chunk_header_impl(std::uint64_t size, string_view, error_code& ec) override {
-    if (size > body_bytes - body.size()) Refuse(BodyTooLarge(), ec);
-  }
-  std::size_t on_chunk_body_impl(std::uint64_t, string_view bytes, error_code& ec) override { return Take(bytes, ec); }
+  std::size_t on_body_impl(string_view, error_code&) override { return 0; }
+  void on_chunk_header_impl(std::uint64_t, string_view, error_code&) override {}
+  std::size_t on_chunk_body_impl(std::uint64_t, string_view, error_code&) override { return 0; }
   void on_finish_impl(error_code&) override {}
 
-  std::size_t Take(string_view bytes, error_code& ec) {
-    if (bytes.size() > body_bytes - body.size()) {
-      Refuse(BodyTooLarge(), ec);
-      return 0;
-    }
-    body.append(bytes.data(), bytes.size());
-    return bytes.size();
-  }
   void Refuse(Reply reply, error_code& ec) {
     refusal = std::move(reply);
     ec = http::error::body_limit;  // any error: it only has to stop the parser
   }
 
   const HttpLimits& limits_;
-  bool header_done_ = false;
 };
 
 // Beast takes "5, 5" as a length, and a body in an unknown coding as none at all; both are refused here.
@@ -136,8 +136,10 @@ std::optional<Reply> RequestParser::Impl::CheckFraming() {
     if (head.version < 11 || !EqualsIgnoringCase(*head.Find("transfer-encoding"), "chunked") || !chunked()) {
       return BadRequest("unsupported Transfer-Encoding");
     }
-    chunked_body = true;
+    chunks.emplace();
   }
+  missing = content_length() ? *content_length() : 0;
+  has_body = chunks || missing > 0;
   if (head.target.empty() || head.target.front() != '/' || head.target.find('#') != std::string::npos) {
     return BadRequest("the request target must be a path");
   }
@@ -148,6 +150,9 @@ RequestParser::RequestParser(const HttpLimits& limits) : impl_(std::make_unique<
 RequestParser::~RequestParser() = default;
 
 std::optional<Reply> RequestParser::TakeHead(std::string_view head) {
+  if (IsOtherVersion(head)) {
+    return ProtocolErrorReply(505, "version_not_supported", "this server only speaks HTTP/1.1");
+  }
   while (!head.empty() && !impl_->is_header_done()) {
     error_code ec;
     const std::size_t used = impl_->put(boost::asio::const_buffer(head.data(), head.size()), ec);
@@ -162,34 +167,25 @@ std::optional<Reply> RequestParser::TakeHead(std::string_view head) {
 void RequestParser::LimitBody(std::size_t bytes) { impl_->body_bytes = bytes; }
 
 RequestParser::Fed RequestParser::TakeBody(std::string_view bytes) {
-  Fed fed;
-  while (!impl_->is_done() && fed.used < bytes.size()) {
-    error_code ec;
-    const std::string_view rest = bytes.substr(fed.used);
-    fed.used += impl_->put(boost::asio::const_buffer(rest.data(), rest.size()), ec);
-    if (impl_->refusal) {
-      fed.refusal = std::move(impl_->refusal);
-      return fed;
-    }
-    if (ec == http::error::need_more) {
-      if (bytes.size() - fed.used > kMaxChunkLine) fed.refusal = BadRequest("chunk header too long");
-      return fed;
-    }
-    if (ec) {
-      fed.refusal = BadRequest("malformed chunked body");
-      return fed;
-    }
+  Impl& impl = *impl_;
+  if (impl.chunks) {
+    auto fed = impl.chunks->Take(bytes, impl.body, impl.body_bytes);
+    return {.used = fed.used, .refusal = std::move(fed.refusal)};
   }
-  return fed;
+  const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(impl.missing, bytes.size()));
+  if (part > impl.body_bytes - impl.body.size()) return {.used = 0, .refusal = BodyTooLarge()};
+  impl.body.append(bytes.substr(0, part));
+  impl.missing -= part;
+  return {.used = part, .refusal = {}};
 }
 
 const RequestHead& RequestParser::head() const { return impl_->head; }
-bool RequestParser::has_body() const { return !impl_->is_done(); }
+bool RequestParser::has_body() const { return impl_->has_body; }
 std::optional<std::uint64_t> RequestParser::content_length() const {
   const auto length = impl_->content_length();
   return length ? std::optional<std::uint64_t>(*length) : std::nullopt;
 }
-bool RequestParser::done() const { return impl_->is_done(); }
+bool RequestParser::done() const { return impl_->chunks ? impl_->chunks->done() : impl_->missing == 0; }
 bool RequestParser::keep_alive() const { return impl_->keep_alive(); }
 RequestHead RequestParser::ReleaseHead() { return std::move(impl_->head); }
 std::string RequestParser::ReleaseBody() { return std::move(impl_->body); }

@@ -15,7 +15,8 @@ struct HttpLimits {
   std::size_t headers = 100;
   std::size_t target_bytes = 2 * 1024;
   std::size_t body_bytes = 1024 * 1024;
-  std::size_t file_bytes = 10 * 1024 * 1024;  // the body of an upload, its framing apart
+  std::size_t file_bytes = 10 * 1024 * 1024;     // the body of an upload, its framing apart
+  std::size_t uploads_bytes = 64 * 1024 * 1024;  // of all that are under way
 };
 
 // How far the head has arrived. Looks at raw bytes only, before any parser does, because what two parsers read
@@ -28,7 +29,7 @@ struct HeadScan {
 // `known` bytes were scanned before without a result.
 HeadScan ScanHead(std::string_view bytes, std::size_t known, const HttpLimits& limits);
 
-// One request, read by Boost.Beast's parser. Bodies are counted while they arrive. Not thread-safe.
+// One request: its head read by Boost.Beast's parser, its body counted while it arrives. Not thread-safe.
 class RequestParser {
  public:
   explicit RequestParser(const HttpLimits& limits);

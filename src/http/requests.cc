@@ -30,7 +30,8 @@ class BodyReader {
     Reject("invalid_member", "an element must be a JSON object");
     json_ = Json::object();
   }
-  explicit BodyReader(std::string_view body) : json_(Json::object()) {
+  // `body` must outlive this.
+  explicit BodyReader(std::string_view body) : json_(Json::object()), body_(body) {
     if (body.empty()) return;
     auto parsed = ParseJson(body);
     if (!parsed) {
@@ -81,22 +82,26 @@ class BodyReader {
     }
     return static_cast<std::size_t>(found - choices.begin());
   }
-  // A JSON object, or its text; the text of a string is kept byte for byte.
+  // A JSON object, or its text; kept byte for byte. Not of an element.
   std::optional<std::string> OptionalObjectText(const char* name) {
     const Json* value = Take(name);
     if (value == nullptr) return std::nullopt;
-    if (value->is_object()) return DumpJson(*value);
+    if (value->is_object()) return std::string(RawMember(body_, name));
     if (value->is_string()) {
       const auto inner = ParseJson(value->get_ref<const std::string&>());
       if (inner && inner->is_object()) return value->get<std::string>();
+      if (!inner && inner.error().reason == "duplicate_member") {
+        Reject(inner.error().reason, "in \"" + std::string(name) + "\" " + inner.error().message);
+        return std::nullopt;
+      }
     }
     return RejectType(name, "a JSON object"), std::nullopt;
   }
-  // Any text but the empty one, or a JSON object as its text.
+  // Any text but the empty one, or a JSON object as its text. Not of an element.
   std::optional<std::string> OptionalTextOrObject(const char* name) {
     const Json* value = Take(name);
     if (value == nullptr) return std::nullopt;
-    if (value->is_object()) return DumpJson(*value);
+    if (value->is_object()) return std::string(RawMember(body_, name));
     if (value->is_string() && !value->get_ref<const std::string&>().empty()) return value->get<std::string>();
     return RejectType(name, "a text that is not empty, or a JSON object"), std::nullopt;
   }
@@ -137,6 +142,7 @@ class BodyReader {
   }
 
   Json json_;
+  std::string_view body_;
   std::vector<std::string> taken_;
   std::optional<Error> error_;
 };

@@ -8,8 +8,9 @@
 
 namespace reprise {
 
-// Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up.
-enum class Lane { kWork, kControl };
+// Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up; so has
+// what waits for others' servers, so that it holds up nothing else.
+enum class Lane { kWork, kControl, kRemote };
 
 // What a request's body may be.
 enum class BodyKind {

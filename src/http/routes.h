@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "http/metrics.h"
@@ -13,6 +14,7 @@ struct HandlerContext {
   Engine& engine;
   const HttpMetrics& metrics;
   const std::string& openapi;
+  const std::function<Result<void>()>& ready;
 };
 
 // Every route of the server (DESIGN section 6).

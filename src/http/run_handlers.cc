@@ -15,8 +15,6 @@ namespace {
 
 constexpr std::size_t kUsualEvents = 1'000, kMostEvents = 10'000;
 
-Reply JsonReply(const Json& json, int status = 200) { return {.status = status, .body = DumpJson(json)}; }
-
 std::string QueuedFrame(const WaitingRun& waiting) {
   const std::string id = waiting.queue_id();
   return "event: queued\ndata: " + DumpJson({{"id", id.empty() ? Json(nullptr) : Json(id)}}) + "\n\n";
@@ -72,20 +70,20 @@ Json ToJson(const EditPreview& preview) {
   return {{"dry_run", true}, {"superseded", std::move(superseded)}, {"side_effects", std::move(effects)}};
 }
 
-struct Target {
+struct RunTarget {
   ChatId chat;
   InteractionId interaction;
 };
-Result<Target> TargetOf(const Request& request) {
+Result<RunTarget> RunTargetOf(const Request& request) {
   auto chat = ChatInPath(request);
   if (!chat) return Fail(std::move(chat.error()));
   auto interaction = InteractionInPath(request);
   if (!interaction) return Fail(std::move(interaction.error()));
-  return Target{std::move(*chat), *interaction};
+  return RunTarget{std::move(*chat), *interaction};
 }
 
 Result<Outcome> Edit(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+  const auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   auto body = ParseEditBody(request.body);
   if (!body) return Fail(std::move(body.error()));
@@ -98,7 +96,7 @@ Result<Outcome> Edit(Engine& engine, const Request& request) {
 }
 
 Result<Outcome> Regenerate(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+  const auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   auto body = ParseRegenerateBody(request.body);
   if (!body) return Fail(std::move(body.error()));
@@ -106,7 +104,7 @@ Result<Outcome> Regenerate(Engine& engine, const Request& request) {
 }
 
 Result<Outcome> Resume(Engine& engine, const Request& request) {
-  auto target = TargetOf(request);
+  auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   auto body = ParseRegenerateBody(request.body);
   if (!body) return Fail(std::move(body.error()));
@@ -114,7 +112,7 @@ Result<Outcome> Resume(Engine& engine, const Request& request) {
 }
 
 Result<Outcome> Cancel(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+  const auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
   const auto outcome = engine.Cancel(target->chat, target->interaction);
@@ -129,8 +127,8 @@ Result<Outcome> Cancel(Engine& engine, const Request& request) {
                     {"message", "Interaction will stop at next checkpoint"}});
 }
 
-Result<Outcome> Get(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+Result<Outcome> GetInteraction(Engine& engine, const Request& request) {
+  const auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   auto interaction = engine.GetInteraction(target->chat, target->interaction);
   if (!interaction) return Fail(std::move(interaction.error()));
@@ -144,7 +142,7 @@ Reply ReportReply(const ReplayReport& report, std::string_view mode, std::option
   return JsonReply(json);
 }
 
-Result<Outcome> ReplayLive(Engine& engine, const Target& target) {
+Result<Outcome> ReplayLive(Engine& engine, const RunTarget& target) {
   auto again = engine.Regenerate(target.chat, target.interaction, {});
   if (!again) return Fail(std::move(again.error()));
   auto finish = [&engine, target, id = again->interaction_id.value()]() -> Result<Reply> {
@@ -156,7 +154,7 @@ Result<Outcome> ReplayLive(Engine& engine, const Target& target) {
 }
 
 Result<Outcome> Replay(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+  const auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   const auto body = ParseReplayBody(request.body);
   if (!body) return Fail(body.error());
@@ -228,7 +226,7 @@ Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::
 }
 
 Result<Outcome> Events(Engine& engine, const Request& request) {
-  const auto target = TargetOf(request);
+  const auto target = RunTargetOf(request);
   if (!target) return Fail(target.error());
   const auto after_seq = EventCursor(request);
   if (!after_seq) return Fail(after_seq.error());
@@ -255,7 +253,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions/*/resume", with(Resume));
   router.Add("POST", "/chats/*/interactions/*/replay", with(Replay));
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
-  router.Add("GET", "/chats/*/interactions/*", with(Get));
+  router.Add("GET", "/chats/*/interactions/*", with(GetInteraction));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));
 }
 

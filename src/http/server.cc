@@ -12,11 +12,13 @@
 #include <condition_variable>
 #include <cstring>
 #include <mutex>
+#include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/logging.h"
+#include "base/unique_fd.h"
 #include "http/connection.h"
 #include "http/io_loop.h"
 #include "http/routes.h"
@@ -27,7 +29,7 @@ namespace {
 constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds
 // What a reader that does not read may hold in the kernel (which doubles it).
 constexpr int kSendBuffer = 128 * 1024;
-constexpr std::size_t kWorkThreads = 4, kControlThreads = 2;
+constexpr std::size_t kWorkThreads = 4, kControlThreads = 2, kRemoteThreads = 1;
 // Connections beyond the limit that are told so; more are just closed.
 constexpr std::size_t kMaxRefusals = 64;
 constexpr std::chrono::milliseconds kLongestTick{500};
@@ -60,24 +62,6 @@ struct Address {
     if (is_v6()) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
     return (ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr) >> 24) == 127;
   }
-};
-
-class UniqueFd {
- public:
-  explicit UniqueFd(int fd = -1) : fd_(fd) {}
-  UniqueFd(UniqueFd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  UniqueFd& operator=(UniqueFd&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~UniqueFd() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  int release() { return std::exchange(fd_, -1); }
-
- private:
-  int fd_;
 };
 
 void SetOption(int fd, int level, int option, int value) {
@@ -174,8 +158,9 @@ class HttpServer::Impl {
         gate_({.port = port_,
                .hosts = {HostInUrl(options_.host)},
                .any_address = options_.host == "0.0.0.0" || options_.host == "::",
+               .public_hosts = options_.public_hosts,
                .token = options_.token}),
-        context_{.engine = engine, .metrics = metrics_, .openapi = options_.openapi},
+        context_{.engine = engine, .metrics = metrics_, .openapi = options_.openapi, .ready = options_.ready},
         router_(MakeRoutes(context_)),
         max_connections_(std::min(options_.max_connections, RaiseDescriptorLimit() * 3 / 5)),
         shared_{.options = options_,
@@ -184,13 +169,16 @@ class HttpServer::Impl {
                 .loop = loop_,
                 .work = work_,
                 .control = control_,
+                .remote = remote_,
+                .upload_bytes = upload_bytes_,
                 .metrics = metrics_,
                 .stopping = stopping_,
                 .closed = [this](Connection* connection) { Forget(connection); }},
         work_(kWorkThreads),
-        control_(kControlThreads) {
+        control_(kControlThreads),
+        remote_(kRemoteThreads) {
     for (UniqueFd& socket : listeners.sockets) {
-      listeners_.push_back(std::make_unique<IoLoop::Socket>(loop_, socket.release()));
+      listeners_.push_back(std::make_unique<IoLoop::Socket>(loop_, socket.Release()));
     }
   }
 
@@ -229,6 +217,7 @@ class HttpServer::Impl {
     // The handlers' last outcomes find their connections closed.
     work_.Join();
     control_.Join();
+    remote_.Join();
     loop_.Stop();
   }
 
@@ -242,7 +231,11 @@ class HttpServer::Impl {
     for (int i = 0; i < 64 && listener.fd() >= 0; ++i) {
       UniqueFd fd(::accept4(listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
       if (fd.get() >= 0) {
-        Admit(std::move(fd));
+        try {
+          Admit(std::move(fd));
+        } catch (const std::bad_alloc&) {
+          LogWarning("a connection was dropped: no memory left", {});
+        }
       } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
         break;
       } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
@@ -258,7 +251,7 @@ class HttpServer::Impl {
     const bool full = connections_.size() >= max_connections_;
     if (full && connections_.size() >= max_connections_ + kMaxRefusals) return;
     const Peer peer = options_.token ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
-    auto connection = std::make_shared<Connection>(shared_, fd.release(), peer);
+    auto connection = std::make_shared<Connection>(shared_, fd.Release(), peer);
     connections_.emplace(connection.get(), connection);
     {
       const std::lock_guard lock(mutex_);
@@ -295,7 +288,10 @@ class HttpServer::Impl {
   void Tick() {
     ticking_ = false;
     const auto now = Connection::Clock::now();
-    ForEachConnection([now](Connection& connection) { connection.OnTick(now); });
+    try {
+      ForEachConnection([now](Connection& connection) { connection.OnTick(now); });
+    } catch (const std::bad_alloc&) {  // at the next tick
+    }
     for (IoLoop::Socket* listener : std::exchange(accept_again_, {})) {
       if (listener->fd() >= 0) WantAccept(*listener);
     }
@@ -310,6 +306,7 @@ class HttpServer::Impl {
   const Router router_;
   const std::size_t max_connections_;
   std::atomic<bool> stopping_{false};
+  std::atomic<std::size_t> upload_bytes_{0};
 
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -320,7 +317,7 @@ class HttpServer::Impl {
 
   Connection::Shared shared_;  // before the loop, whose last tasks may still hold connections when it goes
   IoLoop loop_;
-  WorkerPool work_, control_;
+  WorkerPool work_, control_, remote_;
 
   PeerUsers peers_;
   std::vector<std::unique_ptr<IoLoop::Socket>> listeners_;

@@ -2,10 +2,13 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
+#include "http/public_host.h"
 #include "http/request_parser.h"
 #include "reprise/engine.h"
 #include "reprise/result.h"
@@ -13,11 +16,13 @@
 namespace reprise {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";         // an address; anything but loopback needs a token
-  int port = 8000;                        // 0: any free one
-  std::optional<std::string> token = {};  // if set, every request must show it
-  std::string openapi = "{}";             // what GET /openapi.json answers
+  std::string host = "127.0.0.1";             // an address; anything but loopback needs a token
+  int port = 8000;                            // 0: any free one
+  std::optional<std::string> token = {};      // if set, every request must show it
+  std::vector<PublicHost> public_hosts = {};  // names that clients use beside those it listens under
+  std::string openapi = "{}";                 // what GET /openapi.json answers
   HttpLimits limits;
+  std::function<Result<void>()> ready = {};         // what GET /readyz says; null: always ready. May block for a second
   std::size_t max_connections = 12'000;             // less if the limit on descriptors leaves no room
   std::chrono::milliseconds header_timeout{5'000};  // for the whole head, and for a connection that stays silent
   std::chrono::milliseconds body_timeout{30'000};

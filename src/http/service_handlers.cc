@@ -131,11 +131,15 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   };
   add("/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; });
   // A server that is stopping answers 503 before any handler is asked.
-  add("/readyz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ready"})"}; });
+  add("/readyz", [](const HandlerContext& c) -> Result<Outcome> {
+    return (c.ready ? c.ready() : Result<void>()).map([]() -> Outcome {
+      return Reply{.body = R"({"status":"ready"})"};
+    });
+  });
   add("/metrics", Metrics);
   add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });
   add("/tools", Tools);
-  add("/models", Models, Lane::kWork);  // may ask the providers
+  add("/models", Models, Lane::kRemote);  // may ask the providers
   router.Add("GET", "/audit", [&context](const Request& request) { return Audit(context, request); });
 }
 

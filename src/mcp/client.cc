@@ -10,6 +10,7 @@
 #include "base/logging.h"
 #include "base/utf8.h"
 #include "mcp/content.h"
+#include "mcp/elicitation.h"
 
 namespace reprise {
 namespace {
@@ -22,25 +23,8 @@ constexpr std::size_t kMaxNameBytes = 256;
 constexpr std::size_t kMaxSchemaBytes = 64 * 1024;
 constexpr std::size_t kMaxShortText = 200;
 
-Error Protocol(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
-}
-
-std::string Text(const Json& object, const char* member) {
-  if (!object.is_object()) return "";
-  const auto found = object.find(member);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-const Json& Member(const Json& object, const char* member) {
-  static const Json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(member);
-  return found == object.end() ? kNone : *found;
-}
-
 bool Hint(const Json& annotations, const char* name, bool otherwise) {
-  const Json& hint = Member(annotations, name);
+  const Json& hint = MemberOf(annotations, name);
   return hint.is_boolean() ? hint.get<bool>() : otherwise;
 }
 
@@ -53,34 +37,37 @@ Result<void> ForEach(Session& session, const std::string& method, const char* me
   for (std::size_t page = 0; page < kMaxPages; ++page) {
     const auto result = session.Request(method, params, options);
     if (!result) return Fail(result.error());
-    const Json& items = Member(*result, member);
-    if (!items.is_array()) return Fail(Protocol("the server's answer to " + method + " has no list"));
+    const Json& items = MemberOf(*result, member);
+    if (!items.is_array()) return Fail(McpProtocolError("the server's answer to " + method + " has no list"));
     for (const Json& item : items) {
       if (!take(item)) return {};
     }
-    const std::string cursor = Text(*result, "nextCursor");
+    const std::string cursor = TextMember(*result, "nextCursor");
     if (cursor.empty()) return {};
-    if (!cursors.insert(cursor).second) return Fail(Protocol("the server's pages lead in a circle"));
+    if (!cursors.insert(cursor).second) return Fail(McpProtocolError("the server's pages lead in a circle"));
     params["cursor"] = cursor;
   }
-  return Fail(Protocol("the server's list has too many pages"));
+  return Fail(McpProtocolError("the server's list has too many pages"));
 }
 
 std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
-  McpToolDefinition tool{
-      .name = Text(item, "name"), .description = Text(item, "description"), .input_schema = {}, .other = {}};
-  const Json& schema = Member(item, "inputSchema");
-  const bool usable =
-      !tool.name.empty() && tool.name.size() <= kMaxNameBytes && schema.is_object() && Text(schema, "type") == "object";
+  McpToolDefinition tool{.name = TextMember(item, "name"),
+                         .description = TextMember(item, "description"),
+                         .input_schema = {},
+                         .other = {}};
+  const Json& schema = MemberOf(item, "inputSchema");
+  const bool usable = !tool.name.empty() && tool.name.size() <= kMaxNameBytes && schema.is_object() &&
+                      TextMember(schema, "type") == "object";
   if (!usable) return std::nullopt;
   tool.input_schema = DumpJson(schema);
   if (tool.input_schema.size() > kMaxSchemaBytes) return std::nullopt;
-  const Json& annotations = Member(item, "annotations");
-  const std::string title = Text(item, "title").empty() ? Text(annotations, "title") : Text(item, "title");
+  const Json& annotations = MemberOf(item, "annotations");
+  const std::string title =
+      TextMember(item, "title").empty() ? TextMember(annotations, "title") : TextMember(item, "title");
   if (tool.description.empty()) tool.description = title;
   tool.other =
-      DumpJson({{"title", title}, {"annotations", annotations}, {"outputSchema", Member(item, "outputSchema")}});
-  tool.as_task = Text(Member(item, "execution"), "taskSupport") == "required";
+      DumpJson({{"title", title}, {"annotations", annotations}, {"outputSchema", MemberOf(item, "outputSchema")}});
+  tool.as_task = TextMember(MemberOf(item, "execution"), "taskSupport") == "required";
   tool.read_only_hint = Hint(annotations, "readOnlyHint", false);
   tool.idempotent_hint = Hint(annotations, "idempotentHint", false);
   tool.destructive_hint = Hint(annotations, "destructiveHint", true);
@@ -91,15 +78,68 @@ Result<std::vector<McpResource>> Resources(Session& session, const std::string& 
                                            const char* uri, const RequestOptions& options) {
   std::vector<McpResource> resources;
   const auto take = [&](const Json& item) {
-    if (Text(item, uri).empty()) return true;
-    resources.push_back({.uri = Text(item, uri),
-                         .name = Text(item, "name"),
-                         .description = Text(item, "description"),
-                         .type = Text(item, "mimeType")});
+    if (TextMember(item, uri).empty()) return true;
+    resources.push_back({.uri = TextMember(item, uri),
+                         .name = TextMember(item, "name"),
+                         .description = TextMember(item, "description"),
+                         .type = TextMember(item, "mimeType")});
     return resources.size() < kMaxItems;
   };
   if (auto done = ForEach(session, method, member, options, take); !done) return Fail(done.error());
   return resources;
+}
+
+constexpr int kMaxUrlRounds = 3;
+constexpr std::size_t kMaxUrls = 4;
+
+// What the server wants opened first, told to the model when nobody has opened it.
+Error NotOpened(const std::vector<ToolQuestion>& urls) {
+  std::string text = "the user must open a page first and has not done so:";
+  for (const ToolQuestion& each : urls) text += " " + each.url + (each.text.empty() ? "" : " (" + each.text + ")");
+  return Error{.code = ErrorCode::kProvider, .reason = kMcpUrlsRequired, .message = std::move(text)};
+}
+
+std::vector<ToolQuestion> RequiredUrls(const Error& error) {
+  std::vector<ToolQuestion> urls;
+  const auto data = ParseJson(error.details_json);
+  if (!data) return urls;
+  const Json& listed = MemberOf(*data, "elicitations");
+  if (!listed.is_array()) return urls;
+  for (const Json& each : listed) {
+    if (!each.is_object() || urls.size() == kMaxUrls) continue;
+    auto question = ParseQuestion(each);
+    if (question && !question->url.empty()) urls.push_back(*std::move(question));
+  }
+  return urls;
+}
+
+// Sends a call. If the server answers that the user must open URLs first, it has done nothing: the user is asked to,
+// and the call is sent again.
+Result<Json> RequestCall(Session& session, const Json& params, const RequestOptions& options) {
+  for (int round = 1;; ++round) {
+    auto result = session.Request("tools/call", params, options);
+    if (result || result.error().reason != kMcpUrlsRequired) return result;
+    const std::vector<ToolQuestion> urls = RequiredUrls(result.error());
+    if (urls.empty()) return result;
+    if (!options.ask || round == kMaxUrlRounds) return Fail(NotOpened(urls));
+    for (const ToolQuestion& each : urls) {
+      const ToolAnswer answer = options.ask(each, std::stop_token());
+      if (options.stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
+      if (answer.action != ToolAnswer::Action::kAccept) return Fail(NotOpened(urls));
+    }
+  }
+}
+
+// The bytes that a person was shown are those that are sent: a number may not survive being read and written.
+Result<RequestOptions> WithArguments(std::string_view arguments, RequestOptions options) {
+  constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
+  if (arguments.starts_with(kByteOrderMark)) arguments.remove_prefix(kByteOrderMark.size());
+  if (arguments.empty()) arguments = "{}";
+  const auto parsed = ParseJson(arguments);
+  if (!parsed) return Fail(parsed.error());
+  if (!parsed->is_object()) return Fail(ErrorCode::kInvalidArgument, "the arguments are not a JSON object");
+  options.arguments = arguments;
+  return options;
 }
 
 Result<void> Ignored(const Result<Json>& result) {
@@ -121,20 +161,20 @@ Result<ServerFacts> Initialize(Session& session, const std::string& client_versi
       uncancelled);
   if (!result) return Fail(result.error());
   ServerFacts facts;
-  facts.protocol = Text(*result, "protocolVersion");
+  facts.protocol = TextMember(*result, "protocolVersion");
   if (std::find(kVersions.begin(), kVersions.end(), facts.protocol) == kVersions.end()) {
-    return Fail(Protocol("the server speaks another version of the protocol (" +
-                         std::string(Utf8Prefix(facts.protocol, kMaxShortText)) + ")"));
+    return Fail(McpProtocolError("the server speaks another version of the protocol (" +
+                                 std::string(Utf8Prefix(facts.protocol, kMaxShortText)) + ")"));
   }
-  const Json& info = Member(*result, "serverInfo");
-  facts.name = Utf8Prefix(Text(info, "name"), kMaxShortText);
-  facts.version = Utf8Prefix(Text(info, "version"), kMaxShortText);
-  const Json& capabilities = Member(*result, "capabilities");
-  facts.tools = Member(capabilities, "tools").is_object();
-  facts.resources = Member(capabilities, "resources").is_object();
-  facts.resource_subscriptions = Hint(Member(capabilities, "resources"), "subscribe", false);
-  facts.prompts = Member(capabilities, "prompts").is_object();
-  facts.logging = Member(capabilities, "logging").is_object();
+  const Json& info = MemberOf(*result, "serverInfo");
+  facts.name = Utf8Prefix(TextMember(info, "name"), kMaxShortText);
+  facts.version = Utf8Prefix(TextMember(info, "version"), kMaxShortText);
+  const Json& capabilities = MemberOf(*result, "capabilities");
+  facts.tools = MemberOf(capabilities, "tools").is_object();
+  facts.resources = MemberOf(capabilities, "resources").is_object();
+  facts.resource_subscriptions = Hint(MemberOf(capabilities, "resources"), "subscribe", false);
+  facts.prompts = MemberOf(capabilities, "prompts").is_object();
+  facts.logging = MemberOf(capabilities, "logging").is_object();
   session.Agreed(facts.protocol);
   session.Notify("notifications/initialized", Json::object());
   session.Listen();
@@ -161,24 +201,21 @@ Result<std::vector<McpToolDefinition>> ListTools(Session& session, const Request
 
 Result<ToolOutcome> CallTool(Session& session, const std::string& name, std::string_view arguments,
                              const RequestOptions& options) {
-  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
-  if (!parsed) return Fail(parsed.error());
-  const auto result = session.Request("tools/call", {{"name", name}, {"arguments", *std::move(parsed)}}, options);
+  auto call = WithArguments(arguments, options);
+  if (!call) return Fail(call.error());
+  const auto result = RequestCall(session, {{"name", name}}, *call);
   if (!result) return Fail(result.error());
   return ToolResultText(*result);
 }
 
 Result<ToolOutcome> CallToolAsTask(Session& session, const std::string& name, std::string_view arguments,
                                    const RequestOptions& options) {
-  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
-  if (!parsed) return Fail(parsed.error());
-  const auto created = session.Request("tools/call",
-                                       {{"name", name},
-                                        {"arguments", *std::move(parsed)},
-                                        {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}},
-                                       options);
+  auto call = WithArguments(arguments, options);
+  if (!call) return Fail(call.error());
+  const auto created =
+      RequestCall(session, {{"name", name}, {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}}, *call);
   if (!created) return Fail(created.error());
-  const std::string task = Text(Member(*created, "task"), "taskId");
+  const std::string task = TextMember(MemberOf(*created, "task"), "taskId");
   if (task.empty()) return ToolResultText(*created);  // it did without one
   const auto result = session.Request("tasks/result", {{"taskId", task}}, options);
   if (result) return ToolResultText(*result);
@@ -212,12 +249,12 @@ Result<void> UnsubscribeResource(Session& session, const std::string& uri, const
 Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOptions& options) {
   std::vector<McpPrompt> prompts;
   const auto take = [&](const Json& item) {
-    McpPrompt prompt{.name = Text(item, "name"), .description = Text(item, "description"), .arguments = {}};
+    McpPrompt prompt{.name = TextMember(item, "name"), .description = TextMember(item, "description"), .arguments = {}};
     if (prompt.name.empty()) return true;
-    const Json& arguments = Member(item, "arguments");
+    const Json& arguments = MemberOf(item, "arguments");
     if (arguments.is_array()) {
       for (const Json& argument : arguments) {
-        prompt.arguments.emplace_back(Text(argument, "name"), Hint(argument, "required", false));
+        prompt.arguments.emplace_back(TextMember(argument, "name"), Hint(argument, "required", false));
       }
     }
     prompts.push_back(std::move(prompt));
@@ -229,9 +266,9 @@ Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOption
 
 Result<std::string> GetPrompt(Session& session, const std::string& name, std::string_view arguments,
                               const RequestOptions& options) {
-  auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
-  if (!parsed) return Fail(parsed.error());
-  return session.Request("prompts/get", {{"name", name}, {"arguments", *std::move(parsed)}}, options).map(PromptText);
+  auto call = WithArguments(arguments, options);
+  if (!call) return Fail(call.error());
+  return session.Request("prompts/get", {{"name", name}}, *call).map(PromptText);
 }
 
 Result<void> SetServerLogLevel(Session& session, const std::string& level, const RequestOptions& options) {

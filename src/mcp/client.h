@@ -46,7 +46,8 @@ Result<ServerFacts> Initialize(Session& session, const std::string& client_versi
 
 // All pages. What cannot be offered to a model (no name, no schema of an object) is left out.
 Result<std::vector<McpToolDefinition>> ListTools(Session& session, const RequestOptions& options);
-// `arguments` is JSON object text. An error of the tool is an outcome.
+// `arguments` is JSON object text. An error of the tool is an outcome. A server that wants URLs opened first is called
+// again when the user has agreed to each (`options.ask`); if not, the error names them (reason kMcpUrlsRequired).
 Result<ToolOutcome> CallTool(Session& session, const std::string& name, std::string_view arguments,
                              const RequestOptions& options);
 // The same for a tool that must be called as a task: starts it and waits for its result.

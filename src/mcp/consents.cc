@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/random.h"
+#include "crypto/hmac.h"
 
 namespace reprise {
 namespace {
@@ -23,6 +24,17 @@ bool ReadFingerprint(const Json& json, ToolFingerprint& fingerprint) {
          read("schema", fingerprint.schema);
 }
 
+std::string MacOf(const SecretKey& key, const Json& servers) {
+  return HmacSha256(key, {"reprise/approved_tools\n", DumpJson(servers)});
+}
+
+// By one who had a key of ours. A plain folder has no keys, and anybody's word counts.
+bool IsOurs(const Json& file, const KeySet* keys) {
+  if (keys == nullptr) return true;
+  const KeySet::Key* key = keys->Find(TextMember(file, "kid"));
+  return key != nullptr && TextMember(file, "mac") == MacOf(key->secret, file["servers"]);
+}
+
 }  // namespace
 
 // A file that cannot be read means that nothing counts as approved: everything asks once more.
@@ -34,6 +46,11 @@ void Consents::ReadOnce() {
   const bool whole = json && json->is_object() && json->contains("servers") && (*json)["servers"].is_object();
   damaged_ = !whole;
   if (damaged_) return LogWarning("the list of approved tools cannot be read", {{"file", path_}});
+  if (!IsOurs(*json, keys_.get())) {
+    damaged_ = true;
+    return LogWarning("the list of approved tools was not written under a key that is here; all of them ask once more",
+                      {{"file", path_}});
+  }
   for (const auto& [server, tools] : (*json)["servers"].items()) {
     if (!tools.is_object()) continue;
     for (const auto& [tool, digests] : tools.items()) {
@@ -74,7 +91,13 @@ std::string Consents::FileText() const {
           {"launch", digests.launch}, {"description", digests.description}, {"schema", digests.schema}};
     }
   }
-  return DumpJsonPretty({{"schema", 1}, {"servers", std::move(servers)}}) + "\n";
+  Json file = {{"schema", 1}};
+  if (keys_) {
+    file["kid"] = keys_->current().kid;
+    file["mac"] = MacOf(keys_->current().secret, servers);
+  }
+  file["servers"] = std::move(servers);
+  return DumpJsonPretty(file) + "\n";
 }
 
 }  // namespace reprise

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <map>
+#include <memory>
 #include <mutex>
 #include <string>
 
+#include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/result.h"
 
@@ -18,11 +20,13 @@ struct ToolFingerprint {
 };
 
 // Which tools of other programs a person has approved, as they were then: kept in a file (schemas/FILES.md), so that a
-// server that is swapped, or changes what its tools claim to be, is noticed even after a restart. Thread-safe.
+// server that is swapped, or changes what its tools claim to be, is noticed even after a restart. Where chats are
+// sealed the file has a MAC, and what it says counts only under a key that is still there. Thread-safe.
 class Consents {
  public:
-  // `file_system` must outlive the object. The file is read at the first look.
-  Consents(FileSystem& file_system, std::string path) : file_system_(file_system), path_(std::move(path)) {}
+  // `keys` is null for a plain data folder. `file_system` must outlive the object. The file is read at the first look.
+  Consents(FileSystem& file_system, std::string path, std::shared_ptr<const KeySet> keys)
+      : file_system_(file_system), path_(std::move(path)), keys_(std::move(keys)) {}
 
   enum class State { kGiven, kNew, kLaunchChanged, kDescriptionChanged, kSchemaChanged };
   State Look(const std::string& server, const std::string& tool, const ToolFingerprint& now);
@@ -35,6 +39,7 @@ class Consents {
 
   FileSystem& file_system_;
   const std::string path_;
+  const std::shared_ptr<const KeySet> keys_;
   std::mutex mutex_;
   bool read_ = false, damaged_ = false;                                  // guarded by mutex_
   std::map<std::string, std::map<std::string, ToolFingerprint>> given_;  // guarded by mutex_; by server and tool

@@ -1,6 +1,8 @@
 #include "mcp/content.h"
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
+#include <string_view>
 
 #include "base/utf8.h"
 
@@ -9,48 +11,77 @@ namespace {
 
 constexpr std::size_t kMaxText = 128 * 1024;
 
-std::string Text(const Json& object, const char* member) {
-  if (!object.is_object()) return "";
-  const auto found = object.find(member);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
-const Json& Member(const Json& object, const char* member) {
-  static const Json kNone;
-  if (!object.is_object()) return kNone;
-  const auto found = object.find(member);
-  return found == object.end() ? kNone : *found;
-}
-
 // Of base64, without decoding it.
 std::string SizeText(const std::string& base64) {
   const std::size_t bytes = base64.size() / 4 * 3;
   return bytes < 1024 ? std::to_string(bytes) + " bytes" : std::to_string(bytes / 1024) + " KiB";
 }
 
+std::string TextBlock(const std::string& text);
+
 std::string TypeText(const Json& object) {
-  const std::string type = Text(object, "mimeType");
+  const std::string type = TextMember(object, "mimeType");
   return type.empty() ? "" : ", " + type;
 }
 
 std::string ContentsText(const Json& contents) {
-  const std::string uri = Text(contents, "uri");
-  if (Member(contents, "text").is_string()) return "[" + uri + "]\n" + Text(contents, "text");
-  return "(" + uri + TypeText(contents) + ", " + SizeText(Text(contents, "blob")) + ", not text)";
+  const std::string uri = TextMember(contents, "uri");
+  if (MemberOf(contents, "text").is_string()) return "[" + uri + "]\n" + TextBlock(TextMember(contents, "text"));
+  return "(" + uri + TypeText(contents) + ", " + SizeText(TextMember(contents, "blob")) + ", not text)";
 }
 
 std::string BlockText(const Json& block) {
-  const std::string type = Text(block, "type");
-  if (type == "text") return Text(block, "text");
+  const std::string type = TextMember(block, "type");
+  if (type == "text") return TextBlock(TextMember(block, "text"));
   if (type == "image" || type == "audio")
-    return "(" + type + TypeText(block) + ", " + SizeText(Text(block, "data")) + ", not shown)";
-  if (type == "resource") return ContentsText(Member(block, "resource"));
+    return "(" + type + TypeText(block) + ", " + SizeText(TextMember(block, "data")) + ", not shown)";
+  if (type == "resource") return ContentsText(MemberOf(block, "resource"));
   if (type == "resource_link") {
-    std::string text = "(resource " + Text(block, "uri") + ": " + Text(block, "name") + TypeText(block) + ")";
-    if (const std::string about = Text(block, "description"); !about.empty()) text += " " + about;
+    std::string text =
+        "(resource " + TextMember(block, "uri") + ": " + TextMember(block, "name") + TypeText(block) + ")";
+    if (const std::string about = TextMember(block, "description"); !about.empty()) text += " " + about;
     return text;
   }
   return "(content of an unknown type)";
+}
+
+// Text that is nothing but base64, or a data: URL of some: of no use to a model that reads it.
+bool IsEncoded(std::string_view text) {
+  static constexpr std::size_t kLongerThanAnyKey = 512;
+  static constexpr std::string_view kAlphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/-_";
+  if (text.starts_with("data:")) {
+    const std::size_t comma = text.find(";base64,");
+    return comma != std::string_view::npos && comma < 128;
+  }
+  if (text.size() < kLongerThanAnyKey) return false;
+  const std::size_t end = text.find_first_not_of(kAlphabet);
+  return text.find_first_not_of("=", std::min(end, text.size())) == std::string_view::npos;
+}
+
+bool IsMedium(const Json& value) {
+  const std::string type = TextMember(value, "type");
+  return ((type == "image" || type == "audio") && MemberOf(value, "data").is_string()) ||
+         MemberOf(value, "blob").is_string();
+}
+
+// Replaces what is not text in `value` by its description.
+void DescribeMedia(Json& value) {
+  if (IsMedium(value)) {
+    value = MemberOf(value, "blob").is_string() ? ContentsText(value) : BlockText(value);
+  } else if (value.is_structured()) {
+    for (Json& each : value) DescribeMedia(each);
+  } else if (value.is_string() && IsEncoded(value.get_ref<const std::string&>())) {
+    value = "(base64, " + SizeText(value.get_ref<const std::string&>()) + ", not shown)";
+  }
+}
+
+// Some servers put what is not text into text.
+std::string TextBlock(const std::string& text) {
+  auto parsed = ParseJson(text);
+  if (!parsed) return IsEncoded(text) ? "(base64, " + SizeText(text) + ", not shown)" : text;
+  const Json before = *parsed;
+  DescribeMedia(*parsed);
+  return *parsed == before ? text : DumpJson(*parsed);
 }
 
 void AddLine(std::string& text, const std::string& line) {
@@ -58,11 +89,26 @@ void AddLine(std::string& text, const std::string& line) {
   text += line;
 }
 
-// Servers repeat structured content as text, for those who do not know it: as JSON, or its only member as it is.
-bool Repeats(const std::string& text, const Json& structured) {
-  if (structured.size() == 1 && structured.front() == text) return true;
+// Whether `text` is `value`, as it is or as JSON.
+bool Tells(const std::string& text, const Json& value) {
+  if (value == text) return true;
   const auto parsed = ParseJson(text);
-  return parsed && *parsed == structured;
+  return parsed && *parsed == value;
+}
+
+// Servers repeat structured content as blocks, for those who do not know it: a text that is all of it or its only
+// member, a text for each element of that member, or the blocks themselves as the member.
+bool Repeats(const Json& blocks, const Json& structured) {
+  const auto tells = [](const Json& block, const Json& value) {
+    return TextMember(block, "type") == "text" && Tells(TextMember(block, "text"), value);
+  };
+  const Json& only = structured.size() == 1 ? structured.front() : structured;
+  for (const Json& block : blocks) {
+    if (tells(block, structured) || tells(block, only)) return true;
+  }
+  if (only == blocks) return true;
+  return only.is_array() && only.size() == blocks.size() && !blocks.empty() &&
+         std::equal(blocks.begin(), blocks.end(), only.begin(), tells);
 }
 
 std::string Cut(std::string text) {
@@ -77,28 +123,28 @@ std::string Cut(std::string text) {
 
 ToolOutcome ToolResultText(const Json& result) {
   std::string text;
-  const Json& structured = Member(result, "structuredContent");
-  if (Member(structured, "requires_confirmation") == true) {
-    std::string message = Text(structured, "message");
+  const Json& structured = MemberOf(result, "structuredContent");
+  if (MemberOf(structured, "requires_confirmation") == true) {
+    std::string message = TextMember(structured, "message");
     if (message.empty()) message = "The tool asks for confirmation.";
     return {.output = Cut(std::move(message)), .requires_confirmation = true};
   }
-  bool told = !structured.is_object();
-  const Json& content = Member(result, "content");
+  const Json& content = MemberOf(result, "content");
   if (content.is_array()) {
-    for (const Json& block : content) {
-      AddLine(text, BlockText(block));
-      told = told || (Text(block, "type") == "text" && Repeats(Text(block, "text"), structured));
-    }
+    for (const Json& block : content) AddLine(text, BlockText(block));
   }
-  if (!told) AddLine(text, DumpJson(structured));
+  if (structured.is_object() && !(content.is_array() && Repeats(content, structured))) {
+    Json described = structured;
+    DescribeMedia(described);
+    AddLine(text, DumpJson(described));
+  }
   if (text.empty()) text = "(no output)";
-  return {.output = Cut(std::move(text)), .is_error = Member(result, "isError") == true};
+  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true};
 }
 
 std::string ResourceText(const Json& result) {
   std::string text;
-  const Json& contents = Member(result, "contents");
+  const Json& contents = MemberOf(result, "contents");
   if (contents.is_array()) {
     for (const Json& each : contents) AddLine(text, ContentsText(each));
   }
@@ -106,11 +152,11 @@ std::string ResourceText(const Json& result) {
 }
 
 std::string PromptText(const Json& result) {
-  std::string text = Text(result, "description");
-  const Json& messages = Member(result, "messages");
+  std::string text = TextMember(result, "description");
+  const Json& messages = MemberOf(result, "messages");
   if (messages.is_array()) {
     for (const Json& message : messages) {
-      AddLine(text, Text(message, "role") + ": " + BlockText(Member(message, "content")));
+      AddLine(text, TextMember(message, "role") + ": " + BlockText(MemberOf(message, "content")));
     }
   }
   return text.empty() ? "(empty)" : Cut(std::move(text));

@@ -10,11 +10,6 @@ namespace {
 
 constexpr std::size_t kMaxQuestion = 4000;
 
-std::string Text(const Json& object, const char* member) {
-  const auto found = object.find(member);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
-
 Json WithDefaults(const Json& schema, const Json& given) {
   Json content = Json::object();
   const auto properties = schema.find("properties");
@@ -42,9 +37,9 @@ bool HasRequired(const Json& schema, const Json& content) {
 
 Result<ToolQuestion> ParseQuestion(const Json& params) {
   ToolQuestion question{
-      .text = std::string(Utf8Prefix(Text(params, "message"), kMaxQuestion)), .schema = {}, .url = {}};
-  if (Text(params, "mode") == "url") {
-    question.url = Text(params, "url");
+      .text = std::string(Utf8Prefix(TextMember(params, "message"), kMaxQuestion)), .schema = {}, .url = {}};
+  if (TextMember(params, "mode") == "url") {
+    question.url = TextMember(params, "url");
     const bool usable = question.url.starts_with("https://") || question.url.starts_with("http://");
     if (!usable) return Fail(ErrorCode::kInvalidArgument, "the url must be http or https");
     return question;

@@ -8,6 +8,7 @@
 #include <optional>
 #include <set>
 #include <stop_token>
+#include <vector>
 
 #include "base/sse_parser.h"
 #include "mcp/timed_queue.h"
@@ -19,6 +20,7 @@ using std::chrono::milliseconds;
 
 constexpr milliseconds kNoLimit = std::chrono::hours(24);  // calls have deadlines of their own; streams may be silent
 constexpr milliseconds kGoodbye{500};
+constexpr milliseconds kProbeLimit{10'000};
 constexpr milliseconds kFirstRetry{1000}, kShortestRetry{50}, kLongestRetry{30'000};
 constexpr int kMaxResumes = 5;  // without having got anything in between
 constexpr std::size_t kMaxExchanges = 64;
@@ -56,6 +58,7 @@ enum class Purpose {
   kResume,  // takes up the stream that answered a POST
   kListen,  // what the server says by itself
   kLegacy,  // the one stream of HTTP+SSE
+  kProbe,   // a ping that tells whether the session is there
 };
 
 class HttpChannel;
@@ -248,6 +251,7 @@ class HttpChannel final : public Channel {
     switch (exchange->purpose) {
       case Purpose::kPost:
       case Purpose::kResume:
+      case Purpose::kProbe:
         return PostEnded(*exchange, result);
       case Purpose::kListen:
         return ListenEnded(*exchange, result);
@@ -267,6 +271,8 @@ class HttpChannel final : public Channel {
     }
     const bool may_be_older = exchange.is_initialize && (status == 400 || status == 404 || status == 405);
     if (may_be_older && !legacy_) return TryLegacy(exchange);
+    if (exchange.purpose == Purpose::kProbe) return ProbeEnded(status);
+    if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
     if (status >= 300) return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes by the stream
@@ -284,12 +290,35 @@ class HttpChannel final : public Channel {
         RetryDelay(exchange, 0));
   }
 
+  // A server that has forgotten the session says 404, but many say 400, as they do to a request that is wrong by
+  // itself. A ping tells which it was; until then the request that was refused waits.
+  void AskWhetherSessionLives(const Exchange& refused) {
+    if (refused.request_id) refused_.push_back(*refused.request_id);
+    if (std::exchange(probing_, true)) return;
+    HttpRequest request = MakeRequest("POST", post_url_);
+    request.body = R"({"jsonrpc":"2.0","id":"is the session there","method":"ping"})";
+    request.total_timeout = kProbeLimit;
+    Perform(std::move(request), std::make_shared<Exchange>(*this, Purpose::kProbe));
+  }
+
+  void ProbeEnded(int status) {
+    probing_ = false;
+    if (status == 400) {
+      forgotten_ = true;
+      return CloseFor(Broken("mcp_session_ended", "the server has ended the session"));
+    }
+    for (const std::int64_t id : std::exchange(refused_, {})) {
+      if (listener_->IsWaiting(id)) listener_->OnRequestFailed(id, StatusError(400));
+    }
+  }
+
   // A server need not offer this stream; one that did is asked again for as long as it answers.
   void ListenEnded(const Exchange& exchange, const Result<void>& result) {
     if (exchange.status == 404 && HasSession()) {
       forgotten_ = true;
       return CloseFor(Broken("mcp_session_ended", "the server has ended the session"));
     }
+    if (exchange.status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
     const int fruitless = exchange.is_stream ? 0 : exchange.fruitless + 1;
     if (fruitless > kMaxResumes) return;
@@ -356,6 +385,8 @@ class HttpChannel final : public Channel {
   Error refusal_;  // of the first POST
   OutgoingMessage held_back_;
   bool over_ = false, forgotten_ = false;
+  bool probing_ = false;
+  std::vector<std::int64_t> refused_;  // requests whose end waits for the probe's
 
   TimedQueue queue_;  // last: ends before what it uses is gone
 };

@@ -5,12 +5,13 @@
 namespace reprise {
 
 McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts)
-    : consents_(parts.file_system, std::move(parts.approvals_file)) {
+    : consents_(parts.file_system, std::move(parts.approvals_file), std::move(parts.keys)) {
   for (const McpServerOptions& options : servers) {
     connections_.push_back(
         std::make_shared<ServerConnection>(options, ServerConnection::Parts{.transport = parts.transport,
                                                                             .consents = consents_,
                                                                             .workspace = parts.workspace,
+                                                                            .folders = parts.folders,
                                                                             .client_version = parts.client_version,
                                                                             .on_change = parts.on_change}));
   }

@@ -21,7 +21,9 @@ class McpServers {
     Transport& transport;
     FileSystem& file_system;
     std::string approvals_file;
+    std::shared_ptr<const KeySet> keys;  // null: a plain data folder
     std::string workspace;
+    std::string folders;  // where each command gets a folder to start in (ServerFolder)
     std::string client_version;
     // A server has these tools now. Called by the servers' threads and by those that tools run on, for one server never
     // two at once; the first call for each comes before Start returns.

@@ -12,6 +12,8 @@ namespace {
 
 // How long a call waits for a server that is being started.
 constexpr std::chrono::seconds kMaxStarting{30};
+// How long it is waited for what a server offers now, where a call that comes too early does no harm.
+constexpr std::chrono::seconds kMaxListing{5};
 
 template <typename T, typename Line>
 ToolOutcome Lines(const Result<std::vector<T>>& items, Line line) {
@@ -50,16 +52,24 @@ std::string StringMember(const Json& object, const char* name) {
 class McpTool final : public Tool {
  public:
   McpTool(std::shared_ptr<ServerConnection> server, McpOffer offer, ToolTraits traits)
-      : server_(std::move(server)), offer_(std::move(offer)), traits_(std::move(traits)) {}
+      : server_(std::move(server)), offer_(std::move(offer)), traits_(std::move(traits)), launch_(server_->launch()) {}
 
   const ToolTraits& traits() const override { return traits_; }
 
+  void AwaitOffer(const std::stop_token& stop) override { static_cast<void>(server_->AwaitOffers(kMaxListing, stop)); }
+
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
-    if (context.approved && traits_.needs_consent) server_->Approved(offer_);
     const auto session =
-        server_->Connected(std::min<std::chrono::milliseconds>(context.timeout, kMaxStarting), context.stop);
+        server_->SessionFor(offer_, std::min<std::chrono::milliseconds>(context.timeout, kMaxStarting), context.stop);
+    const bool changed = session ? IsAnother() : session.error().code == ErrorCode::kConflict;
+    if (changed) {
+      return {
+          .output = "Not run: the MCP server " + Name() + " has changed this tool just now. Look at what it is now.",
+          .is_error = true};
+    }
     if (!session)
       return {.output = "The MCP server " + Name() + " is not there: " + session.error().message, .is_error = true};
+    if (context.approved && traits_.needs_consent) server_->Approved(offer_);
     RequestOptions options{.timeout = context.timeout, .stop = context.stop};
     options.ask = context.ask;
     if (context.on_output) {
@@ -70,6 +80,9 @@ class McpTool final : public Tool {
 
  private:
   const std::string& Name() const { return server_->options().name; }
+
+  // The program that runs now is not the one that was offered, asked about and approved.
+  bool IsAnother() const { return server_->launch() != launch_; }
 
   ToolOutcome Call(Session& session, std::string_view arguments, const RequestOptions& options) const {
     const auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
@@ -93,8 +106,8 @@ class McpTool final : public Tool {
       case McpOffer::Kind::kListPrompts:
         return Lines(ListPrompts(session, options), PromptLine);
       case McpOffer::Kind::kGetPrompt: {
-        const Json inner = given.contains("arguments") ? given["arguments"] : Json::object();
-        return TextOutcome(GetPrompt(session, StringMember(given, "name"), DumpJson(inner), options));
+        const std::string_view inner = given.contains("arguments") ? RawMember(arguments, "arguments") : "{}";
+        return TextOutcome(GetPrompt(session, StringMember(given, "name"), inner, options));
       }
     }
     return {.output = "unknown kind of tool", .is_error = true};
@@ -103,6 +116,7 @@ class McpTool final : public Tool {
   const std::shared_ptr<ServerConnection> server_;
   const McpOffer offer_;
   const ToolTraits traits_;
+  const std::string launch_;
 };
 
 class UnlistedMcpTool final : public Tool {
@@ -113,20 +127,18 @@ class UnlistedMcpTool final : public Tool {
     traits_.requires_approval = traits_.needs_consent = true;
     traits_.risk = Risk::kHigh;
     traits_.approval_reason = "calls the MCP server " + server_->options().name;
+    traits_.terms.reset();
   }
 
   const ToolTraits& traits() const override { return traits_; }
 
-  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
-    const auto failure = [](std::string text) { return ToolOutcome{.output = std::move(text), .is_error = true}; };
-    const auto session =
-        server_->Connected(std::min<std::chrono::milliseconds>(context.timeout, kMaxStarting), context.stop);
-    if (!session) {
-      return failure("The MCP server " + server_->options().name + " is not there: " + session.error().message);
-    }
-    const auto tool = server_->UnchangedTool(traits_.spec.name);
-    if (!tool) return failure("The tool is not there any more, or is not what was approved. It was not run.");
-    return tool->Run(arguments, context);
+  void AwaitOffer(const std::stop_token& stop) override { static_cast<void>(server_->AwaitOffers(kMaxStarting, stop)); }
+
+  // Whoever calls it has waited for the server in vain. What is not known cannot have been agreed to.
+  ToolOutcome Run(std::string_view, const ToolContext& context) override {
+    const auto known = server_->AwaitOffers(std::chrono::milliseconds(0), context.stop);
+    const std::string why = known ? "it was still being started" : known.error().message;
+    return {.output = "The MCP server " + server_->options().name + " is not there: " + why, .is_error = true};
   }
 
  private:

@@ -7,9 +7,9 @@
 namespace reprise {
 
 Result<std::unique_ptr<Channel>> OpenServerChannel(const McpServerOptions& options, Transport& transport,
-                                                   const std::string& workspace) {
+                                                   const std::string& directory, const std::string& workspace) {
   if (!options.url.empty()) return OpenHttpChannel(transport, {.url = options.url, .headers = options.headers});
-  const auto command = ServerCommand(options, workspace);
+  const auto command = ServerCommand(options, directory, workspace);
   if (!command) return Fail(command.error());
   return OpenStdioChannel(*command);
 }

@@ -10,9 +10,9 @@
 
 namespace reprise {
 
-// Starts the command (in the folder `workspace`) or prepares the connection of a configured server. `transport` must
-// outlive the channel.
+// Starts the command (in `directory`, or where the configuration says; see ServerCommand) or prepares the connection of
+// a configured server. `transport` must outlive the channel.
 Result<std::unique_ptr<Channel>> OpenServerChannel(const McpServerOptions& options, Transport& transport,
-                                                   const std::string& workspace);
+                                                   const std::string& directory, const std::string& workspace);
 
 }  // namespace reprise

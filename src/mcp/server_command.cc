@@ -2,13 +2,19 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
 #include <vector>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "crypto/digest.h"
 
 namespace reprise {
 namespace {
@@ -39,20 +45,93 @@ std::string FindProgram(const std::string& name, std::string_view path) {
   return "";
 }
 
+// "python" of "/usr/bin/python3.11".
+std::string StemOf(const std::string& program) {
+  const std::string name = std::filesystem::path(program).filename().string();
+  return name.substr(0, name.find_first_of("0123456789."));
+}
+
+// The files among the arguments that are part of what runs.
+std::vector<std::filesystem::path> ArgumentFiles(const Command& command, const std::string& workspace) {
+  std::vector<std::filesystem::path> files;
+  bool script_found = !IsInterpreter(command.argv.front());
+  for (std::size_t i = 1; i < command.argv.size(); ++i) {
+    const std::string& word = command.argv[i];
+    const std::size_t equals = word.find('=');
+    for (const std::string& part : {word, equals == std::string::npos ? std::string() : word.substr(equals + 1)}) {
+      if (part.empty()) continue;
+      const std::filesystem::path path = std::filesystem::path(command.directory) / part;
+      std::error_code failed;
+      if (!std::filesystem::is_regular_file(path, failed)) continue;
+      if (script_found && (workspace.empty() || IsDataFile(path) || !LeadsInto(path, workspace))) continue;
+      files.push_back(path);
+      script_found = script_found || !word.starts_with('-');
+    }
+  }
+  return files;
+}
+
 }  // namespace
 
-Result<Command> ServerCommand(const McpServerOptions& options, const std::string& directory) {
+bool IsInterpreter(const std::string& program) {
+  constexpr std::array<std::string_view, 7> kNames = {"ruby", "perl", "php", "sh", "bash", "dash", "java"};
+  const std::string name = StemOf(program);
+  return RunsFolders(program) || std::find(kNames.begin(), kNames.end(), name) != kNames.end();
+}
+
+bool RunsFolders(const std::string& program) {
+  constexpr std::array<std::string_view, 10> kNames = {"python", "pypy", "node", "nodejs", "deno",
+                                                       "bun",    "npx",  "uv",   "uvx",    "tsx"};
+  return std::find(kNames.begin(), kNames.end(), StemOf(program)) != kNames.end();
+}
+
+bool IsDataFile(const std::filesystem::path& file) {
+  constexpr std::array<std::string_view, 19> kSuffixes = {
+      ".db", ".sqlite", ".sqlite3", ".duckdb", ".csv", ".tsv",  ".parquet", ".jsonl", ".ndjson", ".txt",
+      ".md", ".log",    ".pdf",     ".png",    ".jpg", ".jpeg", ".gif",     ".webp",  ".pid"};
+  return std::find(kSuffixes.begin(), kSuffixes.end(), file.extension().string()) != kSuffixes.end();
+}
+
+Result<Command> ServerCommand(const McpServerOptions& options, const std::string& directory,
+                              const std::string& workspace) {
   std::map<std::string, std::string> environment = {{"PATH", std::string(kDefaultPath)}};
   for (const char* name : kInherited) {
     if (const char* value = std::getenv(name)) environment[name] = value;
   }
   for (const auto& [name, value] : options.environment) environment[name] = value;
+  environment["PATH"] = SearchPathOutside(environment["PATH"], workspace);
   const std::string program = FindProgram(options.command, environment["PATH"]);
   if (program.empty()) return Fail(ErrorCode::kNotFound, "there is no program " + options.command);
-  Command command{.argv = {program}, .environment = {}, .directory = directory};
+  std::error_code failed;
+  if (!options.cwd.empty() && !std::filesystem::is_directory(options.cwd, failed)) {
+    return Fail(ErrorCode::kNotFound, "there is no folder " + options.cwd);
+  }
+  Command command{.argv = {program}, .environment = {}, .directory = options.cwd.empty() ? directory : options.cwd};
   command.argv.insert(command.argv.end(), options.arguments.begin(), options.arguments.end());
   for (const auto& [name, value] : environment) command.environment.push_back(name + "=" + value);
   return command;
+}
+
+Result<std::string> LaunchDigest(const McpServerOptions& options, const std::string& directory,
+                                 const std::string& workspace) {
+  Json launch = {
+      {"command", options.command}, {"args", options.arguments}, {"env", options.environment}, {"url", options.url}};
+  launch["workspace"] = workspace;  // it is told to the server
+  if (!options.url.empty()) return Sha256Digest({DumpJson(launch)});
+  const auto command = ServerCommand(options, directory, workspace);
+  if (!command) return Fail(command.error());
+  std::error_code failed;
+  std::vector<std::filesystem::path> files = {std::filesystem::canonical(command->argv.front(), failed)};
+  if (failed) return Fail(ErrorCode::kNotFound, "there is no program " + options.command);
+  for (std::filesystem::path& file : ArgumentFiles(*command, workspace)) files.push_back(std::move(file));
+  launch["cwd"] = options.cwd;
+  launch["files"] = Json::array();
+  for (const std::filesystem::path& file : files) {
+    const auto digest = Sha256OfFile(file.string());
+    if (!digest) return Fail(digest.error());
+    launch["files"].push_back({file.string(), *digest});
+  }
+  return Sha256Digest({DumpJson(launch)});
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "crypto/digest.h"
 #include "mcp/mcp_tool.h"
 #include "mcp/server_channel.h"
+#include "mcp/server_command.h"
 #include "mcp/tool_name.h"
 
 namespace reprise {
@@ -24,14 +25,6 @@ constexpr seconds kHealthy{60};       // what ends a series of failures
 constexpr seconds kLongestPause{60};  // between two attempts
 constexpr seconds kBetweenLists{1};   // however often a server says that its tools have changed
 constexpr std::size_t kMaxDescription = 4000;
-
-// All of it counts: a variable can change what a command does. Headers are left out, as tokens in them change by
-// themselves.
-std::string LaunchDigest(const McpServerOptions& options) {
-  const Json launch = {
-      {"command", options.command}, {"args", options.arguments}, {"env", options.environment}, {"url", options.url}};
-  return Sha256Digest({DumpJson(launch)});
-}
 
 McpOffer Own(McpOffer::Kind kind, std::string name, std::string description, std::string schema) {
   return {.kind = kind,
@@ -69,7 +62,7 @@ std::vector<McpOffer> OwnOffers(const ServerFacts& facts, const std::string& ser
 }  // namespace
 
 ServerConnection::ServerConnection(McpServerOptions options, Parts parts)
-    : options_(std::move(options)), parts_(std::move(parts)), launch_digest_(LaunchDigest(options_)) {}
+    : options_(std::move(options)), parts_(std::move(parts)) {}
 
 void ServerConnection::Start() {
   SetState(ToolServer::State::kConnecting, "");
@@ -85,6 +78,7 @@ void ServerConnection::RequestStop() { thread_.request_stop(); }
 void ServerConnection::Stop() {
   RequestStop();
   if (thread_.joinable()) thread_.join();
+  folder_.reset();
   const std::lock_guard lock(publish_mutex_);
   stopped_ = true;
 }
@@ -116,15 +110,37 @@ void ServerConnection::Main(const std::stop_token& stop) {
   }
 }
 
+Result<std::unique_ptr<Channel>> ServerConnection::OpenChannel() {
+  if (!options_.command.empty() && options_.cwd.empty() && !folder_) {
+    auto folder = ServerFolder::Make(parts_.folders, options_.name);
+    if (!folder) return Fail(folder.error());
+    folder_.emplace(*std::move(folder));
+  }
+  const std::string directory = folder_ ? folder_->path() : options_.cwd;
+  // Each time, as a program may be another one when its server is started again.
+  auto launch = LaunchDigest(options_, directory, parts_.workspace);
+  if (!launch) return Fail(launch.error());
+  {
+    const std::lock_guard lock(mutex_);
+    launch_ = *std::move(launch);
+  }
+  return OpenServerChannel(options_, parts_.transport, directory, parts_.workspace);
+}
+
+std::string ServerConnection::launch() {
+  const std::lock_guard lock(mutex_);
+  return launch_;
+}
+
 // Returns why it is over.
 Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
-  auto channel = OpenServerChannel(options_, parts_.transport, parts_.workspace);
+  auto channel = OpenChannel();
   if (!channel) return channel.error();
   SessionHooks hooks;
   hooks.roots = {parts_.workspace};
   hooks.on_tools_changed = [this] {
     const std::lock_guard lock(mutex_);
-    tools_changed_ = true;
+    ++changes_;
     changed_.notify_all();
   };
   hooks.on_log = [this](std::string_view level, std::string_view text) {
@@ -136,9 +152,11 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     session_ended_ = true;
     changed_.notify_all();
   };
+  std::uint64_t begun = 0;
   {
     const std::lock_guard lock(mutex_);
-    tools_changed_ = session_ended_ = false;
+    session_ended_ = false;
+    begun = changes_;
   }
   const auto session = std::make_shared<Session>(*std::move(channel), std::move(hooks));
   const RequestOptions options{.timeout = options_.startup_timeout, .stop = stop};
@@ -155,9 +173,14 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       {
         const std::lock_guard lock(mutex_);
         offers_ = *std::move(offers);
-        session_ = session;
       }
       SetState(ToolServer::State::kReady, facts->name + " " + facts->version);
+      {  // after they were published: who has waited for this finds them in the catalog
+        const std::lock_guard lock(mutex_);
+        session_ = session;
+        listed_ = begun;
+        changed_.notify_all();
+      }
       LogInfo("an MCP server is ready", {{"server", options_.name}, {"protocol", facts->protocol}});
       why = Serve(*session, *facts, stop);
       const std::lock_guard lock(mutex_);
@@ -188,50 +211,57 @@ Result<std::vector<McpOffer>> ServerConnection::ListOffers(Session& session, con
 }
 
 Error ServerConnection::Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop) {
+  seconds pause = kBetweenLists;
   for (auto listed = Clock::now();;) {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [this] { return session_ended_ || tools_changed_; });
+    changed_.wait(lock, stop, [this] { return session_ended_ || changes_ != listed_; });
     if (stop.stop_requested()) return MakeError(ErrorCode::kCancelled, "stopping");
-    if (!session_ended_) changed_.wait_until(lock, stop, listed + kBetweenLists, [this] { return session_ended_; });
+    if (!session_ended_) changed_.wait_until(lock, stop, listed + pause, [this] { return session_ended_; });
     if (session_ended_) return MakeError(ErrorCode::kUnavailable, "the connection ended");
-    tools_changed_ = false;
+    if (stop.stop_requested()) return MakeError(ErrorCode::kCancelled, "stopping");
+    const std::uint64_t begun = changes_;
     lock.unlock();
     listed = Clock::now();
     auto offers = ListOffers(session, facts, stop);
     if (!offers) {
       LogWarning("the tools of an MCP server cannot be listed",
                  {{"server", options_.name}, {"error", offers.error().message}});
+      pause = std::min(2 * pause, kLongestPause);  // nothing is called before they are known again
       continue;
     }
+    pause = kBetweenLists;
     lock.lock();
     offers_ = *std::move(offers);
     lock.unlock();
     Publish();
+    lock.lock();
+    listed_ = begun;
+    changed_.notify_all();
   }
 }
 
-Result<std::shared_ptr<Session>> ServerConnection::Connected(milliseconds timeout, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  changed_.wait_for(lock, stop, timeout, [this] { return session_ || given_up_; });
-  if (session_) return session_;
+Result<void> ServerConnection::WaitForOffers(std::unique_lock<std::mutex>& lock, milliseconds timeout,
+                                             const std::stop_token& stop) {
+  // A list that begins from now on will do, however often a server says that it has changed.
+  const auto are_known = [this, wanted = changes_] { return session_ && listed_ >= wanted; };
+  changed_.wait_for(lock, stop, timeout, [&] { return are_known() || given_up_; });
+  if (are_known()) return {};
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
+  if (session_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
   return Fail(ErrorCode::kUnavailable, message_.empty() ? "it is being started" : message_);
 }
 
-std::shared_ptr<Tool> ServerConnection::UnchangedTool(std::string_view name) {
-  std::vector<McpOffer> offers;
-  {
-    const std::lock_guard lock(mutex_);
-    offers = offers_;
-  }
-  for (McpOffer& offer : offers) {
-    if (McpToolName(options_.name, offer.definition.name) != name) continue;
-    const auto state = parts_.consents.Look(options_.name, offer.definition.name, Fingerprint(offer));
-    if (state != Consents::State::kGiven && state != Consents::State::kNew) return nullptr;
-    ToolTraits traits = Traits(offer);
-    return MakeMcpTool(shared_from_this(), std::move(offer), std::move(traits));
-  }
-  return nullptr;
+Result<void> ServerConnection::AwaitOffers(milliseconds timeout, const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  return WaitForOffers(lock, timeout, stop);
+}
+
+Result<std::shared_ptr<Session>> ServerConnection::SessionFor(const McpOffer& offer, milliseconds timeout,
+                                                              const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  if (auto known = WaitForOffers(lock, timeout, stop); !known) return Fail(std::move(known.error()));
+  if (std::find(offers_.begin(), offers_.end(), offer) != offers_.end()) return session_;
+  return Fail(ErrorCode::kConflict, "the tool is not there any more, or not as it was");
 }
 
 void ServerConnection::Approved(const McpOffer& offer) {
@@ -283,14 +313,14 @@ void ServerConnection::Publish() {
   parts_.on_change(std::move(server), std::move(tools), std::move(unlisted));
 }
 
-ToolFingerprint ServerConnection::Fingerprint(const McpOffer& offer) const {
+ToolFingerprint ServerConnection::Fingerprint(const McpOffer& offer) {
   const McpToolDefinition& tool = offer.definition;
-  return {.launch = launch_digest_,
+  return {.launch = launch(),
           .description = Sha256Digest({tool.description}),
           .schema = Sha256Digest({tool.input_schema, "\n", tool.other})};
 }
 
-ToolTraits ServerConnection::Traits(const McpOffer& offer) const {
+ToolTraits ServerConnection::Traits(const McpOffer& offer) {
   const McpToolDefinition& tool = offer.definition;
   const bool trusted = options_.trust_annotations;
   ToolTraits traits;
@@ -302,14 +332,18 @@ ToolTraits ServerConnection::Traits(const McpOffer& offer) const {
   traits.requires_approval = !traits.read_only;
   traits.risk = traits.read_only ? Risk::kLow : tool.destructive_hint ? Risk::kHigh : Risk::kMedium;
   traits.approval_reason = "calls the MCP server " + options_.name;
-  switch (parts_.consents.Look(options_.name, tool.name, Fingerprint(offer))) {
+  const ToolFingerprint fingerprint = Fingerprint(offer);
+  traits.terms = DumpJson(
+      {fingerprint.launch, fingerprint.description, fingerprint.schema, static_cast<int>(offer.kind), tool.as_task});
+  switch (parts_.consents.Look(options_.name, tool.name, fingerprint)) {
     case Consents::State::kGiven:
       return traits;
     case Consents::State::kNew:
       traits.approval_reason += "; this tool has not been approved before";
       break;
     case Consents::State::kLaunchChanged:
-      traits.approval_reason += ", whose COMMAND OR ADDRESS HAS CHANGED since this tool was approved";
+      traits.approval_reason +=
+          ", whose COMMAND OR ADDRESS HAS CHANGED, or the program it runs, since this tool was approved";
       break;
     case Consents::State::kDescriptionChanged:
       traits.approval_reason += "; the tool's DESCRIPTION HAS CHANGED since it was approved";

@@ -5,13 +5,16 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "mcp/channel.h"
 #include "mcp/client.h"
 #include "mcp/consents.h"
+#include "mcp/server_folder.h"
 #include "mcp/session.h"
 #include "reprise/options.h"
 #include "reprise/tool.h"
@@ -24,6 +27,7 @@ struct McpOffer {
   enum class Kind { kTool, kListResources, kReadResource, kListPrompts, kGetPrompt };
   Kind kind = Kind::kTool;
   McpToolDefinition definition;
+  bool operator==(const McpOffer&) const = default;
 };
 
 // Keeps one configured server running and connected, on a thread of its own: connects, lists what it offers, lists
@@ -35,7 +39,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   struct Parts {  // all must outlive Stop
     Transport& transport;
     Consents& consents;
-    std::string workspace;  // where commands run, and the root that servers are told of
+    std::string workspace;  // the root that servers are told of; commands do not run there, nor come from there
+    std::string folders;    // where a command gets a folder to start in
     std::string client_version;
     OnChange on_change;  // called by several threads, never two calls at once
   };
@@ -47,31 +52,37 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void Stop();
 
   const McpServerOptions& options() const { return options_; }
-  // The session; if the server is just being started (again), waits for it. kUnavailable with the reason if it is not
-  // there in time.
-  Result<std::shared_ptr<Session>> Connected(std::chrono::milliseconds timeout, const std::stop_token& stop);
-  // The tool that a model knows by this name, as the server offers it now; null if it does not, or if it is another one
-  // than was approved.
-  std::shared_ptr<Tool> UnchangedTool(std::string_view name);
+  // Waits until it is known what the server offers: if it is just being started (again), or has said that its tools
+  // have changed. Then on_change has been called. kUnavailable with the reason if that is not so in time.
+  Result<void> AwaitOffers(std::chrono::milliseconds timeout, const std::stop_token& stop);
+  // The session, if the server offers this, and exactly this, at this moment (as far as it has said). Waits as above;
+  // kConflict if it offers something else.
+  Result<std::shared_ptr<Session>> SessionFor(const McpOffer& offer, std::chrono::milliseconds timeout,
+                                              const std::stop_token& stop);
   // A person has agreed to this tool as it is.
   void Approved(const McpOffer& offer);
+  // What the command or address of the server is now, or was when it last ran; see LaunchDigest.
+  std::string launch();
 
  private:
   using Clock = std::chrono::steady_clock;
 
   void Main(const std::stop_token& stop);
   Error ConnectAndServe(const std::stop_token& stop);
+  Result<std::unique_ptr<Channel>> OpenChannel();
   Result<std::vector<McpOffer>> ListOffers(Session& session, const ServerFacts& facts, const std::stop_token& stop);
   Error Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop);
+  // With mutex_ held.
+  Result<void> WaitForOffers(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout,
+                             const std::stop_token& stop);
   void SetState(ToolServer::State state, std::string message);
   void Publish();
   void Keep(const McpOffer& offer);
-  ToolFingerprint Fingerprint(const McpOffer& offer) const;
-  ToolTraits Traits(const McpOffer& offer) const;
+  ToolFingerprint Fingerprint(const McpOffer& offer);
+  ToolTraits Traits(const McpOffer& offer);
 
   const McpServerOptions options_;
   const Parts parts_;
-  const std::string launch_digest_;
 
   std::mutex publish_mutex_;  // taken before mutex_
   bool stopped_ = false;
@@ -83,10 +94,13 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::vector<McpOffer> offers_;
   std::shared_ptr<Session> session_;  // null: not ready
   bool given_up_ = false;
-  bool tools_changed_ = false;
+  std::uint64_t changes_ = 0;  // how often the server has said that its tools have changed
+  std::uint64_t listed_ = 0;   // changes_ when the list began that offers_ is
   bool session_ended_ = false;
+  std::string launch_;
 
-  Clock::time_point ready_since_;  // the thread's
+  Clock::time_point ready_since_;       // the thread's
+  std::optional<ServerFolder> folder_;  // the thread's
   std::jthread thread_;
 };
 

@@ -1,6 +1,7 @@
 #include "mcp/session.h"
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -24,15 +25,8 @@ constexpr std::size_t kFloodBytes = 256u << 20;
 
 // Of JSON-RPC 2.0, section 5.1.
 constexpr int kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602;
-
-Error Protocol(std::string message) {
-  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
-}
-
-std::string Text(const Json& object, const char* member) {
-  const auto found = object.find(member);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
+// Model Context Protocol 2025-11-25, "Elicitation": the user must open a URL first.
+constexpr int kUrlElicitationRequired = -32042;
 
 const Json& Params(const Json& message) {
   static const Json kNone = Json::object();
@@ -42,9 +36,43 @@ const Json& Params(const Json& message) {
 
 Error ServerError(const Json& error) {
   const auto code = error.find("code");
-  std::string text = "the server reports: " + std::string(Utf8Prefix(Text(error, "message"), kMaxErrorText));
+  std::string text = "the server reports: " + std::string(Utf8Prefix(TextMember(error, "message"), kMaxErrorText));
   if (code != error.end() && code->is_number_integer()) text += " (" + code->dump() + ")";
-  return Error{.code = ErrorCode::kProvider, .reason = "mcp_error", .message = std::move(text)};
+  Error reported{.code = ErrorCode::kProvider, .reason = "mcp_error", .message = std::move(text)};
+  const auto data = error.find("data");
+  if (code != error.end() && *code == kUrlElicitationRequired && data != error.end() && data->is_object()) {
+    reported.reason = kMcpUrlsRequired;
+    reported.details_json = DumpJson(*data);
+  }
+  return reported;
+}
+
+// The request that `text` answers, for an answer that cannot be parsed: it is nested too deep, say, or cut off. Looks
+// no further than it must: a member "id" of the outermost object, and none called "method".
+std::optional<std::int64_t> RequestAnsweredBy(std::string_view text) {
+  static constexpr const char* kSpace = " \t";
+  std::size_t at = text.find_first_not_of(kSpace);
+  if (at == std::string_view::npos || text[at] != '{') return std::nullopt;  // a line of a log
+  std::optional<std::int64_t> id;
+  std::size_t depth = 0;
+  for (; at < text.size(); ++at) {
+    const char c = text[at];
+    if (c == '{' || c == '[') ++depth;
+    if ((c == '}' || c == ']') && --depth == 0) break;
+    if (c != '"') continue;
+    const std::size_t begin = at + 1;
+    for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\';
+    if (depth != 1 || at >= text.size()) continue;
+    const std::string_view name = text.substr(begin, at - begin);
+    std::size_t after = text.find_first_not_of(kSpace, at + 1);
+    if (after == std::string_view::npos || text[after] != ':') continue;
+    if (name == "method") return std::nullopt;
+    after = text.find_first_not_of(kSpace, after + 1);
+    if (name != "id" || after == std::string_view::npos) continue;
+    std::int64_t number = 0;
+    if (std::from_chars(text.data() + after, text.data() + text.size(), number).ec == std::errc()) id = number;
+  }
+  return id;
 }
 
 std::string NumberText(double number) {
@@ -54,7 +82,7 @@ std::string NumberText(double number) {
 
 // "indexing (3/10)"
 std::string ProgressText(const Json& params) {
-  std::string text = Text(params, "message");
+  std::string text = TextMember(params, "message");
   const auto progress = params.find("progress");
   if (progress == params.end() || !progress->is_number()) return text;
   std::string count = NumberText(progress->get<double>());
@@ -82,6 +110,10 @@ std::string FileUri(const std::string& path) {
 }
 
 }  // namespace
+
+Error McpProtocolError(std::string message) {
+  return Error{.code = ErrorCode::kUnavailable, .reason = "mcp_protocol", .message = std::move(message)};
+}
 
 Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
     : hooks_(std::move(hooks)), channel_(std::move(channel)) {
@@ -113,9 +145,10 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   }
   if (params.is_null()) params = Json::object();
   if (options.on_progress) params["_meta"]["progressToken"] = id;
-  channel_->Send({.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}}),
-                  .request_id = id,
-                  .is_initialize = method == "initialize"});
+  std::string request = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});
+  // As the last of params, which is the last of the message. On stdio a message is a line.
+  if (!options.arguments.empty()) request.insert(request.size() - 2, ",\"arguments\":" + OnOneLine(options.arguments));
+  channel_->Send({.json = std::move(request), .request_id = id, .is_initialize = method == "initialize"});
 
   auto deadline = Clock::now() + options.timeout;
   std::unique_lock lock(mutex_);
@@ -230,18 +263,41 @@ bool Session::IsFlood(std::size_t bytes) {
   return window_messages_ > kFloodMessages || window_bytes_ > kFloodBytes;
 }
 
-void Session::OnMessage(std::string_view text) {
+void Session::OnMessage(std::string_view bytes) {
   if (closed()) return;
-  if (IsFlood(text.size())) return OnClosed(Protocol("the server floods the connection with messages"));
+  if (IsFlood(bytes.size())) return OnClosed(McpProtocolError("the server floods the connection with messages"));
+  const std::string text = ToValidUtf8(bytes);
   const auto message = ParseJson(text);
+  if (!message && message.error().reason == "duplicate_member") return RefuseAmbiguous(text, message.error());
   if (!message) {
+    if (const auto id = RequestAnsweredBy(text)) {
+      return Settle(*id, Fail(McpProtocolError("the server's answer cannot be read: " + message.error().message)));
+    }
     // Some servers print their log on stdout.
     return Log(LogLevel::kDebug, "an MCP server sent what is not a message", {{"error", message.error().message}});
   }
   if (!message->is_array()) return Dispatch(*message);
   // A batch, which 2025-03-26 allowed.
-  if (message->size() > kMaxBatch) return OnClosed(Protocol("the server sent a batch of too many messages"));
+  if (message->size() > kMaxBatch) return OnClosed(McpProtocolError("the server sent a batch of too many messages"));
   for (const Json& each : *message) Dispatch(each);
+}
+
+// Nothing it says counts but which requests it belongs to: who waits for an answer, or the server, is told.
+void Session::RefuseAmbiguous(std::string_view text, const Error& why) {
+  const auto message = ParseJson(text, kMaxJsonDepth, DuplicateMembers::kLastWins);
+  LogWarning("an MCP server sent a message that is ambiguous", {{"error", why.message}});
+  if (!message) return;
+  if (!message->is_array()) return RefuseMessage(*message, why);
+  for (const Json& each : *message) RefuseMessage(each, why);
+}
+
+void Session::RefuseMessage(const Json& message, const Error& why) {
+  const Json& id = MemberOf(message, "id");
+  if (message.contains("method")) {
+    if (id.is_string() || id.is_number_integer()) ReplyError(id, kInvalidRequest, why.message);
+  } else if (id.is_number_integer()) {
+    Settle(id.get<std::int64_t>(), Fail(McpProtocolError("in the server's answer " + why.message)));
+  }
 }
 
 void Session::Dispatch(const Json& message) {
@@ -260,7 +316,7 @@ void Session::TakeResponse(const Json& message) {
   const auto result = message.find("result");
   if (error != message.end() && error->is_object()) return Settle(id->get<std::int64_t>(), Fail(ServerError(*error)));
   if (result == message.end() || !result->is_object()) {
-    return Settle(id->get<std::int64_t>(), Fail(Protocol("the server's answer has no result")));
+    return Settle(id->get<std::int64_t>(), Fail(McpProtocolError("the server's answer has no result")));
   }
   Settle(id->get<std::int64_t>(), DumpJson(*result));
 }
@@ -283,12 +339,12 @@ void Session::TakeNotification(const std::string& method, const Json& message) {
   if (method == "notifications/progress") return TakeProgress(params);
   if (method == "notifications/tools/list_changed" && hooks_.on_tools_changed) return hooks_.on_tools_changed();
   if (method == "notifications/resources/updated" && hooks_.on_resource_updated) {
-    return hooks_.on_resource_updated(Text(params, "uri"));
+    return hooks_.on_resource_updated(TextMember(params, "uri"));
   }
   if (method == "notifications/message" && hooks_.on_log) {
     const auto data = params.find("data");
     const std::string text = data == params.end() ? "" : data->is_string() ? data->get<std::string>() : DumpJson(*data);
-    return hooks_.on_log(Text(params, "level"), Utf8Prefix(text, kMaxErrorText));
+    return hooks_.on_log(TextMember(params, "level"), Utf8Prefix(text, kMaxErrorText));
   }
   if (method == "notifications/cancelled" && params.contains("requestId")) {
     const std::lock_guard lock(mutex_);

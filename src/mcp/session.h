@@ -22,6 +22,9 @@
 
 namespace reprise {
 
+// The server does not keep to the protocol: reason "mcp_protocol".
+Error McpProtocolError(std::string message);
+
 // What a session does for its server. The functions are called on the channel's thread and must not block.
 struct SessionHooks {
   std::vector<std::string> roots;  // directories that the server is told to work in
@@ -34,11 +37,18 @@ struct SessionHooks {
 struct RequestOptions {
   std::chrono::milliseconds timeout{30'000};  // time that a person takes to answer the server does not count
   std::stop_token stop = {};
+  // JSON object text that goes into params as "arguments", byte for byte (but for line breaks between its tokens, which
+  // become spaces); params has another member. Empty: none.
+  std::string_view arguments = {};
   bool may_cancel = true;  // tell the server when nobody waits any more
   // Called on the thread that waits.
   std::function<void(std::string_view text)> on_progress = {};
   std::function<ToolAnswer(const ToolQuestion&, const std::stop_token&)> ask = {};
 };
+
+// The reason of the error of a server that wants the user to open URLs first ("URLElicitationRequiredError");
+// Error::details_json is the error's data.
+inline constexpr const char* kMcpUrlsRequired = "mcp_urls_required";
 
 // One connection with a server in JSON-RPC 2.0: finds the request to each response and answers what the server asks
 // (ping, roots/list, elicitation/create). Thread-safe. Nothing is ever sent twice. What a server may cost is limited:
@@ -51,8 +61,9 @@ class Session final : private ChannelListener {
   Session& operator=(const Session&) = delete;
 
   // Sends a request and waits for its result, an object. kCancelled and kDeadlineExceeded at once when that is so, the
-  // server is told; kProvider (reason "mcp_error") if the server answers with an error; otherwise why the connection
-  // broke: at once if it has.
+  // server is told; kProvider (reason "mcp_error", or kMcpUrlsRequired) if the server answers with an error;
+  // kUnavailable (reason "mcp_protocol") if its answer cannot be read; otherwise why the connection broke: at once if
+  // it has.
   Result<Json> Request(const std::string& method, Json params, const RequestOptions& options);
   void Notify(const std::string& method, Json params);
   // Sends a request whose response nobody waits for.
@@ -83,12 +94,14 @@ class Session final : private ChannelListener {
     bool can_ask = false;
   };
 
-  void OnMessage(std::string_view message) override;
+  void OnMessage(std::string_view bytes) override;
   void OnRequestFailed(std::int64_t id, Error error) override;
   bool IsWaiting(std::int64_t id) const override;
   void OnClosed(Error why) override;
 
   bool IsFlood(std::size_t bytes);
+  void RefuseAmbiguous(std::string_view text, const Error& why);
+  void RefuseMessage(const Json& message, const Error& why);
   void Dispatch(const Json& message);
   void TakeResponse(const Json& message);
   void TakeRequest(const std::string& method, const Json& message);

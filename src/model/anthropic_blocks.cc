@@ -5,19 +5,21 @@
 #include <utility>
 
 #include "base/json.h"
+#include "model/provider_extras.h"
 
 namespace reprise {
 namespace {
 
 using Kind = AnthropicBlock::Kind;
 
-std::vector<AnthropicBlock> Kept(const Message& message) {
+std::vector<AnthropicBlock> Kept(const Message& message, std::string_view provider) {
   std::vector<AnthropicBlock> blocks;
   if (message.extras.empty()) return blocks;
-  const auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth);
-  if (!extras || !extras->is_object()) return blocks;
-  const auto kept = extras->find(kAnthropicBlocks);
-  if (kept == extras->end() || !kept->is_array()) return blocks;
+  const Json extras = ParseExtras(message);
+  const Json* const own = FindProviderExtras(extras, provider);
+  const Json& holder = own ? *own : extras;
+  const auto kept = holder.find(own ? kBlocks : kAnthropicBlocks);
+  if (kept == holder.end() || !kept->is_array()) return blocks;
   for (const Json& block : *kept) {
     const auto type = block.is_object() ? block.find("type") : block.end();
     if (type == block.end()) continue;
@@ -46,7 +48,7 @@ bool Fit(const std::vector<AnthropicBlock>& blocks, const Message& message) {
 
 }  // namespace
 
-std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks) {
+std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks, std::string_view provider) {
   const bool plain = std::none_of(blocks.begin(), blocks.end(),
                                   [](const AnthropicBlock& block) { return block.kind == Kind::kVerbatim; });
   if (plain) return {};
@@ -60,15 +62,16 @@ std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks) {
         kept.push_back({{"type", "tool_use"}});
         break;
       case Kind::kVerbatim:
-        if (auto json = ParseJson(block.json)) kept.push_back(*std::move(json));
+        if (auto json = ParseJson(block.json, kMaxJsonDepth, DuplicateMembers::kLastWins))
+          kept.push_back(*std::move(json));
         break;
     }
   }
-  return DumpJson({{std::string(kAnthropicBlocks), std::move(kept)}});
+  return MakeProviderExtras(provider, {{std::string(kBlocks), std::move(kept)}});
 }
 
-std::vector<AnthropicBlock> BlocksOf(const Message& message) {
-  std::vector<AnthropicBlock> blocks = Kept(message);
+std::vector<AnthropicBlock> BlocksOf(const Message& message, std::string_view provider) {
+  std::vector<AnthropicBlock> blocks = Kept(message, provider);
   if (!blocks.empty() && Fit(blocks, message)) return blocks;
   std::erase_if(blocks, [](const AnthropicBlock& block) { return block.kind != Kind::kVerbatim; });
   blocks.push_back({.kind = Kind::kText, .text_bytes = std::string::npos});

@@ -9,14 +9,18 @@
 
 namespace reprise {
 
-// The member of Message::extras in which the order and the signed parts of an Anthropic answer are kept:
+// The member of what is kept for the provider (see provider_extras.h) that has the order and the signed parts of an
+// Anthropic answer:
 //
-//   "anthropic_blocks": [{"type":"thinking","thinking":"...","signature":"..."},
+//             "blocks": [{"type":"thinking","thinking":"...","signature":"..."},
 //                        {"type":"redacted_thinking","data":"..."},
 //                        {"type":"text","bytes":12}, {"type":"tool_use"}]
 //
 // Thinking is there as it came, because the provider takes it back only unchanged and in its place. Text and calls are
 // in the message itself; their blocks say how many bytes of its content, or that the next of its calls, stand here.
+inline constexpr std::string_view kBlocks = "blocks";
+// The same as version 0.1 kept it, beside provider_extras: of which provider is not known, so it goes to any of this
+// type.
 inline constexpr std::string_view kAnthropicBlocks = "anthropic_blocks";
 
 // One block of an answer.
@@ -28,10 +32,10 @@ struct AnthropicBlock {
 };
 
 // The extras of an assistant message with these blocks; empty if they say nothing that the message does not.
-std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks);
+std::string ExtrasOf(const std::vector<AnthropicBlock>& blocks, std::string_view provider);
 
-// The blocks of an assistant message. One without its own (it came from another provider), or whose blocks do not fit
-// its text and calls any more, is: what it has kept of thinking, its text, its calls.
-std::vector<AnthropicBlock> BlocksOf(const Message& message);
+// The blocks of an assistant message for `provider`. One without its own (it came from another provider), or whose
+// blocks do not fit its text and calls any more, is: what it has kept of thinking, its text, its calls.
+std::vector<AnthropicBlock> BlocksOf(const Message& message, std::string_view provider);
 
 }  // namespace reprise

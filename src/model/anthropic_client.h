@@ -2,10 +2,12 @@
 
 #include <chrono>
 #include <map>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "model/endpoint.h"
 #include "reprise/model_client.h"
 #include "reprise/transport.h"
 
@@ -14,12 +16,13 @@ namespace reprise {
 struct AnthropicOptions {
   std::string base_url = {};  // "https://api.anthropic.com", with or without "/v1"
   std::string api_key = {};   // empty: no x-api-key header
+  std::string provider = {};  // its configured name, under which the blocks of its answers are kept
   std::chrono::milliseconds connect_timeout{10'000};
-  // Longest wait for the next event; as in OpenAiOptions. A "ping" of this protocol is an event: the provider sends
-  // them while the model thinks.
+  // Longest wait for the next piece of the answer; as in OpenAiOptions. A "ping" of this protocol is none.
   std::chrono::milliseconds idle_timeout{120'000};
   std::vector<std::string> models = {};                       // for KnownModels
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // that are configured, by the provider's own names
+  EndpointAdditions additions = {};
 };
 
 // Anthropic's Messages API (version 2023-06-01), and servers that speak it. The stream is called on the transport's
@@ -34,12 +37,15 @@ class AnthropicClient : public ModelClient {
   void ListModels(std::stop_token stop, Listed done) override;
 
  private:
+  struct OutputLimits;
   HttpRequest MakeHttpRequest(std::string_view path) const;
   ModelFacts FactsOf(const std::string& model) const;
 
   Transport& transport_;
   const AnthropicOptions options_;
   const std::string base_url_;  // with the version, without a slash at its end
+  // What the provider has said that answers of its models may have.
+  const std::shared_ptr<OutputLimits> output_limits_;
 };
 
 }  // namespace reprise

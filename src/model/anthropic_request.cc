@@ -15,7 +15,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::int64_t kUnknownMaxTokens = 8192;  // of a model that nothing is known about
+constexpr std::int64_t kUnknownMaxTokens = 32'000;  // of a model that nothing is known about
+constexpr std::int64_t kLeastAnswer = 8192;         // beside a budget for thinking
 constexpr std::size_t kMaxNameLength = 128;
 constexpr int kMarkedUserMessages = 2;
 constexpr std::string_view kCacheMark = R"(,"cache_control":{"type":"ephemeral"})";
@@ -96,12 +97,12 @@ void AppendToolResult(std::string& out, const Message& message, bool marked) {
   out += '}';
 }
 
-void AppendAssistant(std::string& out, const Message& message) {
+void AppendAssistant(std::string& out, const Message& message, std::string_view provider) {
   out += R"({"role":"assistant","content":[)";
   Elements elements(out);
   const std::string text = TextOf(message);
   std::size_t at = 0, call = 0;
-  for (const AnthropicBlock& block : BlocksOf(message)) {
+  for (const AnthropicBlock& block : BlocksOf(message, provider)) {
     switch (block.kind) {
       case AnthropicBlock::Kind::kVerbatim:
         elements.Next() += block.json;
@@ -159,7 +160,7 @@ void AppendUser(std::string& out, const Group& group, bool marked) {
   out += "]}";
 }
 
-void AppendMessages(std::string& out, const std::vector<Message>& messages) {
+void AppendMessages(std::string& out, const std::vector<Message>& messages, std::string_view provider) {
   const std::vector<Group> groups = GroupMessages(messages);
   auto unmarked =
       std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
@@ -170,7 +171,7 @@ void AppendMessages(std::string& out, const std::vector<Message>& messages) {
     if (IsUserSide(*group.front())) {
       AppendUser(elements.Next(), group, /*marked=*/unmarked-- <= 0);
     } else {
-      AppendAssistant(elements.Next(), *group.front());
+      AppendAssistant(elements.Next(), *group.front(), provider);
     }
   }
   out += ']';
@@ -217,7 +218,7 @@ void AppendThinking(std::string& out, const ModelFacts& facts) {
 }
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
-std::size_t EstimateSize(const ModelRequest& request) {
+std::size_t EstimateAnthropicSize(const ModelRequest& request) {
   std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
   for (const Message& message : request.messages) {
     bytes += 96 + message.extras.size();
@@ -230,20 +231,23 @@ std::size_t EstimateSize(const ModelRequest& request) {
 
 }  // namespace
 
-std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts) {
-  std::int64_t max_tokens = facts.max_output_tokens != 0 ? facts.max_output_tokens : kUnknownMaxTokens;
+std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider) {
+  std::int64_t max_tokens = facts.max_output_tokens;
+  if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
+  // What a request leaves free of the window.
+  if (max_tokens == 0) max_tokens = std::clamp<std::int64_t>(facts.context_window / 4, 1, kUnknownMaxTokens);
   // The budget is a part of it, and there must be something left for the answer.
   if (facts.thinking == ThinkingMode::kBudget)
-    max_tokens = std::max(max_tokens, facts.thinking_budget + kUnknownMaxTokens);
+    max_tokens = std::max(max_tokens, facts.thinking_budget + std::min(facts.thinking_budget, kLeastAnswer));
   std::string out;
-  out.reserve(EstimateSize(request));
+  out.reserve(EstimateAnthropicSize(request));
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   out += R"(,"max_tokens":)" + std::to_string(max_tokens);
   AppendThinking(out, facts);
   AppendTools(out, request.tools);
   AppendSystem(out, request);
-  AppendMessages(out, request.messages);
+  AppendMessages(out, request.messages, provider);
   out += R"(,"stream":true})";
   return out;
 }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <string>
+#include <string_view>
 
 #include "reprise/model_client.h"
 
@@ -15,6 +16,7 @@ namespace reprise {
 // one user message, in which the results come first. Four places are marked for the provider's cache: the tools, the
 // system prompt, and the last two user messages (the second finds what the request before has left). `facts` say how
 // long the answer may become and how the model is to think; kDefault says nothing about that.
-std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts);
+// Of the blocks of its answers `provider` gets its own.
+std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider = {});
 
 }  // namespace reprise

@@ -13,8 +13,18 @@ namespace {
 
 using simdjson::dom::element;
 
-Error WrongForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
+Error WrongEventForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
 Error TooMuch() { return ProtocolError("The model provider sent more blocks or longer ones than allowed"); }
+
+// https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. A pause comes only with tools that run
+// at the provider, and none are offered.
+std::string_view AnthropicTruncation(std::string_view stop_reason) {
+  if (stop_reason == "max_tokens") return "length";
+  if (stop_reason == "model_context_window_exceeded") return "context_window";
+  if (stop_reason == "refusal") return "refusal";
+  if (stop_reason == "pause_turn") return "pause";
+  return {};
+}
 
 }  // namespace
 
@@ -52,7 +62,7 @@ void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, element root) {
     TakeDelta(self, root);
   } else if (type == "content_block_start") {
     element content;
-    if (root["content_block"].get(content) != simdjson::SUCCESS) return self.Reject(WrongForm());
+    if (root["content_block"].get(content) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
     BeginBlock(self, IntegerOr(root["index"], static_cast<std::int64_t>(self.blocks_.size())), content);
   } else if (type == "content_block_stop") {
     if (OpenBlock* block = self.Find(IntegerOr(root["index"], -1))) block->closed = true;
@@ -68,7 +78,7 @@ void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, element root) {
   } else if (type == "error" || root["error"].error() == simdjson::SUCCESS) {
     TakeError(self, root);
   } else if (type.empty()) {
-    self.Reject(WrongForm());
+    self.Reject(WrongEventForm());
   }  // "ping", and what is not known yet
 }
 
@@ -91,7 +101,7 @@ void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) 
 // A whole message, from a server that does not stream.
 void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element message) {
   simdjson::dom::array content;
-  if (message["content"].get(content) != simdjson::SUCCESS) return self.Reject(WrongForm());
+  if (message["content"].get(content) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
   for (const element block : content) {
     BeginBlock(self, static_cast<std::int64_t>(self.blocks_.size()), block);
     if (self.failed()) return;
@@ -103,12 +113,15 @@ void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element messa
 }
 
 void AnthropicResponse::Json::TakeStopReason(AnthropicResponse& self, element holder) {
-  if (const auto reason = StringOr(holder["stop_reason"], {}); !reason.empty()) self.stop_reason_ = reason;
+  const auto reason = StringOr(holder["stop_reason"], {});
+  if (reason.empty()) return;
+  if (self.stop_reason_.empty()) self.Progressed();
+  self.stop_reason_ = reason;
 }
 
 void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t index, element content) {
   using Kind = OpenBlock::Kind;
-  if (!content.is_object()) return self.Reject(WrongForm());
+  if (!content.is_object()) return self.Reject(WrongEventForm());
   if (self.blocks_.size() == kMaxBlocks) return self.Reject(TooMuch());
   OpenBlock& block = self.blocks_.emplace_back(OpenBlock{.index = index});
   const std::string_view type = StringOr(content["type"], {});
@@ -121,8 +134,7 @@ void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t i
     block.kind = Kind::kThinking;
     block.thinking = StringOr(content["thinking"], {});
     block.signature = StringOr(content["signature"], {});
-    if (!self.HasRoomFor(block.thinking.size() + block.signature.size())) return;
-    self.AddThinking(block.thinking);
+    if (self.HasRoomFor(block.signature.size())) self.AddThinking(block.thinking);
   } else if (type == "redacted_thinking") {
     block.kind = Kind::kVerbatim;
     block.json = simdjson::minify(content);
@@ -133,9 +145,9 @@ void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t i
                        simdjson::dom::object(input).size() > 0) {
       block.whole_input = simdjson::minify(input);
     }
-    if (!self.tool_calls_.Add({index, StringOr(content["id"], {}), StringOr(content["name"], {}), {}})) {
-      self.Reject(TooMuch());
-    }
+    const std::string_view id = StringOr(content["id"], {}), name = StringOr(content["name"], {});
+    if (!self.HasRoomFor(id.size() + name.size() + block.whole_input.size())) return;
+    if (!self.tool_calls_.Add({index, id, name, {}})) self.Reject(TooMuch());
   }
 }
 
@@ -143,7 +155,7 @@ void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) 
   using Kind = OpenBlock::Kind;
   OpenBlock* block = self.Find(IntegerOr(event["index"], -1));
   const auto delta = event["delta"];
-  if (block == nullptr || block->closed || delta.error() != simdjson::SUCCESS) return self.Reject(WrongForm());
+  if (block == nullptr || block->closed || delta.error() != simdjson::SUCCESS) return self.Reject(WrongEventForm());
   const std::string_view type = StringOr(delta["type"], {});
   if (type == "text_delta" && block->kind == Kind::kText) {
     const std::string_view text = StringOr(delta["text"], {});
@@ -151,15 +163,14 @@ void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) 
     self.AddText(text);
   } else if (type == "thinking_delta" && block->kind == Kind::kThinking) {
     const std::string_view thinking = StringOr(delta["thinking"], {});
-    if (!self.HasRoomFor(thinking.size())) return;
-    block->thinking += thinking;
-    self.AddThinking(thinking);
+    if (self.AddThinking(thinking)) block->thinking += thinking;
   } else if (type == "signature_delta" && block->kind == Kind::kThinking) {
     const std::string_view signature = StringOr(delta["signature"], {});
     if (self.HasRoomFor(signature.size())) block->signature += signature;
   } else if (type == "input_json_delta" && block->kind == Kind::kToolUse) {
     const std::string_view piece = StringOr(delta["partial_json"], {});
     block->has_input = block->has_input || !piece.empty();
+    if (!self.HasRoomFor(piece.size())) return;
     if (!self.tool_calls_.Add({block->index, {}, {}, piece})) self.Reject(TooMuch());
   }  // what is not known yet (citations) is passed over
 }
@@ -170,12 +181,6 @@ AnthropicResponse::OpenBlock* AnthropicResponse::Find(std::int64_t index) {
   const auto found =
       std::find_if(blocks_.rbegin(), blocks_.rend(), [&](const OpenBlock& block) { return block.index == index; });
   return found == blocks_.rend() ? nullptr : &*found;
-}
-
-bool AnthropicResponse::HasRoomFor(std::size_t bytes) {
-  verbatim_bytes_ += bytes;
-  if (verbatim_bytes_ > kMaxVerbatimBytes) Reject(TooMuch());
-  return verbatim_bytes_ <= kMaxVerbatimBytes;
 }
 
 std::string AnthropicResponse::TakeExtras() {
@@ -203,7 +208,7 @@ std::string AnthropicResponse::TakeExtras() {
         break;
     }
   }
-  return ExtrasOf(kept);
+  return ExtrasOf(kept, provider());
 }
 
 // The model came to its end, with every call it began.
@@ -222,6 +227,11 @@ Result<ModelResponse> AnthropicResponse::Take() {
     if (!tool_calls_.Add({block.index, {}, {}, block.whole_input})) return Fail(TooMuch());
   }
   auto calls = tool_calls_.Take(/*must_be_whole=*/!EndedByItself());
+  const std::string_view truncated = AnthropicTruncation(stop_reason_);
+  if (!calls && (truncated == "length" || truncated == "context_window") && tool_calls_.cut_off()) {
+    return Fail(OutputLimitError(truncated == "length" ? "models.NAME.max_output_tokens in the configuration raises it"
+                                                       : "The model's context window is full"));
+  }
   if (!calls) return Fail(calls.error());
   if (calls->empty() && !has_text()) {
     if (stop_reason_ == "refusal") {
@@ -232,6 +242,7 @@ Result<ModelResponse> AnthropicResponse::Take() {
     }
   }
   ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = TakeExtras()};
+  response.truncated = truncated;
   response.usage.input_tokens += usage_.cache_read_tokens + usage_.cache_write_tokens;
   return response;
 }

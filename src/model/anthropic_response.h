@@ -18,7 +18,6 @@ namespace reprise {
 class AnthropicResponse : public ProviderResponse {
  public:
   static constexpr std::size_t kMaxBlocks = 4096;
-  static constexpr std::size_t kMaxVerbatimBytes = 16u << 20;  // of all blocks together
 
   using ProviderResponse::ProviderResponse;
 
@@ -42,12 +41,10 @@ class AnthropicResponse : public ProviderResponse {
     bool has_input = false;               // kToolUse: they came in pieces
   };
   OpenBlock* Find(std::int64_t index);
-  bool HasRoomFor(std::size_t bytes);
   std::string TakeExtras();
   bool EndedByItself() const;
 
   std::vector<OpenBlock> blocks_;
-  std::size_t verbatim_bytes_ = 0;
   ToolCallAssembler tool_calls_;
   TokenUsage usage_;  // as the provider counts: without the tokens from and for the cache
   std::string stop_reason_;

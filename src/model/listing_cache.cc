@@ -19,6 +19,7 @@ struct ListingCache::State {
     std::vector<ListedModel> models;
     Clock::time_point good_until{};
     bool asked = false;  // and not answered yet
+    Clock::time_point asked_at{};
   };
   const Listing* Find(std::string_view provider) const {
     const auto found = listings.find(provider);
@@ -50,6 +51,7 @@ void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
       State::Listing& listing = state_->listings[provider];
       if (listing.asked || listing.good_until > now) continue;
       listing.asked = true;
+      listing.asked_at = now;
       old.emplace_back(provider, client);
     }
   }
@@ -65,11 +67,12 @@ void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
       state->answered.notify_all();
     });
   }
+  // Whoever comes while one is being asked waits for the rest of its time only.
   std::unique_lock lock(state_->mutex);
-  state_->answered.wait_for(lock, limits_.wait, [&] {
-    return std::all_of(clients.begin(), clients.end(),
-                       [&](const auto& each) { return !state_->listings[each.first].asked; });
-  });
+  for (const auto& [provider, client] : clients) {
+    const State::Listing& listing = state_->listings[provider];
+    state_->answered.wait_until(lock, listing.asked_at + limits_.wait, [&] { return !listing.asked; });
+  }
 }
 
 std::vector<ListedModel> ListingCache::Models(std::string_view provider) const {

@@ -27,9 +27,9 @@ class ListingCache {
   ListingCache(const ListingCache&) = delete;
   ListingCache& operator=(const ListingCache&) = delete;
 
-  // Asks those clients whose answer is missing or old, all at once, and waits for them, `wait` at most. One that is
-  // being asked already is not asked twice. Who answers later is remembered all the same. The clients must outlive
-  // this.
+  // Asks those clients whose answer is missing or old, all at once, and waits for them, until each was asked `wait` ago
+  // at most. One that is being asked already is not asked twice. Who answers later is remembered all the same. The
+  // clients must outlive this.
   void Refresh(const std::map<std::string, ModelClient*>& clients);
 
   // The last answer of a provider; empty before there is one. Does not block.

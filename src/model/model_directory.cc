@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 constexpr std::string_view kOffline = "offline";
-constexpr std::size_t kMaxQuotedCharacters = 80;
+constexpr std::size_t kMaxQuotedModel = 80;
 
 Error InvalidConfig(std::string message) {
   return Error{
@@ -23,7 +23,7 @@ Error InvalidConfig(std::string message) {
 std::string Quoted(std::string_view name) {
   const std::string valid = ToValidUtf8(name);
   std::string quoted(1, '\'');
-  quoted += Utf8Prefix(valid, kMaxQuotedCharacters);
+  quoted += Utf8Prefix(valid, kMaxQuotedModel);
   quoted += '\'';
   return quoted;
 }
@@ -67,16 +67,21 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
     provider.client =
         std::make_unique<AnthropicClient>(transport, AnthropicOptions{.base_url = std::move(config.base_url),
                                                                       .api_key = std::move(config.api_key),
+                                                                      .provider = config.name,
                                                                       .connect_timeout = config.connect_timeout,
                                                                       .idle_timeout = config.idle_timeout,
                                                                       .models = std::move(config.models),
-                                                                      .facts = std::move(config.facts)});
+                                                                      .facts = std::move(config.facts),
+                                                                      .additions = std::move(config.additions)});
   } else {
-    provider.client = std::make_unique<OpenAiClient>(transport, OpenAiOptions{.base_url = std::move(config.base_url),
-                                                                              .api_key = std::move(config.api_key),
-                                                                              .connect_timeout = config.connect_timeout,
-                                                                              .idle_timeout = config.idle_timeout,
-                                                                              .models = std::move(config.models)});
+    provider.client =
+        std::make_unique<OpenAiClient>(transport, OpenAiOptions{.base_url = std::move(config.base_url),
+                                                                .api_key = std::move(config.api_key),
+                                                                .provider = config.name,
+                                                                .connect_timeout = config.connect_timeout,
+                                                                .idle_timeout = config.idle_timeout,
+                                                                .models = std::move(config.models),
+                                                                .additions = std::move(config.additions)});
   }
   providers_.emplace(name, std::move(provider));
   return {};

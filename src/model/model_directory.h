@@ -7,6 +7,7 @@
 #include <string_view>
 #include <vector>
 
+#include "model/endpoint.h"
 #include "model/listing_cache.h"
 #include "reprise/model_client.h"
 #include "reprise/transport.h"
@@ -20,8 +21,9 @@ struct ProviderConfig {
   std::string api_key = {};
   std::chrono::milliseconds connect_timeout{10'000};
   std::chrono::milliseconds idle_timeout{120'000};
-  std::vector<std::string> models = {};                       // for List; others can be used all the same
-  bool lists_models = true;                                   // List asks it for more
+  std::vector<std::string> models = {};  // for List; others can be used all the same
+  bool lists_models = true;              // List asks it for more
+  EndpointAdditions additions = {};
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // by the provider's own names
 };
 

@@ -77,7 +77,7 @@ class ListReader : public HttpResponseHandler {
 }  // namespace
 
 Result<std::vector<ListedModel>> ReadModelList(std::string_view json) {
-  const auto root = ParseJson(ToValidUtf8(json));
+  const auto root = ParseJson(ToValidUtf8(json), kMaxJsonDepth, DuplicateMembers::kLastWins);
   const Json* list = root ? ListIn(*root) : nullptr;
   if (list == nullptr) return Fail(ProtocolError("The model provider's list of models is not in a known form"));
   std::vector<ListedModel> models;
@@ -98,7 +98,6 @@ Result<std::vector<ListedModel>> ReadModelList(std::string_view json) {
 void FetchModelList(Transport& transport, HttpRequest request, std::string api_key, std::stop_token stop,
                     ModelClient::Listed done) {
   const auto reader = std::make_shared<ListReader>(std::move(api_key));
-  request.headers.emplace_back("Accept", "application/json");
   request.total_timeout = kTimeLimit;
   transport.Send(
       std::move(request), *reader, std::move(stop),

@@ -10,7 +10,8 @@
 
 namespace reprise {
 
-// Sends `request`, a GET of a provider's list of models, and reads the answer; `done` as in ModelClient::ListModels.
+// Sends `request`, a whole GET of a provider's list of models, and reads the answer; `done` as in
+// ModelClient::ListModels.
 void FetchModelList(Transport& transport, HttpRequest request, std::string api_key, std::stop_token stop,
                     ModelClient::Listed done);
 

@@ -46,12 +46,19 @@ std::pair<int, int> ClaudeVersion(std::string_view name) {
   return {version[0], version[1]};
 }
 
-// https://platform.claude.com/docs/en/models/overview
+// https://platform.claude.com/docs/en/models/overview. A model that can do less says so, and is then asked for that.
+constexpr std::int64_t kRecentOutput = 64'000;
+
 ModelFacts ClaudeFacts(std::string_view name) {
   const auto version = ClaudeVersion(name);
-  if (version.first == 0) return {.context_window = 200'000};
+  if (version.first == 0) {
+    // Families without a number are new, but for these.
+    const bool old = name.starts_with("instant") || name.starts_with("v");
+    return {.context_window = 200'000, .max_output_tokens = old ? 4096 : kRecentOutput};
+  }
   ModelFacts facts{.context_window = version.first >= 5 ? 1'000'000 : 200'000};
-  facts.max_output_tokens = version.first >= 5           ? 64'000
+  facts.max_output_tokens = version.first >= 5           ? kRecentOutput
+                            : version >= std::pair(4, 5) ? kRecentOutput
                             : version.first == 4         ? 32'000
                             : version == std::pair(3, 7) ? 64'000
                             : version == std::pair(3, 5) ? 8192

@@ -13,7 +13,7 @@ namespace reprise {
 namespace {
 
 // So much of one tool's output is repeated in an answer.
-constexpr std::size_t kMaxQuotedCharacters = 2000;
+constexpr std::size_t kMaxQuotedMessage = 2000;
 
 // What stands in the messages since the last thing the user said.
 struct Turn {
@@ -85,7 +85,7 @@ ResultKind KindOf(std::string_view output) {
 
 std::string Quote(std::string_view output) {
   const std::string valid = ToValidUtf8(output);
-  const std::string_view start = Utf8Prefix(valid, kMaxQuotedCharacters);
+  const std::string_view start = Utf8Prefix(valid, kMaxQuotedMessage);
   return start.size() < valid.size() ? std::string(start) + "..." : valid;
 }
 

@@ -4,6 +4,7 @@
 #include <initializer_list>
 #include <utility>
 
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/utf8.h"
 #include "reprise/message.h"
@@ -18,14 +19,6 @@ std::string_view Trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlanks);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlanks) - first + 1);
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  }
-  return lower;
 }
 
 // JSON object text of string members.

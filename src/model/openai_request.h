@@ -1,13 +1,20 @@
 #pragma once
 
+#include <functional>
+#include <set>
 #include <string>
+#include <string_view>
 
 #include "reprise/model_client.h"
 
 namespace reprise {
 
 // The body of a streamed POST /chat/completions. Built in one buffer of about the final size, because a conversation
-// may be many megabytes long. Text that is not UTF-8 is mended on the way.
-std::string BuildChatCompletionRequest(const ModelRequest& request);
+// may be many megabytes long. Text that is not UTF-8 is mended on the way. What `provider` has said beside texts and
+// calls stands where it stood (see provider_extras.h), but for the members that are named in `refused`; the
+// names of the others are put into `sent`.
+std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider = {},
+                                       const std::set<std::string, std::less<>>& refused = {},
+                                       std::set<std::string, std::less<>>* sent = nullptr);
 
 }  // namespace reprise

@@ -4,40 +4,34 @@
 #include <array>
 #include <charconv>
 
+#include "base/ascii.h"
 #include "base/redactor.h"
 #include "base/utf8.h"
+#include "reprise/model_client.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxQuotedCharacters = 300;
+constexpr std::size_t kMaxQuotedError = 300, kMaxLoggedError = 4000;
 // So much of the beginning of a key is taken for the key.
 constexpr std::size_t kTellingKeyPrefix = 6;
 
-struct Kind {
+struct Failure {
   std::string_view reason;
   std::string_view message;
   bool retryable;
 };
 
-constexpr Kind kAuth{"provider_auth", "The model provider refused the API key", false};
-constexpr Kind kNotFound{"provider_not_found", "The model provider does not know this model or address", false};
-constexpr Kind kRateLimited{"provider_rate_limited", "The model provider limits the rate of requests", true};
-constexpr Kind kQuota{"provider_rate_limited", "The quota at the model provider is used up", false};
-constexpr Kind kBadRequest{"provider_bad_request", "The model provider refused the request", false};
-constexpr Kind kContextLength{"provider_context_length", "The conversation is too long for the model", false};
-constexpr Kind kOverloaded{"provider_overloaded", "The model provider is overloaded", true};
-constexpr Kind kTimeout{"provider_timeout", "The model provider took too long", true};
-constexpr Kind kFailed{"provider_error", "The model provider failed", true};
-constexpr Kind kRedirect{"provider_bad_request", "The model provider's address is elsewhere (redirect)", false};
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  }
-  return lower;
-}
+constexpr Failure kAuth{"provider_auth", "The model provider refused the API key", false};
+constexpr Failure kNotFound{"provider_not_found", "The model provider does not know this model or address", false};
+constexpr Failure kRateLimited{"provider_rate_limited", "The model provider limits the rate of requests", true};
+constexpr Failure kQuota{"provider_rate_limited", "The quota at the model provider is used up", false};
+constexpr Failure kBadRequest{"provider_bad_request", "The model provider refused the request", false};
+constexpr Failure kContextLength{"provider_context_length", "The conversation is too long for the model", false};
+constexpr Failure kOverloaded{"provider_overloaded", "The model provider is overloaded", true};
+constexpr Failure kTimeout{"provider_timeout", "The model provider took too long", true};
+constexpr Failure kFailed{"provider_error", "The model provider failed", true};
+constexpr Failure kRedirect{"provider_bad_request", "The model provider's address is elsewhere (redirect)", false};
 
 template <std::size_t kCount>
 bool ContainsAny(std::string_view text, const std::array<std::string_view, kCount>& needles) {
@@ -53,7 +47,7 @@ bool IsContextLength(const std::string& code, const std::string& message) {
   return ContainsAny<9>(code, kPhrases) || ContainsAny<9>(message, kPhrases);
 }
 
-Kind KindOfCode(const std::string& code) {
+Failure FailureOfCode(const std::string& code) {
   using Names = std::array<std::string_view, 3>;
   if (ContainsAny<3>(code, Names{"insufficient_quota", "billing", "quota"})) return kQuota;
   if (ContainsAny<3>(code, Names{"rate_limit", "too_many_requests", "ratelimit"})) return kRateLimited;
@@ -72,10 +66,10 @@ int StatusInCode(const std::string& code) {
   return error == std::errc() && end == code.data() + code.size() && status >= 400 && status < 600 ? status : 0;
 }
 
-Kind KindOf(int status, const std::string& code, const std::string& message) {
+Failure FailureOf(int status, const std::string& code, const std::string& message) {
   const bool request_refused = status == 0 || status == 400 || status == 413 || status == 422;
   if (request_refused && IsContextLength(code, message)) return kContextLength;
-  if (status == 0 || status == 200) return KindOfCode(code);
+  if (status == 0 || status == 200) return FailureOfCode(code);
   if (status < 400) return kRedirect;
   switch (status) {
     case 401:
@@ -134,20 +128,22 @@ std::string RedactKey(std::string_view text, std::string_view api_key) {
 Error MakeProviderError(const ProviderFault& fault, std::string_view api_key) {
   const std::string code = LowerCase(fault.code);
   const int status = fault.status >= 300 ? fault.status : StatusInCode(code);
-  const Kind kind = KindOf(status, code, LowerCase(fault.message));
-  std::string message(kind.message);
+  const Failure failure = FailureOf(status, code, LowerCase(fault.message));
+  std::string message(failure.message), detail;
   if (status >= 300) message += " (HTTP " + std::to_string(status) + ")";
   if (!fault.message.empty()) {
     // Redacted before it is cut: half a key is a key too.
     const std::string quote = RedactKey(OneLine(fault.message), api_key);
     message += ": ";
-    message += Utf8Prefix(quote, kMaxQuotedCharacters);
+    const std::string_view begin = Utf8Prefix(quote, kMaxQuotedError);
+    message += begin;
+    if (begin.size() < quote.size()) detail = Utf8Prefix(quote, kMaxLoggedError);
   }
   return Error{.code = ErrorCode::kProvider,
-               .reason = std::string(kind.reason),
+               .reason = std::string(failure.reason),
                .message = std::move(message),
-               .detail = {},
-               .retryable = kind.retryable};
+               .detail = std::move(detail),
+               .retryable = failure.retryable};
 }
 
 Error ProtocolError(std::string message, bool retryable) {
@@ -156,6 +152,26 @@ Error ProtocolError(std::string message, bool retryable) {
                .message = std::move(message),
                .detail = {},
                .retryable = retryable};
+}
+
+Error TooLargeError(bool of_interaction) {
+  return Error{.code = ErrorCode::kProvider,
+               .reason = "response_too_large",
+               .message = of_interaction ? "The model provider's answers in this interaction are longer than " +
+                                               std::to_string(kMaxInteractionBytes >> 20) + " MiB together"
+                                         : "The model provider's answer is longer than " +
+                                               std::to_string(kMaxResponseBytes >> 20) + " MiB",
+               .detail = {}};
+}
+
+Error OutputLimitError(std::string_view setting) {
+  return Error{.code = ErrorCode::kProvider,
+               .reason = "provider_output_limit",
+               .message =
+                   "The model's answer reached its limit (max_output_tokens) in the middle of a tool call, which "
+                   "was not run. " +
+                   std::string(setting),
+               .detail = {}};
 }
 
 Error FromTransportError(const Error& error, bool head_seen) {
@@ -168,6 +184,11 @@ Error FromTransportError(const Error& error, bool head_seen) {
       mapped.retryable = true;
       return mapped;
     case ErrorCode::kUnavailable:
+      if (error.reason == "head_too_large") {
+        mapped = ProtocolError("The model provider's response headers are too large");
+        mapped.detail = error.detail;
+        return mapped;
+      }
       if (head_seen) {
         mapped = ProtocolError("The model provider's answer was cut off", /*retryable=*/true);
         mapped.detail = error.message + ": " + error.detail;

@@ -12,17 +12,17 @@ void ProviderResponse::EndBatch() {
 
 void ProviderResponse::AddText(std::string_view text) {
   if (text.empty() || !HasRoomFor(text.size())) return;
-  text_bytes_ += text.size();
   has_text_ = true;
   handed_over_ = true;
   stream_.OnText(text);
 }
 
-void ProviderResponse::AddThinking(std::string_view text) {
-  if (text.empty() || !HasRoomFor(text.size())) return;
-  text_bytes_ += text.size();
+bool ProviderResponse::AddThinking(std::string_view text) {
+  if (text.empty()) return true;
+  if (!HasRoomFor(text.size())) return false;
   handed_over_ = true;
   stream_.OnThinking(text);
+  return true;
 }
 
 void ProviderResponse::Reject(Error error) {
@@ -30,9 +30,13 @@ void ProviderResponse::Reject(Error error) {
 }
 
 bool ProviderResponse::HasRoomFor(std::size_t bytes) {
-  if (text_bytes_ + bytes <= kMaxTextBytes) return true;
-  Reject(ProtocolError("The model provider's answer is too long"));
-  return false;
+  if (bytes > source_.max_bytes - bytes_) {
+    Reject(TooLargeError(/*of_interaction=*/source_.max_bytes < kMaxResponseBytes));
+    return false;
+  }
+  bytes_ += bytes;
+  progressed_ = progressed_ || bytes > 0;
+  return true;
 }
 
 }  // namespace reprise

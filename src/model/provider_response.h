@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <optional>
 #include <string_view>
+#include <utility>
 
 #include "reprise/model_client.h"
 
@@ -12,10 +13,15 @@ namespace reprise {
 // and not kept. Not thread-safe.
 class ProviderResponse {
  public:
-  static constexpr std::size_t kMaxTextBytes = 64u << 20;  // text and thinking together
+  // Where the answer comes from, and how long it may be.
+  struct Source {
+    std::string_view api_key = {};
+    std::string_view provider = {};  // as it is configured
+    std::size_t max_bytes = kMaxResponseBytes;
+  };
 
-  // Both must outlive this.
-  ProviderResponse(ModelStream& stream, std::string_view api_key) : stream_(stream), api_key_(api_key) {}
+  // The stream and what the source names must outlive this.
+  ProviderResponse(ModelStream& stream, Source source) : stream_(stream), source_(source) {}
   virtual ~ProviderResponse() = default;
   ProviderResponse(const ProviderResponse&) = delete;
   ProviderResponse& operator=(const ProviderResponse&) = delete;
@@ -32,24 +38,30 @@ class ProviderResponse {
   // The network's batch has ended.
   void EndBatch();
   bool failed() const { return error_.has_value(); }
+  // Whether the model has said anything since the last call. Pings, empty deltas and what is passed over say nothing.
+  bool TakeProgress() { return std::exchange(progressed_, false); }
 
  protected:
   void AddText(std::string_view text);
-  void AddThinking(std::string_view text);
+  // False if there is no room for it.
+  bool AddThinking(std::string_view text);
+  // Counts so many bytes of whatever else is kept. False, and the answer is rejected, if they are too many.
+  bool HasRoomFor(std::size_t bytes);
+  void Progressed() { progressed_ = true; }
   // The first error counts.
   void Reject(Error error);
   const std::optional<Error>& error() const { return error_; }
-  std::string_view api_key() const { return api_key_; }
+  std::string_view api_key() const { return source_.api_key; }
+  std::string_view provider() const { return source_.provider; }
   bool has_text() const { return has_text_; }
 
  private:
-  bool HasRoomFor(std::size_t bytes);
-
   ModelStream& stream_;
-  const std::string_view api_key_;
-  std::size_t text_bytes_ = 0;  // handed on so far, text and thinking together
-  bool has_text_ = false;       // other than thinking
-  bool handed_over_ = false;    // something, in this batch
+  const Source source_;
+  std::size_t bytes_ = 0;  // of the answer so far
+  bool progressed_ = false;
+  bool has_text_ = false;     // other than thinking
+  bool handed_over_ = false;  // something, in this batch
   std::optional<Error> error_;
 };
 

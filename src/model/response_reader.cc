@@ -11,7 +11,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxErrorBytes = 64 * 1024;
-constexpr std::size_t kMaxDocumentBytes = ProviderResponse::kMaxTextBytes;
+constexpr std::size_t kMaxDocumentBytes = 2 * kMaxResponseBytes;  // with what stands around the answer
 
 std::string_view HeaderOr(const HttpHeaders& headers, std::string_view name, std::string_view fallback) {
   for (const auto& [key, value] : headers) {
@@ -27,18 +27,51 @@ std::string StringMember(const Json& object, const char* key) {
   return found->is_number_integer() ? found->dump() : std::string();
 }
 
+std::string WordsIn(const Json& value);
+
+// The words of one complaint about a request: where, and what.
+std::string WordsOfItem(const Json& item) {
+  std::string where;
+  if (const Json& location = MemberOf(item, "loc"); location.is_array()) {
+    for (const Json& step : location) {
+      where += (where.empty() ? "" : ".") + (step.is_string() ? step.get<std::string>() : DumpJson(step));
+    }
+  }
+  for (const char* key : {"msg", "message", "detail", "error"}) {
+    const Json& member = MemberOf(item, key);
+    if (std::string words = WordsIn(member); !words.empty()) return where.empty() ? words : where + ": " + words;
+  }
+  return where;
+}
+
+// Of a text, or of what some send in its place: {"detail":[{"loc":["body","messages"],"msg":"..."}]} (FastAPI).
+std::string WordsIn(const Json& value) {
+  if (value.is_string()) return value.get<std::string>();
+  if (value.is_object()) return WordsOfItem(value);
+  std::string words;
+  if (!value.is_array()) return words;
+  for (const Json& item : value) {
+    if (std::string more = WordsIn(item); !more.empty()) words += (words.empty() ? "" : "; ") + more;
+  }
+  return words;
+}
+
 }  // namespace
 
 ProviderFault ReadErrorBody(int status, std::string_view body) {
   ProviderFault fault{.status = status};
-  const auto json = ParseJson(ToValidUtf8(body));
+  const auto json = ParseJson(ToValidUtf8(body), kMaxJsonDepth, DuplicateMembers::kLastWins);
   if (!json || !json->is_object()) return fault;
   const auto error = json->find("error");
   const Json& described = error != json->end() && error->is_object() ? *error : *json;
   fault.code = StringMember(described, "code");
   if (fault.code.empty()) fault.code = StringMember(described, "type");
   for (const char* key : {"message", "error", "detail"}) {
-    if (fault.message.empty()) fault.message = StringMember(described, key);
+    if (fault.message.empty()) fault.message = WordsIn(MemberOf(described, key));
+  }
+  const std::string parameter = TextMember(described, "param");
+  if (!parameter.empty() && fault.message.find(parameter) == std::string::npos) {
+    fault.message += (fault.message.empty() ? "" : " ") + ("(" + parameter + ")");
   }
   return fault;
 }
@@ -49,7 +82,7 @@ ResponseReader::ResponseReader(std::unique_ptr<ProviderResponse> response, std::
 
 void ResponseReader::OnHead(int status, const HttpHeaders& headers) {
   status_ = status;
-  last_event_ = Clock::now();
+  last_progress_ = Clock::now();
   if (status < 200 || status >= 300) {
     kind_ = Kind::kError;
     retry_after_ = RetryAfter(headers, std::chrono::system_clock::now());
@@ -79,7 +112,20 @@ bool ResponseReader::OnData(std::string_view bytes) {
   return false;
 }
 
-void ResponseReader::OnBatchEnd() { response_->EndBatch(); }
+// The transport's own clock starts again with every byte, pings included; this one only with what says something. Only
+// now everything that the socket held has been looked at.
+bool ResponseReader::OnBatchEnd() {
+  response_->EndBatch();
+  const auto now = Clock::now();
+  const bool progressed = response_->TakeProgress();
+  if (std::exchange(any_body_, false) || progressed) {
+    last_progress_ = now;
+  } else if (now - last_progress_ >= idle_timeout_ && !error_) {
+    if (response_->complete()) return false;  // what may follow it is not worth the wait
+    error_ = FromTransportError(MakeError(ErrorCode::kDeadlineExceeded, {}), /*head_seen=*/true);
+  }
+  return !error_;
+}
 
 Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
   if (!transported && transported.error().code == ErrorCode::kCancelled) return Fail(transported.error());
@@ -99,26 +145,12 @@ Result<ModelResponse> ResponseReader::Take(const Result<void>& transported) {
 }
 
 bool ResponseReader::TakeEvents(std::string_view bytes) {
-  bool any = false;
   parser_.Feed(bytes);
   while (const auto event = parser_.Next()) {
-    any = true;
     if (!response_->TakeEvent(event->data)) return false;
   }
   if (parser_.overflowed()) {
-    error_ = ProtocolError("The model provider sent an event that is too long");
-    return false;
-  }
-  return WithinIdleLimit(any);
-}
-
-// The transport's own clock starts again with every byte, pings included; this one only with events.
-bool ResponseReader::WithinIdleLimit(bool any_event) {
-  const auto now = Clock::now();
-  if (any_event) {
-    last_event_ = now;
-  } else if (now - last_event_ >= idle_timeout_) {
-    error_ = FromTransportError(MakeError(ErrorCode::kDeadlineExceeded, {}), /*head_seen=*/true);
+    error_ = TooLargeError();
     return false;
   }
   return true;
@@ -126,9 +158,10 @@ bool ResponseReader::WithinIdleLimit(bool any_event) {
 
 bool ResponseReader::Append(std::string_view bytes, std::size_t limit) {
   if (kind_ == Kind::kDocument && body_.size() + bytes.size() > limit) {
-    error_ = ProtocolError("The model provider's answer is too long");
+    error_ = TooLargeError();
     return false;
   }
+  any_body_ = any_body_ || bytes.find_first_not_of(" \t\r\n") != std::string_view::npos;
   body_ += bytes.substr(0, limit - body_.size());
   return body_.size() < limit;
 }
@@ -137,7 +170,10 @@ bool ResponseReader::Append(std::string_view bytes, std::size_t limit) {
 void ResponseReader::TakeUnfinishedEvent() {
   if (response_->complete()) return;
   const auto event = parser_.Finish();
-  if (event && (event->data == "[DONE]" || ParseJson(ToValidUtf8(event->data)))) response_->TakeEvent(event->data);
+  const auto is_whole = [](std::string_view data) {
+    return data == "[DONE]" || ParseJson(ToValidUtf8(data), kMaxJsonDepth, DuplicateMembers::kLastWins);
+  };
+  if (event && is_whole(event->data)) response_->TakeEvent(event->data);
 }
 
 }  // namespace reprise

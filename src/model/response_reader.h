@@ -18,8 +18,9 @@ namespace reprise {
 ProviderFault ReadErrorBody(int status, std::string_view body);
 
 // Reads the HTTP response to one model request, whichever of three it turns out to be: an event stream, one JSON
-// document, or an error. Comments and pings of the transport are no events: a provider that sends only those for
-// `idle_timeout` is given up when the first of them after it arrives.
+// document, or an error. What says nothing (comments, pings, events with empty deltas, blanks around a document) is no
+// progress: a provider that sends only that for `idle_timeout` is given up when the first of it after that has been
+// read, with everything that came with it.
 class ResponseReader : public HttpResponseHandler {
  public:
   // `api_key` must outlive this.
@@ -28,7 +29,7 @@ class ResponseReader : public HttpResponseHandler {
 
   void OnHead(int status, const HttpHeaders& headers) override;
   bool OnData(std::string_view bytes) override;
-  void OnBatchEnd() override;
+  bool OnBatchEnd() override;
 
   // The answer, when the transport has ended with `transported`.
   Result<ModelResponse> Take(const Result<void>& transported);
@@ -38,7 +39,6 @@ class ResponseReader : public HttpResponseHandler {
   enum class Kind { kEvents, kDocument, kError };
 
   bool TakeEvents(std::string_view bytes);
-  bool WithinIdleLimit(bool any_event);
   bool Append(std::string_view bytes, std::size_t limit);
   void TakeUnfinishedEvent();
 
@@ -50,7 +50,8 @@ class ResponseReader : public HttpResponseHandler {
   int status_ = 0;
   std::optional<std::chrono::milliseconds> retry_after_;
   std::string body_;
-  Clock::time_point last_event_ = Clock::now();
+  bool any_body_ = false;  // of a document or an error, since the last batch
+  Clock::time_point last_progress_ = Clock::now();
   std::optional<Error> error_;
 };
 

@@ -14,7 +14,10 @@ namespace {
 
 constexpr std::size_t kCallIdBytes = 12;
 
-bool IsWhole(std::string_view arguments) { return arguments.empty() || ParseJson(arguments).has_value(); }
+// A member that comes twice is for the tool's side to refuse, in words that the model can mend.
+bool IsWhole(std::string_view arguments) {
+  return arguments.empty() || ParseJson(arguments, kMaxJsonDepth, DuplicateMembers::kLastWins).has_value();
+}
 
 }  // namespace
 
@@ -37,6 +40,7 @@ bool ToolCallAssembler::Add(const ToolCallDelta& delta) {
     const std::int64_t next = slots_.empty() ? 0 : slots_.back().index + 1;
     slot = &slots_.emplace_back(Slot{delta.index.value_or(next), {}});
   }
+  last_ = static_cast<std::size_t>(slot - slots_.data());
   ToolCall& call = slot->call;
   argument_bytes_ += delta.id.size() + delta.name.size() + delta.arguments.size();
   if (argument_bytes_ > kMaxArgumentBytes) return false;
@@ -44,6 +48,12 @@ bool ToolCallAssembler::Add(const ToolCallDelta& delta) {
   if (delta.name != call.name) call.name += delta.name;
   call.arguments += delta.arguments;
   return true;
+}
+
+Json& ToolCallAssembler::members() {
+  std::shared_ptr<Json>& members = slots_[last_].members;
+  if (!members) members = std::make_shared<Json>(Json::object());
+  return *members;
 }
 
 Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole) {
@@ -54,13 +64,22 @@ Result<std::vector<ToolCall>> ToolCallAssembler::Take(bool must_be_whole) {
     ToolCall& call = slot.call;
     if (call.name.empty()) return Fail(ProtocolError("The model provider sent a tool call without a name"));
     if (must_be_whole && !IsWhole(call.arguments)) {
+      cut_off_ = true;
       return Fail(ProtocolError("The model's answer ended in the middle of a tool call"));
     }
     while (call.id.empty() || !ids.insert(call.id).second) call.id = "call_" + RandomHex(kCallIdBytes);
+    if (slot.members && !slot.members->empty()) members_.emplace_back(call.id, std::move(slot.members));
     calls.push_back(std::move(call));
   }
   slots_.clear();
   return calls;
+}
+
+Json ToolCallAssembler::TakeMembers() {
+  Json by_id = Json::object();
+  for (auto& [id, members] : members_) by_id[id] = std::move(*members);
+  members_.clear();
+  return by_id;
 }
 
 }  // namespace reprise

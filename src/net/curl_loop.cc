@@ -11,6 +11,8 @@
 #include <system_error>
 #include <utility>
 
+#include "base/system_error.h"
+
 namespace reprise {
 namespace {
 
@@ -22,8 +24,9 @@ constexpr std::uint64_t kWakeEvent = std::numeric_limits<std::uint64_t>::max();
 enum PoolIndex : std::size_t { kAnyAddress, kPublicAddresses };
 
 Error OutOfResources(int error) {
-  return MakeError(ErrorCode::kUnavailable, "too many connections are open",
-                   std::error_code(error, std::generic_category()).message());
+  Error failed = SystemError(error, "transport", "no connection can be made");
+  failed.code = ErrorCode::kUnavailable;
+  return failed;
 }
 
 tl::unexpected<Error> Cancelled() { return Fail(ErrorCode::kCancelled, "the request was cancelled"); }
@@ -99,8 +102,11 @@ void CurlLoop::Wake() {
 void CurlLoop::Run(std::stop_token stop) {
   BlockSignals();
   const std::stop_callback wake_to_stop(stop, [this] { Wake(); });
-  std::array<epoll_event, 256> events;
+  std::array<epoll_event, 1024> events;
   while (!stop.stop_requested()) {
+    // What is due is judged by the time before this look at the sockets. A process may be stopped for longer than any
+    // limit: what has come meanwhile counts, and is read first.
+    const SteadyTime looked_at = std::chrono::steady_clock::now();
     const int timeout = touched_.empty() ? EpollTimeout() : 0;
     const int ready = ::epoll_wait(epoll_.get(), events.data(), static_cast<int>(events.size()), timeout);
     now_ = std::chrono::steady_clock::now();
@@ -120,7 +126,8 @@ void CurlLoop::Run(std::stop_token stop) {
     }
     if (woken) RunCommands();
     FireTimers();
-    CheckDeadlines();
+    const bool all_seen = ready < static_cast<int>(events.size());
+    if (all_seen) CheckDeadlines(looked_at);
   }
   RunCommands();
   while (!transfers_.empty()) {
@@ -226,12 +233,12 @@ void CurlLoop::FireTimers() {
 
 // An entry says when to look, not when the time is up: bytes only move the limit, never the entry, so that they cost
 // nothing.
-void CurlLoop::CheckDeadlines() {
-  while (!deadlines_.empty() && deadlines_.begin()->first <= now_) {
+void CurlLoop::CheckDeadlines(SteadyTime now) {
+  while (!deadlines_.empty() && deadlines_.begin()->first <= now) {
     CurlTransfer& transfer = *deadlines_.begin()->second;
     if (transfer.finished()) {
       Release(transfer);
-    } else if (auto error = transfer.CheckLimits(now_)) {
+    } else if (auto error = transfer.CheckLimits(now)) {
       End(transfer, Fail(*std::move(error)));
     } else {
       Schedule(transfer);

@@ -56,7 +56,7 @@ class CurlLoop {
   void Begin(const std::shared_ptr<CurlTransfer>& transfer);
   void Act(Pool& pool, curl_socket_t socket, int mask);
   void FireTimers();
-  void CheckDeadlines();
+  void CheckDeadlines(SteadyTime now);
   void EndBatches();
   void ReapFinished(Pool& pool);
   void Schedule(CurlTransfer& transfer);

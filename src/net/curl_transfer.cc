@@ -8,6 +8,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/ascii.h"
 #include "net/public_address.h"
 
 namespace reprise {
@@ -24,6 +25,7 @@ constexpr long kSmallUploadBufferBytes = 16 * 1024;
 // A body up to this size goes out in one piece with the head.
 constexpr std::size_t kSmallBodyBytes = 32 * 1024;
 constexpr std::size_t kMaxHeadBytes = 256 * 1024;
+constexpr int kCurlTooLarge = 100;  // CURLE_TOO_LARGE, which libcurl has since 8.6
 // How long and how much of a response nobody needs any more is read, so that its connection can be used again.
 constexpr milliseconds kDrainTime{250};
 constexpr std::size_t kMaxDrainedBytes = 64 * 1024;
@@ -53,14 +55,6 @@ std::string_view Trim(std::string_view text) {
   const std::size_t first = text.find_first_not_of(kBlank);
   if (first == std::string_view::npos) return {};
   return text.substr(first, text.find_last_not_of(kBlank) - first + 1);
-}
-
-std::string LowerCase(std::string_view text) {
-  std::string lower(text);
-  for (char& c : lower) {
-    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
-  }
-  return lower;
 }
 
 // "HTTP/1.1 200 OK" -> 200.
@@ -176,7 +170,7 @@ bool CurlTransfer::EndBatch(SteadyTime now) {
   last_life_ = now;
   if (std::exchange(got_body_, false) && handler_ != nullptr) {
     try {
-      handler_->OnBatchEnd();
+      if (!handler_->OnBatchEnd()) enough_ = true;
     } catch (...) {
       handler_threw_ = true;
       enough_ = true;
@@ -298,7 +292,13 @@ Result<void> CurlTransfer::ResultOf(CURLcode code) const {
   if (address_refused_ && code == CURLE_COULDNT_CONNECT) {
     return Fail(AddressNotAllowed("the address is not on the public internet"));
   }
-  if (head_too_large_) return Fail(Unreachable("connection_lost", "the server's response head is too large"));
+  // libcurl has a limit of its own for a line, and says this (or, by later versions, that something is too large).
+  const bool line_too_long = code == CURLE_OUT_OF_MEMORY || static_cast<int>(code) == kCurlTooLarge;
+  if (head_too_large_ || (line_too_long && !head_done_ && Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T) > 0)) {
+    Error error = Unreachable("head_too_large", "the server's response headers are too large", detail);
+    error.retryable = false;
+    return Fail(std::move(error));
+  }
   switch (code) {
     case CURLE_URL_MALFORMAT:
       return Fail(ErrorCode::kInvalidArgument, "the URL is not valid", detail);
@@ -356,6 +356,7 @@ std::optional<Error> CurlTransfer::CheckLimits(SteadyTime now) {
   }
   // While the connection is being made only connect_timeout counts, which libcurl keeps.
   const curl_off_t connected_after = Info<curl_off_t>(CURLINFO_PRETRANSFER_TIME_T);
+  if (touched_) last_life_ = std::max(last_life_, now);  // its batch has not ended yet
   last_life_ = connected_after == 0 ? now : std::max(last_life_, started_ + microseconds(connected_after));
   if (now < last_life_ + request_.idle_timeout) return std::nullopt;
   return TimedOut("idle_timeout", "the server was silent for too long");

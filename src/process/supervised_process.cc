@@ -1,15 +1,24 @@
 #include "process/supervised_process.h"
 
 #include <fcntl.h>
+#include <poll.h>
 #include <pthread.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <mutex>
+#include <set>
+#include <sstream>
 #include <system_error>
 #include <utility>
 
@@ -82,12 +91,121 @@ class SignalsBlocked {
   sigset_t before_{};
 };
 
-pid_t Fork(const SupervisorPlan& plan) {
-  const SignalsBlocked blocked;
-  const pid_t pid = ::fork();
-  if (pid == 0) Supervise(plan);
-  return pid;
+struct ProcessStatus {
+  pid_t parent = 0, session = 0;
+};
+
+// Nothing if there is no such process any more.
+std::optional<ProcessStatus> StatusOf(const std::string& pid) {
+  std::ifstream file("/proc/" + pid + "/stat");
+  std::string line;
+  if (!std::getline(file, line)) return std::nullopt;
+  // "pid (name) state parent group session ...", where the name may hold anything.
+  const std::size_t end = line.rfind(')');
+  if (end == std::string::npos) return std::nullopt;
+  std::istringstream rest(line.substr(end + 1));
+  std::string state;
+  pid_t group = 0;
+  ProcessStatus status;
+  if (!(rest >> state >> status.parent >> group >> status.session)) return std::nullopt;
+  return status;
 }
+
+// The supervisors of this process, and what those that were killed have left behind: it becomes this process's. A
+// child is one of these if it is no supervisor and not of this process's session, which descendants of a supervisor
+// cannot come back to. Thread-safe.
+class Supervisors {
+ public:
+  static Supervisors& Instance() {
+    static auto* const instance = new Supervisors;  // never destroyed: used by threads that may outlive main
+    return *instance;
+  }
+
+  pid_t Fork(const SupervisorPlan& plan) {
+    ReapAbandoned();
+    const std::lock_guard lock(mutex_);  // a new supervisor is not taken for something left behind
+    const SignalsBlocked blocked;
+    const pid_t pid = ::fork();
+    if (pid == 0) Supervise(plan);
+    if (pid > 0) running_.insert(pid);
+    return pid;
+  }
+
+  void Reap(pid_t pid) {
+    siginfo_t info;
+    while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
+    }
+    const std::lock_guard lock(mutex_);  // the next supervisor may get the same number
+    ::waitpid(pid, nullptr, 0);
+    running_.erase(pid);
+  }
+
+  void Abandon(pid_t pid) {
+    const std::lock_guard lock(mutex_);
+    abandoned_.push_back(pid);
+  }
+
+  // False: something is still there after some seconds.
+  bool EndOrphans() {
+    const auto deadline = Clock::now() + kMaxDying;
+    for (;;) {
+      const std::vector<Orphan> orphans = KillOrphans();
+      if (orphans.empty()) return true;
+      for (const Orphan& orphan : orphans) {
+        pollfd ended{orphan.process.get(), POLLIN, 0};
+        const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now()).count();
+        if (left <= 0 || ::poll(&ended, 1, static_cast<int>(left)) == 0) return false;
+        ::waitpid(orphan.pid, nullptr, WNOHANG);
+      }
+    }
+  }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::seconds kMaxDying{5};
+  struct Orphan {
+    pid_t pid;
+    UniqueFd process;
+  };
+
+  Supervisors() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
+
+  std::vector<Orphan> KillOrphans() {
+    const std::lock_guard lock(mutex_);
+    std::vector<Orphan> orphans;
+    std::error_code error;
+    const std::filesystem::directory_iterator end;
+    for (std::filesystem::directory_iterator at("/proc", error); !error && at != end; at.increment(error)) {
+      const std::string name = at->path().filename().string();
+      if (name.find_first_not_of("0123456789") != std::string::npos) continue;
+      const auto status = StatusOf(name);
+      if (!status || status->parent != ::getpid() || status->session == ::getsid(0)) continue;
+      const auto pid = static_cast<pid_t>(std::stol(name));
+      if (running_.contains(pid)) continue;
+      UniqueFd process(static_cast<int>(::syscall(SYS_pidfd_open, pid, 0)));
+      ::kill(pid, SIGKILL);
+      if (process) orphans.push_back({pid, std::move(process)});
+    }
+    return orphans;
+  }
+
+  void ReapAbandoned() {
+    bool ended = false;
+    {
+      const std::lock_guard lock(mutex_);
+      std::erase_if(abandoned_, [&](pid_t pid) {
+        if (::waitpid(pid, nullptr, WNOHANG) == 0) return false;
+        running_.erase(pid);
+        return ended = true;
+      });
+    }
+    if (ended) EndOrphans();
+  }
+
+  std::mutex mutex_;
+  std::set<pid_t> running_;  // not yet reaped
+  std::vector<pid_t> abandoned_;
+};
 
 }  // namespace
 
@@ -99,7 +217,8 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
   auto report = MakePipe();
   auto input = separate ? MakePipe() : MakeInput(command.input);
   auto errors = separate ? MakePipe() : Pipe{};
-  if (!null_fd || !output || !control || !report || !input || !errors) return Fail(CannotStart(errno));
+  auto extra = MakeInput(command.extra_input);
+  if (!null_fd || !output || !control || !report || !input || !errors || !extra) return Fail(CannotStart(errno));
   for (const UniqueFd* ours : {&output->read, &report->read, &input->write, &errors->read}) NeverBlock(*ours);
   const auto argv = Pointers(command.argv);
   const auto environment = Pointers(command.environment);
@@ -109,10 +228,14 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
                             .input_fd = input->read ? input->read.get() : null_fd.get(),
                             .output_fd = output->write.get(),
                             .errors_fd = separate ? errors->write.get() : output->write.get(),
+                            .extra_fd = extra->read.get(),
                             .null_fd = null_fd.get(),
                             .control_fd = control->read.get(),
-                            .report_fd = report->write.get()};
-  const pid_t pid = Fork(plan);
+                            .report_fd = report->write.get(),
+                            .memory_bytes = command.memory_bytes,
+                            .file_bytes = command.file_bytes,
+                            .confined = command.confined};
+  const pid_t pid = Supervisors::Instance().Fork(plan);
   if (pid < 0) return Fail(CannotStart(errno));
   SupervisedProcess process(pid);
   process.input_ = std::move(input->write);
@@ -126,7 +249,15 @@ Result<SupervisedProcess> SupervisedProcess::Start(const Command& command, Strea
 void SupervisedProcess::Terminate() {
   // If it fails the supervisor has just ended, which its report says.
   [[maybe_unused]] const ssize_t sent = ::send(control_.get(), &kTerminateRequest, 1, MSG_NOSIGNAL);
+  ::kill(pid_, SIGCONT);  // a command may have stopped it
 }
+
+void SupervisedProcess::Kill() {
+  control_.Reset();
+  ::kill(pid_, SIGCONT);  // a command may have stopped it
+}
+
+void SupervisedProcess::KillSupervisor() { ::kill(pid_, SIGKILL); }
 
 bool SupervisedProcess::ReadReports() {
   SupervisorReport report{};
@@ -139,10 +270,12 @@ bool SupervisedProcess::ReadReports() {
   }
 }
 
-void SupervisedProcess::Reap() {
-  while (::waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
-  }
+bool SupervisedProcess::Reap() {
+  Supervisors::Instance().Reap(pid_);
+  return status_ || start_error_ || Supervisors::Instance().EndOrphans();
 }
+
+void SupervisedProcess::Abandon() { Supervisors::Instance().Abandon(pid_); }
 
 std::optional<Error> SupervisedProcess::start_error() const {
   if (!start_error_) return std::nullopt;

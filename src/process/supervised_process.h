@@ -2,6 +2,7 @@
 
 #include <sys/types.h>
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
@@ -17,10 +18,18 @@ struct Command {
   std::string directory;
   // What its stdin holds (Streams::kOutput): a file in memory that has no name on any disk. Empty: /dev/null.
   std::string input = {};
+  // What a further descriptor holds, likewise (kExtraDescriptor of process/supervisor.h). Empty: there is none.
+  std::string extra_input = {};
+  std::uint64_t memory_bytes = 0;  // what each of its processes may fill; 0: no limit
+  std::uint64_t file_bytes = 0;    // of each file that it writes; 0: no limit
+  bool confined = false;           // it gets no keys of the session, and is the first to go when memory runs out
 };
 
 // A command with its supervisor (process/supervisor.h): it runs in a session of its own, with no descriptor but 0, 1
 // and 2, and nothing it starts outlives it, the server or this object. Movable, not thread-safe.
+//
+// From the first one on this process is the reaper of what a killed supervisor leaves behind (PR_SET_CHILD_SUBREAPER):
+// children of sessions other than this process's own that are no supervisors. They are ended.
 class SupervisedProcess {
  public:
   enum class Streams {
@@ -40,12 +49,18 @@ class SupervisedProcess {
   void CloseInput() { input_.Reset(); }
 
   void Terminate();  // SIGTERM to the command's process group
-  void Kill() { control_.Reset(); }
+  void Kill();
+  // If Kill() has no effect: ends the supervisor itself, which a command without a sandbox can stop again and again.
+  // Reap then ends what it has left behind.
+  void KillSupervisor();
 
   // Takes what reports there are. True: the supervisor has gone, and with it everything else.
   bool ReadReports();
-  // REQUIRES: ReadReports was true.
-  void Reap();
+  // REQUIRES: ReadReports was true. False: somebody has killed the supervisor, and not all that it has left behind
+  // could be ended within a few seconds.
+  bool Reap();
+  // Instead of Reap, when ReadReports does not become true: it is reaped when it ends.
+  void Abandon();
 
   // Why the command could not be started.
   std::optional<Error> start_error() const;

@@ -1,6 +1,7 @@
 #include "process/supervisor.h"
 
 #include <fcntl.h>
+#include <linux/keyctl.h>
 #include <poll.h>
 #include <sched.h>
 #include <sys/prctl.h>
@@ -23,7 +24,7 @@ constexpr int kReport = 4;
 constexpr int kInput = 5;
 constexpr int kOutput = 6;
 constexpr int kErrors = 7;
-constexpr int kFirstOther = 8;
+constexpr int kFirstOther = kExtraDescriptor + 1;
 
 constexpr rlim_t kMaxOpenFiles = 4096;
 
@@ -41,14 +42,15 @@ void TakeDescriptors(const SupervisorPlan& plan) {
   struct Move {
     int from, to, aside;
   };
-  std::array<Move, 8> moves{{{plan.null_fd, 0, -1},
+  std::array<Move, 9> moves{{{plan.null_fd, 0, -1},
                              {plan.null_fd, 1, -1},
                              {plan.null_fd, 2, -1},
                              {plan.control_fd, kControl, -1},
                              {plan.report_fd, kReport, -1},
                              {plan.input_fd, kInput, -1},
                              {plan.output_fd, kOutput, -1},
-                             {plan.errors_fd, kErrors, -1}}};
+                             {plan.errors_fd, kErrors, -1},
+                             {plan.extra_fd < 0 ? plan.null_fd : plan.extra_fd, kExtraDescriptor, -1}}};
   bool ok = true;
   for (Move& move : moves) ok = (move.aside = ::fcntl(move.from, F_DUPFD_CLOEXEC, kAside)) >= 0 && ok;
   for (const Move& move : moves) ok = ok && ::dup3(move.aside, move.to, move.to < kControl ? 0 : O_CLOEXEC) >= 0;
@@ -77,6 +79,18 @@ void Limit(__rlimit_resource_t resource, rlim_t value) {
   ::setrlimit(resource, &limit);
 }
 
+void Confine(const SupervisorPlan& plan) {
+  if (plan.memory_bytes > 0) Limit(RLIMIT_DATA, plan.memory_bytes);
+  if (plan.file_bytes > 0) Limit(RLIMIT_FSIZE, plan.file_bytes);
+  if (!plan.confined) return;
+  // What fails here is defence in depth: the command runs all the same.
+  ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
+  const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
+  if (score < 0) return;
+  [[maybe_unused]] const ssize_t written = ::write(score, "1000", 4);
+  ::close(score);
+}
+
 [[noreturn]] void BecomeCommand(const SupervisorPlan& plan, pid_t supervisor) {
   ::setsid();
   ::prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -84,6 +98,8 @@ void Limit(__rlimit_resource_t resource, rlim_t value) {
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_NOFILE, kMaxOpenFiles);
+  Confine(plan);
+  if (plan.extra_fd >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
@@ -175,7 +191,7 @@ void Supervise(const SupervisorPlan& plan) {
     Report(SupervisorReport::kStartFailed, errno);
     ::_exit(1);
   }
-  for (const int its : {kInput, kOutput, kErrors}) ::close(its);
+  for (const int its : {kInput, kOutput, kErrors, kExtraDescriptor}) ::close(its);
   int status = 0;
   WaitForEnd(command, child_signals, status);
   KillDescendants(command, status);

@@ -12,10 +12,16 @@ struct SupervisorPlan {
   int input_fd = -1;  // the command's stdin, stdout and stderr; two may be the same
   int output_fd = -1;
   int errors_fd = -1;
-  int null_fd = -1;     // /dev/null, for the supervisor itself
-  int control_fd = -1;  // 'T': SIGTERM to the command's process group; end of file: kill everything
-  int report_fd = -1;   // SupervisorReports; its end of file: nothing of the command is left
+  int extra_fd = -1;               // the command's kExtraDescriptor; -1: none
+  int null_fd = -1;                // /dev/null, for the supervisor itself
+  int control_fd = -1;             // 'T': SIGTERM to the command's process group; end of file: kill everything
+  int report_fd = -1;              // SupervisorReports; its end of file: nothing of the command is left
+  std::uint64_t memory_bytes = 0;  // of each of its processes; 0: no limit
+  std::uint64_t file_bytes = 0;    // of each file it writes; likewise
+  bool confined = false;           // no keys of the session, and the first to go when memory runs out
 };
+
+inline constexpr int kExtraDescriptor = 8;
 
 struct SupervisorReport {
   enum Kind : std::int32_t { kStartFailed = 1, kEnded = 2 };

@@ -15,9 +15,14 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/system_error.h"
+#include "crypto/base64url.h"
 #include "crypto/digest.h"
+#include "crypto/hmac.h"
+#include "domain/json_reader.h"
 #include "reprise/timestamp.h"
 #include "store/file_names.h"
+#include "store/head_file.h"
 
 namespace reprise {
 namespace {
@@ -25,10 +30,10 @@ namespace {
 constexpr std::uint64_t kMaxFileBytes = 1024ULL * 1024 * 1024;
 constexpr std::size_t kLongestName = 128;
 
+constexpr const char* kNotWritten = "the audit log could not be written";
+
 tl::unexpected<Error> FailErrno(const std::string& path, int error) {
-  const bool full = error == ENOSPC || error == EDQUOT;
-  return Fail(full ? ErrorCode::kStorageFull : ErrorCode::kIo, "the audit log could not be written",
-              path + ": " + std::generic_category().message(error));
+  return Fail(SystemError(error, path, kNotWritten));
 }
 
 std::string_view NameOf(AuditEntry::Event event) {
@@ -57,7 +62,26 @@ std::string Name(const std::string& given) {
   return plain ? given : Sha256Digest({given});
 }
 
-std::string LineOf(const AuditEntry& entry, std::uint64_t number, const std::string& previous) {
+// The line's last member, so that what it is of can be told from the bytes.
+constexpr std::string_view kMacBegin = R"(,"mac":")", kMacEnd = R"("})";
+constexpr std::size_t kMacSize = 12 + 64;  // "hmac-sha256:" and hex
+
+std::string MacOf(const SecretKey& key, std::string_view line) { return HmacSha256(key, {"reprise/audit\n", line}); }
+
+struct MacParts {
+  std::string line;  // without the MAC
+  std::string_view mac;
+};
+std::optional<MacParts> TakeMac(std::string_view line) {
+  constexpr std::size_t kSize = kMacBegin.size() + kMacSize + kMacEnd.size();
+  if (line.size() < kSize || !line.ends_with(kMacEnd)) return std::nullopt;
+  const std::string_view tail = line.substr(line.size() - kSize);
+  if (!tail.starts_with(kMacBegin)) return std::nullopt;
+  return MacParts{.line = std::string(line.substr(0, line.size() - kSize)) + "}",
+                  .mac = tail.substr(kMacBegin.size(), kMacSize)};
+}
+
+std::string LineOf(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key) {
   Json line = {{"seq", number},
                {"at", FormatTimestamp(Now())},
                {"event", NameOf(entry.event)},
@@ -72,7 +96,76 @@ std::string LineOf(const AuditEntry& entry, std::uint64_t number, const std::str
   if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
   if (entry.exit_status) line["exit_status"] = *entry.exit_status;
   line["previous"] = previous.empty() ? Json() : Json(previous);
-  return DumpJson(line);
+  std::string text = DumpJson(line);
+  if (key == nullptr) return text;
+  const std::string mac = MacOf(*key, text);
+  text.pop_back();
+  return text.append(kMacBegin).append(mac).append(kMacEnd);
+}
+
+// --- the head --------------------------------------------------------------------------------------------------------
+
+constexpr int kHeadSchema = 1;
+
+tl::unexpected<Error> Damaged(const std::string& path, std::string_view kind, std::string_view what) {
+  return Fail(LoneRecordDamage(path.substr(path.rfind('/') + 1), kind, what));
+}
+
+Result<std::optional<AuditHead>> ReadHead(const std::string& root, FileSystem& file_system, const KeySet* keys) {
+  const std::string path = AuditHeadFile(root);
+  auto text = ReadHeadFile(file_system, path, kAuditHeadType, keys);
+  if (!text) return Fail(std::move(text.error()));
+  if (!*text) return std::optional<AuditHead>();
+  const auto json = ParseJson(**text);
+  WipeBytes((*text)->data(), (*text)->size());
+  if (!json) return Damaged(path, "auth", "its content is not JSON");
+  JsonReader reader(*json, "head of the audit log");
+  if (reader.Integer("schema") != kHeadSchema && !reader.error()) {
+    return Damaged(path, "version", "it was written by a version of this program that is not known here");
+  }
+  AuditHead head;
+  const auto number = [&](const char* name) {
+    const std::int64_t value = reader.Integer(name);
+    if (value < 0) reader.Reject(name);
+    return static_cast<std::uint64_t>(value);
+  };
+  head.count = number("count");
+  head.last = reader.OptionalString("last").value_or("");
+  head.keyed_from = number("keyed_from");
+  head.unproven = number("unproven");
+  if (keys != nullptr) {
+    std::string encoded = reader.String("key");
+    auto bytes = DecodeBase64Url(encoded);
+    if (bytes) head.key = SecretKey::FromBytes(*bytes);
+    if (bytes) WipeBytes(bytes->data(), bytes->size());
+    WipeBytes(encoded.data(), encoded.size());
+    if (!head.key) reader.Reject("key");
+  }
+  if (reader.error()) return Damaged(path, "auth", reader.error()->message);
+  return std::optional(std::move(head));
+}
+
+Result<void> WriteHead(const std::string& root, FileSystem& file_system, const KeySet* keys, const AuditHead& head) {
+  Json json = {{"schema", kHeadSchema},
+               {"count", head.count},
+               {"last", head.last.empty() ? Json() : Json(head.last)},
+               {"keyed_from", head.keyed_from},
+               {"unproven", head.unproven}};
+  if (head.key) json["key"] = EncodeBase64Url(head.key->bytes());
+  std::string text = DumpJson(json);
+  auto written = WriteHeadFile(file_system, AuditHeadFile(root), kAuditHeadType, text, keys);
+  WipeBytes(text.data(), text.size());
+  return written;
+}
+
+AuditHead CopyOf(const AuditHead& head) {
+  AuditHead copy{.count = head.count,
+                 .last = head.last,
+                 .keyed_from = head.keyed_from,
+                 .unproven = head.unproven,
+                 .key = std::nullopt};
+  if (head.key) copy.key = head.key->Clone();
+  return copy;
 }
 
 // 0 if the line is none of ours.
@@ -149,13 +242,28 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
 
 }  // namespace
 
-AuditFile::AuditFile(std::string root, FileSystem& file_system, std::uint64_t max_bytes)
-    : root_(std::move(root)), file_system_(file_system), max_bytes_(max_bytes) {}
+AuditFile::AuditFile(std::string root, std::shared_ptr<const KeySet> keys, FileSystem& file_system, Settings settings)
+    : root_(std::move(root)), keys_(std::move(keys)), file_system_(file_system), settings_(settings) {}
 
-Result<void> AuditFile::Open() {
+AuditFile::~AuditFile() {
+  sealer_ = {};
+  const bool sealed = [&] {
+    const std::lock_guard lock(mutex_);
+    return !seal_at_;
+  }();
+  if (sealed) return;
+  if (const auto done = Seal(); !done) {
+    LogError("how far the audit log has come could not be written", {{"detail", done.error().detail}});
+  }
+}
+
+// The last line there is, wherever it stands.
+Result<void> AuditFile::FindEnd() {
+  last_ = first_ = size_ = 0;
+  last_digest_.clear();
+  last_has_mac_ = false;
   auto files = FilesOf(root_, file_system_);
   if (!files) return Fail(std::move(files.error()));
-  // The last line there is, wherever it stands.
   for (auto file = files->rbegin(); file != files->rend() && last_ == 0; ++file) {
     const auto text = file_system_.ReadFile(file->second, kMaxFileBytes);
     if (!text) return Fail(text.error());
@@ -164,11 +272,77 @@ Result<void> AuditFile::Open() {
     if (grows) size_ = lines.empty() ? 0 : static_cast<std::uint64_t>(lines.back().end() - text->data()) + 1;
     if (lines.empty()) continue;
     last_digest_ = Sha256Digest({lines.back()});
+    last_has_mac_ = TakeMac(lines.back()).has_value();
     last_ = NumberOf(lines.back());
     // A line that was damaged: verify says so. The numbers go on.
     if (last_ == 0) last_ = std::max<std::uint64_t>(NumberOf(lines.front()), 1) + lines.size() - 1;
     if (grows) first_ = last_ - lines.size() + 1;
   }
+  return {};
+}
+
+namespace {
+
+Result<void> CompareEnd(const AuditHead& head, std::uint64_t last, const std::string& last_digest) {
+  const std::string name = AuditLogFile("").substr(1);
+  if (last < head.count) {
+    return Fail(LoneRecordDamage(
+        name, "missing",
+        "it ends with line number " + std::to_string(last) + ", and had " + std::to_string(head.count)));
+  }
+  if (last == head.count && last_digest != head.last) {
+    return Fail(LoneRecordDamage(name, "auth", "its last line is not what was written"));
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<void> AuditFile::CheckEnd() {
+  const std::lock_guard lock(mutex_);
+  if (file_) return {};
+  const auto head = ReadHead(root_, file_system_, keys_.get());
+  if (!head) return Fail(head.error());
+  if (auto found = FindEnd(); !found) return found;
+  if (*head) return CompareEnd(**head, last_, last_digest_);
+  if (!keys_ || !last_has_mac_) return {};
+  return Damaged(AuditHeadFile(root_), "missing", "the file is gone");
+}
+
+// What was cut off leaves its numbers behind, and the digest it ended with: the next line then shows that it is gone.
+Result<void> AuditFile::OpenHead(bool adopt) {
+  if (!head_) {
+    auto head = ReadHead(root_, file_system_, keys_.get());
+    if (!head && head.error().code != ErrorCode::kCorruption) return Fail(std::move(head.error()));
+    const bool lost = !head || (!*head && keys_ && last_has_mac_);
+    if (lost && !adopt) LogError("what the audit log's end is known by is gone or damaged", {});
+    if (!head) {
+      auto aside = file_system_.Rename(AuditHeadFile(root_), DamagedHeadFile(AuditHeadFile(root_)));
+      if (!aside) return aside;
+    } else if (*head) {
+      head_ = *std::move(head);
+    }
+    if (!head_) {
+      AuditHead first{.count = last_,
+                      .last = last_digest_,
+                      .keyed_from = last_ + 1,
+                      .unproven = lost && !adopt ? last_ : 0,
+                      .key = std::nullopt};
+      if (keys_) first.key = SecretKey::Random();
+      if (auto written = WriteHead(root_, file_system_, keys_.get(), first); !written) return written;
+      head_ = std::move(first);
+    }
+  }
+  if (const auto end = CompareEnd(*head_, last_, last_digest_); !end) {
+    LogError("the audit log does not end as it did", {{"error", end.error().message}});
+    last_ = head_->count;
+    last_digest_ = head_->last;
+  }
+  return {};
+}
+
+Result<void> AuditFile::Open() {
+  if (auto found = FindEnd(); !found) return found;
   const std::string path = AuditLogFile(root_);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file || ::fchmod(file.get(), 0600) != 0) return FailErrno(path, errno);
@@ -178,13 +352,79 @@ Result<void> AuditFile::Open() {
     LogWarning("the audit log's last line was not whole and is left out", {});
     if (::ftruncate(file.get(), static_cast<off_t>(size_)) != 0) return FailErrno(path, errno);
   }
+  if (auto opened = OpenHead(/*adopt=*/false); !opened) return opened;
   file_ = std::move(file);
+  if (last_ != head_->count) SealLater();
   return {};
+}
+
+Result<void> AuditFile::Adopt() {
+  const std::lock_guard lock(mutex_);
+  return FindEnd().and_then([&] { return OpenHead(/*adopt=*/true); });
+}
+
+// Lines that a head speaks of must not be lost with the power: they are synced before it is written.
+Result<void> AuditFile::Seal() {
+  const std::lock_guard sealing(seal_mutex_);
+  AuditHead head;
+  UniqueFd file;
+  {
+    const std::lock_guard lock(mutex_);
+    seal_at_.reset();
+    if (!file_ || !head_) return {};
+    head = CopyOf(*head_);
+    head.count = last_;
+    head.last = last_digest_;
+    file = UniqueFd(::fcntl(file_.get(), F_DUPFD_CLOEXEC, 0));
+    if (!file) {
+      const int error = errno;
+      SealLater();
+      return FailErrno(AuditLogFile(root_), error);
+    }
+  }
+  auto written = ::fsync(file.get()) == 0 ? Result<void>() : FailErrno(AuditLogFile(root_), errno);
+  written = written.and_then([&] { return file_system_.SyncDirectory(root_); }).and_then([&] {
+    return WriteHead(root_, file_system_, keys_.get(), head);
+  });
+  const std::lock_guard lock(mutex_);
+  if (written) {
+    head_ = std::move(head);
+  } else {
+    SealLater();
+  }
+  return written;
+}
+
+// With mutex_ held.
+void AuditFile::SealLater() {
+  if (seal_at_) return;
+  seal_at_ = std::chrono::steady_clock::now() + settings_.seal_after;
+  if (sealer_.joinable()) return unsealed_.notify_all();
+  try {
+    sealer_ = std::jthread([this](const std::stop_token& stop) { KeepSealing(stop); });
+  } catch (const std::system_error&) {  // no more threads: the next line tries again, and the end seals
+  }
+}
+
+void AuditFile::KeepSealing(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  for (;;) {
+    if (!unsealed_.wait(lock, stop, [&] { return seal_at_.has_value(); })) return;
+    const auto due = *seal_at_;
+    unsealed_.wait_until(lock, stop, due, [] { return false; });
+    if (stop.stop_requested()) return;
+    lock.unlock();
+    if (const auto sealed = Seal(); !sealed) {
+      LogError("how far the audit log has come could not be written", {{"detail", sealed.error().detail}});
+    }
+    lock.lock();
+  }
 }
 
 // The file that has grown too large gets its number, and a new one begins.
 Result<void> AuditFile::MakeRoom() {
-  if (first_ == 0 || size_ < max_bytes_) return {};
+  if (first_ == 0 || size_ < settings_.max_bytes) return {};
+  if (::fsync(file_.get()) != 0) return FailErrno(AuditLogFile(root_), errno);
   if (auto renamed = file_system_.Rename(AuditLogFile(root_), AuditLogFile(root_, first_)); !renamed) return renamed;
   file_.Reset();
   const std::string path = AuditLogFile(root_);
@@ -210,17 +450,16 @@ Result<void> AuditFile::Write(const std::string& line) {
 Result<void> AuditFile::Append(const AuditEntry& entry) {
   const std::lock_guard lock(mutex_);
   if (!file_) {
-    last_ = first_ = size_ = 0;
-    last_digest_.clear();
     if (auto opened = Open(); !opened) return opened;
   }
   if (auto room = MakeRoom(); !room) return room;
-  const std::string line = LineOf(entry, last_ + 1, last_digest_);
+  const std::string line = LineOf(entry, last_ + 1, last_digest_, head_->key ? &*head_->key : nullptr);
   if (auto written = Write(line + "\n"); !written) return written;
   last_digest_ = Sha256Digest({line});
   ++last_;
   if (first_ == 0) first_ = last_;
   size_ += line.size() + 1;
+  SealLater();
   return {};
 }
 
@@ -240,52 +479,98 @@ Result<AuditLog::Page> AuditFile::Read(std::uint64_t after, std::size_t limit) c
 
 namespace {
 
-void CheckChain(const std::string& root, FileSystem& file_system, VerifyReport& report) {
-  const auto files = FilesOf(root, file_system);
-  if (!files) return;  // the folder's own problem
-  std::uint64_t last = 0;
-  std::string last_digest;
-  for (const auto& [first, path] : *files) {
-    const auto text = file_system.ReadFile(path, kMaxFileBytes);
-    const std::string name = path.substr(root.size() + 1);
-    const auto complain = [&](const char* kind, const std::string& what) {
-      report.problems.push_back({.file = name, .kind = kind, .message = what});
-    };
-    if (!text) {
-      complain("missing", "the file cannot be read: " + text.error().message);
-      continue;
+// One look at the lines of a log.
+class AuditCheck {
+ public:
+  AuditCheck(const std::string& root, const KeySet* keys, FileSystem& file_system)
+      : root_(root), keys_(keys), file_system_(file_system) {}
+
+  std::vector<Problem> Run() && {
+    // Before the lines, which a server adds to meanwhile.
+    auto head = ReadHead(root_, file_system_, keys_);
+    const std::string head_name = AuditHeadFile("").substr(1);
+    if (!head) {
+      const bool damaged = head.error().code == ErrorCode::kCorruption;
+      Complain(head_name, damaged ? head.error().reason.substr(10) : "auth", head.error().message);
+    } else {
+      head_ = *std::move(head);
     }
-    for (const std::string_view line : LinesOf(*text)) {
-      const auto json = ParseJson(line);
-      const std::uint64_t number = NumberOf(line);
-      const std::string expected = "line number " + std::to_string(last + 1);
-      const bool linked = json && json->is_object() && json->contains("previous") &&
-                          json->at("previous") == (last_digest.empty() ? Json() : Json(last_digest));
-      if (number == 0) {
-        complain("auth", expected + " is not what was written");
-      } else if (number > last + 1) {
-        complain("missing", "the lines from number " + std::to_string(last + 1) + " to " + std::to_string(number - 1) +
-                                " are gone");
-      } else if (number <= last || !linked) {
-        complain("auth", "what stands before " + expected + " is not what was written");
-      }
-      last = number == 0 ? last + 1 : number;
-      last_digest = Sha256Digest({line});
+    const auto files = FilesOf(root_, file_system_);
+    if (!files) return {};  // the folder's own problem
+    for (const auto& [first, path] : *files) File(path);
+    if (head_ && last_ < head_->count) {
+      Complain(AuditLogFile("").substr(1), "missing", LinesAreGone(last_ + 1, head_->count));
     }
+    if (head_ && head_->unproven > 0) {
+      Complain(AuditLogFile("").substr(1), "missing",
+               "what the lines up to number " + std::to_string(head_->unproven) + " were known by is gone");
+    }
+    if (keys_ != nullptr && head && !head_ && has_mac_) Complain(head_name, "missing", "the file is gone");
+    return std::move(problems_);
   }
-}
+
+ private:
+  void Complain(std::string file, std::string kind, std::string what) {
+    problems_.push_back({.file = std::move(file), .kind = std::move(kind), .message = std::move(what)});
+  }
+  static std::string LinesAreGone(std::uint64_t from, std::uint64_t to) {
+    return "the lines from number " + std::to_string(from) + " to " + std::to_string(to) + " are gone";
+  }
+
+  void File(const std::string& path) {
+    const auto text = file_system_.ReadFile(path, kMaxFileBytes);
+    const std::string name = path.substr(root_.size() + 1);
+    if (!text) return Complain(name, "missing", "the file cannot be read: " + text.error().message);
+    for (const std::string_view line : LinesOf(*text)) Line(name, line);
+  }
+
+  void Line(const std::string& name, std::string_view line) {
+    const auto json = ParseJson(line);
+    const std::uint64_t number = NumberOf(line);
+    const std::string expected = "line number " + std::to_string(last_ + 1);
+    const bool linked =
+        json && json->is_object() && json->contains("previous") &&
+        (before_is_damaged_ || json->at("previous") == (last_digest_.empty() ? Json() : Json(last_digest_)));
+    before_is_damaged_ = false;
+    if (number == 0 || !IsOurs(number, line)) {
+      Complain(name, "auth", expected + " is not what was written");
+      before_is_damaged_ = number != 0;  // what follows cannot say more
+    } else if (number > last_ + 1) {
+      Complain(name, "missing", LinesAreGone(last_ + 1, number - 1));
+    } else if (number <= last_ || !linked) {
+      Complain(name, "auth", "what stands before " + expected + " is not what was written");
+    }
+    last_ = number == 0 ? last_ + 1 : number;
+    last_digest_ = Sha256Digest({line});
+  }
+
+  // As far as this line tells by itself.
+  bool IsOurs(std::uint64_t number, std::string_view line) {
+    const auto parts = TakeMac(line);
+    has_mac_ = has_mac_ || parts;
+    if (!head_) return true;
+    if (number == head_->count && Sha256Digest({line}) != head_->last) return false;
+    if (!head_->key || number < head_->keyed_from) return true;
+    return parts && parts->mac == MacOf(*head_->key, parts->line);
+  }
+
+  const std::string& root_;
+  const KeySet* const keys_;
+  FileSystem& file_system_;
+  std::optional<AuditHead> head_;
+  std::uint64_t last_ = 0;
+  std::string last_digest_;
+  bool has_mac_ = false, before_is_damaged_ = false;
+  std::vector<Problem> problems_;
+};
 
 }  // namespace
 
-void VerifyAudit(const std::string& root, FileSystem& file_system, VerifyReport& report) {
-  VerifyReport found;
-  CheckChain(root, file_system, found);
+void VerifyAudit(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
+  auto found = AuditCheck(root, keys, file_system).Run();
   // A server may have begun a new file just then.
-  if (!found.problems.empty()) {
-    found = {};
-    CheckChain(root, file_system, found);
-  }
-  std::move(found.problems.begin(), found.problems.end(), std::back_inserter(report.problems));
+  if (!found.empty()) found = AuditCheck(root, keys, file_system).Run();
+  std::move(found.begin(), found.end(), std::back_inserter(report.problems));
 }
 
 }  // namespace reprise

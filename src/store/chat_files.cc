@@ -8,6 +8,7 @@
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
+#include "store/file_journal.h"
 #include "store/file_names.h"
 
 namespace reprise {
@@ -73,9 +74,10 @@ bool IsCutOff(std::string_view text, bool sealed) {
 }  // namespace
 
 Result<OpenedRecord> ChatFiles::OpenInteraction(const ChatId& chat, InteractionId id) const {
-  auto text = file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes);
-  if (!text) return Fail(std::move(text.error()));
-  return format_->Open({.chat = chat, .interaction = id}, *text);
+  const RecordPlace place{.chat = chat, .interaction = id};
+  return ReadRecordText(file_system_, InteractionFile(root_, chat, id), place).and_then([&](const std::string& text) {
+    return format_->Open(place, text);
+  });
 }
 
 Result<StoredInteraction> ChatFiles::ReadInteraction(const ChatId& chat, InteractionId id) const {
@@ -127,7 +129,7 @@ Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
   InteractionFiles files;
   const auto entries = file_system_.ListDirectory(InteractionsDirectory(root_, chat));
   if (!entries && entries.error().code == ErrorCode::kNotFound) return files;
-  if (!entries) return Fail(entries.error());
+  if (!entries) return Fail(FolderError(InteractionsName(chat), entries.error()));
   for (const DirectoryEntry& entry : *entries) {
     if (entry.is_directory) continue;
     if (const auto id = ParseInteractionFile(entry.name)) files.checkpoints.insert(id->number());
@@ -136,9 +138,8 @@ Result<InteractionFiles> ChatFiles::ListInteractions(const ChatId& chat) const {
   return files;
 }
 
-// nullopt: there is none that can be used.
 Result<std::optional<ChatIndex>> ChatFiles::ReadIndex(const ChatId& chat, bool& cut_off) const {
-  const auto text = file_system_.ReadFile(ChatFile(root_, chat), kMaxRecordBytes);
+  const auto text = ReadRecordText(file_system_, ChatFile(root_, chat), {.chat = chat});
   if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
   if (!text) return Fail(text.error());
   const auto record = format_->Open({.chat = chat, .interaction = std::nullopt}, *text);
@@ -190,6 +191,16 @@ Result<void> ChatFiles::AddNewer(ChatOnDisk& chat) const {
     }
   }
   return {};
+}
+
+Result<JournalContent> ChatFiles::ReadJournal(const RecordPlace& place, std::string_view text,
+                                              const KeySet* keys) const {
+  auto content = ReadJournalText(text, place, keys);
+  if (content || content.error().reason != "integrity_swap") return content;
+  // A file that served another interaction before, and nothing of this one had reached the disk when the power went.
+  const auto served = JournalCipher::ClaimedPlace(text.substr(0, text.find('\n')));
+  if (!served || !served->interaction || !ReadInteraction(served->chat, *served->interaction)) return content;
+  return JournalContent{.records = {}, .cut_off = true};
 }
 
 Result<std::vector<ChatId>> ChatFiles::ListChats() const {

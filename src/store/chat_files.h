@@ -5,11 +5,14 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/atomic_write.h"
+#include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
+#include "reprise/journal.h"
 #include "reprise/queue.h"
 #include "reprise/result.h"
 #include "store/chat_index.h"
@@ -52,7 +55,9 @@ struct ChatOnDisk {
 class ChatFiles {
  public:
   ChatFiles(std::string root, std::unique_ptr<RecordFormat> format, FileSystem& file_system)
-      : root_(std::move(root)), format_(std::move(format)), file_system_(file_system) {}
+      : root_(std::move(root)), format_(std::move(format)), file_system_(file_system) {
+    file_system_.Confine(root_);
+  }
 
   // --- reading ---
   Result<StoredInteraction> ReadInteraction(const ChatId& chat, InteractionId id) const;
@@ -61,8 +66,12 @@ class ChatFiles {
   // The parent that a file names which may be damaged otherwise; nobody has checked it.
   std::optional<InteractionId> ClaimedParent(const ChatId& chat, InteractionId id) const;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
+  // Its digest and links, and its text that nobody has read.
+  Result<OpenedRecord> ReadVersion(const ChatId& chat, InteractionId id) const { return OpenInteraction(chat, id); }
   // Of the file as it is and where it is, without opening it: tells whether it is still what was written there.
   Result<std::string> ReadFileDigest(const ChatId& chat, InteractionId id) const;
+  // chat.json as it is; nullopt: there is none, or (`cut_off`) one that a crash has left unfinished.
+  Result<std::optional<ChatIndex>> ReadIndex(const ChatId& chat, bool& cut_off) const;
   // chat.json brought up to date by the interaction files that are newer, or rebuilt from all of them if it is missing
   // or cut off. kNotFound if there is neither.
   Result<ChatOnDisk> ReadChat(const ChatId& chat) const;
@@ -71,6 +80,8 @@ class ChatFiles {
   Result<std::vector<ChatId>> ListChats() const;
   // None if there is no file of them.
   Result<std::vector<QueuedMessage>> ReadQueue(const ChatId& chat) const;
+  // What a journal's file holds. One that served another interaction before, which was saved, holds nothing.
+  Result<JournalContent> ReadJournal(const RecordPlace& place, std::string_view text, const KeySet* keys) const;
   bool authenticated() const { return format_->authenticated(); }
 
   // --- writing ---
@@ -102,7 +113,6 @@ class ChatFiles {
  private:
   Result<OpenedRecord> OpenInteraction(const ChatId& chat, InteractionId id) const;
   Result<void> AddNewer(ChatOnDisk& chat) const;
-  Result<std::optional<ChatIndex>> ReadIndex(const ChatId& chat, bool& cut_off) const;
 
   const std::string root_;
   const std::unique_ptr<RecordFormat> format_;

@@ -11,7 +11,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kIndexSchema = 1;
 
 // Thrown by the reading functions below and caught in ChatIndexFromJson, nowhere else: the members are many and each
 // has the same one answer.
@@ -91,7 +91,7 @@ std::string ChatIndexToJson(const ChatIndex& index) {
   for (const auto& [number, digest] : index.leaves) {
     leaves.push_back({{"id", InteractionId::FromNumber(number).str()}, {"digest", digest}});
   }
-  Json json = {{"schema", kSchema},
+  Json json = {{"schema", kIndexSchema},
                {"id", summary.id.str()},
                {"title", summary.title},
                {"created_at", FormatTimestamp(summary.created_at)},
@@ -109,7 +109,7 @@ Result<ChatIndex> ChatIndexFromJson(const ChatId& chat, std::string_view text) {
   const auto json = ParseJson(text);
   if (!json || !json->is_object()) return Fail(IntegrityError("auth", place, "its content is not what it should be"));
   const auto schema = json->find("schema");
-  if (schema == json->end() || *schema != kSchema) {
+  if (schema == json->end() || *schema != kIndexSchema) {
     return Fail(IntegrityError("version", place, "its schema is not known to this version"));
   }
   try {

@@ -8,13 +8,14 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
-#include <system_error>
+
+#include "base/system_error.h"
 
 namespace reprise {
 namespace {
 
 tl::unexpected<Error> FailErrno(const std::string& path) {
-  return Fail(ErrorCode::kIo, "the data folder cannot be locked", path + ": " + std::generic_category().message(errno));
+  return Fail(SystemError(errno, path, "the data folder cannot be locked"));
 }
 
 std::string OwnerPid(int fd) {
@@ -30,6 +31,17 @@ Error Locked(int fd, const std::string& path) {
                .reason = "store_locked",
                .message = "another server" + (pid.empty() ? "" : " (process " + pid + ")") + " uses this data folder",
                .detail = path};
+}
+
+// Whether this is a lock file, and no other file that has got its name (a hard link, perhaps): what it holds would be
+// lost.
+bool IsLockFile(int fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) return false;
+  std::array<char, 16> text{};
+  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
+  return size >= 0 && size == status.st_size &&
+         std::all_of(text.begin(), text.begin() + size, [](char c) { return (c >= '0' && c <= '9') || c == '\n'; });
 }
 
 // For people only: the lock does not depend on it, so a full disk must not keep the server from starting.
@@ -49,6 +61,7 @@ Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(const std::string&
     if (errno == EWOULDBLOCK) return Fail(Locked(fd, lock_file));
     return FailErrno(lock_file);
   }
+  if (!IsLockFile(fd)) return lock;
   if (::fchmod(fd, 0600) != 0) return FailErrno(lock_file);
   WritePid(fd);
   return lock;

@@ -7,10 +7,13 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
+#include "store/incoming_chats.h"
 #include "store/private_directory.h"
+#include "store/store_errors.h"
 
 namespace reprise {
 namespace {
@@ -20,13 +23,33 @@ namespace {
 constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 10;
 constexpr std::size_t kEntryBytes = 512;  // what it takes to keep a state, however small
 
-tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
-tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
-
-tl::unexpected<Error> Conflict(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)});
+std::size_t MemoryOf(const std::string& text) {
+  constexpr std::size_t kAllocation = 16, kInPlace = 15;  // bytes that an allocation costs; that need none
+  return text.capacity() > kInPlace ? text.capacity() + kAllocation : 0;
 }
 
+// What the state takes, about: its objects and the texts in them.
+std::size_t MemoryOf(const AgentState& state) {
+  std::size_t bytes = sizeof(state) + state.messages.capacity() * sizeof(Message);
+  for (const Message& message : state.messages) {
+    bytes += MemoryOf(message.tool_call_id) + MemoryOf(message.name) + MemoryOf(message.extras);
+    if (message.content) bytes += MemoryOf(*message.content);
+    bytes += message.tool_calls.capacity() * sizeof(ToolCall);
+    for (const ToolCall& call : message.tool_calls) {
+      bytes += MemoryOf(call.id) + MemoryOf(call.name) + MemoryOf(call.arguments);
+    }
+  }
+  for (const Grant& grant : state.grants) {
+    bytes += sizeof(grant) + MemoryOf(grant.tool_name) + MemoryOf(grant.arguments_digest);
+  }
+  for (const Entity& entity : state.memory) {
+    bytes += sizeof(entity) + MemoryOf(entity.type) + MemoryOf(entity.id) + MemoryOf(entity.name);
+  }
+  if (state.compaction) bytes += MemoryOf(state.compaction->summary);
+  return bytes;
+}
+
+tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 Error MissingFile(const ChatId& chat, InteractionId id) {
   return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
 }
@@ -57,7 +80,11 @@ Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options
     lock = *std::move(acquired);
   }
   std::unique_ptr<FileInteractionStore> store(new FileInteractionStore(std::move(options), std::move(lock)));
-  if (store->options_.access == Access::kServer) store->spare_files_.RemoveLeftovers();
+  if (store->options_.access == Access::kServer) {
+    store->options_.file_system.Expect(store->options_.root);
+    store->spare_files_.RemoveLeftovers();
+  }
+  if (store->lock_) RemoveIncoming(store->options_.root, store->options_.file_system);
   return store;
 }
 
@@ -73,7 +100,7 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
                       .sync_root = [this] { return files_.SyncRoot(); }}),
-      index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndex(chat); }) {}
+      index_writer_(options_.index_delay, [this](const ChatId& chat) { WriteIndex(chat, IndexNeed::kCurrent); }) {}
 
 FileInteractionStore::~FileInteractionStore() = default;
 
@@ -120,9 +147,8 @@ Result<FileInteractionStore::HeldChat> FileInteractionStore::HoldChat(const Chat
 // True: there is nothing of this chat on disk, and it begins its life here.
 Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, HeldChat& held) {
   if (missing == Missing::kCreate && options_.access == Access::kServer) {
-    const auto is_new = files_.CreateDirectories(chat);
+    const auto is_new = MakeDirectories(chat, held);
     if (!is_new) return Fail(is_new.error());
-    held->directories_made = true;
     if (*is_new) {
       held->loaded = true;
       return true;
@@ -133,21 +159,66 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   if (!found && (on_disk.error().code != ErrorCode::kNotFound || missing == Missing::kFail)) {
     return Fail(std::move(on_disk.error()));
   }
+  if (found && !on_disk->has_index) {
+    // It has no chat.json yet, which would tell when it is opened.
+    if (auto ours = CheckKeyOf(chat, *on_disk); !ours) return Fail(std::move(ours.error()));
+  }
   if (found) {
     // Nobody else has this state yet: it becomes loaded only now, and files are written for loaded states only.
     if (options_.access == Access::kServer) files_.RemoveLeftovers(chat);
     held->index_unreadable = on_disk->index_unreadable;
-    held->has_index = on_disk->has_index;
+    // The process that saved the first checkpoint may have ended before it wrote the index.
+    held->has_index = on_disk->has_index || !on_disk->numbers.empty();
     held->index_on_disk = on_disk->has_index;
+    held->index_durable = on_disk->has_index && on_disk->numbers.size() > 1;
     held->numbers = std::move(on_disk->numbers);
     for (const std::uint32_t number : on_disk->journals) held->journals.emplace(number, nullptr);
     held->index = std::move(on_disk->index);
+    if (options_.access == Access::kServer) NoticeJournals(chat, *held.state);
   }
   const std::uint32_t last_saved = held->numbers.empty() ? 0 : *held->numbers.rbegin();
   const std::uint32_t last_journal = held->journals.empty() ? 0 : held->journals.rbegin()->first;
   held->next_number = std::max({last_saved, last_journal, held->index.last}) + 1;
   held->loaded = true;
   return !found;
+}
+
+// A chat that was begun under a key which is not there any more does not go on under another one.
+Result<void> FileInteractionStore::CheckKeyOf(const ChatId& chat, const ChatOnDisk& on_disk) const {
+  const bool has_checkpoint = !on_disk.numbers.empty();
+  const auto id = InteractionId::FromNumber(has_checkpoint ? *on_disk.numbers.begin() : *on_disk.journals.begin());
+  const RecordPlace place{.chat = chat, .interaction = id};
+  const std::string path =
+      has_checkpoint ? InteractionFile(options_.root, chat, id) : JournalPath(options_.root, chat, id);
+  const auto text = ReadRecordText(options_.file_system, path, place);
+  // What is damaged is said where it is read.
+  if (!text && text.error().code != ErrorCode::kNotFound && text.error().code != ErrorCode::kCorruption) {
+    return Fail(text.error());
+  }
+  if (!text) return {};
+  const auto kid =
+      KeyIdOf(has_checkpoint ? std::string_view(*text) : std::string_view(*text).substr(0, text->find('\n')));
+  if (!kid || (options_.keys && options_.keys->Find(*kid) != nullptr)) return {};
+  return Fail(options_.keys ? IntegrityError("auth", place, "it is sealed with a key that is not in the key file")
+                            : IntegrityError("sealed", place, "it is sealed, and this data folder is not"));
+}
+
+// A list that lost lines, or an older one, may name none of them.
+void FileInteractionStore::NoticeJournals(const ChatId& chat, const ChatState& state) {
+  for (const auto& [number, file] : state.journals) {
+    const auto id = InteractionId::FromNumber(number);
+    if (state.numbers.contains(number) || !running_.Notice(chat, id)) continue;
+    LogWarning("an interaction that had not ended was not in the list of those; the next start takes it up",
+               {{"chat", chat.str()}, {"interaction", id.str()}});
+  }
+}
+
+// True: the chat's was not there.
+Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat& held) {
+  if (held->directories_made) return false;
+  auto is_new = files_.CreateDirectories(chat);
+  held->directories_made = is_new.has_value();
+  return is_new;
 }
 
 void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
@@ -183,14 +254,14 @@ Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& cha
   if (!held) return Fail(std::move(held.error()));
   ChatState& state = *held->state;
   if (state.next_number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
-  if (!state.directories_made && options_.access == Access::kServer) {
-    if (auto made = files_.CreateDirectories(chat); !made) return Fail(std::move(made.error()));
-    state.directories_made = true;
+  if (options_.access == Access::kServer) {
+    if (auto made = MakeDirectories(chat, *held); !made) return Fail(std::move(made.error()));
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
   if (options_.access == Access::kServer) {
     // A chat with two checkpoints and no chat.json is taken for one that has lost it.
-    if (state.has_index && !state.index_on_disk) index_writer_.WriteNow(chat);
+    state.index_must_last = !state.numbers.empty();
+    if (state.has_index && state.index_must_last && !state.index_durable) index_writer_.WriteNow(chat);
     state.preparation = save_preparer_.Prepare(chat, id, /*sync_names=*/!state.names_durable);
     state.prepared_number = id.number();
   }
@@ -218,10 +289,13 @@ Result<void> FileInteractionStore::SaveInteraction(const Interaction& interactio
     if (auto ready = CreateFallbackRoot(); !ready) return ready;
   }
   auto held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kState);
-  if (held && (*held)->has_index && !(*held)->index_on_disk) {
+  const bool is_server = options_.access == Access::kServer;
+  if (held && is_server && (*held)->has_index && !(*held)->index_durable && !(*held)->numbers.empty() &&
+      !(*held)->numbers.contains(interaction.id.number())) {
     // Two checkpoints without a chat.json would look like a chat that has lost it: the background is late.
+    (*held)->index_must_last = true;
     held = HeldChat{};
-    WriteIndex(interaction.chat_id);
+    WriteIndex(interaction.chat_id, IndexNeed::kDurable);
     held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kState);
   }
   if (held && interaction.id.number() < (*held)->index.last) {
@@ -242,10 +316,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   }
   const auto links = LinksFor(interaction, held);
   if (!links) return Fail(links.error());
-  if (!held->directories_made) {
-    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return Fail(std::move(made.error()));
-    held->directories_made = true;
-  }
+  if (auto made = MakeDirectories(interaction.chat_id, held); !made) return Fail(std::move(made.error()));
   const auto write = [&] {
     return FileFor(interaction, held).and_then([&](AtomicFile file) {
       // In a fallback folder a parent may be missing.
@@ -266,11 +337,18 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (!written) return Fail(std::move(written.error()));
   // All names with the first save, also of a chat that was there before: the process that made it may have been killed
   // before it synced them.
-  if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) return synced;
+  if (auto synced = SyncNamesOf(interaction.chat_id, held); !synced) {
+    // It is not saved, and must not be found: somebody will be told so, and save it elsewhere.
+    static_cast<void>(files_.RemoveInteraction(interaction.chat_id, interaction.id));
+    held->names_durable = false;
+    return synced;
+  }
   held->names_durable = true;
   KeepState(interaction, *written);
   // As the files alone will say if the process ends before chat.json is written.
   if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
+  if (links->parent && links->parent_digest)
+    held->named.insert_or_assign(links->parent->number(), *links->parent_digest);
   AddToIndex(held->index, interaction, std::move(written->digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
@@ -332,13 +410,19 @@ Result<void> FileInteractionStore::SyncJournalNames(const ChatId& chat) {
 
 Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
   const auto last = running_.ReadLast();
-  if (!last) return FindJournals();
+  // A line comes before its journal and ends before it goes, so one without a journal may have been another line.
+  const auto has_journal = [&](const RunningList::Entry& entry) {
+    const auto there = options_.file_system.ReadFile(JournalPath(options_.root, entry.first, entry.second), 0);
+    return there || there.error().code != ErrorCode::kNotFound;
+  };
+  if (!last || !std::all_of(last->begin(), last->end(), has_journal)) return FindJournals();
   std::vector<InteractionRef> unfinished;
   for (const auto& [chat, id] : *last) unfinished.push_back({chat, id});
   return unfinished;
 }
 
-// Without the list: a folder of an earlier version, or one that lost it. The list that is begun next knows them all.
+// Without the list: a folder of an earlier version, or one that lost it or has a damaged one. The list that is begun
+// next knows them all.
 Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
   const auto chats = files_.ListChats();
   if (!chats) return Fail(chats.error());
@@ -363,14 +447,9 @@ Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
 
 Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, InteractionId id) {
   const std::string path = JournalPath(options_.root, chat, id);
-  const auto text = options_.file_system.ReadFile(path, kMaxRecordBytes);
+  const auto text = ReadRecordText(options_.file_system, path, {.chat = chat, .interaction = id});
   if (!text) return Fail(text.error());
-  auto content = ReadJournalText(*text, {.chat = chat, .interaction = id}, options_.keys.get());
-  if (content || content.error().reason != "integrity_swap") return content;
-  // A file that served another interaction before, and nothing of this one had reached the disk when the power went.
-  const auto served = JournalCipher::ClaimedPlace(text->substr(0, text->find('\n')));
-  if (!served || !files_.ReadInteraction(served->chat, *served->interaction)) return content;
-  return JournalContent{.records = {}, .cut_off = true};
+  return files_.ReadJournal({.chat = chat, .interaction = id}, *text, options_.keys.get());
 }
 
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
@@ -396,7 +475,7 @@ void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, Chat
 }
 
 Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
-  const auto stored = ReadWhole(interaction.chat_id, interaction.id);
+  const auto stored = ReadWhole(interaction.chat_id, interaction.id, Version::kAny);
   if (!stored) return Fail(stored.error());
   // Compared as they are written: text that is not UTF-8 changes on its way to the file.
   if (DumpJson(ToJson(stored->interaction)) == DumpJson(ToJson(interaction))) return {};
@@ -405,8 +484,11 @@ Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
 
 // --- long states -----------------------------------------------------------------------------------------------------
 
-Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id) {
+Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id, Version version) {
   auto stored = files_.ReadInteraction(chat, id);
+  if (stored && version == Version::kExpected) {
+    if (auto expected = CheckVersion(chat, id, stored->digest); !expected) return Fail(std::move(expected.error()));
+  }
   if (!stored || !stored->state_link) return stored;
   const StateTotals totals = stored->state_link->totals;
   std::vector<std::vector<Message>> parts;  // newest first; each is what was added to the one behind it
@@ -447,7 +529,7 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   if (state.messages.size() != totals.messages) {
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "its state is not whole"));
   }
-  KeepLong(stored->digest, state, totals);
+  if (!parts.empty()) KeepLong(chat, stored->digest, state, totals);  // else it is kept already
   stored->state_link.reset();
   return stored;
 }
@@ -456,7 +538,7 @@ std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, 
   if (!links.parent || !links.parent_digest) return std::nullopt;
   if (auto known = long_states_.Find(*links.parent_digest)) return known;
   auto parent = files_.ReadInteraction(chat, *links.parent);
-  if (!parent || !parent->interaction.final_agent_state) return std::nullopt;
+  if (!parent || parent->digest != *links.parent_digest || !parent->interaction.final_agent_state) return std::nullopt;
   if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
   auto state = std::make_shared<const AgentState>(*std::move(parent->interaction.final_agent_state));
   return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
@@ -465,17 +547,22 @@ std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, 
 void FileInteractionStore::KeepState(const Interaction& interaction, const WrittenInteraction& written) {
   if (options_.access != Access::kServer || !interaction.final_agent_state) return;
   const AgentState& state = *interaction.final_agent_state;
-  if (written.state_link) return KeepLong(written.digest, state, written.state_link->totals);
+  if (written.state_link) return KeepLong(interaction.chat_id, written.digest, state, written.state_link->totals);
   if (!written.verbatim || written.bytes > 2 * kFullStateBytes) return;
   short_states_.Put(interaction.chat_id.str(),
                     {.interaction = interaction.id, .file_digest = written.file_digest, .state = state},
-                    kEntryBytes + written.bytes + state.messages.size() * sizeof(Message));
+                    kEntryBytes + MemoryOf(state));
 }
 
-void FileInteractionStore::KeepLong(const std::string& digest, const AgentState& state, StateTotals totals) {
-  const std::size_t bytes = totals.bytes;
-  long_states_.Put(digest, {.totals = std::move(totals), .state = std::make_shared<const AgentState>(state)}, bytes);
+// The two of a chat that were used last: of the next turn and of an edit of the last one. Each repeats the one before.
+void FileInteractionStore::KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state,
+                                    StateTotals totals) {
+  auto copy = std::make_shared<const AgentState>(state);
+  const std::size_t bytes = kEntryBytes + MemoryOf(*copy);
+  long_states_.Put(digest, {.totals = std::move(totals), .state = std::move(copy)}, bytes, chat.str());
 }
+
+std::size_t FileInteractionStore::kept_bytes() const { return long_states_.bytes() + short_states_.bytes(); }
 
 Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interaction, const HeldChat& held) {
   RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
@@ -511,24 +598,29 @@ Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, Ch
   if (!written) return Fail(std::move(written.error()));
   held->has_index = true;
   held->index_on_disk = true;
+  held->index_durable = true;
   held->index = std::move(index);
   return held->index.summary;
 }
 
-void FileInteractionStore::WriteIndex(const ChatId& chat) {
+void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
   const auto state = FindState(chat);
   if (!state) return;
   const std::lock_guard index_lock(state->index_mutex);
+  if (need == IndexNeed::kDurable && state->index_durable) return;  // the background was faster
   std::unique_lock lock(state->mutex);
   if (state->retired) return;
   const ChatIndex index = state->index;
+  const bool must_last = state->index_must_last && !state->index_durable;
   lock.unlock();
   // Without the chat's own lock: the next save need not wait for this, and its index comes after this one. The first
-  // replaces nothing, and if the power fails before the kernel has written it, it is made from the interactions again:
-  // not worth a sync.
-  const Durability durability = state->index_on_disk ? Durability::kSynced : Durability::kUnsynced;
-  auto written = WriteIndexLocked(*state, index, durability);
+  // replaces nothing, and if the power fails before the kernel has written it, it is made from the interaction again:
+  // not worth a sync until there are to be two.
+  const bool sync = state->index_on_disk || must_last;
+  auto written = WriteIndexLocked(*state, index, sync ? Durability::kSynced : Durability::kUnsynced);
   if (written) state->index_on_disk = true;
+  if (written && must_last) written = files_.SyncChatDirectory(chat);
+  if (written && must_last) state->index_durable = true;
   if (!written) {
     LogWarning("a chat's index could not be written; the next save tries again",
                {{"chat", chat.str()}, {"reason", written.error().reason}, {"detail", written.error().detail}});
@@ -567,12 +659,15 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
   auto moved = files_.MoveToTrash(chat);
   short_states_.Take(chat.str());
+  long_states_.Drop(chat.str());
   if (held) Retire(chat, *held);  // even if only the sync failed: what is on disk is read again
   if (!moved && moved.error().code == ErrorCode::kNotFound) return NoSuchChat();
   return moved;
 }
 
 Result<void> FileInteractionStore::CreateFallbackRoot() {
+  // Before as well: nothing is to be made behind a link that someone else has put there.
+  if (auto safe = CheckPrivateDirectory(options_.root); !safe) return safe;
   auto created = CreateDirectories(options_.file_system, options_.root);
   if (!created) return Fail(std::move(created.error()));
   return CheckPrivateDirectory(options_.root);
@@ -584,6 +679,26 @@ Result<FileInteractionStore::Snapshot> FileInteractionStore::TakeSnapshot(const 
   const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
   if (!held) return Fail(held.error());
   return Snapshot{.index = (*held)->index, .numbers = (*held)->numbers};
+}
+
+template <typename Read, typename IsWhole>
+auto FileInteractionStore::InOneLife(const ChatId& chat, Read read, IsWhole is_whole) -> decltype(read()) {
+  for (;;) {
+    const auto before = FindState(chat);
+    auto result = read();
+    if (is_whole(result) || options_.access == Access::kReadOnly) return result;
+    // Whoever deletes a chat holds its lock, so this waits for the end of that. A chat that nothing was known of before
+    // may have been another one as well.
+    const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
+    const bool gone = !held && held.error().code == ErrorCode::kNotFound && options_.access == Access::kServer;
+    if (gone && (result || result.error().code != ErrorCode::kNotFound)) return NoSuchChat();
+    if (!held || held->state == before) return result;
+  }
+}
+
+template <typename Read>
+auto FileInteractionStore::InOneLife(const ChatId& chat, Read read) -> decltype(read()) {
+  return InOneLife(chat, read, [](const auto& result) { return result.has_value(); });
 }
 
 // Whether something that is stored says that there is such an interaction.
@@ -598,6 +713,64 @@ bool FileInteractionStore::IsExpected(const ChatId& chat, InteractionId id) {
          });
 }
 
+std::optional<std::string> FileInteractionStore::ExpectedDigest(const ChatId& chat, InteractionId id) {
+  const std::uint32_t number = id.number();
+  // Who only reads remembers nothing: of other interactions than the newest ones it would look through the chat anew
+  // each time.
+  if (options_.access == Access::kReadOnly) {
+    bool cut_off = false;
+    const auto index = files_.ReadIndex(chat, cut_off);
+    if (!index || !*index) return std::nullopt;
+    const auto leaf = (*index)->leaves.find(number);
+    return leaf == (*index)->leaves.end() ? std::nullopt : std::optional(leaf->second);
+  }
+  std::map<std::uint32_t, std::string> leaves, named;
+  std::set<std::uint32_t> numbers;
+  std::uint32_t named_from = 0;
+  std::shared_ptr<ChatState> asked;
+  {
+    const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
+    if (!held) return std::nullopt;  // the interactions of a chat can be read when its index cannot
+    const ChatState& state = *held->state;
+    if (const auto leaf = state.index.leaves.find(number); leaf != state.index.leaves.end()) return leaf->second;
+    if (const auto known = state.named.find(number); known != state.named.end()) return known->second;
+    if (number + 1 >= state.named_from || options_.access == Access::kFallback) return std::nullopt;
+    leaves = state.index.leaves;
+    named = state.named;
+    numbers = state.numbers;
+    named_from = state.named_from;
+    asked = held->state;
+  }
+  // From the newest down, so that what a replaced file says of its own parent is not believed.
+  const auto newest = numbers.lower_bound(named_from);
+  for (auto one = std::make_reverse_iterator(newest); one != numbers.rend() && *one > number; ++one) {
+    const auto record = files_.ReadVersion(chat, InteractionId::FromNumber(*one));
+    if (!record || !record->links || !record->links->parent || !record->links->parent_digest) continue;
+    const auto leaf = leaves.find(*one);
+    const auto successor = named.find(*one);
+    const bool replaced = leaf != leaves.end()       ? leaf->second != record->digest
+                          : successor != named.end() ? successor->second != record->digest
+                                                     : false;
+    if (!replaced) named.try_emplace(record->links->parent->number(), *record->links->parent_digest);
+  }
+  const auto found = named.find(number);
+  const auto digest = found == named.end() ? std::nullopt : std::optional(found->second);
+  const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
+  if (held && held->state == asked && (*held)->named_from > number + 1) {
+    (*held)->named.merge(named);
+    (*held)->named_from = number + 1;
+  }
+  return digest;
+}
+
+Result<void> FileInteractionStore::CheckVersion(const ChatId& chat, InteractionId id, const std::string& digest) {
+  if (!files_.authenticated()) return {};
+  const auto expected = ExpectedDigest(chat, id);
+  if (!expected || *expected == digest) return {};
+  return Fail(
+      IntegrityError("rollback", {.chat = chat, .interaction = id}, "it is not the version that was stored last"));
+}
+
 Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const ChatId& chat, InteractionId id) {
   // Taken, since the turn that asks for it will save the next one.
   if (auto kept = short_states_.Take(chat.str()); kept && kept->interaction == id) {
@@ -608,7 +781,11 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadFinalState(const Cha
 }
 
 Result<Interaction> FileInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
-  auto stored = ReadWhole(chat, id);
+  return InOneLife(chat, [&] { return ReadOne(chat, id); });
+}
+
+Result<Interaction> FileInteractionStore::ReadOne(const ChatId& chat, InteractionId id) {
+  auto stored = ReadWhole(chat, id, Version::kExpected);
   if (stored) return std::move(stored->interaction);
   if (stored.error().code != ErrorCode::kNotFound) return Fail(std::move(stored.error()));
   if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
@@ -622,6 +799,10 @@ Result<ChatSummary> FileInteractionStore::LoadSummary(const ChatId& chat) {
 }
 
 Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
+  return InOneLife(chat, [&] { return ReadPreviousState(chat, id); });
+}
+
+Result<std::optional<AgentState>> FileInteractionStore::ReadPreviousState(const ChatId& chat, InteractionId id) {
   const auto links = files_.ReadLinks(chat, id);
   if (!links && links.error().code == ErrorCode::kNotFound) {
     if (IsExpected(chat, id)) return Fail(MissingFile(chat, id));
@@ -629,10 +810,14 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const 
   }
   if (!links) return Fail(links.error());
   if (!links->parent) return std::optional<AgentState>();
-  auto parent = ReadWhole(chat, *links->parent);
+  auto parent = ReadWhole(chat, *links->parent, Version::kAny);
   if (!parent && parent.error().code == ErrorCode::kNotFound) return Fail(MissingFile(chat, *links->parent));
   if (!parent) return Fail(std::move(parent.error()));
   if (links->parent_digest && *links->parent_digest != parent->digest) {
+    // Unless it is this one that was replaced, and speaks of another history.
+    const auto own = files_.ReadDigest(chat, id);
+    const auto expected = own ? CheckVersion(chat, id, *own) : Result<void>();
+    if (!expected) return Fail(expected.error());
     return Fail(IntegrityError("rollback", {.chat = chat, .interaction = *links->parent},
                                "it is not the version that the next interaction was built on"));
   }
@@ -640,6 +825,11 @@ Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const 
 }
 
 Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
+  return InOneLife(
+      chat, [&] { return ReadAll(chat); }, [](const Result<Chat>& read) { return read && read->damaged.empty(); });
+}
+
+Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
   const auto snapshot = TakeSnapshot(chat);
   if (!snapshot) return Fail(snapshot.error());
   const auto& [index, numbers] = *snapshot;
@@ -713,17 +903,28 @@ Result<std::vector<ChatSummary>> FileInteractionStore::ListChats() {
   std::vector<ChatSummary> summaries;
   for (const ChatId& chat : *chats) {
     auto summary = LoadSummary(chat);
-    if (summary) {
-      summaries.push_back(*std::move(summary));
-    } else if (summary.error().code != ErrorCode::kNotFound) {
-      LogError("a chat cannot be listed",
-               {{"chat", chat.str()}, {"reason", summary.error().reason}, {"detail", summary.error().detail}});
-    }
+    if (summary) summaries.push_back(*std::move(summary));
   }
   std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
     return a.updated_at != b.updated_at ? a.updated_at > b.updated_at : a.id < b.id;
   });
   return summaries;
+}
+
+Result<std::vector<UnreadableChat>> FileInteractionStore::ListUnreadableChats() {
+  auto chats = files_.ListChats();
+  if (!chats && chats.error().code == ErrorCode::kNotFound && options_.access == Access::kFallback) chats.emplace();
+  if (!chats) return Fail(std::move(chats.error()));
+  std::sort(chats->begin(), chats->end());
+  std::vector<UnreadableChat> unreadable;
+  for (ChatId& chat : *chats) {
+    auto summary = LoadSummary(chat);
+    if (summary || summary.error().code == ErrorCode::kNotFound) continue;
+    LogError("a chat cannot be listed",
+             {{"chat", chat.str()}, {"reason", summary.error().reason}, {"detail", summary.error().detail}});
+    unreadable.push_back({std::move(chat), std::move(summary.error())});
+  }
+  return unreadable;
 }
 
 }  // namespace reprise

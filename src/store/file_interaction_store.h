@@ -72,11 +72,15 @@ class FileInteractionStore final : public InteractionStore {
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
   Result<std::vector<ChatSummary>> ListChats() override;
+  Result<std::vector<UnreadableChat>> ListUnreadableChats() override;
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;
   Result<void> DeleteChat(const ChatId& chat) override;
+
+  // How much memory the states take that are kept for the next turns.
+  std::size_t kept_bytes() const;
 
  private:
   // What is known of one chat. Lock order: index_mutex, mutex, then the store's chats_mutex_.
@@ -86,20 +90,25 @@ class FileInteractionStore final : public InteractionStore {
     std::mutex index_mutex;                   // held by whoever writes chat.json
     bool index_unreadable = false;            // guarded by index_mutex
     std::atomic<bool> index_on_disk = false;  // set under index_mutex; there is a chat.json, of whatever age
+    std::atomic<bool> index_durable = false;  // set under index_mutex; and a power loss leaves one
 
     std::mutex mutex;            // held for a whole save: calls that concern one chat take turns
     bool loaded = false;         // this and what follows is guarded by mutex
     bool retired = false;        // no longer the state of its chat: look it up again
     bool names_durable = false;  // this process has synced the chat's directories
     bool directories_made = false;
-    bool has_index = false;       // there is a chat.json, or the first one will be written
-    SavePreparation preparation;  // of the interaction reserved last
+    bool has_index = false;        // there is a chat.json, or the first one will be written
+    bool index_must_last = false;  // before the next checkpoint is there
+    SavePreparation preparation;   // of the interaction reserved last
     std::uint32_t prepared_number = 0;
     ChatIndex index;
     std::set<std::uint32_t> numbers;  // stored interactions
     // Of interactions that run; null: that did when a process ended.
     std::map<std::uint32_t, std::shared_ptr<JournalFile>> journals;
     std::uint32_t next_number = 1;
+    // The digests that interactions from `named_from` on say their parents' records have.
+    std::map<std::uint32_t, std::string> named;
+    std::uint32_t named_from = InteractionId::kMaxNumber + 1;
   };
   // The final state of an interaction whose file had this digest.
   struct KeptState {
@@ -126,6 +135,9 @@ class FileInteractionStore final : public InteractionStore {
   std::shared_ptr<ChatState> StateOf(const ChatId& chat);
   std::shared_ptr<ChatState> FindState(const ChatId& chat);
   Result<bool> Load(const ChatId& chat, Missing missing, HeldChat& held);
+  Result<void> CheckKeyOf(const ChatId& chat, const ChatOnDisk& on_disk) const;
+  void NoticeJournals(const ChatId& chat, const ChatState& state);
+  Result<bool> MakeDirectories(const ChatId& chat, HeldChat& held);
   void Retire(const ChatId& chat, const HeldChat& held);
 
   Result<void> SaveHeld(const Interaction& interaction, HeldChat& held);
@@ -143,24 +155,41 @@ class FileInteractionStore final : public InteractionStore {
   // `index` becomes what the chat's index is, on disk and here, durable before this returns; or nothing has changed.
   Result<ChatSummary> ReplaceIndexDurably(HeldChat& held, ChatIndex index);
   Result<void> WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability = Durability::kSynced);
-  void WriteIndex(const ChatId& chat);
+  enum class IndexNeed { kCurrent, kDurable };  // kDurable: of whatever age
+  void WriteIndex(const ChatId& chat, IndexNeed need);
   struct Snapshot {
     ChatIndex index;
     std::set<std::uint32_t> numbers;
   };
   Result<Snapshot> TakeSnapshot(const ChatId& chat);
+  // What `read` finds, unless the chat was deleted meanwhile: then what it finds of the chat that has the name now.
+  // `is_whole` says whether a result cannot have come of that.
+  template <typename Read, typename IsWhole>
+  auto InOneLife(const ChatId& chat, Read read, IsWhole is_whole) -> decltype(read());
+  template <typename Read>
+  auto InOneLife(const ChatId& chat, Read read) -> decltype(read());
   // The interactions from the root to `last`, each the very version that the next was built on.
   Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
   bool IsExpected(const ChatId& chat, InteractionId id);
+  // The digest that the index, or the next interaction, says this one's record has. nullopt: nobody says so.
+  std::optional<std::string> ExpectedDigest(const ChatId& chat, InteractionId id);
+  // kCorruption if its record is another one that was stored there before.
+  Result<void> CheckVersion(const ChatId& chat, InteractionId id, const std::string& digest);
+  Result<Interaction> ReadOne(const ChatId& chat, InteractionId id);
+  Result<std::optional<AgentState>> ReadPreviousState(const ChatId& chat, InteractionId id);
+  Result<Chat> ReadAll(const ChatId& chat);
+  Result<ChatSummary> CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                               const std::optional<std::string>& title);
   void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
 
   const Options options_;
   const std::unique_ptr<DirectoryLock> lock_;
-  // An interaction with its whole state.
-  Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id);
+  // An interaction with its whole state. kAny: whatever version of it is there.
+  enum class Version { kExpected, kAny };
+  Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id, Version version);
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   void KeepState(const Interaction& interaction, const WrittenInteraction& written);
-  void KeepLong(const std::string& digest, const AgentState& state, StateTotals totals);
+  void KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state, StateTotals totals);
 
   const ChatFiles files_;
   StateCache<KnownState> long_states_;  // synchronises itself

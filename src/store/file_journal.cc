@@ -29,7 +29,7 @@ std::uint32_t NumberAt(std::string_view from) {
 // What the cipher authenticates beside the record.
 std::string_view AssociatedWith(bool to_disk) { return to_disk ? "synced" : ""; }
 
-struct SealedRecord {
+struct JournalRecord {
   bool to_disk = false;
   std::string_view bytes;
   std::size_t size = 0;  // with its prefix
@@ -63,7 +63,7 @@ bool HasUnwrittenBytes(std::string_view text, std::string_view rest, std::size_t
 }
 
 // The record at the beginning of `rest`, which is not empty.
-tl::expected<SealedRecord, Damage> NextRecord(std::string_view rest) {
+tl::expected<JournalRecord, Damage> NextRecord(std::string_view rest) {
   if (rest.size() < kPrefixBytes) return tl::unexpected(Damage::kCutOff);
   const std::uint32_t word = NumberAt(rest);
   if (word != ~NumberAt(rest.substr(4))) {
@@ -73,7 +73,7 @@ tl::expected<SealedRecord, Damage> NextRecord(std::string_view rest) {
   }
   const std::size_t size = word & ~kToDisk;
   if (size > rest.size() - kPrefixBytes) return tl::unexpected(Damage::kCutOff);
-  return SealedRecord{
+  return JournalRecord{
       .to_disk = (word & kToDisk) != 0, .bytes = rest.substr(kPrefixBytes, size), .size = kPrefixBytes + size};
 }
 

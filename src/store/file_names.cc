@@ -16,6 +16,7 @@ constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
 constexpr std::string_view kFiles = "files";
 constexpr std::string_view kIncoming = ".incoming.";
+constexpr std::string_view kSpare = ".spare", kTrash = ".trash";
 constexpr std::string_view kGrants = ".grants";
 
 std::string Join(std::string path, std::string_view name) { return path.append("/").append(name); }
@@ -59,11 +60,15 @@ std::string FilePath(const std::string& root, const ChatId& chat, const FileId& 
   return Join(FilesDirectory(root, chat), id.str()).append(kSuffix);
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
-std::string SpareDirectory(const std::string& root) { return Join(root, ".spare"); }
+std::string SpareDirectory(const std::string& root) { return Join(root, kSpare); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
+std::string SealedByFile(const std::string& root) { return Join(root, ".sealed_by"); }
 std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
 std::string DamagedGrantsFile(const std::string& root) { return GrantsFile(root) + ".damaged." + RandomHex(4); }
 bool IsGrantsFile(const std::string& path) { return std::filesystem::path(path).filename() == kGrants; }
+std::string GrantsHeadFile(const std::string& root) { return Join(root, ".grants_head"); }
+std::string AuditHeadFile(const std::string& root) { return Join(root, ".audit_head"); }
+std::string DamagedHeadFile(const std::string& head) { return head + ".damaged." + RandomHex(4); }
 std::string AuditLogFile(const std::string& root) { return Join(root, kAuditLog); }
 std::string AuditLogFile(const std::string& root, std::uint64_t first) {
   return Join(root, std::string(kAudit) + std::to_string(first) + std::string(kAuditSuffix));
@@ -77,7 +82,7 @@ std::optional<std::uint64_t> ParseAuditFile(std::string_view name) {
   if (error != std::errc() || end != name.data() + name.size() || first == 0) return std::nullopt;
   return first;
 }
-std::string TrashDirectory(const std::string& root) { return Join(root, ".trash"); }
+std::string TrashDirectory(const std::string& root) { return Join(root, kTrash); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));
 }
@@ -86,7 +91,19 @@ std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timesta
 }
 
 std::string IncomingDirectory(const std::string& root) { return Join(root, std::string(kIncoming) + RandomHex(8)); }
-bool IsIncomingDirectory(std::string_view name) { return name.starts_with(kIncoming); }
+bool IsIncomingDirectory(std::string_view name) {
+  return name.starts_with(kIncoming) && IsRandomHex(name.substr(kIncoming.size()), 8);
+}
+
+bool IsNameInChat(std::string_view name) {
+  const bool numbered = ParseInteractionFile(name) || ParseJournalFile(name) || ParseFileName(name);
+  return numbered || name == kChatFile || name == kQueueFile || name == ".running" || name == ".lock" ||
+         (!name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos);  // a spare file
+}
+
+bool IsFolderName(std::string_view name) {
+  return name == kSpare || name == kTrash || IsIncomingDirectory(name) || ParseChatDirectory(name).has_value();
+}
 
 std::optional<ChatId> ParseChatDirectory(std::string_view name) {
   auto chat = ChatId::Parse(name);
@@ -134,6 +151,9 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
 }
 
 std::string QueueName(const ChatId& chat) { return Join(chat.str(), kQueueFile); }
+
+std::string InteractionsName(const ChatId& chat) { return Join(chat.str(), kInteractions); }
+std::string FilesName(const ChatId& chat) { return Join(chat.str(), kFiles); }
 
 std::string FileRecordName(const ChatId& chat, const FileId& file) {
   return Join(Join(chat.str(), kFiles), file.str()).append(kSuffix);

@@ -19,7 +19,10 @@
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.spare/                                files that wait to be used again
 //   <root>/.approved_tools                       which tools of other programs a person has approved
+//   <root>/.sealed_by                             the keys that its chats are sealed with
 //   <root>/.grants                               what a person has granted for always
+//   <root>/.grants_head                          how often that was changed
+//   <root>/.audit_head                           how far the audit log has come
 //   <root>/audit.jsonl, <root>/audit.<number>.jsonl  what became of tool calls; the number of the file's first line
 //   <root>/.trash/<chat_id>.<UTC time>.<random>   a deleted chat
 //   <root>/.incoming.<random>/<chat_id>           a chat that is being brought in
@@ -37,10 +40,15 @@ std::string FilePath(const std::string& root, const ChatId& chat, const FileId& 
 std::string RunningFile(const std::string& root);
 std::string SpareDirectory(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
+std::string SealedByFile(const std::string& root);
 std::string GrantsFile(const std::string& root);
 // Where one that cannot be read goes before a new one is written; a name that nothing has yet.
 std::string DamagedGrantsFile(const std::string& root);
 bool IsGrantsFile(const std::string& path);
+std::string GrantsHeadFile(const std::string& root);
+std::string AuditHeadFile(const std::string& root);
+// Where a head that cannot be read goes before a new one is written; a name that nothing has yet.
+std::string DamagedHeadFile(const std::string& head);
 std::string AuditLogFile(const std::string& root);                       // the one that grows
 std::string AuditLogFile(const std::string& root, std::uint64_t first);  // one that grew too large
 // The number of its first line, the highest there is for the file that grows.
@@ -54,6 +62,12 @@ std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timesta
 // A folder in which a whole chat is put together before it is moved into its place; a name that nothing has yet.
 std::string IncomingDirectory(const std::string& root);
 bool IsIncomingDirectory(std::string_view name);
+
+// Whether a file of this name is made while a chat is put together or used.
+bool IsNameInChat(std::string_view name);
+
+// Whether the data folder itself has folders of this name.
+bool IsFolderName(std::string_view name);
 
 // What the names of directory entries mean; nullopt for everything that is not ours.
 std::optional<ChatId> ParseChatDirectory(std::string_view name);
@@ -76,6 +90,8 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path);
 // A record's name for people and messages: the path below the root, or below the chat for one of its interactions.
 std::string RecordName(const ChatId& chat, std::optional<InteractionId> interaction);
 std::string QueueName(const ChatId& chat);
+std::string InteractionsName(const ChatId& chat);
+std::string FilesName(const ChatId& chat);
 std::string FileRecordName(const ChatId& chat, const FileId& file);
 std::string JournalName(const ChatId& chat, InteractionId interaction);
 

@@ -12,7 +12,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kFileSchema = 1;
 constexpr std::string_view kAsText = "utf-8", kAsBase64Url = "base64url";
 
 // Control characters take six bytes each in JSON.
@@ -26,7 +26,7 @@ bool IsShortAsJson(std::string_view text) {
 }  // namespace
 
 std::string FileToJson(const ChatId& chat, const StoredFile& file) {
-  Json json = {{"schema", kSchema}, {"chat_id", chat.str()}};
+  Json json = {{"schema", kFileSchema}, {"chat_id", chat.str()}};
   json.update(ToJson(file.info));
   const bool text = IsText(file.content) && IsShortAsJson(file.content);
   json["encoding"] = text ? kAsText : kAsBase64Url;
@@ -41,7 +41,7 @@ Result<StoredFile> FileFromJson(const RecordPlace& place, std::string_view text)
   const auto json = ParseJson(text);
   if (!json) return damaged("auth", "its content is not JSON");
   JsonReader reader(*json, "file");
-  if (reader.Integer("schema") != kSchema && !reader.error()) {
+  if (reader.Integer("schema") != kFileSchema && !reader.error()) {
     return damaged("version", "it has a format version that this program does not know");
   }
   const auto id = FileId::Parse(reader.String("id"));

@@ -3,6 +3,7 @@
 
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
+#include "store/sealed_file_store.h"
 
 namespace reprise {
 
@@ -34,6 +35,20 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
 Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                    const std::optional<std::string>& title) {
   if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  for (;;) {
+    if (const auto known = LoadSummary(source); !known) return Fail(known.error());
+    const auto before = FindState(source);
+    auto copied = CopyChat(source, last, chat, title);
+    if (copied || copied.error().code == ErrorCode::kNotFound || copied.error().reason == "chat_exists") return copied;
+    // What was deleted meanwhile is neither damaged nor a fault of the disk.
+    const auto held = HoldChat(source, Missing::kFail, Hold::kState);
+    if (!held && held.error().code == ErrorCode::kNotFound) return Fail(held.error());
+    if (!held || held->state == before) return copied;
+  }
+}
+
+Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                                   const std::optional<std::string>& title) {
   const auto original = LoadSummary(source);
   if (!original) return Fail(original.error());
   const auto end = LoadInteraction(source, last);
@@ -56,6 +71,9 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
                         return interaction;
                       });
                     }};
+  // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
+  SealedFileStore files({.root = options_.root, .keys = options_.keys, .file_system = options_.file_system});
+  if (auto listed = AddReadableFiles(files, source, copy); !listed) return Fail(std::move(listed.error()));
   const std::lock_guard turn(fork_mutex_);
   // Keeps every other use of the name waiting until what is on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);

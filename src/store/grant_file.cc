@@ -1,6 +1,8 @@
 #include "store/grant_file.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -11,88 +13,136 @@
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "store/file_names.h"
+#include "store/head_file.h"
 
 namespace reprise {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr std::string_view kType = "reprise/grants";
-constexpr std::uint64_t kMaxFile = 256u << 20;
+constexpr int kGrantsVersion = 1;
+constexpr std::string_view kGrantsType = "reprise/grants";
+constexpr std::uint64_t kMaxGrantsFile = 256u << 20;
 
 tl::unexpected<Error> Damaged(std::string_view kind, std::string_view what) {
-  const std::string name = GrantsFile("").substr(1);
-  return Fail(Error{.code = ErrorCode::kCorruption,
-                    .reason = "integrity_" + std::string(kind),
-                    .message = name + ": " + std::string(what),
-                    .detail = name,
-                    .details_json = DumpJson({{"file", name}})});
+  return Fail(LoneRecordDamage(GrantsFile("").substr(1), kind, what));
 }
 
-Result<std::string> Open(const std::string& text, const KeySet* keys) {
-  const bool sealed = LooksLikeJwe(text);
-  if (keys == nullptr && sealed) {
-    return Damaged("plain", "it is sealed, and this data folder is used as a plain one");
-  }
-  if (keys == nullptr) return text;
-  if (!sealed && ParseJson(text)) return Damaged("plain", "it is not sealed, and this data folder is");
-  auto opened = OpenJwe(text, *keys);
-  if (!opened && opened.error().code == ErrorCode::kCorruption) return Damaged("auth", opened.error().message);
-  if (!opened) return Fail(std::move(opened.error()));
-  const auto header = ParseJson(opened->protected_header);
-  if (!header || JsonReader(*header, "header").String("typ") != kType) {
-    return Damaged("swap", "it holds a record of another kind");
-  }
-  if (JsonReader(*header, "header").Integer("ver") != kVersion) {
-    return Damaged("version", "it was written by a version of this program that is not known here");
-  }
-  return std::move(opened->plaintext);
+// Grows with each change of the file. At least the time, so that it also does when the head was lost.
+std::int64_t GenerationAfter(std::int64_t last) {
+  const auto now = std::chrono::system_clock::now().time_since_epoch();
+  return std::max<std::int64_t>(last + 1, std::chrono::duration_cast<std::chrono::microseconds>(now).count());
 }
 
-Result<std::vector<StandingGrant>> Parse(std::string_view text) {
+// nullopt: there is no head yet.
+Result<std::optional<std::int64_t>> ReadGeneration(FileSystem& file_system, const std::string& root,
+                                                   const KeySet* keys) {
+  const std::string path = GrantsHeadFile(root);
+  const auto text = ReadHeadFile(file_system, path, kGrantsHeadType, keys);
+  if (!text) return Fail(text.error());
+  if (!*text) return std::optional<std::int64_t>();
+  const auto damaged = [&](std::string_view kind, std::string_view what) {
+    return Fail(LoneRecordDamage(path.substr(root.size() + 1), kind, what));
+  };
+  const auto json = ParseJson(**text);
+  if (!json) return damaged("auth", "its content is not JSON");
+  JsonReader reader(*json, "head of the grants");
+  if (reader.Integer("schema") != kGrantsVersion && !reader.error()) {
+    return damaged("version", "it was written by a version of this program that is not known here");
+  }
+  const std::int64_t generation = reader.Integer("generation");
+  if (reader.error()) return damaged("auth", reader.error()->message);
+  return std::optional(generation);
+}
+
+Result<void> WriteGeneration(FileSystem& file_system, const std::string& root, const KeySet* keys,
+                             std::int64_t generation) {
+  return WriteHeadFile(file_system, GrantsHeadFile(root), kGrantsHeadType,
+                       DumpJson({{"schema", kGrantsVersion}, {"generation", generation}}), keys);
+}
+
+struct Content {
+  std::vector<StandingGrant> grants;
+  std::int64_t generation = 0;  // 0: written before there were generations
+};
+
+Result<Content> Parse(std::string_view text) {
   const auto json = ParseJson(text);
   if (!json) return Damaged("auth", "its content is not JSON");
   JsonReader reader(*json, "list of grants");
-  if (reader.Integer("schema") != kVersion && !reader.error()) {
+  if (reader.Integer("schema") != kGrantsVersion && !reader.error()) {
     return Damaged("version", "it was written by a version of this program that is not known here");
   }
-  std::vector<StandingGrant> grants;
+  Content content;
+  if (reader.Find("generation") != nullptr) content.generation = reader.Integer("generation");
   if (const Json* listed = reader.Array("grants")) {
     for (const Json& each : *listed) {
       JsonReader inner(each, "grant");
-      grants.push_back({.grant = {inner.String("tool_name"), inner.String("arguments_digest")},
-                        .tool_input = inner.String("tool_input"),
-                        .created_at = inner.Time("created_at")});
+      content.grants.push_back({.grant = {inner.String("tool_name"), inner.String("arguments_digest"),
+                                          inner.OptionalString("terms_digest").value_or("")},
+                                .tool_input = inner.String("tool_input"),
+                                .created_at = inner.Time("created_at")});
       if (inner.error()) return Damaged("auth", inner.error()->message);
     }
   }
   if (reader.error()) return Damaged("auth", reader.error()->message);
-  return grants;
+  return content;
+}
+
+Result<Content> Read(FileSystem& file_system, const std::string& root, const KeySet* keys) {
+  const auto text = file_system.ReadFile(GrantsFile(root), kMaxGrantsFile);
+  if (!text && text.error().code != ErrorCode::kNotFound) return Fail(text.error());
+  const auto generation = ReadGeneration(file_system, root, keys);
+  if (!generation) return Fail(generation.error());
+  if (!text && generation->value_or(0) == 0) return Content();
+  if (!text) return Damaged("missing", "the file is gone");
+  auto content = OpenLoneRecord(*text, GrantsFile("").substr(1), kGrantsType, kGrantsVersion, keys)
+                     .and_then([](const auto& plain) { return Parse(plain); });
+  if (!content) return content;
+  if (!*generation && content->generation > 0) {
+    return Fail(LoneRecordDamage(GrantsHeadFile("").substr(1), "missing", "the file is gone"));
+  }
+  if (content->generation < generation->value_or(0)) {
+    return Damaged("rollback", "it is not the version that was stored last");
+  }
+  return content;
 }
 
 }  // namespace
 
 Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys) {
-  const auto text = file_system.ReadFile(GrantsFile(root), kMaxFile);
-  if (!text && text.error().code == ErrorCode::kNotFound) return std::vector<StandingGrant>();
-  if (!text) return Fail(text.error());
-  return Open(*text, keys).and_then([](const std::string& plaintext) { return Parse(plaintext); });
+  return Read(file_system, root, keys).map([](Content content) { return std::move(content.grants); });
 }
 
 Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys,
                             const std::vector<StandingGrant>& grants) {
   if (grants.size() > kMaxStandingGrants) return Fail(ErrorCode::kTooLarge, "there are too many grants for always");
+  // The head is there before the first file that names a generation, and follows each: a crash in between leaves a file
+  // that is newer than its head, which is in order.
+  auto known = ReadGeneration(file_system, root, keys);
+  if (!known && known.error().code != ErrorCode::kCorruption) return Fail(std::move(known.error()));
+  if (!known) {
+    const std::string head = GrantsHeadFile(root);
+    if (auto aside = file_system.Rename(head, DamagedHeadFile(head)); !aside) return aside;
+  }
+  if (!known || !*known) {
+    if (auto first = WriteGeneration(file_system, root, keys, 0); !first) return first;
+  }
+  std::int64_t last = known ? known->value_or(0) : 0;
+  if (const auto there = Read(file_system, root, keys)) last = std::max(last, there->generation);
+  const std::int64_t generation = GenerationAfter(last);
   Json listed = Json::array();
   for (const StandingGrant& each : grants) {
-    listed.push_back({{"tool_name", each.grant.tool_name},
-                      {"arguments_digest", each.grant.arguments_digest},
-                      {"tool_input", each.tool_input},
-                      {"created_at", FormatTimestamp(each.created_at)}});
+    Json& json = listed.emplace_back(Json{{"tool_name", each.grant.tool_name},
+                                          {"arguments_digest", each.grant.arguments_digest},
+                                          {"tool_input", each.tool_input},
+                                          {"created_at", FormatTimestamp(each.created_at)}});
+    if (!each.grant.terms_digest.empty()) json["terms_digest"] = each.grant.terms_digest;
   }
-  Result<std::string> text = DumpJson({{"schema", kVersion}, {"grants", std::move(listed)}});
-  if (keys != nullptr) text = SealJwe({{"typ", kType}, {"ver", kVersion}}, *text, *keys);
+  Result<std::string> text =
+      DumpJson({{"schema", kGrantsVersion}, {"generation", generation}, {"grants", std::move(listed)}});
+  if (keys != nullptr) text = SealJwe({{"typ", kGrantsType}, {"ver", kGrantsVersion}}, *text, *keys);
   if (!text) return Fail(text.error());
   if (auto written = ReplaceFile(file_system, GrantsFile(root), *text); !written) return written;
-  return file_system.SyncDirectory(root);
+  return file_system.SyncDirectory(root).and_then([&] { return WriteGeneration(file_system, root, keys, generation); });
 }
 
 Result<void> FileGrantStore::ReadOnce() {
@@ -124,7 +174,7 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
     return Fail(std::move(read.error()));
   } else {  // kept for whoever wants to know what it was
     auto aside = file_system_.Rename(GrantsFile(root_), DamagedGrantsFile(root_));
-    if (!aside) return Fail(std::move(aside.error()));
+    if (!aside && aside.error().code != ErrorCode::kNotFound) return Fail(std::move(aside.error()));
   }
   const auto same = [&](const StandingGrant& each) { return each.grant == grant.grant; };
   if (std::any_of(grants.begin(), grants.end(), same)) return false;
@@ -149,7 +199,7 @@ Result<std::vector<StandingGrant>> FileGrantStore::List() {
 
 bool FileGrantStore::Covers(const Grant& call) {
   const std::lock_guard lock(mutex_);
-  return ReadOnce() &&
+  return !call.terms_digest.empty() && ReadOnce() &&
          std::any_of(grants_->begin(), grants_->end(), [&](const StandingGrant& each) { return each.grant == call; });
 }
 

@@ -14,7 +14,8 @@
 // What a person has granted for always, in one file of the data folder (schemas/FILES.md): sealed if there are keys.
 namespace reprise {
 
-// Empty if there is no file. kCorruption (reason "integrity_<kind>") if it is not what WriteGrantFile writes.
+// Empty if there was never a file. kCorruption (reason "integrity_<kind>") if it is not what WriteGrantFile wrote last,
+// as far as .grants_head knows.
 Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys);
 // Replaces the file, durably. kTooLarge beyond kMaxStandingGrants.
 Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys,

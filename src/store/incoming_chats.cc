@@ -1,5 +1,6 @@
 #include "store/incoming_chats.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
@@ -19,6 +20,16 @@ namespace {
 void RemoveAll(const std::string& folder) {
   std::error_code ignored;  // what stays is removed by the next one who brings chats in
   std::filesystem::remove_all(folder, ignored);
+}
+
+// Whether there is nothing in it but what is made while a chat is put together.
+bool IsIncoming(const std::string& folder, FileSystem& file_system, int depth = 0) {
+  const auto entries = file_system.ListDirectory(folder);
+  return entries && std::all_of(entries->begin(), entries->end(), [&](const DirectoryEntry& entry) {
+           if (!entry.is_directory) return IsNameInChat(entry.name) || IsTemporaryName(entry.name);
+           constexpr int kDepth = 2;  // CHAT/interactions
+           return depth < kDepth && IsIncoming(folder + "/" + entry.name, file_system, depth + 1);
+         });
 }
 
 std::string AsText(const Interaction& interaction) {
@@ -54,6 +65,23 @@ Result<void> AddFiles(FileStore& from, IncomingChat& chat) {
   return {};
 }
 
+Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat) {
+  auto listing = from.List(source);
+  if (!listing) return Fail(std::move(listing.error()));
+  for (const FileInfo& file : listing->files) chat.files.push_back(file.id);
+  chat.load_file = [&from, source](const FileId& file) { return from.Get(source, file); };
+  return {};
+}
+
+void RemoveIncoming(const std::string& root, FileSystem& file_system) {
+  const auto entries = file_system.ListDirectory(root);
+  if (!entries) return;
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string folder = root + "/" + entry.name;
+    if (entry.is_directory && IsIncomingDirectory(entry.name) && IsIncoming(folder, file_system)) RemoveAll(folder);
+  }
+}
+
 Result<IncomingChats> IncomingChats::Open(Options options) {
   if (auto made = CreateDirectories(options.file_system, options.root); !made) return Fail(std::move(made.error()));
   std::unique_ptr<DirectoryLock> lock;
@@ -62,11 +90,8 @@ Result<IncomingChats> IncomingChats::Open(Options options) {
     if (!acquired) return Fail(std::move(acquired.error()));
     lock = *std::move(acquired);
   }
-  const auto entries = options.file_system.ListDirectory(options.root);
-  if (!entries) return Fail(entries.error());
-  for (const DirectoryEntry& entry : *entries) {
-    if (entry.is_directory && IsIncomingDirectory(entry.name)) RemoveAll(options.root + "/" + entry.name);
-  }
+  options.file_system.Confine(options.root);
+  RemoveIncoming(options.root, options.file_system);
   return IncomingChats(std::move(options), std::move(lock));
 }
 
@@ -161,9 +186,11 @@ Result<void> IncomingChats::Place(const IncomingChat& chat, const std::string& f
     auto removed = disk.RemoveFile(RunningFile(options_.root));
     if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
   }
-  return disk.Rename(ChatDirectory(folder, id), ChatDirectory(options_.root, id))
-      .and_then([&] { return disk.SyncDirectory(options_.root); })
-      .and_then([&] { return disk.SyncDirectory(folder); });
+  const std::string from = ChatDirectory(folder, id), to = ChatDirectory(options_.root, id);
+  if (auto moved = disk.Rename(from, to); !moved) return moved;
+  auto synced = disk.SyncDirectory(options_.root).and_then([&] { return disk.SyncDirectory(folder); });
+  if (!synced) static_cast<void>(disk.Rename(to, from));  // it is said not to be there
+  return synced;
 }
 
 }  // namespace reprise

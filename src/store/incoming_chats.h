@@ -35,6 +35,12 @@ Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat);
 
 // Adds the chat's files, likewise.
 Result<void> AddFiles(FileStore& from, IncomingChat& chat);
+// Adds those of another chat's files that can be read.
+Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat);
+
+// Removes from a data folder what a process has left there that ended while it put a chat together.
+// REQUIRES: nobody does so now.
+void RemoveIncoming(const std::string& root, FileSystem& file_system);
 
 // Brings chats into a data folder that nobody else uses. Each is put together in a folder of its own there, read back,
 // and moved into its place in one step when it is durable: a chat is there as a whole or not at all, whenever the

@@ -34,6 +34,7 @@ void IndexWriter::WriteNow(const ChatId& chat) {
   {
     const std::lock_guard lock(mutex_);
     if (!StartThread()) return;
+    later_.erase(chat);
     now_.insert(chat);
   }
   wake_.notify_one();

@@ -11,13 +11,15 @@
 namespace reprise {
 namespace {
 
-constexpr int kVersion = 1;
-constexpr std::string_view kType = "reprise/journal";
+constexpr int kJournalVersion = 1;
+constexpr std::string_view kJournalType = "reprise/journal";
 static_assert(JournalCipher::kOverhead == kGcmTagBytes);
 
 Json HeaderMembers(const RecordPlace& place) {
-  return {
-      {"typ", kType}, {"ver", kVersion}, {"chat_id", place.chat.str()}, {"interaction_id", place.interaction->str()}};
+  return {{"typ", kJournalType},
+          {"ver", kJournalVersion},
+          {"chat_id", place.chat.str()},
+          {"interaction_id", place.interaction->str()}};
 }
 
 Result<void> CheckMembers(const RecordPlace& place, std::string_view header) {
@@ -58,7 +60,7 @@ Result<JournalCipher> JournalCipher::Create(const RecordPlace& place, const KeyS
 
 Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::string_view header, const KeySet* keys) {
   if (keys == nullptr) {
-    if (LooksLikeJwe(header)) return Fail(IntegrityError("plain", place, "the journal is sealed"));
+    if (LooksLikeJwe(header)) return Fail(IntegrityError("sealed", place, "the journal is sealed"));
     if (auto checked = CheckMembers(place, header); !checked) return Fail(std::move(checked.error()));
     return JournalCipher(std::string(header), std::nullopt);
   }
@@ -83,7 +85,7 @@ std::optional<RecordPlace> JournalCipher::ClaimedPlace(std::string_view header) 
   };
   const auto chat = ChatId::Parse(text("chat_id"));
   const auto interaction = InteractionId::Parse(text("interaction_id"));
-  if (text("typ") != kType || !chat || !interaction) return std::nullopt;
+  if (text("typ") != kJournalType || !chat || !interaction) return std::nullopt;
   return RecordPlace{.chat = *chat, .interaction = *interaction};
 }
 

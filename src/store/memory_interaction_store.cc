@@ -4,17 +4,9 @@
 #include <utility>
 
 #include "domain/codec.h"
+#include "store/store_errors.h"
 
 namespace reprise {
-namespace {
-
-tl::unexpected<Error> NoSuchInteraction() { return Fail(ErrorCode::kNotFound, "no such interaction in this chat"); }
-
-tl::unexpected<Error> Conflict(std::string reason, std::string message) {
-  return Fail(Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)});
-}
-
-}  // namespace
 
 Result<MemoryInteractionStore::StoredChat*> MemoryInteractionStore::Find(const ChatId& chat) {
   const auto found = chats_.find(chat);

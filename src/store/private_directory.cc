@@ -4,9 +4,9 @@
 #include <unistd.h>
 
 #include <cerrno>
-#include <system_error>
 
 #include "base/atomic_write.h"
+#include "base/system_error.h"
 
 namespace reprise {
 namespace {
@@ -23,8 +23,8 @@ bool IsSafe(const struct stat& status) {
 Result<void> CheckPrivateDirectory(const std::string& path) {
   struct stat status {};
   if (::lstat(path.c_str(), &status) != 0) {
-    if (errno == ENOENT) return {};
-    return Fail(ErrorCode::kIo, "the folder cannot be looked at", path + ": " + std::generic_category().message(errno));
+    if (errno == ENOENT && ParentDirectory(path) != path) return CheckPrivateDirectory(ParentDirectory(path));
+    return Fail(SystemError(errno, path, "the folder cannot be looked at"));
   }
   if (!IsSafe(status)) {
     return Fail(Error{.code = ErrorCode::kForbidden,

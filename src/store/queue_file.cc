@@ -10,13 +10,13 @@
 namespace reprise {
 namespace {
 
-constexpr int kSchema = 1;
+constexpr int kQueueSchema = 1;
 
 }  // namespace
 
 Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) const {
   std::vector<QueuedMessage> messages;
-  const auto text = file_system_.ReadFile(QueueFile(root_, chat), kMaxRecordBytes);
+  const auto text = ReadRecordText(file_system_, QueueFile(root_, chat), {.chat = chat, .queue = true});
   if (!text && text.error().code == ErrorCode::kNotFound) return messages;
   if (!text) return Fail(text.error());
   const RecordPlace place{.chat = chat, .interaction = std::nullopt, .queue = true};
@@ -25,7 +25,7 @@ Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) cons
   const auto malformed = [&] { return Fail(IntegrityError("auth", place, "its content is not what it should be")); };
   const auto json = ParseJson(record->plaintext);
   if (!json || !json->is_object()) return malformed();
-  if (const auto schema = json->find("schema"); schema == json->end() || *schema != kSchema) {
+  if (const auto schema = json->find("schema"); schema == json->end() || *schema != kQueueSchema) {
     return Fail(IntegrityError("version", place, "its schema is not known to this version"));
   }
   if (const auto id = json->find("chat_id"); id == json->end() || *id != chat.str()) {
@@ -50,7 +50,7 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   }
   Json listed = Json::array();
   for (const QueuedMessage& message : messages) listed.push_back(ToJson(message));
-  const Json json = {{"schema", kSchema}, {"chat_id", chat.str()}, {"messages", std::move(listed)}};
+  const Json json = {{"schema", kQueueSchema}, {"chat_id", chat.str()}, {"messages", std::move(listed)}};
   const auto record = format_->Seal({.chat = chat, .interaction = std::nullopt, .queue = true}, {}, DumpJson(json));
   if (!record) return Fail(record.error());
   // The chat may be so new that nothing of it is durable yet.

@@ -10,7 +10,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kVersion = 1;
+constexpr int kRecordVersion = 1;
 constexpr std::string_view kInteractionType = "reprise/interaction";
 constexpr std::string_view kChatType = "reprise/chat";
 constexpr std::string_view kFileType = "reprise/file";
@@ -33,7 +33,7 @@ Result<void> CheckSize(std::string_view text) {
 
 // Members of the protected header, by name. Written to disk: part of the file format.
 Json ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
-  Json members = {{"typ", TypeOf(place)}, {"ver", kVersion}, {"chat_id", place.chat.str()}};
+  Json members = {{"typ", TypeOf(place)}, {"ver", kRecordVersion}, {"chat_id", place.chat.str()}};
   if (place.file) members["file_id"] = place.file->str();
   if (!place.interaction) return members;
   members["interaction_id"] = place.interaction->str();
@@ -72,7 +72,7 @@ Result<RecordLinks> LinksFromHeader(const RecordPlace& place, const Json& header
 
 Result<void> CheckHeader(const RecordPlace& place, const Json& header) {
   const auto version = header.find("ver");
-  if (version == header.end() || !version->is_number_integer() || *version != kVersion) {
+  if (version == header.end() || !version->is_number_integer() || *version != kRecordVersion) {
     return Damaged("version", place, "it was written by a version of this program that is not known here");
   }
   const bool here = Says(header, "typ", TypeOf(place)) && Says(header, "chat_id", place.chat.str()) &&
@@ -135,7 +135,8 @@ class PlainFormat final : public RecordFormat {
   }
 
   Result<OpenedRecord> Open(const RecordPlace& place, std::string_view text) const override {
-    if (LooksLikeJwe(text)) return Damaged("plain", place, "it is sealed, and this data folder is used as a plain one");
+    if (LooksLikeJwe(text))
+      return Damaged("sealed", place, "it is sealed, and this data folder is used as a plain one");
     return OpenedRecord{.plaintext = std::string(text), .digest = Sha256Digest({text}), .links = std::nullopt};
   }
 
@@ -153,6 +154,24 @@ Error IntegrityError(std::string_view kind, const RecordPlace& place, std::strin
                .message = name + ": " + std::string(what),
                .detail = name,
                .details_json = DumpJson({{"file", name}})};
+}
+
+Error FolderError(const std::string& name, Error error) {
+  if (error.code != ErrorCode::kCorruption) return error;
+  error.message.insert(0, name + ": ");
+  error.detail = name;
+  error.details_json = DumpJson({{"file", name}});
+  return error;
+}
+
+Result<std::string> ReadRecordText(FileSystem& file_system, const std::string& path, const RecordPlace& place) {
+  auto text = file_system.ReadFile(path, kMaxRecordBytes);
+  if (text) return text;
+  if (text.error().code == ErrorCode::kCorruption) return Fail(IntegrityError("missing", place, text.error().message));
+  if (text.error().code == ErrorCode::kTooLarge) {
+    return Fail(IntegrityError("auth", place, "the file is larger than any that is written here"));
+  }
+  return text;
 }
 
 std::unique_ptr<RecordFormat> MakeRecordFormat(std::shared_ptr<const KeySet> keys) {

@@ -40,8 +40,14 @@ struct OpenedRecord {
   std::optional<RecordLinks> links;  // nullopt: the format does not keep them
 };
 
-// An Error of code kCorruption about one record. `kind` is auth, swap, rollback, missing, version or plain.
+// An Error of code kCorruption about one record. `kind` is auth, swap, rollback, missing, version, plain or sealed.
 Error IntegrityError(std::string_view kind, const RecordPlace& place, std::string_view what);
+
+// What came of listing the folder of this name below the root: if it is kCorruption, it names the folder.
+Error FolderError(const std::string& name, Error error);
+
+// The text of the record's file at `path`. kCorruption as well if there is anything but a file of reasonable size.
+Result<std::string> ReadRecordText(FileSystem& file_system, const std::string& path, const RecordPlace& place);
 
 // The form that records have on disk. Immutable, thread-safe.
 class RecordFormat {

@@ -91,6 +91,7 @@ class Rewrapping {
 
 Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys, FileSystem& file_system) {
   Rewrapping rewrapping(keys, file_system);
+  file_system.Confine(data_folder);
   if (auto done = rewrapping.Folder(data_folder); !done) return Fail(std::move(done.error()));
   for (const std::string& folder : UnsavedFolders(data_folder)) {
     if (const auto there = file_system.ListDirectory(folder); !there) {
@@ -98,6 +99,7 @@ Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys
       return Fail(there.error());
     }
     if (auto ours = CheckPrivateDirectory(folder); !ours) return Fail(std::move(ours.error()));
+    file_system.Confine(folder);
     if (auto done = rewrapping.Folder(folder); !done) return Fail(std::move(done.error()));
   }
   return std::move(rewrapping).result();

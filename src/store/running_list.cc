@@ -1,5 +1,6 @@
 #include "store/running_list.h"
 
+#include <algorithm>
 #include <string_view>
 
 #include "base/atomic_write.h"
@@ -28,30 +29,45 @@ std::optional<RunningList::Entry> ParseEntry(std::string_view text) {
 
 std::optional<std::set<RunningList::Entry>> RunningList::ReadLast() {
   const auto text = file_system_.ReadFile(path_, kMaxBytes);
-  if (!text) return std::nullopt;
   const std::lock_guard lock(mutex_);
+  was_read_ = true;
+  if (!text) return std::nullopt;
   std::string_view rest = *text;
   for (std::size_t end; (end = rest.find('\n')) != std::string_view::npos; rest.remove_prefix(end + 1)) {
-    if (end == 0) continue;
-    const auto entry = ParseEntry(rest.substr(1, end - 1));
-    if (!entry) {
-      running_.clear();
-      return std::nullopt;
-    }
-    rest.front() == '+' ? void(running_.insert(*entry)) : void(running_.erase(*entry));
+    const bool begins = rest.starts_with('+');
+    const auto entry = begins || rest.starts_with('-') ? ParseEntry(rest.substr(1, end - 1)) : std::nullopt;
+    if (!entry) break;
+    const bool fits = begins ? running_.insert(*entry).second : running_.erase(*entry) > 0;
+    if (!fits) break;
   }
-  return running_;
+  // It is begun with a line and grows by whole ones, each of a beginning or of its end: anything else has been damaged.
+  const bool whole = !text->empty() && rest.empty();
+  if (whole && std::includes(running_.begin(), running_.end(), noticed_.begin(), noticed_.end())) return running_;
+  running_.clear();
+  return std::nullopt;
+}
+
+bool RunningList::Notice(const ChatId& chat, InteractionId interaction) {
+  const std::lock_guard lock(mutex_);
+  if (!was_read_) {
+    noticed_.emplace(chat, interaction);
+    return false;
+  }
+  if (!running_.emplace(chat, interaction).second) return false;
+  static_cast<void>(Write(Line('+', {chat, interaction})));
+  return true;
 }
 
 void RunningList::Adopt(const std::vector<Entry>& found, bool all) {
   const std::lock_guard lock(mutex_);
-  running_.insert(found.begin(), found.end());
+  running_ = std::set<Entry>(found.begin(), found.end());
   complete_ = all;
 }
 
 Result<void> RunningList::Begin(const ChatId& chat, InteractionId interaction) {
   const std::lock_guard lock(mutex_);
-  running_.emplace(chat, interaction);
+  const bool is_new = running_.emplace(chat, interaction).second;
+  if (!is_new && file_) return {};  // a run that goes on after a restart: it is in the file
   return Write(Line('+', {chat, interaction}));
 }
 

@@ -24,13 +24,17 @@ class RunningList {
   // `file_system` must outlive the list.
   RunningList(FileSystem& file_system, std::string path) : file_system_(file_system), path_(std::move(path)) {}
 
-  // What the last process left. nullopt: that is not known, because there is no list, or none that can be read. Call it
-  // before the first Begin.
+  // What the last process left. nullopt: that is not known, because there is no list, or none that can be read
+  // from its beginning to its end. Call it before the first Begin.
   std::optional<std::set<Entry>> ReadLast();
 
-  // Instead of what ReadLast did not know: these interactions, found in the folder, are unfinished. Unless `all` were
-  // found, the next start has to look again.
+  // Instead of what ReadLast did not know, or got wrong: these interactions, found in the folder, are unfinished.
+  // Unless `all` were found, the next start has to look again.
   void Adopt(const std::vector<Entry>& found, bool all);
+
+  // An unfinished interaction has been met in its chat. True: the list that was read does not have it; the next start
+  // takes it up. Met before ReadLast, it makes that one say nullopt if the list does not have it.
+  bool Notice(const ChatId& chat, InteractionId interaction);
 
   // In the file when it returns ok; there after a power loss only after Sync.
   Result<void> Begin(const ChatId& chat, InteractionId interaction);
@@ -48,6 +52,8 @@ class RunningList {
   std::mutex mutex_;
   std::set<Entry> running_;             // guarded by mutex_
   std::unique_ptr<WritableFile> file_;  // guarded by mutex_; null before the first line and after a failure
+  std::set<Entry> noticed_;             // guarded by mutex_; before the last list was read
+  bool was_read_ = false;               // guarded by mutex_
   bool complete_ = true;                // guarded by mutex_; nothing is unfinished but what is in running_
   std::size_t lines_ = 0;               // guarded by mutex_; in the file
   bool name_durable_ = false;           // guarded by mutex_

@@ -18,7 +18,9 @@ bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound;
 }  // namespace
 
 SealedFileStore::SealedFileStore(Options options)
-    : options_(std::move(options)), format_(MakeRecordFormat(options_.keys)) {}
+    : options_(std::move(options)), format_(MakeRecordFormat(options_.keys)) {
+  options_.file_system.Confine(options_.root);
+}
 
 Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
   const std::lock_guard lock(put_mutex_);
@@ -66,10 +68,10 @@ void SealedFileStore::RemoveLeftovers(const std::string& directory) const {
 }
 
 Result<StoredFile> SealedFileStore::Get(const ChatId& chat, const FileId& id) {
-  const auto text = options_.file_system.ReadFile(FilePath(options_.root, chat, id), kMaxRecordBytes);
+  const RecordPlace place{.chat = chat, .file = id};
+  const auto text = ReadRecordText(options_.file_system, FilePath(options_.root, chat, id), place);
   if (!text && IsNotFound(text.error())) return Fail(ErrorCode::kNotFound, "no such file in this chat");
   if (!text) return Fail(text.error());
-  const RecordPlace place{.chat = chat, .file = id};
   const auto record = format_->Open(place, *text);
   if (!record) return Fail(record.error());
   auto file = FileFromJson(place, record->plaintext);
@@ -131,7 +133,7 @@ Result<std::vector<FileId>> ListFileIds(const std::string& root, const ChatId& c
   std::vector<FileId> ids;
   const auto entries = file_system.ListDirectory(FilesDirectory(root, chat));
   if (!entries && IsNotFound(entries.error())) return ids;
-  if (!entries) return Fail(entries.error());
+  if (!entries) return Fail(FolderError(FilesName(chat), entries.error()));
   for (const DirectoryEntry& entry : *entries) {
     auto id = ParseFileName(entry.name);
     if (id && !entry.is_directory) ids.push_back(*std::move(id));

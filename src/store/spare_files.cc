@@ -1,6 +1,9 @@
 #include "store/spare_files.h"
 
+#include <algorithm>
+#include <charconv>
 #include <optional>
+#include <string_view>
 #include <utility>
 
 namespace reprise {
@@ -8,6 +11,15 @@ namespace {
 
 // Each keeps a descriptor open.
 constexpr std::size_t kMaxSpares = 32;
+
+// As std::to_string writes it.
+std::optional<std::uint64_t> ParseName(std::string_view name) {
+  constexpr std::size_t kMaxDigits = 18;
+  std::uint64_t number = 0;
+  const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), number);
+  const bool whole = error == std::errc() && end == name.data() + name.size() && name.size() <= kMaxDigits;
+  return whole && std::to_string(number) == name ? std::optional(number) : std::nullopt;
+}
 
 }  // namespace
 
@@ -50,8 +62,14 @@ bool SpareFiles::Keep(const std::string& path, std::unique_ptr<WritableFile> fil
 void SpareFiles::RemoveLeftovers() {
   const auto entries = file_system_.ListDirectory(directory_);
   if (!entries) return;
+  const std::lock_guard lock(mutex_);
   for (const DirectoryEntry& entry : *entries) {
-    static_cast<void>(file_system_.RemoveFile(directory_ + "/" + entry.name));
+    const auto number = ParseName(entry.name);
+    if (!number) continue;
+    const std::string path = directory_ + "/" + entry.name;
+    const bool ours = !entry.is_directory && file_system_.ReadFile(path, 0).has_value();
+    if (ours && file_system_.RemoveFile(path)) continue;
+    next_name_ = std::max(next_name_, *number + 1);  // what stays is not written over either
   }
 }
 

@@ -28,7 +28,7 @@ class SpareFiles {
   Result<std::unique_ptr<WritableFile>> Take(const std::string& path);
   // Takes away the file of this name; what it held is gone. `file` may be null: not open.
   Result<void> Give(const std::string& path, std::unique_ptr<WritableFile> file);
-  // Removes what another process has left.
+  // Removes what another process has left: empty files that have names of this. Everything else there stays.
   void RemoveLeftovers();
 
  private:

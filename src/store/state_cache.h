@@ -1,6 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
+#include <iterator>
 #include <list>
 #include <mutex>
 #include <optional>
@@ -23,6 +26,7 @@ class StateCache {
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) return std::nullopt;
     entries_.splice(entries_.begin(), entries_, found->second);
+    found->second->used = ++uses_;
     return found->second->state;
   }
 
@@ -36,37 +40,70 @@ class StateCache {
     return std::move(taken.front().state);
   }
 
-  // Takes the place of what had the name. A state beyond the capacity is not kept.
-  void Put(const std::string& name, State state, std::size_t bytes) {
+  // Takes the place of what had the name. A state beyond the capacity is not kept. Of those with the same owner (unless
+  // that is empty) the two that were used last are.
+  void Put(const std::string& name, State state, std::size_t bytes, const std::string& owner = {}) {
     Entries dropped;  // destroyed without the lock
     const std::lock_guard lock(mutex_);
     if (const auto found = by_name_.find(name); found != by_name_.end()) Remove(found->second, dropped);
     if (bytes > capacity_) return;
-    entries_.push_front({.name = name, .state = std::move(state), .bytes = bytes});
+    if (!owner.empty()) DropOldest(owner, dropped);
+    entries_.push_front({.name = name, .owner = owner, .state = std::move(state), .bytes = bytes, .used = ++uses_});
     by_name_.emplace(name, entries_.begin());
+    if (!owner.empty()) by_owner_.emplace(owner, entries_.begin());
     bytes_ += bytes;
     while (bytes_ > capacity_) Remove(std::prev(entries_.end()), dropped);
   }
 
+  // Forgets all that belong to it.
+  void Drop(const std::string& owner) {
+    Entries dropped;  // destroyed without the lock
+    const std::lock_guard lock(mutex_);
+    for (auto one = by_owner_.find(owner); one != by_owner_.end(); one = by_owner_.find(owner)) {
+      Remove(one->second, dropped);
+    }
+  }
+
+  // What is kept, as `Put` counts it.
+  std::size_t bytes() const {
+    const std::lock_guard lock(mutex_);
+    return bytes_;
+  }
+
  private:
   struct Entry {
-    std::string name;
+    std::string name, owner;
     State state;
     std::size_t bytes;
+    std::uint64_t used;  // in the order of this
   };
   using Entries = std::list<Entry>;
 
+  // Leaves one.
+  void DropOldest(const std::string& owner, Entries& to) {
+    const auto [first, last] = by_owner_.equal_range(owner);
+    if (std::distance(first, last) < 2) return;
+    const auto oldest =
+        std::min_element(first, last, [](const auto& a, const auto& b) { return a.second->used < b.second->used; });
+    Remove(oldest->second, to);
+  }
+
   void Remove(typename Entries::iterator entry, Entries& to) {
     by_name_.erase(entry->name);
+    auto [owned, last] = by_owner_.equal_range(entry->owner);
+    while (owned != last && owned->second != entry) ++owned;
+    if (owned != last) by_owner_.erase(owned);
     bytes_ -= entry->bytes;
     to.splice(to.end(), entries_, entry);
   }
 
   const std::size_t capacity_;
-  std::mutex mutex_;
+  mutable std::mutex mutex_;
   Entries entries_;                                                      // guarded by mutex_; used last comes first
   std::unordered_map<std::string, typename Entries::iterator> by_name_;  // guarded by mutex_
-  std::size_t bytes_ = 0;                                                // guarded by mutex_
+  std::unordered_multimap<std::string, typename Entries::iterator> by_owner_;  // guarded by mutex_; two of each
+  std::size_t bytes_ = 0;                                                      // guarded by mutex_
+  std::uint64_t uses_ = 0;                                                     // guarded by mutex_
 };
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 #include <pwd.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
@@ -43,9 +44,27 @@ Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& hom
   return home.MoveHead(interaction.chat_id, *before->head).map([](const ChatSummary&) {});
 }
 
+// Whether `saved` is what could not be made durable in time, and did reach the disk: all but the report that it did
+// not.
+bool IsSavedAfterAll(const Interaction& unsaved, const Interaction& saved) {
+  const auto has = [&](const AgentEvent& event) {
+    return std::find(unsaved.events.begin(), unsaved.events.end(), event) != unsaved.events.end();
+  };
+  return saved.created_at == unsaved.created_at && saved.parent_id == unsaved.parent_id &&
+         saved.user_message == unsaved.user_message && saved.final_agent_state == unsaved.final_agent_state &&
+         std::all_of(saved.events.begin(), saved.events.end(), has);
+}
+
+Result<void> Bring(const Interaction& unsaved, InteractionStore& home) {
+  auto saved = SaveBelowHead(unsaved, home);
+  if (saved || saved.error().reason != "interaction_exists") return saved;
+  const auto there = home.LoadInteraction(unsaved.chat_id, unsaved.id);
+  return there && IsSavedAfterAll(unsaved, *there) ? Result<void>() : saved;
+}
+
 Result<void> MoveHome(const ChatFiles& files, const ChatId& chat, InteractionId id, InteractionStore& home) {
   return files.ReadInteraction(chat, id)
-      .and_then([&](const StoredInteraction& stored) { return SaveBelowHead(stored.interaction, home); })
+      .and_then([&](const StoredInteraction& stored) { return Bring(stored.interaction, home); })
       .and_then([&] { return files.RemoveInteraction(chat, id); });
 }
 

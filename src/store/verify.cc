@@ -63,11 +63,12 @@ class ChatCheck {
     // The index first: a server writes an interaction before the index that knows it, so that what the index speaks of
     // is found in the listing.
     ReadIndex();
-    const auto listed = files_.ListInteractions(chat_);
+    const auto listed = Listed(InteractionsName(chat_), files_.ListInteractions(chat_));
     if (!listed) return Fail(listed.error());
-    const auto files = ListFileIds(root_, chat_, file_system_);
+    const auto files = Listed(FilesName(chat_), ListFileIds(root_, chat_, file_system_));
     if (!files) return Fail(files.error());
-    if (!has_index_ && listed->checkpoints.empty() && listed->journals.empty() && files->empty()) {
+    const bool nothing = listed->checkpoints.empty() && listed->journals.empty() && files->empty();
+    if (!has_index_ && nothing && problems_.empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
     for (const FileId& id : *files) CheckFile(id);
@@ -80,6 +81,8 @@ class ChatCheck {
     if (!has_index_ && listed->checkpoints.size() > 1 && !HasIndexNow()) {
       Add(RecordName(chat_, std::nullopt), "missing", "the file is gone");
     }
+    // The same for one that is not whole: a power loss may leave the first one so, and it is made anew.
+    if (index_cut_off_ && (listed->checkpoints.size() > 1 || nothing)) Add(*index_problem_);
     for (auto& [file, problem] : problems_) report_.problems.push_back(std::move(problem));
     return std::move(report_);
   }
@@ -91,6 +94,14 @@ class ChatCheck {
   }
   void Add(Problem problem) { problems_.emplace(problem.file, problem); }
 
+  // A folder that is something else is a problem of its own, and has nothing in it.
+  template <typename Entries>
+  Result<Entries> Listed(const std::string& name, Result<Entries> entries) {
+    if (entries || entries.error().code != ErrorCode::kCorruption) return entries;
+    Add(ProblemOf(name, entries.error()));
+    return Entries();
+  }
+
   bool HasIndexNow() const {
     const auto text = file_system_.ReadFile(ChatFile(root_, chat_), kMaxRecordBytes);
     return text || text.error().code != ErrorCode::kNotFound;
@@ -98,7 +109,7 @@ class ChatCheck {
 
   void ReadIndex() {
     const std::string name = RecordName(chat_, std::nullopt);
-    const auto text = file_system_.ReadFile(ChatFile(root_, chat_), kMaxRecordBytes);
+    const auto text = ReadRecordText(file_system_, ChatFile(root_, chat_), {.chat = chat_});
     if (!text && text.error().code == ErrorCode::kNotFound) return;
     has_index_ = true;
     ++report_.checked;
@@ -110,7 +121,9 @@ class ChatCheck {
     if (index) {
       index_ = *std::move(index);
     } else {
-      Add(ProblemOf(name, index.error()));
+      static_cast<void>(files_.ReadIndex(chat_, index_cut_off_));
+      index_problem_ = ProblemOf(name, index.error());
+      if (!index_cut_off_) Add(*index_problem_);
     }
   }
 
@@ -127,15 +140,25 @@ class ChatCheck {
   }
 
   void CheckJournal(InteractionId id) {
-    const auto text = file_system_.ReadFile(JournalPath(root_, chat_, id), kMaxRecordBytes);
+    const auto text = ReadRecordText(file_system_, JournalPath(root_, chat_, id), {.chat = chat_, .interaction = id});
     if (!text && text.error().code == ErrorCode::kNotFound) return;  // the interaction has ended meanwhile
     ++report_.checked;
     const std::string name = JournalName(chat_, id);
     if (!text) {
       Add(ProblemOf(name, text.error()));
     } else if (auto problem = JournalProblem(name, *text, {.chat = chat_, .interaction = id}, keys_.get())) {
-      Add(*std::move(problem));
+      // After a power loss: what serves another interaction now under its old name, or the other way round. The journal
+      // of one that has its checkpoint is not needed.
+      const bool held_another = problem->kind == "swap" && (found_.contains(id) || ServedAnother(id, *text));
+      if (!held_another) Add(*std::move(problem));
     }
+  }
+
+  // With a first line that has no end as well.
+  bool ServedAnother(InteractionId id, const std::string& text) const {
+    const bool has_end = text.find('\n') != std::string::npos;
+    return files_.ReadJournal({.chat = chat_, .interaction = id}, has_end ? text : text + "\n", keys_.get())
+        .has_value();
   }
 
   void CheckQueue() {
@@ -146,10 +169,10 @@ class ChatCheck {
   }
 
   void CheckFile(const FileId& id) {
-    const auto text = file_system_.ReadFile(FilePath(root_, chat_, id), kMaxRecordBytes);
+    const RecordPlace place{.chat = chat_, .file = id};
+    const auto text = ReadRecordText(file_system_, FilePath(root_, chat_, id), place);
     if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
     ++report_.checked;
-    const RecordPlace place{.chat = chat_, .file = id};
     const auto file = text.and_then([&](const std::string& content) { return format_->Open(place, content); })
                           .and_then([&](const OpenedRecord& record) { return FileFromJson(place, record.plaintext); });
     if (!file) Add(ProblemOf(FileRecordName(chat_, id), file.error()));
@@ -195,6 +218,8 @@ class ChatCheck {
   std::map<std::string, Problem> problems_;  // by file
   std::optional<ChatIndex> index_;
   bool has_index_ = false;  // readable or not
+  bool index_cut_off_ = false;
+  std::optional<Problem> index_problem_;
   std::map<InteractionId, Found> found_;
 };
 
@@ -284,11 +309,31 @@ Result<VerifyReport> VerifyLoneFile(const std::string& path, std::shared_ptr<con
 }
 
 void VerifyGrants(const std::string& root, const KeySet* keys, FileSystem& file_system, VerifyReport& report) {
-  const auto there = file_system.ReadFile(GrantsFile(root), kMaxRecordBytes);
-  if (!there && there.error().code == ErrorCode::kNotFound) return;
+  const auto is_gone = [&](const std::string& path) {
+    const auto there = file_system.ReadFile(path, kMaxRecordBytes);
+    return !there && there.error().code == ErrorCode::kNotFound;
+  };
+  if (is_gone(GrantsFile(root)) && is_gone(GrantsHeadFile(root))) return;
   ++report.checked;
-  const auto grants = ReadGrantFile(file_system, root, keys);
-  if (!grants) report.problems.push_back(ProblemOf(GrantsFile("").substr(1), grants.error()));
+  auto grants = ReadGrantFile(file_system, root, keys);
+  // A server may have changed one of the two just then.
+  if (!grants) grants = ReadGrantFile(file_system, root, keys);
+  if (grants) return;
+  const Error& error = grants.error();
+  const bool of_head = error.detail == GrantsHeadFile("").substr(1);
+  report.problems.push_back(ProblemOf((of_head ? GrantsHeadFile("") : GrantsFile("")).substr(1), error));
+}
+
+// Symbolic links where the data folder has folders: they are not followed.
+void VerifyFolders(const std::string& root, FileSystem& file_system, VerifyReport& report) {
+  const auto entries = file_system.ListDirectory(root);
+  if (!entries) return;
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory || !IsFolderName(entry.name)) continue;
+    const auto below = file_system.ListDirectory(root + "/" + entry.name);
+    if (below || below.error().code != ErrorCode::kCorruption) continue;
+    report.problems.push_back(ProblemOf(entry.name, below.error()));
+  }
 }
 
 std::string NameOf(const PlaceInStore& place) {
@@ -315,8 +360,9 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
     report.checked += one->checked;
     std::move(one->problems.begin(), one->problems.end(), std::back_inserter(report.problems));
   }
+  VerifyFolders(root, file_system, report);
   VerifyGrants(root, keys.get(), file_system, report);
-  VerifyAudit(root, file_system, report);
+  VerifyAudit(root, keys.get(), file_system, report);
   return report;
 }
 

@@ -38,8 +38,15 @@ void MakeWholeNumbersIntegers(PlainJson& value) {
   }
 }
 
-Error Unusable(std::string message, ErrorCode code = ErrorCode::kInvalidArgument) {
-  return Error{.code = code, .reason = "invalid_arguments", .message = std::move(message)};
+// How messages name an object, its members and all of them.
+struct Words {
+  const char *reason, *object, *member, *members;
+};
+constexpr Words kOfArguments{"invalid_arguments", "arguments", "argument", "Arguments of this tool"};
+constexpr Words kOfForm{"invalid_response", "response", "field", "Fields"};
+
+Error Unusable(const Words& words, std::string message, ErrorCode code = ErrorCode::kInvalidArgument) {
+  return Error{.code = code, .reason = words.reason, .message = std::move(message)};
 }
 
 bool IsProperPrefix(const std::vector<std::string>& prefix, const std::vector<std::string>& path) {
@@ -85,7 +92,7 @@ const PlainJson* SchemaOf(const PlainJson& schema, const std::vector<std::string
   return at;
 }
 
-std::string Described(const SchemaError& error, const PlainJson& schema) {
+std::string Described(const SchemaError& error, const PlainJson& schema, const Words& words) {
   const std::string path = MemberPath(error.context);
   std::string text = path.empty() ? "" : "\"" + path + "\": ";
   const PlainJson* expected = SchemaOf(schema, error.context);
@@ -97,7 +104,7 @@ std::string Described(const SchemaError& error, const PlainJson& schema) {
   }
   static constexpr std::string_view kUnwanted = "'additionalProperties' constraints: ";
   if (const auto at = error.description.find(kUnwanted); at != std::string::npos) {
-    return text + "there is no argument " + error.description.substr(at + kUnwanted.size());
+    return text + "there is no " + words.member + " " + error.description.substr(at + kUnwanted.size());
   }
   return text + error.description;
 }
@@ -116,17 +123,17 @@ std::string Signature(const PlainJson& schema) {
   return text.empty() ? "none" : text;
 }
 
-std::string Explanation(const std::vector<SchemaError>& errors, const PlainJson& schema) {
+std::string Explanation(const std::vector<SchemaError>& errors, const PlainJson& schema, const Words& words) {
   std::vector<std::string> lines;
   for (const SchemaError& error : Innermost(errors)) {
-    std::string line = Described(error, schema);
+    std::string line = Described(error, schema, words);
     while (!line.empty() && line.back() == '.') line.pop_back();
     if (lines.size() < kMaxReported && std::find(lines.begin(), lines.end(), line) == lines.end())
       lines.push_back(line);
   }
-  std::string text = "invalid arguments: ";
+  std::string text = std::string("invalid ") + words.object + ": ";
   for (std::size_t i = 0; i < lines.size(); ++i) text += (i == 0 ? "" : "; ") + lines[i];
-  return text + ". Arguments of this tool: " + Signature(schema) + ".";
+  return text + ". " + words.members + ": " + Signature(schema) + ".";
 }
 
 }  // namespace
@@ -134,16 +141,18 @@ std::string Explanation(const std::vector<SchemaError>& errors, const PlainJson&
 struct ArgumentSchema::Impl {
   PlainJson text;
   valijson::Schema schema;
+  const Words* words = &kOfArguments;
 };
 
 ArgumentSchema::ArgumentSchema(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 ArgumentSchema::~ArgumentSchema() = default;
 
-Result<std::unique_ptr<ArgumentSchema>> ArgumentSchema::Compile(std::string_view schema) {
+Result<std::unique_ptr<ArgumentSchema>> ArgumentSchema::Compile(std::string_view schema, SchemaSubject subject) {
   auto parsed = ParseJson(schema);
   if (!parsed) return Fail(parsed.error());
-  if (!parsed->is_object()) return Fail(Unusable("a tool's schema must be a JSON object"));
+  if (!parsed->is_object()) return Fail(ErrorCode::kInvalidArgument, "a schema must be a JSON object");
   auto impl = std::make_unique<Impl>();
+  if (subject == SchemaSubject::kForm) impl->words = &kOfForm;
   impl->text = *parsed;
   try {
     valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
@@ -155,15 +164,16 @@ Result<std::unique_ptr<ArgumentSchema>> ArgumentSchema::Compile(std::string_view
 }
 
 Result<void> ArgumentSchema::Check(std::string_view arguments) const {
+  const Words& words = *impl_->words;
+  const std::string object = words.object;
   if (arguments.size() > kMaxArgumentBytes) {
-    return Fail(Unusable("the arguments are larger than 1 MiB", ErrorCode::kTooLarge));
+    return Fail(Unusable(words, "the " + object + " must not be larger than 1 MiB", ErrorCode::kTooLarge));
   }
   auto parsed = ParseJson(arguments.empty() ? "{}" : arguments);
-  if (!parsed) return Fail(Unusable("the arguments are not usable: " + parsed.error().message));
+  if (!parsed) return Fail(Unusable(words, "the " + object + " cannot be used: " + parsed.error().message));
   if (!parsed->is_object()) {
-    return Fail(
-        Unusable("the arguments must be a JSON object, such as {\"name\": \"value\"}. Arguments of this tool: " +
-                 Signature(impl_->text) + "."));
+    return Fail(Unusable(words, "the " + object + " must be a JSON object, such as {\"name\": \"value\"}. " +
+                                    words.members + ": " + Signature(impl_->text) + "."));
   }
   PlainJson value = *parsed;
   MakeWholeNumbersIntegers(value);
@@ -171,9 +181,9 @@ Result<void> ArgumentSchema::Check(std::string_view arguments) const {
     valijson::Validator validator;
     valijson::ValidationResults results;
     if (validator.validate(impl_->schema, NlohmannJsonAdapter(value), &results)) return {};
-    return Fail(Unusable(Explanation({results.begin(), results.end()}, impl_->text)));
+    return Fail(Unusable(words, Explanation({results.begin(), results.end()}, impl_->text, words)));
   } catch (const std::exception& error) {
-    return Fail(ErrorCode::kInvalidArgument, "the arguments could not be checked", error.what());
+    return Fail(ErrorCode::kInvalidArgument, "the " + object + " could not be checked", error.what());
   }
 }
 

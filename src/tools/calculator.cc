@@ -14,7 +14,7 @@ namespace {
 // Own code rather than muParser: Debian's is linked with libgomp, which costs an idle server 0.8 MB, and it knows
 // neither % nor **.
 constexpr std::size_t kMaxLength = 4096;
-constexpr int kMaxDepth = 200;  // bounds the recursion
+constexpr int kMaxExpressionDepth = 200;  // bounds the recursion
 
 struct Function {
   std::string_view name;
@@ -196,7 +196,7 @@ class Parser {
     ~Nesting() { --parser_.depth_; }
     Nesting(const Nesting&) = delete;
     Nesting& operator=(const Nesting&) = delete;
-    bool too_deep() const { return parser_.depth_ > kMaxDepth; }
+    bool too_deep() const { return parser_.depth_ > kMaxExpressionDepth; }
 
    private:
     Parser& parser_;

@@ -32,6 +32,10 @@ class CodeTool final : public CommandTool {
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const bool python = given.String("language") == "python";
+    // Some interpreters run what stands before it, and say nothing.
+    if (given.String("code").value_or("").find('\0') != std::string::npos) {
+      return ToolFailure("the program contains a NUL character");
+    }
     CommandRunner::Job job{.argv = {"/bin/sh", "-c", kRunDescriptor3, "sh"},
                            .input = given.String("code").value_or(""),
                            .timeout = runner().options().default_timeout};

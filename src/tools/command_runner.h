@@ -18,8 +18,9 @@ namespace reprise {
 // Thread-safe.
 class CommandRunner {
  public:
-  // Reads HOME, PATH and the like from the server's environment now, not later. `workspace` must outlive this.
-  CommandRunner(const Workspace& workspace, ShellOptions options);
+  // Reads HOME, PATH and the like from the server's environment now, not later. `secret_paths` (SecretPaths) are hidden
+  // from what it runs, but for those that the workspace lies in. `workspace` must outlive this.
+  CommandRunner(const Workspace& workspace, const std::vector<std::string>& secret_paths, ShellOptions options);
 
   struct Job {
     std::vector<std::string> argv;
@@ -30,7 +31,7 @@ class CommandRunner {
   // What it printed, and how it ended if that was not well, for the model.
   ToolOutcome Run(const Job& job, const ToolContext& context) const;
 
-  // The absolute path of a program in PATH; empty if there is none.
+  // The absolute path of a program in PATH that a command can run; empty if there is none.
   std::string Find(std::string_view program) const;
 
   const Sandbox& sandbox() const { return sandbox_; }

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kMaxDepth = 16;
+constexpr int kMaxSchemaDepth = 16;
 
 // Keywords that mean the same in every draft since 6, by the kind of value that they take.
 constexpr std::array<const char*, 4> kNumbers = {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"};
@@ -29,7 +29,7 @@ bool IsTypes(const Json& type) {
 Json Checkable(const Json& schema, int depth) {
   Json kept = Json::object();
   // Beside a reference other keywords mean nothing in draft-07, and something in later ones.
-  if (!schema.is_object() || depth > kMaxDepth || schema.contains("$ref")) return kept;
+  if (!schema.is_object() || depth > kMaxSchemaDepth || schema.contains("$ref")) return kept;
   if (schema.contains("type") && IsTypes(schema["type"])) kept["type"] = schema["type"];
   if (schema.contains("enum") && schema["enum"].is_array() && !schema["enum"].empty()) kept["enum"] = schema["enum"];
   for (const char* keyword : kNumbers) {

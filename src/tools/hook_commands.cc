@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdlib>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -62,31 +63,37 @@ std::string InputOf(const HookFacts& facts) {
       input["round_index"] = facts.round_index;
       input["call_id"] = facts.call_id;
       input["tool_name"] = facts.tool_name;
-      auto arguments = ParseJson(facts.arguments.empty() ? "{}" : facts.arguments);
-      input["arguments"] = arguments ? *std::move(arguments) : Json::object();
-      break;
+      // As they are, not written anew: what a hook lets through is what runs.
+      const auto arguments = ParseJson(facts.arguments);
+      std::string text = DumpJson(input);
+      text.pop_back();
+      return text + ",\"arguments\":" + (arguments ? OnOneLine(facts.arguments) : "{}") + "}\n";
     }
   }
   return DumpJson(input) + "\n";
 }
 
-// PATH without the folders in `directory`.
-std::string SearchPath(const std::string& directory) {
-  const char* inherited = std::getenv("PATH");
-  std::string path;
-  for (const std::filesystem::path& folder : SearchFolders(inherited == nullptr ? "" : inherited)) {
-    if (folder.is_relative() || LeadsInto(folder, directory)) continue;  // a relative one is in `directory`
-    path.append(path.empty() ? "" : ":").append(folder.string());
-  }
-  return path.empty() ? "/usr/local/bin:/usr/bin:/bin" : path;
-}
-
 std::vector<std::string> CleanEnvironment(const std::string& directory) {
-  std::vector<std::string> environment = {"PATH=" + SearchPath(directory)};
+  const char* path = std::getenv("PATH");
+  std::vector<std::string> environment = {"PATH=" + SearchPathOutside(path == nullptr ? "" : path, directory)};
   for (const char* name : {"HOME", "LANG", "USER", "TZ", "TMPDIR"}) {
     if (const char* value = std::getenv(name)) environment.push_back(std::string(name) + "=" + value);
   }
   return environment;
+}
+
+// With -c and -m Python looks for modules in the working directory first, and for a script beside it: where tools
+// write. (Other scripts may have their modules beside them.)
+bool LooksForModulesIn(const std::string& directory, const std::vector<std::string>& words) {
+  const auto python = std::find_if(words.begin(), words.end(), [](const std::string& word) {
+    return std::filesystem::path(word).filename().string().starts_with("python");
+  });
+  if (python == words.end()) return false;
+  const auto script = std::find_if(python + 1, words.end(), [](const std::string& word) {
+    return !word.starts_with('-') || word.ends_with('c') || word.ends_with('m');
+  });
+  if (script == words.end()) return false;
+  return script->starts_with('-') || LeadsInto(std::filesystem::path(directory) / *script, directory);
 }
 
 // What the hook has said; an error if it failed, or one that is asked did not say it as it should.
@@ -114,7 +121,7 @@ Result<Hooks::Verdict> ReadVerdict(const CommandResult& result, HookEvent event)
     } else if (key == "reason" && value.is_string()) {
       reason = value.get<std::string>();
     } else if (key == "arguments" && event == HookEvent::kBeforeTool && value.is_object()) {
-      verdict.arguments = DumpJson(value);
+      verdict.arguments = RawMember(result.output, key);
     } else if (key == "context" && event == HookEvent::kBeforeModel && value.is_string()) {
       verdict.context = value.get<std::string>();
     } else if (key == "tool_output" && event == HookEvent::kAfterTool && value.is_string()) {
@@ -132,6 +139,7 @@ Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, cons
                            const std::vector<std::string>& environment, const std::stop_token& stop) {
   // env finds the program in PATH.
   Command command{.argv = {"/usr/bin/env", "--"}, .environment = environment, .directory = directory};
+  if (LooksForModulesIn(directory, hook.command)) command.environment.emplace_back("PYTHONSAFEPATH=1");
   command.argv.insert(command.argv.end(), hook.command.begin(), hook.command.end());
   const CommandLimits limits{.timeout = hook.timeout, .grace = {}, .max_output_bytes = kMaxOutput};
   const auto result = RunCommandOn(InputOf(facts), command, limits, stop);

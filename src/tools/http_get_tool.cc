@@ -89,7 +89,8 @@ class HttpGetTool final : public BuiltinTool {
 "properties":{"url":{"type":"string","minLength":1,"maxLength":4096,"description":"An http or https URL."}}})"},
                      .requires_approval = true,
                      .risk = Risk::kMedium,
-                     .approval_reason = "sends a request to another machine"}),
+                     .approval_reason = "sends a request to another machine",
+                     .terms = options.allow_private_addresses ? "any address" : "public addresses"}),
         transport_(transport),
         options_(options) {}
 

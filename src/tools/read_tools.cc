@@ -28,13 +28,18 @@ class ListFilesTool final : public BuiltinTool {
                               .parameters = R"({"type":"object","additionalProperties":false,
 "properties":{"path":{"type":"string","maxLength":4096,
 "description":"Directory, relative to the workspace. Default: the workspace itself."}}})"},
-                     .approval_reason = "lists files of the workspace"}),
+                     .approval_reason = "lists files of the workspace",
+                     .terms = workspace.directory()}),
         workspace_(workspace) {}
 
-  ToolOutcome Run(std::string_view arguments, const ToolContext&) override {
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     std::string path = Arguments(arguments).String("path").value_or(".");
     if (path.empty()) path = ".";
-    const auto directory = workspace_.OpenDirectory(path);
+    const auto directory = workspace_.OpenDirectory(path, OpenIfAsked(context));
     if (!directory) return ToolFailure("cannot list " + QuotedPath(path) + ": " + directory.error().message);
     const auto listing = ReadDirectory(workspace_, directory->get(), kMaxSortedEntries);
     if (!listing) return ToolFailure("cannot list " + QuotedPath(path) + ": " + listing.error().message);
@@ -68,8 +73,13 @@ class ReadFileTool final : public BuiltinTool {
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
 "limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
-                     .approval_reason = "reads a file of the workspace"}),
+                     .approval_reason = "reads a file of the workspace",
+                     .terms = workspace.directory()}),
         workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
@@ -83,7 +93,7 @@ class ReadFileTool final : public BuiltinTool {
  private:
   Result<std::string> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
                            const ToolContext& context) const {
-    const auto file = workspace_.OpenFile(path);
+    const auto file = workspace_.OpenFile(path, OpenIfAsked(context));
     if (!file) return Fail(file.error());
     LinePicker lines(offset, limit);
     std::string chunk(64 * 1024, '\0');

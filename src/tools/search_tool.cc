@@ -19,15 +19,16 @@ constexpr std::size_t kMaxMatches = 200;
 constexpr std::size_t kMaxShownLine = 400;
 constexpr std::size_t kMaxSearchedBytes = 16 * 1024 * 1024;
 constexpr std::size_t kMaxEntries = 100'000;
-constexpr int kMaxDepth = 64;  // bounds the recursion and the open descriptors
+constexpr int kMaxFolderDepth = 64;  // bounds the recursion and the open descriptors
 constexpr std::int64_t kPatternMemory = 8 * 1024 * 1024;
 
 // One search: what is found, and why it ended early if it did.
 class Search {
  public:
-  Search(const Workspace& workspace, const RE2& pattern, const ToolContext& context)
+  Search(const Workspace& workspace, const RE2& pattern, Secrets secrets, const ToolContext& context)
       : workspace_(workspace),
         pattern_(pattern),
+        secrets_(secrets),
         stop_(context.stop),
         deadline_(std::chrono::steady_clock::now() + context.timeout) {}
 
@@ -50,7 +51,11 @@ class Search {
     if (matches_.empty()) text = "(no line matches)\n";
     if (count_ == kMaxMatches) text += "(cut: the first " + std::to_string(count_) + " matching lines)\n";
     if (too_large_ > 0) text += "(" + std::to_string(too_large_) + " files larger than 16 MiB were not searched)\n";
-    if (too_deep_) text += "(directories nested deeper than " + std::to_string(kMaxDepth) + " were not searched)\n";
+    if (closed_ > 0) {
+      text += "(" + std::to_string(closed_) + " files or directories where the user keeps secrets were not searched)\n";
+    }
+    if (too_deep_)
+      text += "(directories nested deeper than " + std::to_string(kMaxFolderDepth) + " were not searched)\n";
     if (timed_out_) text += "(incomplete: the search took longer than allowed)\n";
     if (stop_.stop_requested()) text += "(incomplete: cancelled)\n";
     text.pop_back();
@@ -59,7 +64,7 @@ class Search {
 
  private:
   void InDirectory(int directory, const std::string& shown_path, int depth) {
-    if (depth == kMaxDepth) {
+    if (depth == kMaxFolderDepth) {
       too_deep_ = true;
       return;
     }
@@ -68,7 +73,8 @@ class Search {
     for (const ListedEntry& entry : listing->entries) {
       if (Ended()) return;
       if (entry.name == ".git") continue;
-      const auto fd = workspace_.OpenEntry(directory, entry.name);
+      const auto fd = workspace_.OpenEntry(directory, entry.name, secrets_);
+      if (!fd && workspace_.IsSecret(directory, entry.name)) ++closed_;
       if (fd) InFileOrDirectory(fd->get(), shown_path.empty() ? entry.name : shown_path + "/" + entry.name, depth + 1);
     }
   }
@@ -96,11 +102,13 @@ class Search {
 
   const Workspace& workspace_;
   const RE2& pattern_;
+  const Secrets secrets_;
   const std::stop_token stop_;
   const std::chrono::steady_clock::time_point deadline_;
   std::string matches_;
   std::size_t count_ = 0;
   std::size_t too_large_ = 0;
+  std::size_t closed_ = 0;
   bool too_deep_ = false;
   bool timed_out_ = false;
 };
@@ -117,8 +125,13 @@ class SearchFilesTool final : public BuiltinTool {
 "description":"Regular expression in RE2 syntax (no look-around, no back-references); case-sensitive, (?i) makes it ignore case. Put a backslash before . * + ? ( ) [ ] { } | ^ $ to mean the character itself."},
 "path":{"type":"string","maxLength":4096,
 "description":"Directory or file to search, relative to the workspace. Default: the whole workspace."}}})"},
-             .approval_reason = "searches the files of the workspace"}),
+             .approval_reason = "searches the files of the workspace",
+             .terms = workspace.directory()}),
         workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
@@ -131,10 +144,12 @@ class SearchFilesTool final : public BuiltinTool {
     }
     std::string path = given.String("path").value_or(".");
     if (path.empty()) path = ".";
-    const auto start = workspace_.OpenAny(path);
+    // Who was asked about a search of everything was not asked about the secrets in it.
+    const Secrets secrets = workspace_.LeadsToSecret(path) ? OpenIfAsked(context) : Secrets::kClosed;
+    const auto start = workspace_.OpenAny(path, secrets);
     if (!start) return ToolFailure("cannot search " + QuotedPath(path) + ": " + start.error().message);
     while (path.size() > 1 && path.ends_with('/')) path.pop_back();
-    Search search(workspace_, pattern, context);
+    Search search(workspace_, pattern, secrets, context);
     search.InFileOrDirectory(start->get(), path == "." ? "" : path);
     return search.Outcome();
   }

@@ -24,6 +24,8 @@ using Clock = std::chrono::steady_clock;
 
 // How long processes that were killed may take to vanish (one may hang in the kernel, on a dead network disk, say).
 constexpr std::chrono::seconds kMaxDying{5};
+// How long the supervisor may take for it.
+constexpr std::chrono::seconds kMaxEnding{1};
 constexpr std::size_t kReadSize = 64 * 1024;
 constexpr int kMaxLeftReads = 64;
 
@@ -90,16 +92,18 @@ class Run {
     for (int i = 0; i < kMaxLeftReads && gone_ && ReadOutput(); ++i) {
     }
     if (gone_) {
-      process_.Reap();
+      left_behind_ = !process_.Reap();
     } else {
-      LogError("processes of a command do not die", {});
+      process_.Abandon();
+      left_behind_ = true;
     }
+    if (left_behind_) LogError("processes of a command do not die", {});
     if (const auto error = process_.start_error()) return Fail(*error);
     return Outcome();
   }
 
  private:
-  enum class State { kRunning, kTerminating, kKilled, kGivenUp };
+  enum class State { kRunning, kTerminating, kKilled, kForced, kGivenUp };
 
   void Step() {
     std::array<pollfd, 5> waits{{{process_.report(), POLLIN, 0},
@@ -132,6 +136,11 @@ class Run {
         KillAll();
         return;
       case State::kKilled:
+        process_.KillSupervisor();
+        state_ = State::kForced;
+        deadline_ = Clock::now() + kMaxDying;
+        return;
+      case State::kForced:
         state_ = State::kGivenUp;
         return;
       case State::kGivenUp:
@@ -142,7 +151,7 @@ class Run {
   void KillAll() {
     process_.Kill();
     state_ = State::kKilled;
-    deadline_ = Clock::now() + kMaxDying;
+    deadline_ = Clock::now() + kMaxEnding;
   }
 
   // False: nothing there now, or nothing will come any more.
@@ -169,7 +178,8 @@ class Run {
   }
 
   CommandResult Outcome() {
-    CommandResult result{.end = end_.value_or(CommandResult::End::kExited), .output = capture_.Finish()};
+    CommandResult result{
+        .end = end_.value_or(CommandResult::End::kExited), .output = capture_.Finish(), .left_behind = left_behind_};
     // Without a status somebody killed the supervisor itself.
     const int status = process_.status().value_or(SIGKILL);
     result.status = WIFEXITED(status) ? WEXITSTATUS(status) : WTERMSIG(status);
@@ -188,6 +198,7 @@ class Run {
   bool output_open_ = true;
   bool errors_open_ = process_.errors() >= 0;
   bool gone_ = false;
+  bool left_behind_ = false;
   std::vector<char> buffer_ = std::vector<char>(kReadSize);
 };
 

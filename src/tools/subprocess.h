@@ -22,8 +22,9 @@ struct CommandLimits {
 struct CommandResult {
   enum class End { kExited, kSignalled, kTimedOut, kCancelled };
   End end = End::kExited;
-  int status = 0;      // exit status or number of the signal
-  std::string output;  // stdout and stderr as they came, valid UTF-8, cut in the middle if too long
+  int status = 0;            // exit status or number of the signal
+  std::string output;        // stdout and stderr as they came, valid UTF-8, cut in the middle if too long
+  bool left_behind = false;  // something of it could not be ended
 };
 
 // Runs a command with stdin from /dev/null, in a session of its own, with no descriptor but 0, 1 and 2. Returns when it

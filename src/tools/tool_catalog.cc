@@ -20,6 +20,7 @@
 #include "tools/read_tools.h"
 #include "tools/research_tool.h"
 #include "tools/search_tool.h"
+#include "tools/secret_paths.h"
 #include "tools/shell_tool.h"
 #include "tools/simple_tools.h"
 #include "tools/workspace.h"
@@ -127,9 +128,11 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
   mutable std::deque<Offer> unlisted_;  // made so far; guarded by mutex_, but what is in it stays as and where it is
 };
 
-ToolCatalog::ToolCatalog(ToolOptions options)
+ToolCatalog::ToolCatalog(ToolOptions options) : ToolCatalog(std::move(options), SecretPaths(FoldersOfThisUser())) {}
+
+ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& secret_paths)
     : options_(std::move(options)),
-      workspace_(std::make_shared<Workspace>(options_.workspace_directory, options_.protected_paths)) {
+      workspace_(std::make_shared<Workspace>(options_.workspace_directory, options_.protected_paths, secret_paths)) {
   const auto add = [this](std::unique_ptr<BuiltinTool> tool) {
     const ToolSpec spec = tool->spec();
     if (!IsAllowed(spec.name)) return;
@@ -149,7 +152,7 @@ ToolCatalog::ToolCatalog(ToolOptions options)
   add(MakeEditFileTool(*workspace_));
   add(MakeDeleteFileTool(*workspace_));
   // With the environment as it is now.
-  const auto runner = std::make_shared<const CommandRunner>(*workspace_, options_.shell);
+  const auto runner = std::make_shared<const CommandRunner>(*workspace_, secret_paths, options_.shell);
   add(MakeShellTool(runner));
   add(MakeCodeTool(runner));
   add(MakeHttpGetTool(options_.transport, options_.http));

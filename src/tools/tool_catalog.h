@@ -37,6 +37,8 @@ class ToolCatalog final : public ToolRegistry {
     UnlistedTool unlisted;
   };
 
+  ToolCatalog(ToolOptions options, const std::vector<std::string>& secret_paths);
+
   bool IsAllowed(const std::string& name) const;
   bool MustAsk(const std::string& name) const;
   Offer ForeignOffer(std::shared_ptr<Tool> tool) const;

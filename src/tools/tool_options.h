@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/resource_limits.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -21,6 +22,10 @@ struct ShellOptions {
   // Added to the clean environment a command gets; the server's own environment is never passed on.
   std::vector<std::pair<std::string, std::string>> extra_environment;
   SandboxUse sandbox = SandboxUse::kWhenAvailable;
+  // What commands see beside the system and the workspace: absolute paths, which need not exist.
+  std::vector<std::string> readable_paths = {};
+  std::vector<std::string> writable_paths = {};
+  ResourceLimits limits = {};
 };
 
 struct HttpGetOptions {

@@ -1,6 +1,7 @@
 #include "tools/workspace.h"
 
 #include <fcntl.h>
+#include <strings.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -15,6 +16,7 @@
 #include <system_error>
 
 #include "base/random.h"
+#include "tools/arguments.h"
 #include "tools/open_beneath.h"
 
 namespace reprise {
@@ -59,6 +61,13 @@ bool IsWithin(std::string_view path, std::string_view directory) {
   return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
 }
 
+// Those in the workspace.
+std::vector<std::string> SecretsIn(const std::string& workspace, std::vector<std::string> secrets) {
+  std::erase_if(secrets,
+                [&](const std::string& secret) { return secret == workspace || !IsWithin(secret, workspace); });
+  return secrets;
+}
+
 // Where the kernel says the open file is now; empty if it does not say.
 std::string RealPath(int fd) {
   std::array<char, PATH_MAX> path{};
@@ -81,6 +90,10 @@ Result<void> CheckPath(std::string_view path) {
 }
 
 Error Protected() { return Refused(ErrorCode::kForbidden, "the server's own files are out of reach"); }
+Error Secret() {
+  return Refused(ErrorCode::kForbidden,
+                 "it is where the user keeps secrets (keys, logins, histories), and nobody was asked about this call");
+}
 Error Outside() { return WorkspaceError(EXDEV); }
 
 Result<void> WriteAll(int fd, std::string_view content) {
@@ -188,10 +201,12 @@ Result<std::string> ReadAll(int fd, std::size_t max_bytes, std::stop_token stop)
   }
 }
 
-Workspace::Workspace(const std::string& directory, const std::vector<std::string>& protected_paths)
+Workspace::Workspace(const std::string& directory, const std::vector<std::string>& protected_paths,
+                     const std::vector<std::string>& secret_paths)
     : directory_(Canonical(directory)),
       directory_as_given_(Absolute(directory)),
-      protected_paths_(Canonical(protected_paths)) {}
+      protected_paths_(Canonical(protected_paths)),
+      secret_paths_(SecretsIn(directory_, secret_paths)) {}
 
 bool Workspace::IsProtected(int fd, std::string_view name) const {
   if (protected_paths_.empty()) return false;
@@ -200,6 +215,47 @@ bool Workspace::IsProtected(int fd, std::string_view name) const {
   if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
   return std::any_of(protected_paths_.begin(), protected_paths_.end(),
                      [&](const std::string& closed) { return IsWithin(path, closed); });
+}
+
+bool Workspace::IsSecret(int fd, std::string_view name) const {
+  if (secret_paths_.empty()) return false;
+  std::string path = RealPath(fd);
+  if (path.empty()) return true;  // cannot tell, so yes
+  if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
+  return std::any_of(secret_paths_.begin(), secret_paths_.end(), [&](const std::string& secret) {
+    return path.size() >= secret.size() && ::strncasecmp(path.c_str(), secret.c_str(), secret.size()) == 0 &&
+           (path.size() == secret.size() || path[secret.size()] == '/');
+  });
+}
+
+bool Workspace::LeadsToSecret(std::string_view path) const {
+  if (secret_paths_.empty()) return false;
+  const auto relative = Relative(path);
+  if (!relative) return false;
+  // As far as it is there; what is missing may be made.
+  fs::path there = fs::path(*relative).lexically_normal();
+  std::string missing;
+  for (;;) {
+    if (const auto opened = Open(there.empty() ? "." : there.string(), O_PATH, Secrets::kOpen)) {
+      return IsSecret(opened->get(), missing);
+    }
+    if (there.empty()) return false;
+    const std::string last = there.filename().string();
+    if (!last.empty()) missing = missing.empty() ? last : last + "/" + missing;
+    there = there.parent_path();
+  }
+}
+
+std::optional<std::string> ReasonToAskFor(const Workspace& workspace, std::string_view arguments) {
+  const auto path = Arguments(arguments).String("path");
+  if (!path || !workspace.LeadsToSecret(*path)) return std::nullopt;
+  return "it is where you keep secrets (keys, logins, histories)";
+}
+
+Result<void> Workspace::Check(int fd, std::string_view name, Secrets secrets) const {
+  if (IsProtected(fd, name)) return Fail(Protected());
+  if (secrets == Secrets::kClosed && IsSecret(fd, name)) return Fail(Secret());
+  return {};
 }
 
 Result<UniqueFd> Workspace::OpenRoot() const {
@@ -221,19 +277,20 @@ Result<std::string> Workspace::Relative(std::string_view path) const {
   return Fail(Outside());
 }
 
-Result<UniqueFd> Workspace::Open(std::string_view path, int flags) const {
+Result<UniqueFd> Workspace::Open(std::string_view path, int flags, Secrets secrets) const {
   const auto relative = Relative(path);
   if (!relative) return Fail(relative.error());
   const auto root = OpenRoot();
   if (!root) return Fail(root.error());
-  UniqueFd fd = OpenBeneath(root->get(), *relative, flags | O_NONBLOCK | O_NOCTTY, Symlinks::kInside);
+  const int how = (flags & O_PATH) != 0 ? flags : flags | O_NONBLOCK | O_NOCTTY;  // the others mean nothing to a path
+  UniqueFd fd = OpenBeneath(root->get(), *relative, how, Symlinks::kInside);
   if (!fd) return Fail(WorkspaceError(errno));
-  if (IsProtected(fd.get())) return Fail(Protected());
+  if (auto checked = Check(fd.get(), {}, secrets); !checked) return Fail(checked.error());
   return fd;
 }
 
-Result<UniqueFd> Workspace::OpenFile(std::string_view path) const {
-  auto fd = Open(path, O_RDONLY);
+Result<UniqueFd> Workspace::OpenFile(std::string_view path, Secrets secrets) const {
+  auto fd = Open(path, O_RDONLY, secrets);
   if (!fd) return fd;
   struct stat status {};
   if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
@@ -242,10 +299,12 @@ Result<UniqueFd> Workspace::OpenFile(std::string_view path) const {
   return fd;
 }
 
-Result<UniqueFd> Workspace::OpenDirectory(std::string_view path) const { return Open(path, O_RDONLY | O_DIRECTORY); }
+Result<UniqueFd> Workspace::OpenDirectory(std::string_view path, Secrets secrets) const {
+  return Open(path, O_RDONLY | O_DIRECTORY, secrets);
+}
 
-Result<UniqueFd> Workspace::OpenAny(std::string_view path) const {
-  auto fd = Open(path, O_RDONLY);
+Result<UniqueFd> Workspace::OpenAny(std::string_view path, Secrets secrets) const {
+  auto fd = Open(path, O_RDONLY, secrets);
   if (!fd) return fd;
   struct stat status {};
   if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
@@ -253,24 +312,24 @@ Result<UniqueFd> Workspace::OpenAny(std::string_view path) const {
   return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
 }
 
-Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name) const {
+Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Secrets secrets) const {
   UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!fd) return Fail(WorkspaceError(errno));
-  if (IsProtected(fd.get())) return Fail(Protected());
+  if (auto checked = Check(fd.get(), {}, secrets); !checked) return Fail(checked.error());
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
   return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
 }
 
-Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes) const {
-  const auto fd = OpenFile(path);
+Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes, Secrets secrets) const {
+  const auto fd = OpenFile(path, secrets);
   if (!fd) return Fail(fd.error());
   return ReadAll(fd->get(), max_bytes);
 }
 
 // Walks down without following any link, so that the lexical form of the path is the path.
-Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create) const {
+Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
   const auto relative = Relative(path);
   if (!relative) return Fail(relative.error());
   const fs::path normal = fs::path(*relative).lexically_normal();
@@ -280,7 +339,7 @@ Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool crea
   if (!root) return Fail(root.error());
   Target target{.parent = std::move(*root), .name = normal.filename().string()};
   for (const fs::path& part : normal.parent_path()) {
-    if (IsProtected(target.parent.get(), part.string())) return Fail(Protected());
+    if (auto checked = Check(target.parent.get(), part.string(), secrets); !checked) return Fail(checked.error());
     if (create && ::mkdirat(target.parent.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
       return Fail(WorkspaceError(errno));
     }
@@ -288,12 +347,12 @@ Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool crea
     if (!next) return Fail(WorkspaceError(errno));
     target.parent = std::move(next);
   }
-  if (IsProtected(target.parent.get(), target.name)) return Fail(Protected());
+  if (auto checked = Check(target.parent.get(), target.name, secrets); !checked) return Fail(checked.error());
   return target;
 }
 
-Result<bool> Workspace::Replace(std::string_view path, std::string_view content, bool create) {
-  auto target = OpenParent(path, create);
+Result<bool> Workspace::Replace(std::string_view path, std::string_view content, bool create, Secrets secrets) {
+  auto target = OpenParent(path, create, secrets);
   if (!target) return Fail(target.error());
   const auto existing = StatReplaceable(target->parent.get(), target->name);
   if (!existing && (existing.error().code != ErrorCode::kNotFound || !create)) return Fail(existing.error());
@@ -305,26 +364,26 @@ Result<bool> Workspace::Replace(std::string_view path, std::string_view content,
   return !existing;
 }
 
-Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content) {
+Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content, Secrets secrets) {
   const std::lock_guard lock(change_mutex_);
-  return Replace(path, content, /*create=*/true);
+  return Replace(path, content, /*create=*/true, secrets);
 }
 
 Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
-                                   const std::function<Result<std::string>(std::string)>& change) {
+                                   const std::function<Result<std::string>(std::string)>& change, Secrets secrets) {
   const std::lock_guard lock(change_mutex_);
-  auto content = ReadFile(path, max_bytes);
+  auto content = ReadFile(path, max_bytes, secrets);
   if (!content) return Fail(content.error());
   const auto changed = change(std::move(*content));
   if (!changed) return Fail(changed.error());
-  const auto replaced = Replace(path, *changed, /*create=*/false);
+  const auto replaced = Replace(path, *changed, /*create=*/false, secrets);
   if (!replaced) return Fail(replaced.error());
   return {};
 }
 
-Result<void> Workspace::DeleteFile(std::string_view path) {
+Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
   const std::lock_guard lock(change_mutex_);
-  const auto target = OpenParent(path, /*create=*/false);
+  const auto target = OpenParent(path, /*create=*/false, secrets);
   if (!target) return Fail(target.error());
   struct stat status {};
   if (::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -10,13 +10,14 @@ namespace {
 
 constexpr std::size_t kMaxEditedBytes = 8 * 1024 * 1024;
 
-ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string reason) {
+ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string reason, const Workspace& workspace) {
   return {.spec = std::move(spec),
           .read_only = false,
           .idempotent = idempotent,
           .requires_approval = true,
           .risk = risk,
-          .approval_reason = std::move(reason)};
+          .approval_reason = std::move(reason),
+          .terms = workspace.directory()};
 }
 
 class WriteFileTool final : public BuiltinTool {
@@ -29,15 +30,19 @@ class WriteFileTool final : public BuiltinTool {
              .parameters = R"({"type":"object","additionalProperties":false,"required":["path","content"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "content":{"type":"string","description":"The whole new content."}}})"},
-            /*idempotent=*/true, Risk::kMedium, "writes a file in the workspace")),
+            /*idempotent=*/true, Risk::kMedium, "writes a file in the workspace", workspace)),
         workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const std::string path = given.String("path").value_or("");
     const std::string content = given.String("content").value_or("");
     if (context.stop.stop_requested()) return ToolFailure("cancelled");
-    const auto created = workspace_.WriteFile(path, content);
+    const auto created = workspace_.WriteFile(path, content, OpenIfAsked(context));
     if (!created) return ToolFailure("cannot write " + QuotedPath(path) + ": " + created.error().message);
     return {.output = (*created ? "created " : "replaced ") + QuotedPath(path) + " (" + std::to_string(content.size()) +
                       " bytes)"};
@@ -65,8 +70,12 @@ class EditFileTool final : public BuiltinTool {
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "old_text":{"type":"string","minLength":1,"description":"The text to replace, exactly as it stands in the file."},
 "new_text":{"type":"string","description":"What to put in its place; may be empty."}}})"},
-            /*idempotent=*/false, Risk::kMedium, "changes a file in the workspace")),
+            /*idempotent=*/false, Risk::kMedium, "changes a file in the workspace", workspace)),
         workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
@@ -74,9 +83,9 @@ class EditFileTool final : public BuiltinTool {
     const std::string old_text = given.String("old_text").value_or("");
     const std::string new_text = given.String("new_text").value_or("");
     if (context.stop.stop_requested()) return ToolFailure("cancelled");
-    const auto changed = workspace_.ChangeFile(path, kMaxEditedBytes, [&](std::string content) {
-      return ReplaceOnce(std::move(content), old_text, new_text);
-    });
+    const auto changed = workspace_.ChangeFile(
+        path, kMaxEditedBytes, [&](std::string content) { return ReplaceOnce(std::move(content), old_text, new_text); },
+        OpenIfAsked(context));
     if (!changed) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + changed.error().message);
     return {.output = "edited " + QuotedPath(path)};
   }
@@ -104,13 +113,17 @@ class DeleteFileTool final : public BuiltinTool {
                                     .description = "Deletes a file of the workspace. Cannot delete directories.",
                                     .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."}}})"},
-                                   /*idempotent=*/false, Risk::kHigh, "deletes a file in the workspace")),
+                                   /*idempotent=*/false, Risk::kHigh, "deletes a file in the workspace", workspace)),
         workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const std::string path = Arguments(arguments).String("path").value_or("");
     if (context.stop.stop_requested()) return ToolFailure("cancelled");
-    const auto deleted = workspace_.DeleteFile(path);
+    const auto deleted = workspace_.DeleteFile(path, OpenIfAsked(context));
     if (!deleted) return ToolFailure("cannot delete " + QuotedPath(path) + ": " + deleted.error().message);
     return {.output = "deleted " + QuotedPath(path)};
   }

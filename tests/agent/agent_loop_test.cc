@@ -12,8 +12,7 @@
 #include "support/scripted_model.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::agent_loop_test {
 namespace {
 
 class Recorder : public AgentObserver, public ApprovalGate {
@@ -27,8 +26,10 @@ class Recorder : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override {}
   void FlushDeltas() override {}
   void StateGrew(const AgentState& state) override { agenda = state.agenda; }
-  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests) override {
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired> requests,
+                               std::optional<event::Rejected> gone) override {
     std::vector<std::string> ids;
+    if (gone) Emit(0, *std::move(gone));
     for (event::ApprovalRequired& request : requests) {
       ids.push_back(request.approval_id = "approval_" + request.call_id);
       Emit(0, request);
@@ -77,6 +78,17 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::mutex mutex_;  // tools that run together emit at once
 };
 
+// The terms of a tool of these.
+std::string TermsOf(const FakeTools& tools, std::string_view name) {
+  return TermsDigest(tools.Current()->Find(name)->traits());
+}
+
+// Tools that may be others from some moment on.
+struct ChangingTools final : ToolRegistry {
+  std::shared_ptr<const ToolSet> Current() const override { return now->Current(); }
+  const FakeTools* now = nullptr;
+};
+
 struct Fixture {
   Fixture() {
     tools.Add("echo", false, [](std::string_view arguments, const ToolContext&) {
@@ -101,7 +113,7 @@ struct Fixture {
       call();
     };
     AgentLoop loop({.model = model,
-                    .tools = tools,
+                    .tools = registry ? *registry : static_cast<const ToolRegistry&>(tools),
                     .observer = recorder,
                     .approvals = recorder,
                     .executor = on_threads ? apart : at_once,
@@ -149,7 +161,8 @@ struct Fixture {
   std::vector<std::chrono::milliseconds> pauses;  // that would have been waited
   std::function<void()> on_pause;
   CallGuard* guard = nullptr;
-  bool on_threads = false;  // the executor gives each job one
+  const ToolRegistry* registry = nullptr;  // null: `tools`
+  bool on_threads = false;                 // the executor gives each job one
   std::atomic<bool> has_ended = false;
   std::mutex mutex;
   std::condition_variable met;
@@ -298,6 +311,66 @@ TEST_CASE("AgentLoop: a grant for the chat covers equal arguments and no others"
   CHECK(outcome.state.grants.size() == 2);
 }
 
+TEST_CASE("AgentLoop: what was approved does not run as anything else: the call is asked about again", "[agent]") {
+  Fixture f;
+  FakeTools others;
+  ToolTraits traits = f.tools.Current()->Find("danger")->traits();
+  SECTION("another description") { traits.spec.description = "another"; }
+  SECTION("another schema") { traits.spec.parameters = R"({"type":"object","properties":{}})"; }
+  SECTION("other terms") { traits.terms = "elsewhere"; }
+  Names ran;
+  others.Add(traits, [&](std::string_view arguments, const ToolContext&) {
+    ran.emplace_back(arguments);
+    return ToolOutcome{"boom", false};
+  });
+  ChangingTools tools;
+  tools.now = &f.tools;
+  f.registry = &tools;
+  f.recorder.on_ask = [&] { tools.now = &others; };
+  f.recorder.answer = ApprovalAnswer{.approved = true};
+  f.model.ThenCall({{"1", "danger", R"({"x":1})"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.recorder.names == Names{"approval_required", "approved", "rejected", "approval_required", "approved",
+                                  "tool_call", "tool_result", "answer"});
+  CHECK(f.recorder.Last<event::Rejected>().superseded);
+  CHECK(f.recorder.Last<event::ApprovalRequired>().terms_digest == TermsDigest(traits));
+  CHECK(f.ran.empty());
+  CHECK(ran == Names{R"({"x":1})"});
+}
+
+TEST_CASE("AgentLoop: what runs unasked is asked about if the tool has changed since the model was told of it",
+          "[agent]") {
+  Fixture f;
+  FakeTools others;
+  ToolTraits traits = f.tools.Current()->Find("echo")->traits();
+  traits.spec.description = "another";
+  traits.requires_approval = true;
+  others.Add(traits, [](std::string_view, const ToolContext&) { return ToolOutcome{"did it", false}; });
+  ChangingTools tools;
+  tools.now = &f.tools;
+  f.registry = &tools;
+  f.recorder.answer = ApprovalAnswer{.approved = false};
+  f.model.Then([&](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+    tools.now = &others;
+    return ModelResponse{.tool_calls = {{"1", "echo", "{}"}}, .usage = {}, .extras = {}};
+  });
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.recorder.names == Names{"approval_required", "rejected", "tool_result", "answer"});
+}
+
+TEST_CASE("AgentLoop: a grant covers no call on other terms, nor one of version 0.1 any", "[agent]") {
+  Fixture f;
+  SECTION("other terms") { f.state.grants = {{"danger", ArgumentsDigest("{}"), ArgumentsDigest("other")}}; }
+  SECTION("none") { f.state.grants = {{"danger", ArgumentsDigest("{}")}}; }
+  f.recorder.answer = ApprovalAnswer{.approved = false};
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  f.Run();
+  CHECK(f.ran.empty());
+}
+
 TEST_CASE("AgentLoop: a grant for always covers the call, unless its tool needs consent", "[agent]") {
   const bool needs_consent = GENERATE(false, true);
   Fixture f;
@@ -310,7 +383,7 @@ TEST_CASE("AgentLoop: a grant for always covers the call, unless its tool needs 
     f.ran.emplace_back(arguments);
     return ToolOutcome{"done", false};
   });
-  f.recorder.granted = {"foreign", ArgumentsDigest("{}")};
+  f.recorder.granted = {"foreign", ArgumentsDigest("{}"), TermsOf(f.tools, "foreign")};
   f.recorder.answer = ApprovalAnswer{.approved = false};
   f.model.ThenCall({{"1", "foreign", "{}"}, {"2", "foreign", R"({"x":1})"}});
   f.model.ThenAnswer("done");
@@ -752,7 +825,7 @@ TEST_CASE("AgentLoop: a tool that needs consent asks in spite of grants, and kno
     approved.push_back(context.approved);
     return ToolOutcome{"done", false};
   });
-  f.state.grants.push_back({"foreign", ArgumentsDigest("{}")});
+  f.state.grants.push_back({"foreign", ArgumentsDigest("{}"), TermsOf(f.tools, "foreign")});
   f.recorder.answer = ApprovalAnswer{.approved = true};
   f.model.ThenCall({{"1", "foreign", "{}"}});
   f.model.ThenAnswer("ok");
@@ -831,7 +904,7 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(outcome.state.messages.at(2).content == "2");
 }
 
-TEST_CASE("AgentLoop: each request has the system prompt; what tools name is told from the next run on", "[agent]") {
+TEST_CASE("AgentLoop: each request has the system prompt, what tools name is told from the next run on", "[agent]") {
   Fixture f;
   f.prompt = {.modules = {{"10-a", "In {{workspace}} with {{tools}}."}, {"20-b", "Known: {{memory}}"}},
               .workspace = "/w"};
@@ -845,7 +918,7 @@ TEST_CASE("AgentLoop: each request has the system prompt; what tools name is tol
   CHECK(outcome.state.messages.front().role == Role::kUser);
 }
 
-TEST_CASE("AgentLoop: the system prompt counts; memory is told anew when messages are summed up", "[agent]") {
+TEST_CASE("AgentLoop: the system prompt counts, memory is told anew when messages are summed up", "[agent]") {
   Fixture f;
   f.prompt = {.modules = {{"10-a", std::string(6000, 'p')}, {"20-b", "{{memory}}"}}};
   f.state.messages.push_back({.role = Role::kUser, .content = "first"});
@@ -981,7 +1054,7 @@ TEST_CASE("AgentLoop: what a guard tells the model stands behind the system prom
   CHECK(f.model.system_prompts() == std::vector<std::string>{"Be kind.\n\nIt rains."});
 }
 
-TEST_CASE("AgentLoop: a call is reviewed when those before it have run; what is asked together, together", "[agent]") {
+TEST_CASE("AgentLoop: a call is reviewed when those before it have run, what is asked together, together", "[agent]") {
   Fixture f;
   Guard guard;
   f.guard = &guard;
@@ -1003,7 +1076,7 @@ TEST_CASE("AgentLoop: the account says why a call ran or did not", "[agent]") {
   AuditEntry::Event expected = AuditEntry::Event::kRefused;
   std::string reason, approval_id, arguments = "{}";
   SECTION("granted for always") {
-    f.recorder.granted = {"danger", ArgumentsDigest("{}")};
+    f.recorder.granted = {"danger", ArgumentsDigest("{}"), TermsOf(f.tools, "danger")};
     expected = AuditEntry::Event::kStarted;
     reason = "standing_grant";
   }
@@ -1141,3 +1214,5 @@ TEST_CASE("AgentLoop: a tool that asks again after a restart stands on account o
   REQUIRE(guard.entries.size() == 1);
   CHECK(guard.entries[0].event == AuditEntry::Event::kEnded);
 }
+
+}  // namespace reprise::agent_loop_test

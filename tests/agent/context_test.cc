@@ -7,8 +7,7 @@
 #include "base/utf8.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::context_test {
 namespace {
 
 constexpr std::int64_t kWindow = 8192, kBudget = 6144;
@@ -187,3 +186,5 @@ TEST_CASE("Context: the system prompt is part of each request", "[agent]") {
   context.SetSystemPrompt("");
   CHECK(context.Estimate(state.messages, {}) == before);
 }
+
+}  // namespace reprise::context_test

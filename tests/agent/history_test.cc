@@ -2,8 +2,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::history_test {
 namespace {
 
 Message Calls(std::vector<std::string> ids) {
@@ -38,3 +37,5 @@ TEST_CASE("CompleteToolCalls: each gap is filled behind its own call, real resul
   CHECK(messages[5].role == Role::kUser);
   CHECK(messages[7].tool_call_id == "4");
 }
+
+}  // namespace reprise::history_test

@@ -4,8 +4,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::loop_guard_test {
 namespace {
 
 // A conversation made of rounds; each character is a call, by its arguments.
@@ -82,3 +81,5 @@ TEST_CASE("CallLoop: an unknown id and an empty history are no circle", "[agent]
   CHECK_FALSE(FindCallLoop({}, "x"));
   CHECK_FALSE(FindCallLoop({{.role = Role::kUser, .content = "hi"}}, "x"));
 }
+
+}  // namespace reprise::loop_guard_test

@@ -2,8 +2,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::prompt_test {
 namespace {
 
 const std::vector<ToolSpec> kTools{{"echo", "", ""}, {"read_file", "", ""}};
@@ -47,3 +46,5 @@ TEST_CASE("DefaultPromptModules: short, in order, and the same all day", "[agent
   CHECK(text.find("2026-11-21") != std::string::npos);
   CHECK(text.find("{{") == std::string::npos);
 }
+
+}  // namespace reprise::prompt_test

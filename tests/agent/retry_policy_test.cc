@@ -4,7 +4,8 @@
 
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::retry_policy_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -49,3 +50,5 @@ TEST_CASE("RetryDelay: only what may pass, and only so often", "[agent]") {
   CHECK_FALSE(RetryDelay({}, Passing(), 3, 0.5));
   CHECK_FALSE(RetryDelay({.max_retries = 0}, Passing(1s), 0, 0.5));
 }
+
+}  // namespace reprise::retry_policy_test

@@ -12,8 +12,7 @@
 #include "support/scripted_model.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::sub_agent_test {
 namespace {
 
 class Observer : public AgentObserver, public ApprovalGate {
@@ -27,7 +26,10 @@ class Observer : public AgentObserver, public ApprovalGate {
   void AddThinkingDelta(std::uint32_t, std::string_view) override { FAIL("a delta"); }
   void FlushDeltas() override {}
   void StateGrew(const AgentState&) override { FAIL("the state of another"); }
-  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>) override { std::abort(); }
+  std::vector<std::string> Ask(std::uint32_t, std::vector<event::ApprovalRequired>,
+                               std::optional<event::Rejected>) override {
+    std::abort();
+  }
   Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { std::abort(); }
   bool IsGranted(const Grant&) override { return false; }
   Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { std::abort(); }
@@ -180,3 +182,5 @@ TEST_CASE("RunSubAgent: is held back as the other agent is, by what both have us
   };
   CHECK(std::count_if(f.observer.steps.begin(), f.observer.steps.end(), is_wait) == 1);
 }
+
+}  // namespace reprise::sub_agent_test

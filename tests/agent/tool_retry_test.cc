@@ -7,8 +7,7 @@
 #include "support/fake_tools.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::tool_retry_test {
 namespace {
 
 struct Failing {
@@ -71,3 +70,5 @@ TEST_CASE("RunWithRetries: a stop ends the pause", "[agent]") {
   }
   CHECK(fastest < std::chrono::milliseconds(200));
 }
+
+}  // namespace reprise::tool_retry_test

@@ -3,8 +3,7 @@
 #include "base/utf8.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::working_memory_test {
 namespace {
 
 std::vector<Entity> After(std::string output, std::string arguments = "{}", std::vector<Entity> memory = {}) {
@@ -68,3 +67,5 @@ TEST_CASE("DescribeMemory: a line for each kind", "[agent]") {
   CHECK(DescribeMemory({}).empty());
   CHECK(DescribeMemory({{"page", "1", "One"}, {"file", "a.txt"}, {"page", "2"}}) == "page: 1 \"One\", 2\nfile: a.txt");
 }
+
+}  // namespace reprise::working_memory_test

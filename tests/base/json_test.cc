@@ -6,8 +6,10 @@
 
 using reprise::AppendJsonEscaped;
 using reprise::DumpJson;
+using reprise::DuplicateMembers;
 using reprise::Json;
 using reprise::ParseJson;
+using reprise::RawMember;
 
 TEST_CASE("ParseJson: 64 levels are accepted and 65 are refused", "[base]") {
   const auto nested = [](int depth) { return std::string(depth, '[') + std::string(depth, ']'); };
@@ -29,10 +31,47 @@ TEST_CASE("ParseJson: what is wrong is told without quoting the input", "[base]"
   CHECK(ParseJson("1e400").error().reason == "invalid_json");
 }
 
-TEST_CASE("ParseJson: members keep their order and the last of two equal ones wins", "[base]") {
-  const auto parsed = ParseJson(R"({"z":1,"a":2,"z":3})");
+TEST_CASE("ParseJson: a member that an object has twice is refused and named, at any depth and however it is written",
+          "[base]") {
+  std::string many = "{";
+  for (int i = 0; i < 40; ++i) many += "\"m" + std::to_string(i) + "\":" + std::to_string(i) + ",";
+  for (const std::string& text : {std::string(R"({"a":1,"b":2,"a":3})"), std::string(R"({"a":1,"\u0061":1})"),
+                                  std::string(R"([{"x":{"a":1,"a":1}}])"), std::string(R"({"a":{},"a":[]})"),
+                                  many + R"("a":0,"a":0})", many + R"("a":0,"\u0061":0})"}) {
+    INFO(text);
+    const auto parsed = ParseJson(text);
+    REQUIRE_FALSE(parsed);
+    CHECK(parsed.error().reason == "duplicate_member");
+    CHECK(parsed.error().message == "an object has the member \"a\" twice");
+  }
+  CHECK(ParseJson(many + R"("m0":0})").error().reason == "duplicate_member");
+  CHECK(ParseJson(R"({"my secret":1,"my secret":2})").error().message == "an object has a member twice");
+  CHECK(ParseJson(R"({"a":{"a":1},"b":[{"a":1},{"a":1}]})"));
+}
+
+TEST_CASE("ParseJson: members keep their order, where it is asked for, the last of two equal ones wins", "[base]") {
+  const auto parsed = ParseJson(R"({"z":1,"a":{"b":[1,{"c":2}],"d":null},"z":3})", 64, DuplicateMembers::kLastWins);
   REQUIRE(parsed);
-  CHECK(DumpJson(*parsed) == R"({"z":3,"a":2})");
+  CHECK(DumpJson(*parsed) == R"({"z":3,"a":{"b":[1,{"c":2}],"d":null}})");
+}
+
+TEST_CASE("ParseJson: an object of 100,000 members is read like a small one", "[base]") {
+  std::string text = "{";
+  for (int i = 0; i < 100'000; ++i) text += (i == 0 ? "\"" : ",\"") + std::to_string(i) + "\":" + std::to_string(i);
+  const auto parsed = ParseJson(text + "}");  // looking through all members for each takes minutes
+  REQUIRE(parsed);
+  CHECK(parsed->size() == 100'000);
+  CHECK(DumpJson(*parsed) == text + "}");
+  CHECK(ParseJson(text + R"(,"\u0030":1})").error().reason == "duplicate_member");
+}
+
+TEST_CASE("RawMember: the value as it is written", "[base]") {
+  const std::string object = " { \"a\" : [1, \"}\\\"\", {\"b\":1}] ,\"\\u0062\":\n1e2, \"c\":{\"b\":2} } ";
+  CHECK(RawMember(object, "a") == R"([1, "}\"", {"b":1}])");
+  CHECK(RawMember(object, "b") == "1e2");
+  CHECK(RawMember(object, "c") == R"({"b":2})");
+  CHECK(RawMember(object, "d").empty());
+  CHECK(RawMember("{}", "a").empty());
 }
 
 TEST_CASE("AppendJsonEscaped: the parser reads back every character", "[base]") {

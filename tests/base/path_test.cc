@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::path_test {
 
 TEST_CASE("SearchFolders: all of a PATH, the empty ones too", "[base]") {
   using Folders = std::vector<std::filesystem::path>;
@@ -20,4 +20,4 @@ TEST_CASE("LiesBeneath: by whole names", "[base]") {
   CHECK_FALSE(LiesBeneath("/a", "/a/b"));
 }
 
-}  // namespace reprise
+}  // namespace reprise::path_test

@@ -1,15 +1,19 @@
 #include "base/posix_file_system.h"
 
 #include <fcntl.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <cerrno>
+
 #include "base/atomic_write.h"
+#include "base/system_error.h"
 #include "support/faulty_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::posix_file_system_test {
 namespace {
 
 void WriteFile(PosixFileSystem& disk, const std::string& path, const std::string& text) {
@@ -76,6 +80,41 @@ TEST_CASE("PosixFileSystem: each failure has its code, and the path is in the de
   CHECK(CodeOf(disk.ListDirectory(folder.File("none"))) == ErrorCode::kNotFound);
   CHECK(CodeOf(disk.SyncDirectory(folder.File("none"))) == ErrorCode::kNotFound);
   CHECK(CodeOf(disk.Rename(folder.File("none"), path)) == ErrorCode::kNotFound);
+}
+
+TEST_CASE("PosixFileSystem: below an expected folder that is gone nothing is said to be missing", "[base]") {
+  const TempDirectory folder;
+  PosixFileSystem disk;
+  const std::string data = folder.File("data"), away = folder.File("away");
+  REQUIRE(disk.CreateDirectory(data));
+  REQUIRE(disk.CreateDirectory(data + "/chat"));
+  disk.Confine(data);
+  disk.Expect(data);
+  CHECK(CodeOf(disk.ReadFile(data + "/chat/none", 1)) == ErrorCode::kNotFound);
+  REQUIRE(disk.Rename(data, away));
+  const auto all = [&](ErrorCode code) {
+    CHECK(CodeOf(disk.ReadFile(data + "/chat/file", 1)) == code);
+    CHECK(CodeOf(disk.CreateFile(data + "/chat/file")) == code);
+    CHECK(CodeOf(disk.CreateDirectory(data + "/chat/more")) == code);
+    CHECK(CodeOf(disk.RemoveFile(data + "/chat/file")) == code);
+    CHECK(CodeOf(disk.Rename(data + "/chat/file", data + "/chat/other")) == code);
+    CHECK(CodeOf(disk.SyncDirectory(data + "/chat")) == code);
+    CHECK(CodeOf(disk.ListDirectory(data + "/chat")) == code);
+    CHECK(CodeOf(disk.ListDirectory(data)) == code);
+  };
+  all(ErrorCode::kUnavailable);
+  const auto gone = disk.ListDirectory(data);
+  CHECK(gone.error().reason == "data_folder_gone");
+  CHECK(gone.error().retryable);
+  CHECK(gone.error().message.find(data) == std::string::npos);
+  CHECK(CodeOf(disk.ReadFile(data + "-of-another", 1)) == ErrorCode::kNotFound);
+  WriteFile(disk, folder.File("other"), "text");
+  REQUIRE(disk.Rename(folder.File("other"), data));  // a file in its place
+  CHECK(CodeOf(disk.ListDirectory(data)) == ErrorCode::kUnavailable);
+  CHECK(CodeOf(disk.ReadFile(data + "/chat/file", 1)) == ErrorCode::kUnavailable);
+  REQUIRE(disk.RemoveFile(data));
+  REQUIRE(disk.Rename(away, data));
+  CHECK(disk.ListDirectory(data)->size() == 1);
 }
 
 TEST_CASE("PosixFileSystem: a symbolic link is not followed to create a file", "[base]") {
@@ -147,4 +186,30 @@ TEST_CASE("ParentDirectory: of every form of path", "[base]") {
   CHECK(ParentDirectory("a/b") == "a");
 }
 
-}  // namespace reprise
+TEST_CASE("SystemError: what the system has run out of is not the disk's fault", "[base]") {
+  for (const int error : {EMFILE, ENFILE, ENOMEM, EAGAIN}) {
+    const Error told = SystemError(error, "open x");
+    CHECK(told.code == ErrorCode::kUnavailable);
+    CHECK(told.retryable);
+    CHECK(told.reason == (error == EMFILE || error == ENFILE ? "too_many_files" : "overloaded"));
+    CHECK(told.message.find("disk") == std::string::npos);
+  }
+  for (const int error : {ENOSPC, EDQUOT}) CHECK(SystemError(error, "write x").code == ErrorCode::kStorageFull);
+  CHECK(SystemError(EIO, "read x").reason == "io_error");
+  CHECK(SystemError(ENOENT, "open x").code == ErrorCode::kNotFound);
+}
+
+TEST_CASE("PosixFileSystem: without a descriptor left it says so", "[base]") {
+  PosixFileSystem disk;
+  struct rlimit before {};
+  REQUIRE(::getrlimit(RLIMIT_NOFILE, &before) == 0);
+  const struct rlimit none { .rlim_cur = 0, .rlim_max = before.rlim_max };
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &none) == 0);
+  const auto read = disk.ReadFile("/etc/passwd", 1 << 20);
+  const auto listed = disk.ListDirectory("/");
+  REQUIRE(::setrlimit(RLIMIT_NOFILE, &before) == 0);
+  CHECK(read.error().reason == "too_many_files");
+  CHECK(listed.error().reason == "too_many_files");
+}
+
+}  // namespace reprise::posix_file_system_test

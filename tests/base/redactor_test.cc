@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::redactor_test {
 
 TEST_CASE("Redactor: secrets are taken out wherever they stand, the longest first", "[base]") {
   const Redactor redactor({"secret-key", "secret-key-long", "short", "", "secret-key"});
@@ -39,3 +39,5 @@ TEST_CASE("Redactor: a text in pieces never shows a secret, however it is cut", 
     CHECK(shown.ends_with("\n"));
   }
 }
+
+}  // namespace reprise::redactor_test

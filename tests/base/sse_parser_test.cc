@@ -6,7 +6,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::sse_parser_test {
 namespace {
 
 using namespace std::string_view_literals;
@@ -192,4 +192,4 @@ TEST_CASE("SseParser: the last event's id and the delay before connecting again"
   CHECK(parser.last_event_id() == "2");
 }
 
-}  // namespace reprise
+}  // namespace reprise::sse_parser_test

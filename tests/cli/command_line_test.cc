@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise::test {
+namespace reprise::test::command_line_test {
 namespace {
 
 std::variant<CommandLine, EarlyExit> Parse(std::vector<const char*> arguments) {
@@ -96,4 +96,4 @@ TEST_CASE("ParseCommandLine: help and version are status 0", "[command-line]") {
   CHECK(Ended({"keys", "list", "--help"}).text.find("reprise keys list") != std::string::npos);
 }
 
-}  // namespace reprise::test
+}  // namespace reprise::test::command_line_test

@@ -17,6 +17,7 @@
 #include "cli/fixtures.h"
 #include "cli/reprise_process.h"
 #include "cli/schema_validator.h"
+#include "support/source_directory.h"
 #include "support/test.h"
 
 namespace reprise::test {
@@ -197,7 +198,7 @@ struct World {
   Finished Run(const std::vector<std::string>& arguments) const { return RunReprise(arguments, variables, dir.path()); }
 };
 
-const std::string kSample = std::string(REPRISE_SOURCE_DIR) + "/chats/sample";
+const std::string kSample = SourceDirectory() + "/chats/sample";
 
 bool IsOneLine(const std::string& text) { return !text.empty() && text.find('\n') == text.size() - 1; }
 
@@ -371,8 +372,7 @@ TEST_CASE("reprise serve: what it sends satisfies the schemas", "[commands][serv
   check("error", "GET", "/nowhere");
   check("error", "POST", "/chats/c1/interactions", "{");
   check("error", "GET", "/chats/c9");
-  CHECK(BodyOf(server.Http("GET", "/openapi.json")) ==
-        ReadText(std::string(REPRISE_SOURCE_DIR) + "/schemas/openapi.json"));
+  CHECK(BodyOf(server.Http("GET", "/openapi.json")) == ReadText(SourceDirectory() + "/schemas/openapi.json"));
 
   const int stream =
       server.OpenStream("/chats/c3/interactions", R"({"user_message": "run: true"})", "event: approval_required");

@@ -4,7 +4,7 @@
 #include "cli/schema_validator.h"
 #include "support/test.h"
 
-namespace reprise::test {
+namespace reprise::test::config_file_test {
 namespace {
 
 std::string ErrorOf(const std::string& text, const Environment& environment = FakeEnvironment()) {
@@ -46,6 +46,18 @@ TEST_CASE("ApplyConfig: the documented example is read", "[config]") {
   CHECK(options.max_rounds == 7);
   CHECK(options.provider_idle_timeout == std::chrono::seconds(30));
   CHECK(options.disconnect_grace == std::chrono::seconds(0));
+}
+
+TEST_CASE("ApplyConfig: what commands see and may take, below the home too", "[config]") {
+  Options options;
+  REQUIRE(ApplyConfig(options,
+                      R"({"tools": {"sandbox_paths": {"read": ["~/.cargo", "/opt/tool", "~"], "write": ["~/c"]},
+      "limits": {"memory_mb": 0, "processes": 7}}})",
+                      FakeEnvironment({{"HOME", "/home/u"}})));
+  CHECK(options.tools.sandbox_read == std::vector<std::string>{"/home/u/.cargo", "/opt/tool", "/home/u"});
+  CHECK(options.tools.sandbox_write == std::vector<std::string>{"/home/u/c"});
+  CHECK(options.tools.limits == ResourceLimits{.memory_mb = 0, .processes = 7});
+  CHECK_FALSE(ApplyConfig(options, R"({"tools": {"sandbox_paths": {"read": ["~/.cargo"]}}})", FakeEnvironment({})));
 }
 
 TEST_CASE("ApplyConfig: prices and budgets", "[config]") {
@@ -142,6 +154,23 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"([])") == "must be a JSON object");
 }
 
+TEST_CASE("ApplyConfig: providers have headers and a query", "[config]") {
+  const auto config = [](const std::string& members) {
+    return R"({"providers": {"a": {"type": "openai", )" + members + "}}}";
+  };
+  for (const char* name :
+       {"Host", "content-length", "Transfer-Encoding", "CONNECTION", "Content-Type", "a b", "a:b", "", "a\\r\\nb"}) {
+    INFO(name);
+    CHECK(ErrorOf(config(R"("headers": {")" + std::string(name) + R"(": "x"})")).find("is not a usable name") !=
+          std::string::npos);
+  }
+  CHECK(ErrorOf(config(R"("headers": {"X-A": "x\r\nY: z"})")) ==
+        "key \"providers.a.headers.X-A\" must not hold a control character");
+  CHECK(ErrorOf(config(R"("headers": ["X-A"])")) == "key \"providers.a.headers\" must be an object of strings");
+  CHECK(ErrorOf(config(R"("query": {"v": 1})")) == "key \"providers.a.query.v\" must be a string");
+  CHECK(ErrorOf(config(R"("query": {"v": "${NOT_SET_ANYWHERE}"})")).find("NOT_SET_ANYWHERE") != std::string::npos);
+}
+
 TEST_CASE("ApplyConfig: mcpServers are commands or URLs", "[config]") {
   Options options;
   const auto applied = ApplyConfig(options, R"({"mcpServers": {
@@ -169,7 +198,9 @@ TEST_CASE("ApplyConfig: what is wrong with an MCP server is said", "[config]") {
   CHECK(wrong("{}") == "key \"mcpServers.s\" must have either command or url");
   CHECK(wrong(R"({"command": "a", "url": "http://b"})") == "key \"mcpServers.s\" must have either command or url");
   CHECK(wrong(R"({"command": "a", "headers": {}})") ==
-        "key \"mcpServers.s\" mixes what belongs to a command (args, env) and to a url (headers)");
+        "key \"mcpServers.s\" mixes what belongs to a command (args, env, cwd) and to a url (headers)");
+  CHECK(wrong(R"({"url": "http://b", "cwd": "/"})").find("mixes what belongs") != std::string::npos);
+  CHECK(wrong(R"({"command": "a", "cwd": "x"})") == "key \"mcpServers.s.cwd\" must be the full path of a folder");
   CHECK(wrong(R"({"url": "ftp://b"})") == "key \"mcpServers.s.url\" must begin with http:// or https://");
   CHECK(wrong(R"({"command": ""})") == "key \"mcpServers.s.command\" must be a text without control characters");
   CHECK(wrong(R"({"command": "a", "args": "-y"})") == "key \"mcpServers.s.args\" must be an array of strings");
@@ -206,6 +237,7 @@ TEST_CASE("ApplyConfig: broken JSON names the line and quotes nothing", "[config
   CHECK(ErrorOf("{\"a\": \"\xff\"}") == "is not valid UTF-8");
   CHECK(ErrorOf(std::string(100'000, '[')) == "is nested too deeply");
   CHECK(ErrorOf("") == "is not valid JSON (line 1)");
+  CHECK(ErrorOf("{\"port\": 1, // one\n \"port\": 2}") == "is ambiguous: an object has the member \"port\" twice");
   CHECK(ErrorOf("{\"port\": 1e999}") == "is not valid JSON (a number is out of range)");
 }
 
@@ -220,6 +252,14 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"port": "1"})",
       R"({"prot": 1})",
       R"({"host": ""})",
+      R"({"public_hosts": []})",
+      R"({"public_hosts": ["chat.example", "chat.example:8443", "[::1]:9000", "192.0.2.1"]})",
+      R"({"public_hosts": "chat.example"})",
+      R"({"public_hosts": ["https://chat.example"]})",
+      R"({"public_hosts": ["*"]})",
+      R"({"public_hosts": [""]})",
+      R"({"public_hosts": ["a,b"]})",
+      R"({"public_hosts": ["a:0"]})",
       R"({"plain": true})",
       R"({"plain": 1})",
       R"({"log_level": "warning"})",
@@ -249,6 +289,18 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"tools": {"allow": [1]}})",
       R"({"tools": {"allow": [""]}})",
       R"({"tools": {"more": 1}})",
+      R"({"tools": {"sandbox_paths": {"read": ["/opt/x", "/y"], "write": []}}})",
+      R"({"tools": {"sandbox_paths": {"read": ["relative"]}}})",
+      R"({"tools": {"sandbox_paths": {"read": [""]}}})",
+      R"({"tools": {"sandbox_paths": {"write": "/x"}}})",
+      R"({"tools": {"sandbox_paths": {"more": []}}})",
+      R"({"tools": {"sandbox_paths": []}})",
+      R"({"tools": {"limits": {"memory_mb": 0, "processes": 10, "file_size_mb": 1, "tmp_mb": 5}}})",
+      R"({"tools": {"limits": {"memory_mb": -1}}})",
+      R"({"tools": {"limits": {"memory_mb": 1.5}}})",
+      R"({"tools": {"limits": {"memory_mb": 1073741825}}})",
+      R"({"tools": {"limits": {"more": 1}}})",
+      R"({"tools": {"limits": 1}})",
       R"({"tool_timeout_s": 3})",
       R"({"token_file": "t", "key_file": "k", "passphrase_file": "p", "data_dir": "d", "workspace": "w"})",
       R"([])",
@@ -263,4 +315,4 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
   CHECK(accepted + 10 < static_cast<int>(texts.size()));
 }
 
-}  // namespace reprise::test
+}  // namespace reprise::test::config_file_test

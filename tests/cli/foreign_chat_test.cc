@@ -4,12 +4,13 @@
 
 #include "base/json.h"
 #include "cli/fixtures.h"
+#include "support/source_directory.h"
 #include "support/test.h"
 
-namespace reprise::test {
+namespace reprise::test::foreign_chat_test {
 namespace {
 
-const std::string kSample = std::string(REPRISE_SOURCE_DIR) + "/chats/sample";
+const std::string kSample = SourceDirectory() + "/chats/sample";
 
 Json Turn(const std::string& id) {
   return {{"id", id},
@@ -101,4 +102,4 @@ TEST_CASE("ReadForeignChat: what cannot be used is named", "[foreign]") {
   }
 }
 
-}  // namespace reprise::test
+}  // namespace reprise::test::foreign_chat_test

@@ -5,7 +5,7 @@
 #include "cli/fixtures.h"
 #include "support/test.h"
 
-namespace reprise::test {
+namespace reprise::test::key_access_test {
 namespace {
 
 std::string Read(const TempDirectory& dir, const std::string& content) {
@@ -45,4 +45,4 @@ TEST_CASE("NewPassphrase: a short one is refused", "[keys]") {
   CHECK(NewPassphrase(dir.Write("p", "12345678\n")));
 }
 
-}  // namespace reprise::test
+}  // namespace reprise::test::key_access_test

@@ -3,7 +3,7 @@
 #include "cli/fixtures.h"
 #include "support/test.h"
 
-namespace reprise::test {
+namespace reprise::test::options_test {
 namespace {
 
 std::string ErrorOf(const Flags& flags, const Environment& environment = FakeEnvironment()) {
@@ -40,6 +40,19 @@ TEST_CASE("LoadOptions: the defaults are the documented ones", "[options]") {
   CHECK(options.providers[1].type == "anthropic");
 }
 
+TEST_CASE("LoadOptions: a provider's query stands behind its path", "[options]") {
+  const TempDirectory dir;
+  const std::string file = dir.Write("c.json", R"({"model": "gateway/m", "providers": {"gateway": {"type": "openai",
+    "base_url": "http://127.0.0.1/v1/?api-version=1&b=old&&flag#there", "query": {"b": "n w", "c": "ü&"},
+    "headers": {"X-Route": "${ROUTE}"}}}})");
+  const Options options = Load({{"config", file}}, {{"ROUTE", "eu"}});
+  REQUIRE(options.providers.size() == 1);
+  using Pairs = std::vector<std::pair<std::string, std::string>>;
+  CHECK(options.providers[0].base_url == "http://127.0.0.1/v1");
+  CHECK(options.providers[0].query == Pairs{{"api-version", "1"}, {"flag", ""}, {"b", "n%20w"}, {"c", "%C3%BC%26"}});
+  CHECK(options.providers[0].headers == Pairs{{"X-Route", "eu"}});
+}
+
 TEST_CASE("LoadOptions: flags beat environment beats file beats defaults", "[options]") {
   const TempDirectory dir;
   const std::string file = dir.Write("c.json", R"({"port": 1, "data_dir": "file", "max_rounds": 3})");
@@ -60,7 +73,7 @@ TEST_CASE("LoadOptions: an error names the flag, the variable or the file and ke
   const std::string file = dir.Write("c.json", R"({"prot": 1})");
   CHECK(ErrorOf({{"config", file}}) == file + ": unknown key \"prot\"");
   const std::string missing = dir.path("none.json");
-  CHECK(ErrorOf({{"config", missing}}) == "cannot read " + missing + ": No such file or directory");
+  CHECK(ErrorOf({{"config", missing}}) == "there is no configuration file " + missing);
 }
 
 TEST_CASE("LoadOptions: seconds and switches are checked", "[options]") {
@@ -119,4 +132,4 @@ TEST_CASE("LoadOptions: another host than loopback needs a token file", "[option
   }
 }
 
-}  // namespace reprise::test
+}  // namespace reprise::test::options_test

@@ -3,7 +3,7 @@
 #include "cli/fixtures.h"
 #include "support/test.h"
 
-namespace reprise::test {
+namespace reprise::test::private_file_test {
 
 TEST_CASE("ReadToken: a private file's token is trimmed", "[token]") {
   const TempDirectory dir;
@@ -45,4 +45,4 @@ TEST_CASE("ReadOwnFile: a configuration that others could change is refused", "[
   CHECK(ReadOwnFile(dir.Write("f", "{}", 0620), 10).error().code == ErrorCode::kForbidden);
 }
 
-}  // namespace reprise::test
+}  // namespace reprise::test::private_file_test

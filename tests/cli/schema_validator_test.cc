@@ -17,6 +17,7 @@
 #include "cli/fixtures.h"
 #include "domain/codec.h"
 #include "domain/event_codec.h"
+#include "support/source_directory.h"
 #include "support/test.h"
 
 namespace reprise::test {
@@ -30,7 +31,7 @@ struct SchemaValidator::Impl {
 
 namespace {
 
-const std::string kSchemas = std::string(REPRISE_SOURCE_DIR) + "/schemas/";
+const std::string kSchemas = SourceDirectory() + "/schemas/";
 
 }  // namespace
 
@@ -71,6 +72,7 @@ event::ApprovalRequired SomeApproval() {
           .tool_name = "run_shell",
           .tool_input = "{}",
           .arguments_digest = ArgumentsDigest("{}"),
+          .terms_digest = ArgumentsDigest("terms"),
           .reason = "runs a shell command",
           .risk = "high",
           .allowed_decisions = {"approve", "reject"},
@@ -86,19 +88,19 @@ std::vector<EventPayload> OneOfEach() {
           event::TextDelta{"b"},
           event::Thinking{"c"},
           event::MessageText{"d"},
-          event::Answer{"e"},
+          event::Answer{"e", "length"},
           event::ToolCallStarted{"call_1", "echo", "{}"},
           event::ToolOutputDelta{"call_1", "echo", "x"},
           event::ToolResult{"call_1", "echo", "x", true},
           approval,
           event::Approved{approval.approval_id, "call_1", approval.arguments_digest, "always", "{\"a\":1}", "so"},
-          event::Rejected{approval.approval_id, "call_1", std::nullopt, true},
+          event::Rejected{approval.approval_id, "call_1", std::nullopt, true, true},
           event::InputRequired{
               "request_0123456789abcdef0123456789abcdef", "call_1", "which?", {"a", "b"}, std::nullopt, std::nullopt},
           event::InputReceived{"request_0123456789abcdef0123456789abcdef", "call_1", "a"},
           event::TaskUpdated{"call_1", {{.id = "1", .title = "task", .status = "todo"}}},
           event::PlanUpdated{std::nullopt, {"first", "then"}},
-          event::GrantsUpdated{{{"echo", approval.arguments_digest}}},
+          event::GrantsUpdated{{{"echo", approval.arguments_digest, approval.terms_digest}}},
           event::Usage{{1, 2, 3, 4}},
           event::Retry{1, 1000, "provider_overloaded", "busy"},
           event::LoopDetected{"echo", 3},
@@ -129,7 +131,7 @@ Interaction FullInteraction() {
                      .tool_calls = {{"call_1", "echo", "{}"}},
                      .extras = R"({"thinking":[{"signature":"x"}]})"},
                     {.role = Role::kTool, .content = "x", .tool_call_id = "call_1", .name = "echo"}};
-  state.grants = {{"echo", ArgumentsDigest("{}")}};
+  state.grants = {{"echo", ArgumentsDigest("{}")}, {"echo", ArgumentsDigest("{}"), ArgumentsDigest("terms")}};
   interaction.final_agent_state = std::move(state);
   interaction.model = "offline";
   interaction.error = InteractionError{"provider_auth", "no", false};
@@ -228,7 +230,7 @@ TEST_CASE("schemas: a pending approval satisfies approvals.schema.json", "[schem
 }
 
 TEST_CASE("schemas: the sample chat satisfies them", "[schemas]") {
-  const std::string sample = std::string(REPRISE_SOURCE_DIR) + "/chats/sample/trip/";
+  const std::string sample = SourceDirectory() + "/chats/sample/trip/";
   CHECK(SchemaValidator("chat").Complaint(ReadText(sample + "chat.json")).empty());
   for (const char* name : {"int_001", "int_002"}) {
     const std::string text = ReadText(sample + "interactions/" + name + ".json");
@@ -298,7 +300,7 @@ TEST_CASE("openapi.json: its components are the schema files (else run scripts/o
       INFO(name << " is missing");
       const std::set<std::string> on_disk = {"chat",           "config",     "file_record",   "hook_input",
                                              "hook_output",    "jwe",        "jwe_protected", "keys",
-                                             "protected_keys", "queue_file", "verify_report"};
+                                             "protected_keys", "queue_file", "trusted",       "verify_report"};
       CHECK(on_disk.contains(name));
       continue;
     }
@@ -315,7 +317,7 @@ TEST_CASE("openapi.json: its components are the schema files (else run scripts/o
   }
 }
 
-TEST_CASE("openapi.json: every example satisfies its schema", "[openapi]") {
+TEST_CASE("openapi.json: every example satisfies its schema", "[openapi][long]") {
   const PlainJson document = OpenApi();
   const PlainJson definitions = WithLocalRefs(document["components"]["schemas"]);
   std::vector<PlainJson> media;

@@ -7,8 +7,7 @@
 #include "base/redactor.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::secrets_test {
 namespace {
 
 using Texts = std::vector<std::string>;
@@ -56,6 +55,18 @@ TEST_CASE("SecretsOf: the environment's, by name", "[cli]") {
         "int main, [redacted], /home/me/.password-store");
 }
 
+TEST_CASE("SecretsOf: what providers are sent, by name", "[cli]") {
+  const char* const environment[] = {nullptr};
+  Options options;
+  options.providers.push_back({.name = "p",
+                               .type = "openai",
+                               .base_url = "",
+                               .api_key = "sk-provider",
+                               .headers = {{"X-Route", "a long word, no secret"}, {"X-Api-Key", "k-12345678"}},
+                               .query = {{"api-version", "2024-10-21-preview"}, {"token", "a%2Fb"}}});
+  CHECK(SecretsOf(options, environment) == Texts{"sk-provider", "k-12345678", "a%2Fb", "a/b"});
+}
+
 TEST_CASE("SecretsOf: what MCP servers are sent", "[cli]") {
   CHECK(SecretsOfServer({.name = "s",
                          .command = "c",
@@ -78,3 +89,5 @@ TEST_CASE("SecretsOf: what MCP servers are sent", "[cli]") {
   CHECK(SecretsOfServer({.name = "s", .command = "", .url = "https://e.org/mcp"}).empty());
   CHECK(SecretsOfServer({.name = "s", .command = "", .url = "https://e.org/mcp?"}).empty());
 }
+
+}  // namespace reprise::secrets_test

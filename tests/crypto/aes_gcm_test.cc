@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::aes_gcm_test {
 namespace {
 
 std::string Hex(std::string_view hex) {
@@ -58,4 +58,4 @@ TEST_CASE("SecretKey: moving wipes the source, cloning does not", "[crypto]") {
   CHECK_FALSE(SecretKey::FromBytes("short"));
 }
 
-}  // namespace reprise
+}  // namespace reprise::aes_gcm_test

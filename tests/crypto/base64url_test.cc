@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::base64url_test {
 
 TEST_CASE("Base64Url: the vectors of RFC 4648 without padding", "[crypto]") {
   const std::pair<std::string, std::string> vectors[] = {
@@ -40,4 +40,4 @@ TEST_CASE("Base64Url: every text of up to three characters decodes to bytes that
   CHECK(accepted == 256);
 }
 
-}  // namespace reprise
+}  // namespace reprise::base64url_test

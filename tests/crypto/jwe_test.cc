@@ -13,7 +13,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::jwe_test {
 namespace {
 
 const Json kMembers = {{"typ", "reprise/test"}, {"ver", 1}};
@@ -269,4 +269,4 @@ TEST_CASE("JWE: what is damaged or foreign is not wrapped anew", "[crypto]") {
   CHECK_FALSE(RewrapJwe("", keys));
 }
 
-}  // namespace reprise
+}  // namespace reprise::jwe_test

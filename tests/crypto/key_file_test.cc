@@ -16,7 +16,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::key_file_test {
 namespace {
 
 mode_t ModeOf(const std::string& path) {
@@ -249,4 +249,4 @@ TEST_CASE("KeyFile: a source that fails is what opening fails with", "[crypto]")
   CHECK(loaded.error().message == "nobody there");
 }
 
-}  // namespace reprise
+}  // namespace reprise::key_file_test

@@ -5,7 +5,7 @@
 #include "crypto/base64url.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::key_set_test {
 namespace {
 
 std::string Jwk(const std::string& kid, std::size_t bytes = 32) {
@@ -70,4 +70,4 @@ TEST_CASE("KeySet: a new key stands in front of the others, which stay", "[crypt
   CHECK(alone.current().secret.bytes() == third.current().secret.bytes());
 }
 
-}  // namespace reprise
+}  // namespace reprise::key_set_test

@@ -7,7 +7,7 @@
 #include "crypto/jwe.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::passphrase_key_test {
 namespace {
 
 Json HeaderOf(const std::string& text) { return *ReadJweHeader(text); }
@@ -91,4 +91,4 @@ TEST_CASE("PassphraseKey: a changed header does not open", "[crypto]") {
   CHECK(key->Open(changed).error().reason == "passphrase_wrong");
 }
 
-}  // namespace reprise
+}  // namespace reprise::passphrase_key_test

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::scrypt_test {
 namespace {
 
 std::string Hex(std::string_view bytes) {
@@ -36,4 +36,4 @@ TEST_CASE("ScryptKey: parameters that cannot be are refused", "[crypto]") {
   CHECK(ScryptKey("p", {.salt = "s", .n = 1ULL << 40, .r = 8, .p = 1}).error().code == ErrorCode::kInternal);
 }
 
-}  // namespace reprise
+}  // namespace reprise::scrypt_test

@@ -19,7 +19,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::secret_memory_test {
 namespace {
 
 // The bytes of a key, the characters of its base64url and of a passphrase. Each is computed when it is needed, so that
@@ -125,6 +125,6 @@ TEST_CASE("keys and passphrases leave nothing behind in memory", "[crypto]") {
   CHECK(CountInMemory(PassphraseCharacter) == 0);
 }
 
-}  // namespace reprise
+}  // namespace reprise::secret_memory_test
 
 #endif

@@ -6,8 +6,7 @@
 #include "domain/event_codec.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::codec_test {
 namespace {
 
 const Timestamp kTime = *ParseTimestamp("2025-01-15T10:00:00.123Z");
@@ -27,6 +26,7 @@ Interaction FullInteraction() {
                               "run_shell",
                               R"({"command":"ls"})",
                               "sha256:00",
+                              "sha256:01",
                               "runs",
                               "high",
                               {"approve", "reject"},
@@ -53,6 +53,7 @@ Interaction FullInteraction() {
   add(event::Nested{"call_1", 3, event::Usage{{9, 4, 5, 1}}});
   add(event::Nested{"call_1", 4, event::Failed{"provider_error", "bad", true}});
   add(event::Answer{"done"});
+  add(event::Answer{"half", "length"});
   add(event::Cancelled{"requested"});
   add(event::Failed{"provider_error", "bad", true});
   AgentState state;
@@ -63,7 +64,7 @@ Interaction FullInteraction() {
        .tool_calls = {{"call_1", "run_shell", "{}"}},
        .extras = R"({"thinking_blocks":[{"signature":"s"}]})"},
       {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell", .is_error = true}};
-  state.grants = {{"run_shell", "sha256:00"}};
+  state.grants = {{"run_shell", "sha256:00"}, {"run_shell", "sha256:00", "sha256:01"}};
   state.agenda = {.tasks = {{"1", "Pack", "done"}, {"x", "Drive", "todo"}}, .plan = {"a", "b"}};
   state.compaction = Compaction{.first = 1, .end = 3, .summary = "they spoke"};
   state.memory = {{"page", "page-1", "About"}, {"file", "a.txt"}};
@@ -124,14 +125,16 @@ TEST_CASE("Event data: written at once or built first, it is the same text", "[d
   check(event::TextDelta{"a\n\xF0\x9F\x98\x80"});
   check(event::ThinkingDelta{""});
   check(event::ToolOutputDelta{"call_1", "run_shell", "\xff"});
-  check(event::GrantsUpdated{{{"run_shell", "sha256:00"}, {"write_file", "sha256:01"}}});
+  check(event::GrantsUpdated{{{"run_shell", "sha256:00"}, {"write_file", "sha256:01", "sha256:02"}}});
   check(event::GrantsUpdated{});
   check(event::Rejected{"approval_1", "call_1", std::nullopt, true});
+  check(event::Rejected{"approval_1", "call_1", std::nullopt, false, true});
   check(event::ApprovalRequired{.approval_id = "approval_1",
                                 .call_id = "call_1",
                                 .tool_name = "run_shell",
                                 .tool_input = "{\"command\":\"a\xE2\x80\xAE\"}",  // a right-to-left override
                                 .arguments_digest = {},
+                                .terms_digest = {},
                                 .reason = {},
                                 .risk = {},
                                 .allowed_decisions = {},
@@ -197,3 +200,5 @@ TEST_CASE("TitleFromMessage: 50 whole characters on one line", "[domain]") {
 TEST_CASE("ArgumentsDigest: SHA-256 (FIPS 180-4, \"abc\")", "[domain]") {
   CHECK(ArgumentsDigest("abc") == "sha256:ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad");
 }
+
+}  // namespace reprise::codec_test

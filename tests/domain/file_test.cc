@@ -2,7 +2,7 @@
 #include "reprise/file_store.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::file_test {
 namespace {
 
 std::string NameOf(std::string_view given) { return MakeFile(given, "text/plain", "").value().info.filename; }
@@ -39,7 +39,7 @@ TEST_CASE("MakeFile: a type is a media type without its parameters", "[files]") 
   CHECK_FALSE(MakeFile("a", "text/" + std::string(200, 'x'), ""));
 }
 
-TEST_CASE("MakeFile: size and digest are the content's; no two have one id", "[files]") {
+TEST_CASE("MakeFile: size and digest are the content's, no two have one id", "[files]") {
   const StoredFile file = MakeFile("a", "", "hello").value();
   CHECK(file.info.size_bytes == 5);
   CHECK(file.info.digest == "sha256:2cf24dba5fb0a30e26e83b2ac5b9e29e1b161e5c1fa7425e73043362938b9824");
@@ -65,4 +65,4 @@ TEST_CASE("IsText: UTF-8 without NUL", "[files]") {
   CHECK_FALSE(IsText("cut \xc3"));
 }
 
-}  // namespace reprise
+}  // namespace reprise::file_test

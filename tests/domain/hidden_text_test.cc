@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::hidden_text_test {
 
 TEST_CASE("EscapeHidden: what deceives the eye is shown, the rest stays, and the JSON is the same", "[domain]") {
   CHECK(EscapeHidden("{\"a\":\t\"h\u00e9\u4e2d\\n\"}\n") == "{\"a\":\t\"h\u00e9\u4e2d\\n\"}\n");
@@ -14,3 +14,5 @@ TEST_CASE("EscapeHidden: what deceives the eye is shown, the rest stays, and the
   const std::string text = "\"x\u202e\xf3\xa0\x81\x81\ufeffy\"";
   CHECK(ParseJson(EscapeHidden(text)).value() == ParseJson(text).value());
 }
+
+}  // namespace reprise::hidden_text_test

@@ -5,6 +5,7 @@ import pytest
 from support.anthropic import ending, event, failure, message, redacted, say, start, thinking, use
 from support.provider import CUT, Gate, Reply, call, text, tools
 from support.server import API_KEY
+from support.timing import eventually
 
 SIGNATURE = "EqQBCgIYAhIkM2Q+/w==" * 9
 THOUGHTS = thinking("Let me see. \"Two\" é\n\t\\u2603 and \u2603 and \U0001f600", SIGNATURE)
@@ -59,7 +60,7 @@ def test_thinking_comes_back_unchanged_with_the_tools_result_after_a_restart_and
     assert second[2] == {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "toolu_1", "content": "4"}]}
 
     stored = home.checkpoint("c", "int_001")["final_agent_state"]["messages"]
-    assert stored[1]["anthropic_blocks"][:2] == [THOUGHTS, hidden]
+    assert stored[1]["provider_extras"]["claude"]["blocks"][:2] == [THOUGHTS, hidden]
     server.stop()
     server = anthropic(home)
     provider.plan(message(say("Welcome.")))
@@ -161,7 +162,7 @@ def test_a_chat_goes_from_one_kind_of_provider_to_the_other_and_back(anthropic, 
     ("garbage", Reply([start(), b"data: {nonsense\n\n"]), "provider_protocol", False),
     ("wrong types", Reply([start(), event("content_block_start", index=0, content_block=5)]), "provider_protocol", False),
     ("stray delta", Reply([start(), event("content_block_delta", index=3, delta={"type": "text_delta", "text": "x"})]), "provider_protocol", False),
-    ("endless line", Reply([b"data: " + b"x" * (1 << 20)] + [b"x" * (1 << 20)] * 8), "provider_protocol", False),
+    ("endless line", Reply([b"data: " + b"x" * (1 << 20)] + [b"x" * (1 << 20)] * 8), "response_too_large", False),
     ("empty", Reply([]), "provider_protocol", True),
     ("cut", Reply([start(), event("ping"), CUT]), "provider_protocol", True),
     ("clean end", Reply([start()]), "provider_protocol", True),
@@ -183,7 +184,9 @@ def test_half_of_a_tool_call_never_runs(anthropic, provider):
     for number, steps in enumerate([whole[:stop], [*whole[:stop], CUT], whole[:stop - 1] + ending("max_tokens"), whole[:stop - 1] + ending("tool_use"),
                                     whole[:stop - 1] + [event("message_stop")]]):
         provider.plan(Reply(steps))
-        assert server.client.turn(f"c{number}", "go", "FAILED").one("error")["code"] == "provider_protocol"
+        error = server.client.turn(f"c{number}", "go", "FAILED").one("error")
+        assert error["code"] == ("provider_output_limit" if number == 2 else "provider_protocol")
+        assert number != 2 or "models.NAME.max_output_tokens" in error["message"]
     assert not list(server.home.workspace.iterdir())
 
 
@@ -191,6 +194,37 @@ def test_a_silent_stream(anthropic, provider):
     server = anthropic(provider_idle_timeout_s=0.3)
     provider.plan(Reply([start(), Gate()]))
     assert server.client.turn("c", "hello", "FAILED").one("error")["code"] == "provider_timeout"
+
+
+def test_pings_and_empty_pieces_do_not_hide_a_silent_model(anthropic, provider):
+    server = anthropic(provider_idle_timeout_s=0.3)
+    begin = event("content_block_start", index=0, content_block={"type": "text", "text": ""})
+    empty = event("content_block_delta", index=0, delta={"type": "text_delta", "text": ""})
+    for number, pings in enumerate([event("ping"), empty]):
+        gate = Gate(pings=pings)
+        provider.plan(Reply([start(), begin, gate]))
+        assert server.client.turn(f"c{number}", "hello", "FAILED").one("error")["code"] == "provider_timeout"
+        gate.wait_left()
+
+
+@pytest.mark.parametrize("stop_reason, reason", [("max_tokens", "length"), ("model_context_window_exceeded", "context_window"),
+                                                 ("refusal", "refusal"), ("pause_turn", "pause")])
+def test_an_answer_that_was_cut_off_says_so(anthropic, provider, stop_reason, reason):
+    server = anthropic()
+    provider.plan(message(say("Half a sen"), stop_reason=stop_reason))
+    answer = server.client.turn("c", "hi").one("answer")
+    assert (answer["truncated"], answer["reason"]) == (True, reason)
+
+
+def test_the_limit_of_an_answer_is_learned_from_the_provider(anthropic, provider):
+    server = anthropic(max_retries=1)
+    refusal = "max_tokens: 32000 > 4096, which is the maximum allowed number of output tokens for scripted"
+    provider.plan(failure(400, "invalid_request_error", refusal), message(say("ok")), message(say("ok")))
+    assert server.client.turn("c", "hi").one("retry")["code"] == "provider_bad_request"
+    server.client.turn("c", "again")
+    assert [r.body["max_tokens"] for r in provider.requests] == [32000, 4096, 4096]
+    provider.plan(failure(400, "invalid_request_error", refusal.replace("32000", "4096")))
+    server.client.turn("c", "again", "FAILED")  # nothing to be gained
 
 
 def test_cancel_while_it_writes(anthropic, provider):
@@ -209,6 +243,8 @@ def test_cancel_while_it_writes(anthropic, provider):
 
 def test_models_are_listed(anthropic, provider):
     server = anthropic(models={"claude/known": {"context_window": 1234}})
+    eventually(lambda: len(provider.listings) == 2, "each provider has been asked at the start")
+    provider.listings.clear()
     provider.listing = Reply([json.dumps({"data": [{"type": "model", "id": "claude-sonnet-5"}, {"id": "known"}, {"id": "x", "max_input_tokens": 777}],
                                           "has_more": False}).encode()], content_type="application/json")
     models = {m["name"]: m.get("context_window") for m in server.client.get("/models").expect(200, "models").json["models"]}

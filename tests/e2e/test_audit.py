@@ -2,6 +2,7 @@
 import json
 import subprocess
 
+import pytest
 from support.provider import call, text, tools
 from support.server import BINARY
 
@@ -122,3 +123,58 @@ def test_no_tool_repeats_a_secret_of_the_server(make_server, provider):
     results = stream.all("tool_result")
     assert "key: [redacted]" in results[0]["tool_output"] and results[1]["tool_output"].count("[redacted]") == 2
     assert API_KEY not in json.dumps(provider.requests[-1].body)
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_an_end_that_is_gone_is_found_and_stays_so(make_server, provider, plain):
+    server = make_server(provider, plain=plain)
+    for number in range(3):
+        provider.plan(tools(call("echo", {"text": str(number)}, "e")), text("ok"))
+        server.client.turn("c", "go")
+    server.stop()
+    flags = ["--plain"] if plain else []
+    assert run(server.home, "audit", *flags).returncode == 0 and run(server.home, "verify", *flags).returncode == 0
+    file = server.home.data / "audit.jsonl"
+    whole = file.read_text()
+    lines = whole.splitlines(True)
+    changed_last = "".join(lines[:-1]) + lines[-1].replace('"echo"', '"eche"')
+    for text_now, kind in (("".join(lines[:4]), "missing"), ("", "missing"), (changed_last, "auth")):
+        file.write_text(text_now)
+        found = run(server.home, "audit", *flags)
+        assert found.returncode == 1 and f"audit.jsonl: {kind}" in found.stderr
+        assert [p["kind"] for p in json.loads(run(server.home, "verify", "--json", *flags).stdout)["problems"]] == [kind]
+    # A server names it, goes on, and does not cover it up.
+    file.write_text("".join(lines[:4]))
+    again = make_server(provider, server.home, plain=plain)
+    again.check_files = False
+    assert "the audit log is not as it was left" in again.log()
+    provider.plan(tools(call("echo", {"text": "more"}, "e")), text("ok"))
+    again.client.turn("c", "go")
+    again.stop()
+    assert "audit.jsonl: missing" in run(server.home, "audit", *flags).stderr
+
+
+def test_lines_stay_in_order_through_a_change_of_the_key(make_server, provider):
+    server = make_server(provider)
+    provider.plan(tools(call("echo", {"text": "1"}, "e")), text("ok"))
+    server.client.turn("c", "go")
+    server.stop()
+    assert run(server.home, "keys", "rotate", "--rewrap", "--remove-old").returncode == 0
+    assert run(server.home, "audit").returncode == 0 and run(server.home, "verify").returncode == 0
+    again = make_server(provider, server.home)
+    provider.plan(tools(call("echo", {"text": "2"}, "e")), text("ok"))
+    again.client.turn("c", "go")
+    again.stop()
+    assert run(server.home, "verify").returncode == 0
+
+
+def test_after_a_crash_all_lines_are_in_order_and_none_can_be_changed(make_server, provider):
+    server = make_server(provider)
+    for number in range(2):
+        provider.plan(tools(call("echo", {"text": str(number)}, "e")), text("ok"))
+        server.client.turn("c", "go")
+    server.kill()
+    assert run(server.home, "audit").returncode == 0
+    file = server.home.data / "audit.jsonl"
+    file.write_text(file.read_text().replace('"ended"', '"rejected"'))
+    assert run(server.home, "audit").returncode == 1

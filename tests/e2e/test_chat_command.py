@@ -17,7 +17,7 @@ def chat(server, lines, *arguments, name="c"):
 def test_a_conversation(server, provider):
     provider.plan(text("Hel", "lo"), text("b"), text("c"))
     status, out, err = chat(server, ["hi", "and?", "/undo", "/edit better", "/history", "/nonsense", "/help", "/quit", "never said"])
-    assert (status, err) == (0, "reprise: there is no such command (/help lists them)\n")
+    assert (status, err) == (0, "reprise: there is no such command (/help lists them; //... says it)\n")
     assert "> Hello\n" in out and "> b\n" in out and "back to int_001\n" in out
     assert "  you    better\n" in out and "never said" not in out
     assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["better"]
@@ -51,6 +51,29 @@ def test_what_a_model_says_cannot_steer_the_terminal(server, provider):
     provider.plan(text("a\x1b[2Jb"))
     _, out, _ = chat(server, ["hi"])
     assert "\x1b" not in out and "a<U+001B>[2Jb" in out
+
+
+def test_line_breaks_of_an_answer_stay_however_it_was_cut(server, provider):
+    provider.plan(text("- one\n", "- two", "\n\n", "end\r", "\nreally\n"))
+    _, out, _ = chat(server, ["hi"])
+    assert "> - one\n- two\n\nend\nreally\n> " in out
+
+
+def test_results_say_which_of_several_calls_they_are_of(server, provider):
+    calls = [call("write_file", {"path": f"{name}.txt", "content": "1"}, name) for name in ("a", "b")]
+    provider.plan(tools(*calls), text("done"), tools(call("calculator", {"expression": "2+2"})), text("done"))
+    _, out, _ = chat(server, ["hi", "y", "n", "one"])
+    assert "  write_file a.txt: " in out and "  write_file b.txt: " in out and "  4\n" in out
+
+
+def test_a_pipe_is_told_what_waits_and_its_lines_do_not_answer_it(server, provider):
+    provider.plan(tools(call("write_file", {"path": "f.txt", "content": "1"})))
+    server.client.start("c", "do it").until("approval_required")
+    status, _, err = chat(server, ["y", "/approvals"])
+    assert status == 1 and "int_001 waits for an answer in this chat (/follow shows it)" in err
+    assert len(server.client.get("/approvals").json["approvals"]) == 1 and not list(server.home.workspace.iterdir())
+    provider.plan(text("done"))
+    assert chat(server, ["/follow", "y"])[0] == 0 and (server.home.workspace / "f.txt").exists()
 
 
 def test_ctrl_c_cancels_the_run(server, provider):

@@ -1,14 +1,16 @@
 """The command line beside `serve`."""
 import json
 import os
+import re
 import stat
 import subprocess
 
 import pytest
 from support import schemas
-from support.provider import text
-from support.server import BINARY
-from support.timing import SOON
+from support.provider import Reply, call, failure, text, tools
+from support.server import BINARY, sandbox_works
+from support.terminal import Terminal
+from support.timing import SOON, eventually
 
 
 @pytest.fixture
@@ -38,9 +40,131 @@ def test_help(reprise, command):
     assert "reprise" in done.stdout.lower() and done.stderr == ""
 
 
+@pytest.mark.parametrize("command", ["ls", "cat", "show", "search", "verify", "audit", "export", "import", "replay"])
+def test_help_says_of_plain_what_it_means_there(reprise, command):
+    meanings = {"serve": "store chats unencrypted", command: "the chats are stored unencrypted"}
+    for about, meaning in meanings.items():
+        line, = (line for line in reprise(about, "--help", data=False).stdout.splitlines() if line.lstrip().startswith("--plain "))
+        assert line.split(maxsplit=1) == ["--plain", meaning]
+
+
+def test_every_flag_is_what_the_end_of_the_help_says(reprise):
+    ending = reprise("--help", data=False).stdout.split("\n\n")[-1]
+    assert ending.splitlines()[-1] == "Exit status: 0 ok, 1 failed, not found or damaged, 2 wrong usage."
+    promise = re.match(r"Every flag of `reprise serve --help` but (\S+) and (\S+) is also an environment variable \(--data-dir:\s+REPRISE_DATA_DIR\) and a key of the ", ending)
+    flags = {f[2:] for f in re.findall(r"^  (?:-h,)?(--[a-z-]+)", reprise("serve", "--help", data=False).stdout, re.M)} - {"help"}
+    excepted = {flag[2:] for flag in promise.groups()}
+    assert {"data-dir", "tool-timeout-s"} < flags and excepted == {"config", "new-key"} < flags
+    schema = schemas.load("config")
+    keys = {name.replace("_", "-") for name in schema["properties"]} | {"tool-" + name.replace("_", "-") for name in schema["properties"]["tools"]["properties"]}
+    assert {flag for flag in flags if flag not in keys} == excepted
+    for flag in sorted(flags - excepted):
+        # One that is known is read: what it holds is no number, no folder and no mode.
+        variable = "REPRISE_" + flag.upper().replace("-", "_")
+        done = reprise("doctor", "--json", data=flag != "data-dir", status=(0, 1), **{variable: "\x01"})
+        assert f"{variable} is no setting" not in done.stdout, variable
+    assert "REPRISE_NEW_KEY is no setting" in reprise("doctor", "--json", REPRISE_NEW_KEY="1").stdout
+
+
 @pytest.mark.parametrize("command", [["frobnicate"], ["serve", "--no-such-flag"], ["serve", "--port", "x"], ["serve", "--port", "70000"], ["cat"], ["keys", "x"]])
 def test_wrong_usage_is_2(reprise, command):
     assert reprise(*command, data=False, status=2).stderr
+
+
+@pytest.mark.parametrize("command, hint", [
+    (["chta"], "there is no command chta, did you mean chat?"), (["serve", "--prot", "1"], "there is no flag --prot, did you mean --port?"),
+    (["ls", "a", "b"], '"b" is one argument too many'), (["frobnicate"], "there is no command frobnicate (")])
+def test_a_slip_of_the_finger_is_answered_with_what_was_meant(reprise, command, hint):
+    assert hint in reprise(*command, data=False, status=2).stderr
+
+
+@pytest.mark.parametrize("command", [["show"], ["ls"], ["cat"], ["replay"]])
+def test_what_is_not_there_is_named_and_is_1(reprise, command):
+    assert "there is no chat nochat (`reprise ls` lists them)" in reprise(*command, "nochat", status=1).stderr
+
+
+def test_a_search_without_a_hit_is_1_as_with_grep(reprise):
+    assert reprise("search", "question 2").stdout
+    done = reprise("search", "no such words anywhere", status=1)
+    assert done.stdout == ""
+    assert json.loads(reprise("search", "no such words anywhere", "--json", status=1).stdout)["matches"] == []
+
+
+@pytest.mark.parametrize("content", [None, "{", '{"no_such_key": 1}'])
+@pytest.mark.parametrize("command", ["ls", "doctor", "verify"])
+def test_a_configuration_that_cannot_be_followed_is_wrong_usage(reprise, command, content):
+    file = reprise.home.path / "other.json"
+    if content:
+        file.write_text(content)
+        file.chmod(0o600)
+    done = reprise(command, "--config", file, status=1 if command == "doctor" else 2)
+    assert (done.stdout + done.stderr).count(str(file)) == 1, "the file is named, once"
+
+
+def test_an_unreadable_chat_is_listed_with_the_reason_and_ls_is_1(reprise, make_server):
+    file = reprise.home.data / "alpha" / "chat.json"
+    reprise.server.close()
+    file.write_text(file.read_text().replace('"tag":"', '"tag":"AA'))
+    done = reprise("ls", status=1)
+    assert "alpha  cannot be read: " in done.stdout and "question 1 of beta" in done.stdout and done.stderr == ""
+    listed = json.loads(reprise("ls", "--json", status=1).stdout)["chats"]
+    assert {c["id"]: c.get("error", {}).get("code") for c in listed} == {"alpha": "integrity_auth", "beta": None}
+    server = make_server(home=reprise.home)
+    server.check_files = False
+    listed = server.client.get("/chats").expect(200, "chat_list").json["chats"]
+    assert [(c["id"], c.get("error", {}).get("code")) for c in listed] == [("beta", None), ("alpha", "integrity_auth")]
+
+
+def test_times_are_those_of_the_persons_clock_and_json_is_utc(reprise):
+    created = reprise.server.client.get("/chats").json["chats"]
+    hour = next(c for c in created if c["id"] == "beta")["updated_at"][11:16]
+    shown = {zone: reprise("ls", TZ=zone).stdout for zone in ("UTC", "UTC-9")}
+    assert hour in shown["UTC"] and f"{(int(hour[:2]) + 9) % 24:02}{hour[2:]}" in shown["UTC-9"]
+    assert reprise("ls", "--json", TZ="UTC-9").stdout == reprise("ls", "--json", TZ="UTC").stdout
+
+
+def test_a_variable_that_is_no_setting_is_warned_of(reprise, make_server, make_home):
+    finding = next(c for c in json.loads(reprise("doctor", "--json", REPRISE_MODLE="x").stdout)["checks"] if c["check"] == "environment")
+    assert finding["verdict"] == "warn" and "REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?" in finding["message"]
+    server = make_server(home=make_home(), environment={"REPRISE_MODLE": "x"})
+    server.close()
+    assert "REPRISE_MODLE is no setting" in server.log()
+
+
+def providers(reprise, *arguments, status):
+    checks = json.loads(reprise("doctor", "--json", *arguments, status=status).stdout)["checks"]
+    return {c["check"]: (c["verdict"], c["message"]) for c in checks if c["check"].startswith("provider ")}
+
+
+def configuration(reprise, **of_providers):
+    file = reprise.home.path / "providers.json"
+    file.write_text(json.dumps({"providers": of_providers}))
+    file.chmod(0o600)
+    return file
+
+
+def test_doctor_asks_each_provider(reprise, provider):
+    provider.listing = Reply([json.dumps({"object": "list", "data": [{"id": "m1"}]}).encode()], content_type="application/json")
+    file = configuration(reprise, good={"type": "openai", "base_url": provider.url}, closed={"type": "openai", "base_url": "http://127.0.0.1:1/v1", "api_key": "k12345678"},
+                         nowhere={"type": "openai", "base_url": "http://no-such-host.invalid/v1"})
+    found = providers(reprise, "--config", file, status=1)
+    assert {name: verdict for name, (verdict, _) in found.items()} == {"provider good": "ok", "provider closed": "fail", "provider nowhere": "fail"}
+    assert "lists 1 model " in found["provider good"][1]
+    file = configuration(reprise, good={"type": "openai", "base_url": provider.url})
+    assert providers(reprise, "--config", file, "--model", "good/m1", status=0)["provider good"][0] == "ok"
+    assert providers(reprise, "--config", file, "--model", "good/other", status=0)["provider good"][0] == "warn"
+    provider.listing = failure(401, "bad key sk-canary")
+    assert providers(reprise, "--config", file, status=1)["provider good"][0] == "fail"
+    file.write_text("{}")
+    assert providers(reprise, "--config", file, "--model", "openai/gpt", status=1)["provider openai"] == (
+        "fail", "the model openai/gpt needs an API key, and there is none (OPENAI_API_KEY, or api_key in the configuration)")
+
+
+def test_the_log_says_at_the_start_which_provider_is_of_no_use(make_server, make_home):
+    server = make_server(config={"providers": {"closed": {"type": "openai", "base_url": "http://127.0.0.1:1/v1"}}, "model": "closed/m"}, home=make_home())
+    eventually(lambda: 'check="provider closed"' in server.log(), "the log names the provider")
+    unkeyed = make_server(config={"model": "openai/gpt"}, home=make_home())
+    eventually(lambda: "needs an API key" in unkeyed.log(), "the log tells of the key")
 
 
 def test_version(reprise):
@@ -99,6 +223,68 @@ def test_show_lets_no_control_characters_through(reprise, provider):
     assert "\x1b" not in reprise("ls").stdout
 
 
+# What steers a terminal or turns what one reads, and what only cannot be seen: as it is, and as it is spelled out.
+STEERING = {"\u202e": "<U+202E>", "\U000e0041": "<U+E0041>", "\x1b": "<U+001B>", "\x9b": "<U+009B>"}
+UNSEEN = {"\u200b": "<U+200B>", "\u00ad": "<U+00AD>"}
+HIDDEN, SPELLED = "".join({**STEERING, **UNSEEN}), "".join({**STEERING, **UNSEEN}.values())
+PROSE = "".join(STEERING.values()) + "".join(UNSEEN)  # joiners and soft hyphens belong to how people write
+CALL = json.dumps({"command": "true tool" + HIDDEN}, ensure_ascii=False)
+SPELLED_CALL = "true tool" + SPELLED.replace("<U+001B>", "\\u001b")  # JSON has it in no other way
+
+
+@pytest.fixture
+def hostile(reprise, make_server, provider):
+    """A third chat, whose every part holds all of them."""
+    reprise.server.stop()
+    client = make_server(provider, home=reprise.home, config={"approval_mode": "approve_all"}).client
+    provider.plan(tools(call("run_shell", CALL), say="said" + HIDDEN), text("answer" + HIDDEN + "."))
+    client.turn("hostile", "message" + HIDDEN)
+    client.request("PATCH", "/chats/hostile", {"title": "title" + HIDDEN}).expect(200)
+    assert client.history("hostile")["interactions"][0]["user_message"] == "message" + HIDDEN
+    return reprise
+
+
+def shown(hostile, *arguments):
+    out = hostile(*arguments).stdout
+    assert not [c for c in STEERING if c in out], out
+    return out
+
+
+@pytest.mark.parametrize("arguments, expected", [
+    (["ls"], ["title" + SPELLED]), (["ls", "hostile"], ["message" + SPELLED]), (["show", "hostile"], ["hostile  title" + SPELLED]),
+    (["search", "message"], ["user  message" + SPELLED]), (["search", "answer"], ["answer  answer" + SPELLED]),
+    (["search", "true tool"], ["tool_call  run_shell", SPELLED_CALL])])  # fmt: skip
+def test_a_list_spells_out_whatever_cannot_be_seen(hostile, arguments, expected):
+    out = shown(hostile, *arguments)
+    for words in expected:
+        assert words in out, out
+
+
+@pytest.mark.parametrize("what", ["hostile", "hostile/int_001"])
+def test_show_spells_out_all_of_a_calls_arguments_and_of_prose_what_steers(hostile, what):
+    out = shown(hostile, "show", what)
+    assert SPELLED_CALL in out
+    for words in ("message", "said", "answer"):
+        assert words + PROSE in out, out
+
+
+@pytest.mark.parametrize("arguments, where", [
+    (["ls"], lambda out: next(c["title"] for c in out["chats"] if c["id"] == "hostile")), (["ls", "hostile"], lambda out: out["chat"]["title"]),
+    (["ls", "hostile"], lambda out: out["interactions"][0]["user_message"]), (["show", "hostile"], lambda out: out["title"]),
+    (["show", "hostile/int_001"], lambda out: out["user_message"]), (["search", "message"], lambda out: out["matches"][0]["snippet"]),
+    (["show", "hostile"], lambda out: json.loads(next(e["tool_input"] for e in out["interactions"][0]["agent_events"] if e["type"] == "TOOL_CALL"))["command"]),
+])  # fmt: skip
+def test_json_carries_what_cannot_be_seen_as_it_is(hostile, arguments, where):
+    out = hostile(*arguments, "--json").stdout
+    assert where(json.loads(out)).endswith(HIDDEN) and "\x1b" not in out
+
+
+def test_a_terminal_is_shown_the_same(hostile):
+    for arguments in (["ls"], ["show", "hostile"], ["search", "message"]):
+        terminal = Terminal(hostile.home, *arguments, "--data-dir", hostile.home.data)
+        assert terminal.end() == 0 and terminal.raw.decode().replace("\r\n", "\n") == shown(hostile, *arguments)
+
+
 def test_keys_list_never_shows_a_key(reprise):
     key = json.loads(reprise.home.keys.read_text())["keys"][0]
     for arguments in (["keys", "list"], ["keys", "list", "--json"]):
@@ -123,6 +309,18 @@ def test_doctor(reprise):
     reprise.home.keys.chmod(0o644)
     reprise("doctor", status=1)
     reprise.home.keys.chmod(0o600)
+
+
+@pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine")
+def test_doctor_names_toolchains_that_commands_do_not_see(reprise):
+    folder = reprise.home.user / "toolchain" / "bin"
+    folder.mkdir(parents=True)
+    path = f"{folder}:{reprise.home.user}/absent:{os.environ['PATH']}"
+    assert f"do not see {folder} of PATH" in reprise("doctor", PATH=path).stdout
+    config = reprise.home.path / "named.json"
+    config.write_text(json.dumps({"tools": {"sandbox_paths": {"read": ["~/toolchain"]}}}))
+    config.chmod(0o600)
+    assert "do not see" not in reprise("doctor", "--config", config, status=(0, 1), PATH=path).stdout
 
 
 def test_nothing_is_written_by_reading(reprise):

@@ -74,6 +74,36 @@ def test_curl_uploads_a_form_and_gets_the_same_bytes_back(server, tmp_path):
     assert [(c["id"], c["head"]) for c in chats] == [("new", None)], "an unknown chat is created"
 
 
+def test_curl_goes_on_with_a_download_where_it_stopped(server, tmp_path):
+    content = bytes(range(256)) * 40
+    file = stored(server.client, content, name="data.bin", kind="application/octet-stream")
+    url = f"http://127.0.0.1:{server.port}/chats/c/files/{file['id']}"
+    half = tmp_path / "half"
+    half.write_bytes(content[:4000])
+    assert curl("-C", "-", "-o", str(half), url)[0] == 0
+    assert half.read_bytes() == content
+    assert curl("-r", "100-199", url) == (0, content[100:200])
+    assert curl("-r", "-100", url) == (0, content[-100:])
+
+
+def test_a_part_of_a_file_is_for_whoever_has_the_same_one(client):
+    file = stored(client, "0123456789")
+    path = f"/chats/c/files/{file['id']}"
+    whole = client.get(path).expect(200)
+    assert whole.headers["Accept-Ranges"] == "bytes"
+    tag = whole.headers["ETag"]
+    part = client.get(path, headers={"Range": "bytes=2-4", "If-Range": tag}).expect(206)
+    assert (part.body, part.headers["Content-Range"], part.headers["ETag"]) == (b"234", "bytes 2-4/10", tag)
+    assert part.headers["Content-Disposition"] == whole.headers["Content-Disposition"]
+    assert client.get(path, headers={"Range": "bytes=2-4", "If-Range": '"another"'}).expect(200).body == b"0123456789"
+    assert client.get(path, headers={"Range": "bytes=0-1,3-4"}).expect(200).body == b"0123456789"
+    beyond = client.get(path, headers={"Range": "bytes=10-"})
+    beyond.error(416, "range_not_satisfiable")
+    assert beyond.headers["Content-Range"] == "bytes */10"
+    head = client.request("HEAD", path, headers={"Range": "bytes=2-4"})
+    assert (head.status, head.headers["Content-Length"]) == (200, "10")
+
+
 def test_what_is_sent_back_is_for_saving_not_for_showing(client):
     for name, kind, content in (("a.html", "text/html", b"<script>alert(1)</script>"), ("a.svg", "image/svg+xml", b"<svg onload='x'/>"),
                                 ("%22%0d%0aSet-Cookie:%20a=b%0d%0a.txt", "text/plain", b"x"), ("..%2f..%2fetc%2fpasswd", "text/plain", b"")):

@@ -412,12 +412,12 @@ def test_import_refuses_what_it_cannot_use(folder, tmp_path):
 def test_search(folder):
     found = folder.json("search", "ÜBER")["matches"]
     assert [(m["chat_id"], m["interaction_id"], m["where"]) for m in found] == [("alpha", "int_003", "answer")]
-    assert folder.json("search", "ÜBER", "--case-sensitive")["matches"] == []
+    assert folder.json("search", "ÜBER", "--case-sensitive", status=1)["matches"] == []
     assert {m["where"] for m in folder.json("search", "6*7")["matches"]} == {"tool_call"}
     assert [m["superseded"] for m in folder.json("search", "question 2")["matches"]] == [True]
     assert len(folder.json("search", "question [12]", "--regex")["matches"]) == 2
     assert folder.json("search", "question", "--limit", 1)["truncated"]
-    assert folder.json("search", "Hello", "--chat", "alpha")["matches"] == []
+    assert folder.json("search", "Hello", "--chat", "alpha", status=1)["matches"] == []
     assert "beta/int_001  user  Hello beta" in folder("search", "hello").stdout
     folder("search", "(", "--regex", status=2)
     folder("search", "x", "--chat", "nobody", status=1)

@@ -352,6 +352,32 @@ def test_a_slow_header_ends_after_five_seconds_in_all(offline):
         assert answer == b"" or statuses(answer) == [408]
 
 
+def processor_seconds(process):
+    fields = open(f"/proc/{process.pid}/stat").read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
+FLOODS = {"blank lines": b"\r\n", "lone line ends": b"\r", "refused requests": b"GET / HTTP/1.1\r\nHost: evil.example\r\n\r\n",
+          "headers": b"GET / HTTP/1.1\r\nHost: evil.example\r\n" + b"A: b\r\n" * 12000, "a target": b"GET /" + b"/" * 60000,
+          "escapes": b"GET /" + b"%41" * 20000, "a version": b"PRI * HTTP/2.0\r\n\r\n"}
+
+
+@pytest.mark.limit(90)
+@pytest.mark.parametrize("name", FLOODS)
+def test_a_flood_of_any_shape_costs_what_its_bytes_cost(offline, name):
+    """What anybody who can connect may send before the gate has looked: 60 connections with 64 KiB each."""
+    def work(piece):
+        flood = (piece * (65536 // len(piece) + 1))[:65536]
+        before = processor_seconds(offline.process)
+        for _ in range(60):
+            raw_exchange(offline.port, flood)
+        return processor_seconds(offline.process) - before
+
+    usual, flooded = work(b"x"), work(FLOODS[name])
+    assert flooded < 6 * usual + 0.3, (usual, flooded)  # a quadratic one: seconds
+    offline.client.get("/healthz").expect(200)
+
+
 @pytest.mark.skipif(os.geteuid() != 0, reason="needs root to become somebody else")
 def test_another_user_of_this_machine_gets_403(offline):
     code, out = curl("-o", "/dev/null", "-w", "%{http_code}", f"http://127.0.0.1:{offline.port}/healthz", user=65534)

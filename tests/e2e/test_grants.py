@@ -1,9 +1,11 @@
 """Standing grants: in a chat, and for always; listed, taken back, and never wider than what was shown."""
 import json
+import subprocess
 
 import pytest
 from support.mcp import server_of
 from support.provider import call, text, tools
+from support.server import BINARY
 from support.timing import SLACK, at_once, eventually
 
 LOG = {"command": "echo x >> log.txt"}
@@ -177,11 +179,11 @@ def test_a_grant_outlives_a_kill_right_after_it_was_given(make_server, provider)
 
 def test_a_tool_that_has_changed_asks_whatever_was_granted_and_consent_does_not_bring_it_back(make_server, make_home, provider):
     home = make_home()
-    description = home.workspace / "description"
+    description = home.path / "description"
 
     def serve(text_of_it):
         description.write_text(text_of_it)
-        server = make_server(provider, home, config={"mcpServers": {"f": server_of('{"name": "act", "description": open("description").read(), "inputSchema": {"type": "object"}}', '"done"')}})
+        server = make_server(provider, home, config={"mcpServers": {"f": server_of('{"name": "act", "description": open(' + repr(str(description)) + ').read(), "inputSchema": {"type": "object"}}', '"done"')}})
         eventually(lambda: any(t["name"] == "f__act" for t in server.client.get("/tools").json["tools"]), "the tool is there", 30 * SLACK)
         return server
 
@@ -201,3 +203,25 @@ def test_a_tool_that_has_changed_asks_whatever_was_granted_and_consent_does_not_
     approval_of(server, "d")  # asked, and consented to
     assert server.client.get("/grants").json == {"grants": []}
     approval_of(server, "e")
+
+
+@pytest.mark.parametrize("plain", [False, True])
+def test_a_file_of_an_earlier_time_brings_nothing_back(make_server, provider, plain):
+    server = make_server(provider, plain=plain)
+    stream, asked = asks(server.client, provider, "a")
+    answer(server.client, provider, stream, asked, "a", scope="always")
+    file = server.home.data / ".grants"
+    before = file.read_bytes()
+    grant, = server.client.get("/grants").json["grants"]
+    server.client.request("DELETE", f"/grants/{grant['id']}").expect(200)
+    server.stop()
+    file.write_bytes(before)
+    found = subprocess.run([str(BINARY), "verify", "--json", "--data-dir", str(server.home.data), *(["--plain"] if plain else [])],
+                           env=server.home.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=30, check=False)
+    assert [(p["file"], p["kind"]) for p in json.loads(found.stdout)["problems"]] == [(".grants", "rollback")]
+    server = make_server(provider, server.home, plain=plain)
+    server.check_files = False
+    assert ".grants: it is not the version that was stored last" in server.log()
+    stream, asked = asks(server.client, provider, "b")
+    server.client.cancel("b", stream.interaction)
+    stream.finish("CANCELLED")

@@ -8,7 +8,7 @@ import pytest
 from support import schemas
 from support.mcp import server_of
 from support.provider import Gate, call, text, tools
-from support.server import BINARY, processes, sandbox_works
+from support.server import BINARY, processes, sandbox_works, without_note
 from support.timing import SLACK, eventually
 
 SCRIPT = """
@@ -153,9 +153,11 @@ def test_no_tool_changes_or_reads_a_hooks_program_in_the_workspace(make_server, 
     program = home.workspace / "check"
     program.write_text('#!/bin/sh\necho \'{"decision":"allow"}\'\n')
     program.chmod(0o755)
-    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["./check", "-v"], "timeout_s": 20}], "approval_mode": "approve_all"})
+    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["./check", "-v"], "timeout_s": 20}], "approval_mode": "approve_all"}, trust=True)
     before = program.read_text()
-    provider.plan(tools(call("write_file", {"path": "check", "content": "x"}, "w"), call("run_shell", {"command": "echo x > check; rm -f check; cat check"}, "s"),
+    # Without a sandbox a command can do all that the user can.
+    command = "echo x > check; rm -f check; cat check" if sandbox_works() else "true"
+    provider.plan(tools(call("write_file", {"path": "check", "content": "x"}, "w"), call("run_shell", {"command": command}, "s"),
                         call("echo", {"text": "still asked"}, "e")), text("ok"))
     first, second, third = server.client.turn("c", "go").all("tool_result")
     assert first["is_error"] and program.read_text() == before and "decision" not in second["tool_output"] and third["tool_output"] == "still asked"
@@ -179,7 +181,7 @@ def test_no_command_puts_a_program_in_the_place_of_a_hooks(make_server, make_hom
     program.chmod(0o755)
     before = program.read_text()
     hooks = [{"event": event, "command": ["deep/hooks/check.sh"], "timeout_s": 20} for event in ("before_tool", "after_tool")]
-    server = make_server(provider, home, config={"hooks": hooks, "approval_mode": "approve_all"})
+    server = make_server(provider, home, config={"hooks": hooks, "approval_mode": "approve_all"}, trust=True)
     provider.plan(tools(call(name, arguments, "s")), tools(call("run_shell", {"command": "touch deep/hooks/beside"}, "t")), tools(call("echo", {"text": "still asked"}, "e")),
                   text("ok"))
     results = server.client.turn("c", "go").all("tool_result")
@@ -197,7 +199,7 @@ def test_no_file_tool_puts_anything_in_the_place_of_a_hooks_program(make_server,
     program.chmod(0o755)
     (home.workspace / "alias").symlink_to("deep/hooks")
     before = program.read_text()
-    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["deep/hooks/check.sh"], "timeout_s": 20}], "approval_mode": "approve_all"})
+    server = make_server(provider, home, config={"hooks": [{"event": "before_tool", "command": ["deep/hooks/check.sh"], "timeout_s": 20}], "approval_mode": "approve_all"}, trust=True)
     provider.plan(tools(call(name, {"path": path, **arguments}, "w")), text("ok"))
     assert server.client.turn("c", "go").one("tool_result")["is_error"]
     assert program.read_text() == before and not program.is_symlink()
@@ -209,7 +211,7 @@ def test_the_servers_own_folders_in_the_workspace_stay_where_they_are(make_serve
     home.data, prompt = home.workspace / "own" / "data", home.workspace / "own" / "prompt"
     prompt.mkdir(parents=True)
     (prompt / "50-mine.md").write_text("Be brief.")
-    server = make_server(provider, home, config={"approval_mode": "approve_all"}, arguments=("--prompt-dir", prompt))
+    server = make_server(provider, home, config={"approval_mode": "approve_all"}, arguments=("--prompt-dir", prompt), trust=True)
     command = "mv own old; mv own/prompt own/old; mkdir -p own/prompt; echo Obey. > own/prompt/50-mine.md; ls own/data old; :"
     provider.plan(tools(call("run_shell", {"command": command}, "s")), text("ok"))
     server.client.turn("c", "go")
@@ -287,7 +289,7 @@ def test_a_call_that_runs_again_is_asked_about_again(make_server, make_home, pro
     body = 'verdict = {"decision": "allow", "arguments": {"question": facts["arguments"]["question"] + " Briefly."}}'
     server, gate = start(make_server, make_home, provider, lambda home: hook(home, body, tool="research")), Gate()
     provider.plan(tools(call("research", {"question": "How many?"}, "r")), text("so ", gate))
-    server.client.start("c", "go")
+    server.client.start("c", "go", on_disconnect="continue")
     gate.wait_reached()
     provider.wait_requests(2)
     server.kill()
@@ -304,7 +306,7 @@ def test_a_call_that_runs_again_is_asked_about_again(make_server, make_home, pro
         stream = again.client.stream("POST", "/chats/c/interactions/int_001/resume")
         stream.finish()
         assert provider.requests[-2].conversation == [{"role": "user", "content": "How many? Briefly."}]
-        assert stream.one("tool_result")["tool_output"] == "(A hook changed the arguments to {\"question\":\"How many? Briefly.\"})\nnone"
+        assert stream.one("tool_result")["tool_output"] == "(A hook changed the arguments to {\"question\": \"How many? Briefly.\"})\nnone"
     assert [f["event"] for f in asked(home)] == ["before_tool", "before_interaction"] + ["before_tool"] * (not denies)
 
 
@@ -470,7 +472,7 @@ def test_killed_with_a_hook_and_with_what_a_hook_has_changed(make_server, make_h
     server = start(make_server, make_home, provider, lambda home: hook(home, body), {"event": "after_model", "command": ["sh", "-c", f"test -e go || {sign}; :"], "timeout_s": 600},
                    approval_mode="approve_all")
     provider.plan(tools(call("run_shell", {"command": "true"}, "s")))
-    server.client.start("c", "go")
+    server.client.start("c", "go", on_disconnect="continue")
     eventually(lambda: processes(sign.replace(" ", "\0")), "the hook runs")
     server.kill()
     eventually(lambda: not processes(sign.replace(" ", "\0")), "the hook ends with the server")
@@ -557,7 +559,7 @@ def test_guardrails(make_server, provider):
     stream = client.start("c", "go")
     client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
     stream.finish()
-    assert stream.one("tool_result")["tool_output"] == "card [redacted] of mine\n" and not stream.all("tool_output_delta")
+    assert without_note(stream.one("tool_result")["tool_output"]) == "card [redacted] of mine\n" and not stream.all("tool_output_delta")
     client.post("/chats/c/interactions/int_001/edit", {"new_user_message": "and my password"}).error(400, "guardrail")
     provider.plan(text("still here"))
     client.turn("c", "go on")

@@ -377,6 +377,55 @@ def test_where_a_passphrase_may_come_from(keys):
     assert "must not lie in the data folder" in keys.run("serve", "--port", "0", "--data-dir", keys.home.data, "--passphrase-file", inside, status=1).err
 
 
+def test_a_passphrase_that_cannot_be_got_is_no_fault_of_the_key_file(keys):
+    """Only what is wrong with the key file names it."""
+    keys.run("keys", "init")
+    opened = keys.protect()
+    loose = keys.secret("loose", PASSPHRASE)
+    loose.chmod(0o644)
+    for file, fault in ((keys.home.path / "none", "No such file"), (keys.secret("empty", ""), "is empty"), (loose, "chmod 600"), (keys.secret("long", "x" * 2000), "1024 bytes")):
+        for command in (["list"], ["rotate"], ["passphrase", "--remove"]):
+            told = keys.run("keys", *command, "--passphrase-file", file, status=1).err
+            assert fault in told and str(keys.home.keys) not in told and told.count("\n") == 1, told
+    terminal = Terminal(keys, "keys", "list")
+    terminal.until(b"Passphrase of ")
+    terminal.type(b"\x04")
+    assert terminal.end() == 1 and b"reprise: no passphrase was given\r\n" in terminal.shown
+    assert f"({keys.home.keys})" in keys.run("keys", "list", status=1).err
+    keys.home.keys.chmod(0o644)
+    assert f"({keys.home.keys})" in keys.run("keys", "list", status=1, environment=opened).err
+    keys.home.keys.chmod(0o600)
+    keys.home.keys.write_text("{}")
+    assert f"({keys.home.keys})" in keys.run("keys", "list", status=1).err
+
+
+@pytest.mark.parametrize("protected", [False, True])
+def test_a_key_file_that_others_may_replace_is_warned_of(keys, protected):
+    keys.run("keys", "init")
+    environment = keys.protect() if protected else {}
+    folder = keys.home.keys.parent
+
+    def told():
+        """Whether `doctor` warns, which asks nobody for a passphrase, and whether a start does."""
+        finding, = (c for c in json.loads(keys.run("doctor", "--json", "--data-dir", keys.home.data).out)["checks"] if c["check"] == "key file")
+        warns = f"other users may replace {keys.home.keys}" in finding["message"]
+        assert finding["verdict"] == ("warn" if warns else "ok")
+        server = keys.server(environment=environment)
+        server.check_files = False  # the folder's mode is what this is about
+        server.close()
+        logged = "other users may replace the key file" in server.log()
+        server.log_path.unlink()
+        return warns, logged
+
+    for mode, open_to_others in ((0o700, False), (0o755, False), (0o770, True), (0o707, True), (0o1777, False), (0o700, False)):
+        folder.chmod(mode)
+        assert told() == (open_to_others, open_to_others), f"{mode:o}"
+    if os.getuid() == 0:  # only root can give a folder away
+        os.chown(folder, 12345, 12345)
+        assert told() == (True, True)
+        os.chown(folder, 0, 0)
+
+
 class Terminal:
     """The command with a terminal of its own."""
 
@@ -386,7 +435,7 @@ class Terminal:
             signal.signal(signal.SIGINT, signal.SIG_DFL)  # a test that runs in the background inherits it ignored
             os.chdir(keys.home.path)
             os.execve(str(BINARY), keys.command(*arguments), keys.home.environment())
-        self.shown = b""
+        self.shown, self.seen = b"", 0
 
     def _read(self):
         ready, _, _ = select.select([self.fd], [], [], SOON)
@@ -397,10 +446,12 @@ class Terminal:
             return b""
 
     def until(self, words):
-        while words not in self.shown:
+        """Behind what was waited for before."""
+        while (at := self.shown.find(words, self.seen)) < 0:
             part = self._read()
             assert part, f"the command ended; it showed {self.shown!r}"
             self.shown += part
+        self.seen = at + len(words)
 
     def type(self, line):
         os.write(self.fd, line)
@@ -417,7 +468,7 @@ class Terminal:
 def test_a_passphrase_is_asked_for_at_the_terminal_without_echo(keys):
     keys.run("keys", "init")
     terminal = Terminal(keys, "keys", "passphrase")
-    terminal.until(b"New passphrase: ")
+    terminal.until(b"New passphrase (8 characters or more): ")
     terminal.type(PASSPHRASE.encode() + b"\n")
     terminal.until(b"The same again: ")
     terminal.type(PASSPHRASE.encode() + b"\n")
@@ -429,10 +480,16 @@ def test_a_passphrase_is_asked_for_at_the_terminal_without_echo(keys):
         terminal.type(typed.encode() + b"\n")
         assert terminal.end() == status and typed.encode() not in terminal.shown
     terminal = Terminal(keys, "keys", "passphrase")
-    for answer in (PASSPHRASE, "one passphrase", "another passphrase"):
-        terminal.until({PASSPHRASE: b"Passphrase of ", "one passphrase": b"New ", "another passphrase": b"again: "}[answer])
-        terminal.type(answer.encode() + b"\n")
-    assert terminal.end() == 1 and b"differ" in terminal.shown
+    terminal.until(b"Passphrase of ")
+    terminal.type(PASSPHRASE.encode() + b"\n")
+    for first, second, problem in (("one passphrase", "another passphrase", b"differ"), ("short", None, b"at least 8"), ("one more", "one less", b"differ")):
+        terminal.until(b"New passphrase (8 characters or more): ")
+        terminal.type(first.encode() + b"\n")
+        if second:
+            terminal.until(b"The same again: ")
+            terminal.type(second.encode() + b"\n")
+        terminal.until(problem)
+    assert terminal.end() == 1, "the third try was the last"
 
 
 @pytest.mark.parametrize("typed, status", [(b"\x03", -signal.SIGINT), (b"\x04", 1)])

@@ -3,11 +3,13 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import sys
+from types import SimpleNamespace
 
 import pytest
-from support.npm import install
+from support.npm import NEWER_NODE, install
 from support.provider import call, text, tools
 from support.server import API_KEY, BINARY, processes
 from support.timing import SLACK, SOON, eventually
@@ -29,6 +31,14 @@ def everything():
 @pytest.fixture(scope="module")
 def filesystem():
     return str(install(FILESYSTEM) / "@modelcontextprotocol" / "server-filesystem" / "dist" / "index.js")
+
+
+def test_a_servers_last_words_cannot_steer_the_terminal_that_shows_the_log(make_server):
+    words = "a\x9b2Jb\x9dc\u202ed\u200b"
+    dies = {"command": sys.executable, "args": ["-c", f"import sys; sys.stderr.buffer.write({words.encode()!r}); sys.exit(1)"]}
+    server = make_server(config={"mcpServers": {"dies": dies}})
+    eventually(lambda: "a<U+009B>2Jb<U+009D>c<U+202E>d<U+200B>" in server.log(), "the log has the server's last line")
+    assert not set("\x9b\x9d\u202e\u200b") & set(server.log())
 
 
 class Box:
@@ -157,32 +167,37 @@ def test_resources_and_prompts_of_the_everything_server(box, everything):
     assert "Berlin" in it.ok("every__get_prompt", {"name": "args-prompt", "arguments": {"city": "Berlin"}})
 
 
+def start_everything(everything, port, transport="streamableHttp"):
+    """The reference server on this port. It has ended if the port is taken."""
+    process = subprocess.Popen(["node", *NEWER_NODE, everything, transport], env={**os.environ, "PORT": str(port)}, stdout=subprocess.DEVNULL,
+                               stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+
+    def answers():
+        with socket.socket() as connection:
+            return connection.connect_ex(("127.0.0.1", int(port))) == 0 or process.poll() is not None
+
+    eventually(answers, "the reference server listens", 20 * SLACK)
+    return process
+
+
 @pytest.fixture(params=["streamableHttp", "sse"])
-def everything_url(request, everything, tmp_path):
+def everything_http(request, everything):
     port = None
     for attempt in range(5):
-        import socket
         with socket.create_server(("127.0.0.1", 0)) as probe:
             port = probe.getsockname()[1]
-        log = open(tmp_path / f"{request.param}.log", "wb")
-        process = subprocess.Popen(["node", everything, request.param], env={**os.environ, "PORT": str(port)}, stdout=log, stderr=log,
-                                   stdin=subprocess.DEVNULL)
-
-        def answers():
-            with socket.socket() as connection:
-                return connection.connect_ex(("127.0.0.1", port)) == 0 or process.poll() is not None
-
-        eventually(answers, "the reference server listens", 20 * SLACK)
+        process = start_everything(everything, port, request.param)
         if process.poll() is None:
             break
-    yield f"http://127.0.0.1:{port}/{'mcp' if request.param == 'streamableHttp' else 'sse'}"
-    process.kill()
-    process.wait()
+    it = SimpleNamespace(url=f"http://127.0.0.1:{port}/{'mcp' if request.param == 'streamableHttp' else 'sse'}", port=port, process=process)
+    yield it
+    it.process.kill()
+    it.process.wait()
 
 
 @pytest.mark.limit(90)
-def test_the_everything_server_over_http(box, everything_url):
-    it = box({"web": {"url": everything_url}})
+def test_the_everything_server_over_http(box, everything_http):
+    it = box({"web": {"url": everything_http.url}})
     it.ready("web")
     eventually(lambda: "web__simulate-research-query" in it.tools(), "the tools it adds after the greeting", 10 * SLACK)
     call_all(it, "web")
@@ -315,6 +330,66 @@ def test_a_killed_server_fails_the_call_at_once_and_comes_back(box):
     assert processes("killed-6311") != [process]
 
 
+@pytest.mark.parametrize("everything_http", ["streamableHttp"], indirect=True)
+@pytest.mark.limit(90)
+def test_a_restarted_http_server_comes_back(box, everything_http, everything):
+    """This server answers 400, not 404, to a session that it does not know."""
+    it = box({"web": {"url": everything_http.url}})
+    it.ready("web")
+    assert "hällo" in it.ok("web__echo", {"message": "hällo"})
+    everything_http.process.kill()
+    everything_http.process.wait()
+    everything_http.process = start_everything(everything, everything_http.port)
+    eventually(lambda: "hällo" in it.result("web__echo", {"message": "hällo"})["tool_output"], "a call reaches the new server", 30 * SLACK)
+
+
+def test_a_form_that_does_not_fit_is_refused_and_asked_on(box):
+    it = box({"scripted": scripted()})
+    it.ready("scripted")
+    stream = it.start("scripted__ask")
+    asked = stream.until("input_required")
+
+    def respond(response):
+        return it.client.respond("c", stream.interaction, asked["request_id"], response)
+
+    for wrong, field in [("{}", "name"), ('{"name":7}', "name"), ('{"name":"Ann","age":"old"}', "age"), ('{"name":"Ann","nmae":"x"}', "nmae")]:
+        error = respond(wrong).error(400, "invalid_response")
+        assert field in error["message"]
+    respond("Ann").error(400)
+    assert it.client.interaction("c", stream.interaction)["status"] == "WAITING_INPUT"
+    respond('{"name":"Ann"}').expect(200, "respond_response")
+    stream.finish()
+    assert json.loads(stream.one("tool_result")["tool_output"]) == {"action": "accept", "content": {"name": "Ann", "age": 30}}
+
+
+def test_a_page_that_must_be_opened_first_is_asked_for(box):
+    it = box({"scripted": scripted()})
+    it.ready("scripted")
+    stream = it.start("scripted__open_first")
+    asked = stream.until("input_required")
+    assert asked["url"] == "https://login.example/x" and asked["question"] == "Log in"
+    it.client.respond("c", stream.interaction, asked["request_id"], "done").expect(200)
+    stream.finish()
+    assert stream.one("tool_result")["tool_output"] == "opened, call 2"
+
+
+def test_a_page_that_nobody_opens_is_named_to_the_model(box):
+    it = box({"scripted": scripted()})
+    it.ready("scripted")
+    result = it.result("scripted__open_first")  # declined
+    assert result["is_error"] and "https://login.example/x (Log in)" in result["tool_output"]
+
+
+def test_an_answer_that_cannot_be_read_ends_its_call(box):
+    it = box({"scripted": scripted()})
+    it.ready("scripted")
+    deep = b'{"jsonrpc":"2.0","id":ID,"result":{"x":' + b"[" * 100 + b"]" * 100 + b"}}"
+    result = it.result("scripted__raw", {"hex": deep.hex()})
+    assert result["is_error"] and "cannot be read: JSON nested deeper than 64 levels" in result["tool_output"]
+    broken = b'{"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text","text":"a\xc3"}]}}'
+    assert it.ok("scripted__raw", {"hex": broken.hex()}) == "a\ufffd"
+
+
 def test_hostile_servers_hurt_nobody(box):
     it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
               "strange": scripted("strange"), "scripted": scripted()})
@@ -362,7 +437,7 @@ def test_doctor_looks_at_the_servers(make_home):
                           env=home.environment(), cwd=home.path, stdout=subprocess.PIPE, timeout=SOON * 3, check=False)
     checks = {c["check"]: c for c in json.loads(done.stdout)["checks"]}
     assert checks["MCP server good"]["verdict"] == "ok"
-    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 12 tools"
+    assert checks["MCP server good"]["message"] == "scripted 1 answers (protocol 2025-11-25) and has 14 tools"
     assert checks["MCP server bad"]["verdict"] == "fail"
     assert checks["MCP server bad"]["message"] == "the server ended with exit status 3: no configuration"
     assert done.returncode == 1

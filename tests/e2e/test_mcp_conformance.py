@@ -7,12 +7,11 @@ import pathlib
 import subprocess
 
 import pytest
-from support.npm import install
+from support.npm import NEWER_NODE, install
 from support.server import BINARY
 from support.timing import SLACK
 
 CLIENT = pathlib.Path(os.environ.get("REPRISE_MCP_CLIENT", BINARY.parent / "tests" / "mcp_conformance_client"))
-SHIM = pathlib.Path(__file__).parent / "support" / "node22.mjs"
 PACKAGE = "@modelcontextprotocol/conformance@0.1.16"
 
 
@@ -23,7 +22,7 @@ def run():
     program = install(PACKAGE) / "@modelcontextprotocol" / "conformance" / "dist" / "index.js"
 
     def run_it(*arguments):
-        done = subprocess.run(["node", "--import", str(SHIM), str(program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        done = subprocess.run(["node", *NEWER_NODE, str(program), *arguments], stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                               text=True, timeout=60 * SLACK, check=False)
         return done.returncode, done.stdout
 

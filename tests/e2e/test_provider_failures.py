@@ -1,6 +1,9 @@
 """Providers that fail: an error event, FAILED, the state saved, and the next turn works."""
 import json
+import os
+import signal
 import socket
+import time
 
 import pytest
 from support.provider import CUT, Gate, Reply, call, delta, ending, failure, sse, text, tools
@@ -69,7 +72,7 @@ def test_a_huge_error_body_is_cut(server, provider):
 ])
 def test_nonsense(server, provider, name, reply):
     error = failing_turn(server, provider, reply)
-    assert error["code"].startswith("provider_"), name
+    assert error["code"] == "response_too_large" if name == "endless line" else error["code"].startswith("provider_"), name
 
 
 def test_half_of_a_tool_call_never_runs(make_server, provider):
@@ -116,6 +119,64 @@ def test_a_silent_provider_runs_into_the_idle_limit(make_server, provider):
 def test_pings_do_not_hide_a_silent_provider(make_server, provider):
     server = make_server(provider, config={"provider_idle_timeout_s": 0.5})
     failing_turn(server, provider, text("a", Gate(pings=b": ping\n\n")), code="provider_timeout")
+
+
+def test_empty_pieces_do_not_hide_a_silent_provider(make_server, provider):
+    server = make_server(provider, config={"provider_idle_timeout_s": 0.5})
+    for number, pings in enumerate([delta({"content": ""}), delta({}), delta({"content": None, "reasoning_details": []})]):
+        failing_turn(server, provider, text("a", Gate(pings=pings)), code="provider_timeout", chat=f"c{number}")
+
+
+def test_what_follows_an_answer_is_not_waited_for_without_end(make_server, provider):
+    server = make_server(provider, config={"provider_idle_timeout_s": 0.5})
+    gate = Gate(pings=b": ping\n\n")
+    provider.plan(Reply([delta({"content": "x"}, "stop"), gate]))
+    assert server.client.turn("c", "hello").one("answer")["content"] == "x"
+    gate.wait_left()
+
+
+def test_an_answer_that_came_while_the_process_was_stopped_counts(make_server, provider):
+    limit = 0.5
+    server = make_server(provider, config={"provider_idle_timeout_s": limit})
+    gate = Gate()
+    provider.plan(text("a", gate, "b"))
+    stream = server.client.start("c", "hello")
+    stream.until("text_delta")
+    gate.wait_reached()
+    os.kill(server.process.pid, signal.SIGSTOP)
+    gate.release()
+    time.sleep(3 * limit)  # this is what is tested: the limit passes while nobody can look
+    os.kill(server.process.pid, signal.SIGCONT)
+    stream.finish()
+    assert stream.one("answer")["content"] == "ab"
+
+
+def test_headers_that_are_too_large(make_server, provider):
+    server = make_server(provider, config={"max_retries": 0})
+    for number, headers in enumerate([{"X-Long": "x" * 300_000}, {f"X-{i}": "x" * 3000 for i in range(100)}]):
+        provider.plan(Reply([text("x").steps[0]], headers=headers))
+        error = server.client.turn(f"c{number}", "hello", "FAILED").one("error")
+        assert error["code"] == "provider_protocol" and error["message"] == "The model provider's response headers are too large"
+
+
+def test_a_provider_that_says_too_much(make_server, provider):
+    server = make_server(provider)
+    megabyte = "x" * 1_000_000
+    for number, piece in enumerate([{"content": megabyte}, {"reasoning_content": megabyte}, {"kept": [megabyte]}]):
+        provider.plan(Reply([delta(piece)] * 9 + ending()))
+        assert server.client.turn(f"c{number}", "hello", "FAILED").one("error")["code"] == "response_too_large"
+
+
+def test_what_an_interaction_may_hold_is_limited(make_server, provider):
+    server = make_server(provider)
+    long = "x" * 3_500_000
+    say = [delta({"content": long}), delta({"content": long})]
+    provider.answer_with(lambda request: Reply([*say, delta({"tool_calls": [{"index": 0, **call("echo", {"text": str(len(request.messages))})}]}),
+                                                *ending("tool_calls")]))
+    stream = server.client.turn("c", "hello", "FAILED")
+    # A second one may follow where 32 MiB are not written in time.
+    assert stream.all("error")[0]["code"] == "response_too_large" and len(provider.requests) == 5
+    server.client.get("/readyz").expect(200)
 
 
 def test_a_provider_that_accepts_and_says_nothing(make_server):

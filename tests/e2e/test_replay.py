@@ -155,9 +155,9 @@ def test_what_the_record_does_not_hold_is_not_done(rich):
 
 
 def test_usage_errors(rich):
-    assert command(rich.home, "nobody")[0] == 2
-    assert command(rich.home, "c/int_099")[0] == 2
-    assert command(rich.home, rich.home.path / "nothing.json")[0] == 2
+    assert command(rich.home, "nobody")[0] == 1
+    assert command(rich.home, "c/int_099")[0] == 1
+    assert command(rich.home, rich.home.path / "nothing.json")[0] == 1
     assert command(rich.home, "c", "--mode", "live")[0] == 2
     file = rich.home.path / "odd.json"
     file.write_text("[1]")

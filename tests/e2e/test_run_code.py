@@ -3,7 +3,7 @@ import json
 
 import pytest
 from support.provider import call, text, tools
-from support.server import processes, sandbox_works
+from support.server import processes, sandbox_works, without_note
 from support.timing import eventually
 
 sandboxed = pytest.mark.skipif(not sandbox_works(), reason="bubblewrap does not work on this machine")
@@ -18,7 +18,8 @@ class Agent:
         """Has the model run a program: its tool_result."""
         self.turns += 1
         self.provider.plan(tools(call("run_code", {"language": language, "code": code}, f"call_{self.turns}")), text("done"))
-        return self.server.client.turn("c", f"turn {self.turns}").one("tool_result")
+        result = self.server.client.turn("c", f"turn {self.turns}").one("tool_result")
+        return {"is_error": result["is_error"], "tool_output": without_note(result["tool_output"])}
 
     def prints(self, language, code):
         result = self.run(language, code)
@@ -105,7 +106,7 @@ def test_it_asks_and_runs_what_was_shown(make_server, provider):
     assert json.loads(asked["tool_input"]) == program and asked["risk"] == "high" and "runs a program" in asked["reason"]
     server.client.approve("c", "int_001", asked["approval_id"]).expect(200)
     stream.finish()
-    assert stream.one("tool_result")["tool_output"] == "approved\n"
+    assert without_note(stream.one("tool_result")["tool_output"]) == "approved\n"
 
 
 def test_cancelled_with_all_it_has_started(agent):

@@ -19,7 +19,7 @@ def say(server, provider, chat, number):
 
 def reprise(home, *arguments):
     done = subprocess.run([str(BINARY), *map(str, arguments), "--data-dir", str(home.data)], env=home.environment(), stdout=subprocess.PIPE,
-                          stderr=subprocess.PIPE, check=False, cwd=home.path)
+                          stderr=subprocess.PIPE, check=False, cwd=home.workspace)
     assert done.returncode == 0, done.stderr
     return done.stdout
 

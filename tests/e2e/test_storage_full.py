@@ -3,6 +3,7 @@ import subprocess
 
 import pytest
 from support.provider import Gate, call, text, tools
+from support.timing import eventually
 
 
 @pytest.fixture
@@ -71,3 +72,40 @@ def test_a_tool_does_not_run_when_its_call_cannot_be_put_on_record(make_server, 
     stream.finish("FAILED")
     assert "storage_full" in [e["code"] for e in stream.all("error")]
     assert not (small_disk.workspace / "out.txt").exists()
+
+
+def test_a_fork_that_does_not_fit_is_not_there_at_all(make_server, small_disk, provider):
+    server = make_server(provider, home=small_disk)
+    server.check_files = False
+    client = server.client
+    provider.plan(text("a1"))
+    client.turn("c", "q1")
+    for n in range(6):
+        body = bytes([65 + n]) * 40_000
+        client.request("POST", f"/chats/c/files?name={n}.txt", body, headers={"Content-Type": "text/plain"}).expect(201)
+    client.post("/chats/c/fork", {"interaction_id": "int_001", "chat_id": "copy"}).error(507, "storage_full")
+    client.get("/chats/copy").error(404, "not_found")
+    assert not (small_disk.data / "copy").exists()
+    assert not list(small_disk.data.glob(".incoming.*"))
+    for file in client.get("/chats/c/files").expect(200).json["files"][:3]:
+        client.request("DELETE", f"/chats/c/files/{file['id']}").expect(200)
+    client.post("/chats/c/fork", {"interaction_id": "int_001", "chat_id": "copy"}).expect(201)
+    assert len(client.get("/chats/copy/files").expect(200).json["files"]) == 3
+
+
+def test_a_full_disk_is_not_ready_and_heals(make_server, small_disk, provider):
+    server = make_server(provider, home=small_disk)
+    client = server.client
+    client.get("/readyz").expect(200)
+    fill(small_disk)
+
+    def answer():
+        got = client.get("/readyz")
+        return got.status == 503 and got
+
+    refused = eventually(answer, "it is not ready")
+    refused.error(503, "storage_full")
+    assert refused.headers["Retry-After"]
+    client.get("/healthz").expect(200)
+    free(small_disk)
+    eventually(lambda: client.get("/readyz").status == 200, "it is ready again")

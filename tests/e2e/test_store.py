@@ -132,8 +132,8 @@ class Damaged:
         converse(server.client, provider, 1, "other")
         server.close()
 
-    def restart(self):
-        server = self.make_server(self.provider, home=self.home, plain=self.plain)
+    def restart(self, *arguments):
+        server = self.make_server(self.provider, home=self.home, plain=self.plain, arguments=arguments)
         server.check_files = False
         return server
 
@@ -255,16 +255,15 @@ def test_a_lost_index_is_rebuilt_from_the_checkpoints(damaged):
 def test_a_sealed_folder_opened_with_plain_says_so_and_changes_nothing(damaged):
     before = {p: p.read_bytes() for p in damaged.home.data.rglob("*.json")}
     damaged.plain = True
-    server = damaged.restart()
-    error = server.client.get("/chats/c/interactions/int_001").error(422)
-    assert error["code"] == "integrity_plain"
+    with pytest.raises(AssertionError, match="2 chats in .* are sealed: leave --plain out"):
+        damaged.restart()
     assert {p: p.read_bytes() for p in before} == before
 
 
 def test_with_another_key_nothing_opens_and_nothing_changes(damaged):
     before = {p: p.read_bytes() for p in damaged.home.data.rglob("*.json")}
     damaged.home.keys.unlink()
-    server = damaged.restart()
+    server = damaged.restart("--new-key")
     assert server.client.get("/chats/c/interactions/int_001").error(422)["code"].startswith("integrity_")
     damaged.provider.plan(text("fine"))
     server.client.turn("new", "go")
@@ -334,3 +333,54 @@ def test_disk_use_is_linear(server, provider):
     per_state = growth[-1] - growth[0]
     assert per_state < 20 * 4000, "a checkpoint holds one state, not the history of states"
     assert os.path.getsize(server.home.checkpoint_file("c", "int_012")) < 12 * 2 * 1000 * 1.34 * 2
+
+
+def test_a_start_touches_nothing_behind_links_in_the_data_folder(make_server, make_home, provider):
+    home = make_home()
+    own = home.path / "own"
+    (own / "interactions").mkdir(parents=True)
+    for name in ("thesis.txt", "0", "chat.json", "interactions/int_001.json", "interactions/.int_001.json.0123456789abcdef.tmp", "empty"):
+        (own / name).write_text("" if name == "empty" else f"mine: {name}")
+    before = {str(p): p.is_file() and p.read_bytes() for p in sorted(own.rglob("*"))}
+    home.data.mkdir(mode=0o700)
+    for name in (".spare", ".trash", ".incoming.0123456789abcdef", "planted"):
+        (home.data / name).symlink_to(own)
+    server = make_server(provider, home=home)
+    server.check_files = False
+    provider.plan(text("a1"))
+    server.client.turn("c", "q1")
+    server.client.post("/chats/planted/interactions", {"user_message": "q"}).error(422, "integrity_missing")
+    server.client.get("/chats/planted").error(422, "integrity_missing")
+    server.stop()
+    make_server(provider, home=home).check_files = False
+    assert {str(p): p.is_file() and p.read_bytes() for p in sorted(own.rglob("*"))} == before
+
+
+def test_a_newest_interaction_that_was_put_back_is_not_gone_on_from(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    server.check_files = False
+    converse(server.client, provider, 3)
+    file = home.checkpoint_file("c", "int_003")
+    old = file.read_bytes()
+    server.client.request("DELETE", "/chats/c").expect(200)
+    for turn in (1, 2, 3):
+        provider.plan(text(f"b{turn}"))
+        server.client.turn("c", f"second life {turn}")
+    server.stop()
+    file.write_bytes(old)
+    again = make_server(provider, home=home)
+    again.check_files = False
+    client, asked = again.client, len(provider.requests)
+    for answer in (client.get("/chats/c/interactions/int_003"),
+                   client.post("/chats/c/interactions", {"user_message": "q4"}),
+                   client.post("/chats/c/interactions/int_003/edit", {"new_user_message": "other"}),
+                   client.post("/chats/c/interactions/int_003/regenerate"),
+                   client.post("/chats/c/fork", {"interaction_id": "int_003", "chat_id": "copy"})):
+        answer.error(422, "integrity_rollback")
+        assert answer.json["error"]["details"]["file"] == "c/interactions/int_003.json"
+    assert len(provider.requests) == asked
+    file.unlink()
+    file.mkdir()
+    client.get("/chats/c/interactions/int_003").error(422, "integrity_missing")
+    client.get("/chats/c/interactions/int_002").expect(200)

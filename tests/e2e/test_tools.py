@@ -5,7 +5,7 @@ import threading
 
 import pytest
 from support.provider import call, text, tools
-from support.server import API_KEY, processes, sandbox_works
+from support.server import API_KEY, processes, sandbox_works, without_note
 from support.timing import SLACK, eventually
 
 SECRET = "outside-secret-7731"
@@ -128,6 +128,9 @@ def test_a_swapped_symlink_never_lets_a_write_escape(box, outside):
 def test_the_servers_own_files_are_out_of_reach_even_inside_the_workspace(make_server, provider, make_home):
     home = make_home()
     home.data = home.workspace / "chats"
+    kept = home.workspace / "chats.plain.20260102T030405Z"  # as `decrypt --all --in-place` and the like keep them
+    kept.mkdir()
+    (kept / "chat.json").write_text("{}")
     server = make_server(provider, home=home, config={"approval_mode": "approve_all"})
     box = Box(server, provider)
     box.ok("echo", text="x")
@@ -138,10 +141,149 @@ def test_the_servers_own_files_are_out_of_reach_even_inside_the_workspace(make_s
     box.refused("write_file", path=inside, content="{}")
     box.refused("delete_file", path=inside)
     box.refused("write_file", path="chats/new/chat.json", content="{}")
+    box.refused("read_file", path=f"{kept.name}/chat.json")
     assert file.read_bytes() == before
     if sandbox_works():
-        box.run("run_shell", command=f"rm -rf chats; echo x > {inside}")
-        assert file.read_bytes() == before
+        box.run("run_shell", command=f"rm -rf chats; echo x > {inside}; echo x > {kept.name}/chat.json")
+        assert file.read_bytes() == before and (kept / "chat.json").read_text() == "{}"
+
+
+def test_secrets_of_a_home_that_is_the_workspace_ask(make_server, make_home, provider):
+    """Reading does not ask, but for what the user keeps secret, in every mode that asks at all."""
+    home = make_home()
+    home.workspace = home.user
+    (home.user / ".ssh").mkdir()
+    (home.user / ".ssh" / "id_rsa").write_text(SECRET)
+    (home.user / "notes").write_text("open")
+    box = Box(make_server(provider, home=home), provider)
+    assert box.ok("read_file", path="notes") == "open"
+    assert "1 files or directories where the user keeps secrets were not searched" in box.ok("search_files", pattern=SECRET)
+    box.server.stop()
+    read = tools(call("read_file", {"path": ".ssh/id_rsa"}))
+    for mode in ("ask", "read_only"):
+        server = make_server(provider, home=home, config={"approval_mode": mode})
+        for number, approved in enumerate((False, True), 1):
+            provider.plan(read, text("done"))
+            stream = server.client.start(mode, "go")
+            asked = stream.until("approval_required")
+            assert asked["risk"] == "high" and "secrets" in asked["reason"]
+            server.client.approve(mode, f"int_{number:03}", asked["approval_id"], approved, scope="chat").expect(200)
+            stream.finish()
+            assert (SECRET in stream.one("tool_result")["tool_output"]) == approved
+        provider.plan(read, text("done"))  # granted for the chat
+        stream = server.client.start(mode, "go")
+        stream.finish()
+        assert not stream.all("approval_required") and SECRET in stream.one("tool_result")["tool_output"]
+        provider.plan(tools(call("read_file", {"path": ".ssh/../.ssh/id_rsa"})))  # another call
+        stream = server.client.start(mode, "go")
+        stream.until("approval_required")
+        server.client.post(f"/chats/{mode}/interactions/int_004/cancel").expect(200)
+        stream.finish("CANCELLED")
+        server.stop()
+
+
+def test_what_was_agreed_to_as_no_secret_does_not_open_one(make_server, make_home, provider):
+    """A path that was harmless when it was asked about, and leads to a secret when its turn comes."""
+    home = make_home()
+    home.workspace = home.user
+    (home.user / ".ssh").mkdir()
+    (home.user / ".ssh" / "id_rsa").write_text(SECRET)
+    notes = home.user / "notes"
+    config = {"tools": {"require_approval": ["read_file"]}}
+    read = tools(call("read_file", {"path": "notes"}))
+
+    def harmless():
+        notes.unlink(missing_ok=True)
+        notes.write_text("open")
+
+    def swap():
+        notes.unlink()
+        notes.symlink_to(".ssh/id_rsa")
+
+    def asks_anew(stream, interaction):
+        asked = stream.until("approval_required")
+        assert asked["risk"] == "high" and "secrets" in asked["reason"]
+        client.approve(stream.chat, interaction, asked["approval_id"], False).expect(200)
+        stream.finish()
+        assert SECRET not in json.dumps([event.data for event in stream.events])
+
+    server = make_server(provider, home=home, config=config)
+    client = server.client
+    for scope in ("chat", "always"):
+        harmless()
+        provider.plan(read, text("done"))
+        stream = client.start(scope, "go")
+        asked = stream.until("approval_required")
+        assert "secrets" not in asked["reason"]
+        client.approve(scope, "int_001", asked["approval_id"], scope=scope).expect(200)
+        stream.finish()
+        swap()
+        provider.plan(read, text("done"))
+        stream = client.start(scope, "go")
+        stream.chat = scope
+        asks_anew(stream, "int_002")
+        for grant in client.get("/grants").expect(200).json["grants"]:
+            client.request("DELETE", f"/grants/{grant['id']}")
+    harmless()
+    provider.plan(read, text("done"))
+    stream = client.start("waits", "go")
+    asked = stream.until("approval_required")
+    swap()
+    client.approve("waits", "int_001", asked["approval_id"]).error(409, "stale")
+    stream.chat = "waits"
+    asks_anew(stream, "int_001")
+    harmless()
+    provider.plan(read, text("done"))
+    stream = client.start("killed", "go")
+    asked = stream.until("approval_required")
+    server.kill()
+    swap()
+    client = make_server(provider, home=home, config=config).client
+    answered = client.approve("killed", "int_001", asked["approval_id"])
+    assert answered.status in (400, 409), answered.body
+    stream = client.stream("GET", "/chats/killed/interactions/int_001/events", headers={"Accept": "text/event-stream"})
+    stream.chat = "killed"
+    while (asked := stream.until("approval_required"))["risk"] != "high":
+        pass
+    client.approve("killed", "int_001", asked["approval_id"], False).expect(200)
+    stream.finish()
+    assert SECRET not in json.dumps([event.data for event in stream.events])
+
+
+def test_secrets_stay_closed_where_nobody_is_asked(make_server, make_home, provider):
+    home = make_home()
+    home.workspace = home.user
+    (home.user / ".netrc").write_text(SECRET)
+    read = tools(call("read_file", {"path": ".netrc"}))
+    for mode in ("approve_all", "deny_all"):
+        server = make_server(provider, home=home, config={"approval_mode": mode})
+        provider.plan(read, text("done"))
+        stream = server.client.start(mode, "go")
+        stream.finish()
+        result = stream.one("tool_result")
+        assert result["is_error"] and SECRET not in result["tool_output"]
+        server.stop()
+    server = make_server(provider, home=home)
+    provider.plan(tools(call("research", {"question": "what is in .netrc?"})), read, text("it is closed"), text("done"))
+    stream = server.client.start("r", "go")
+    stream.finish()
+    assert not stream.all("approval_required")
+    asked = [json.dumps(request.body) for request in provider.requests]
+    assert "nobody can be asked" in asked[-2] and not any(SECRET in body for body in asked)
+
+
+@sandboxed
+def test_commands_see_what_the_configuration_names(make_server, make_home, provider):
+    home = make_home()
+    for name in ("toolchain", "cache", "other"):
+        (home.user / name).mkdir()
+        (home.user / name / "file").write_text(name)
+    config = {"approval_mode": "approve_all", "tools": {"sandbox_paths": {"read": ["~/toolchain"], "write": ["~/cache"]}, "limits": {"file_size_mb": 1}}}
+    box = Box(make_server(provider, home=home, config=config), provider)
+    assert box.ok("run_shell", command="ls ~; cat ~/toolchain/file; echo x > ~/cache/file; echo x > ~/toolchain/file || true").startswith("cache\ntoolchain\ntoolchain")
+    assert (home.user / "cache" / "file").read_text() == "x\n" and (home.user / "toolchain" / "file").read_text() == "toolchain"
+    box.refused("run_shell", command="head -c 2000000 /dev/zero > big")
+    assert (box.workspace / "big").stat().st_size == 1 << 20
 
 
 def test_the_file_tools_work(box):
@@ -216,7 +358,7 @@ def test_the_sandbox_is_used_where_there_is_one(box):
 
 
 def test_the_shells_result_says_how_it_went(box):
-    assert sorted(box.ok("run_shell", command="echo out; echo err >&2").split()) == ["err", "out"]
+    assert sorted(without_note(box.ok("run_shell", command="echo out; echo err >&2")).split()) == ["err", "out"]
     failed = box.refused("run_shell", command="echo before; exit 3")
     assert "3" in failed and "before" in failed
     assert "ö" in box.ok("run_shell", command="printf 'ö'")

@@ -5,8 +5,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::answer_book_test {
 namespace {
 
 PendingApproval Request(std::uint32_t interaction = 1) {
@@ -163,3 +162,28 @@ TEST_CASE("ApprovalBook: what is claimed is answered by its claimant, or waits a
   CHECK_FALSE(book.Settle(id, ApprovalAnswer{.approved = false}));
   CHECK(book.Wait(id, {})->approved);
 }
+
+TEST_CASE("ApprovalBook: a clock that is set while one waits changes nothing", "[engine]") {
+  Timestamp now = Now();
+  ApprovalBook book([&] { return now; });
+  PendingApproval soon = Request(), late = Request(2);
+  soon.request.expires_at = now + std::chrono::milliseconds(1);
+  late.request.expires_at = now + std::chrono::hours(1);
+  book.Open(soon);
+  book.Open(late);
+  now -= std::chrono::hours(2);
+  const auto expired = book.Wait(soon.request.approval_id, {});
+  REQUIRE(expired);
+  CHECK(expired->expired);
+  now += std::chrono::hours(24);
+  CHECK(book.waiting_count() == 1);
+  CHECK(book.Give(late.request.approval_id, {.approved = true}, std::nullopt));
+  // What another process opened expires by the time of day.
+  PendingApproval again = Request(3);
+  again.request.approval_id = "approval_again";
+  again.request.expires_at = now - std::chrono::milliseconds(1);
+  book.Reopen(again);
+  CHECK(book.Give("approval_again", {.approved = true}, std::nullopt).error().reason == "expired");
+}
+
+}  // namespace reprise::answer_book_test

@@ -2,7 +2,8 @@
 
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::call_rate_test {
+
 using namespace std::chrono_literals;
 
 TEST_CASE("CallRate: so many in any minute, for each chat", "[engine]") {
@@ -18,3 +19,5 @@ TEST_CASE("CallRate: so many in any minute, for each chat", "[engine]") {
   CHECK(rate.Take(a, start + 61s) == 29s);
   CHECK_FALSE(rate.Take(a, start + 10min));
 }
+
+}  // namespace reprise::call_rate_test

@@ -1,8 +1,15 @@
 #include "reprise/engine.h"
 
+#include <sys/resource.h>
+#include <unistd.h>
+
 #include <condition_variable>
+#include <fstream>
 #include <future>
 #include <mutex>
+#include <stop_token>
+#include <system_error>
+#include <thread>
 
 #include "store/memory_interaction_store.h"
 #include "support/await_log.h"
@@ -10,7 +17,8 @@
 #include "support/scripted_model.h"
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::engine_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -29,7 +37,7 @@ class TroubledStore : public InteractionStore {
   }
   void LetGo() {
     const std::lock_guard lock(mutex_);
-    hang = hang_record = false;
+    hang = hang_record = hang_begin = false;
     changed_.notify_all();
   }
   bool fail = false, hang = false;
@@ -40,7 +48,16 @@ class TroubledStore : public InteractionStore {
   Result<InteractionId> ReserveInteraction(const ChatId& c) override { return store_.ReserveInteraction(c); }
   Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
                                                 const std::vector<std::string>&) override {
+    std::unique_lock lock(mutex_);
+    begins_ = true;
+    changed_.notify_all();
+    changed_.wait(lock, [this] { return !hang_begin; });
     return std::make_unique<TroubledJournal>(*this);
+  }
+  bool hang_begin = false;
+  void AwaitBegin() {
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return begins_; });
   }
   // Of the journals, for records with an answer.
   bool fail_record = false, hang_record = false;
@@ -96,7 +113,7 @@ class TroubledStore : public InteractionStore {
    private:
     TroubledStore& store_;
   };
-  bool record_hangs_ = false;
+  bool record_hangs_ = false, begins_ = false;
   MemoryInteractionStore store_;
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -163,7 +180,7 @@ TEST_CASE("Engine: who sees interaction_complete finds the checkpoint stored and
   }
 }
 
-TEST_CASE("Engine: one run per chat; the refusal names it", "[engine]") {
+TEST_CASE("Engine: one run per chat, the refusal names it", "[engine]") {
   Fixture f;
   f.model.ThenHang("...");
   const auto started = f.Start("x");
@@ -291,6 +308,79 @@ TEST_CASE("Engine: a tool's question is listed, answered once, and must be answe
   CHECK(f.engine().AnswerInput(id, {.response = "{}"}, ref).error().reason == "already_processed");
   CHECK(f.engine().PendingInputs().empty());
   CHECK(f.store.LoadInteraction(kChat, Id(1))->final_agent_state->messages.at(2).content == "{}");
+}
+
+TEST_CASE("Engine: a chat that is deleted while a run in it is about to start ends that run", "[engine]") {
+  Fixture f;
+  f.model.ThenHang("...");
+  f.store.hang_begin = true;
+  auto starting = std::async(std::launch::async, [&] { return f.Start("x", OnDisconnect::kContinue); });
+  f.store.AwaitBegin();
+  auto deleting = std::async(std::launch::async, [&] { return f.engine().DeleteChat(kChat); });
+  // However far the deletion has come: the run is not there yet.
+  CHECK(deleting.wait_for(20ms) == std::future_status::timeout);
+  f.store.LetGo();
+  const auto started = starting.get();
+  REQUIRE(started);
+  CHECK(AwaitEnd(started->log).find("\"status\":\"CANCELLED\"") != std::string::npos);
+  CHECK(deleting.get());
+  CHECK(f.store.LoadSummary(kChat).error().code == ErrorCode::kNotFound);
+}
+
+// Holds all threads that the process may have, until it goes.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    REQUIRE(::getrlimit(RLIMIT_AS, &before_) == 0);
+    std::ifstream file("/proc/self/statm");
+    std::uint64_t pages = 0;
+    file >> pages;
+    // Less than a thread's stack of 8 MiB. Stacks of earlier threads that wait for another one are taken here.
+    struct rlimit small = before_;
+    small.rlim_cur = pages * static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE)) + (7u << 20);
+    threads_.reserve(1000);
+    REQUIRE(::setrlimit(RLIMIT_AS, &small) == 0);
+    try {
+      while (threads_.size() < threads_.capacity()) {
+        threads_.emplace_back([over = over_.get_token()] {
+          std::mutex mutex;
+          std::unique_lock lock(mutex);
+          std::condition_variable_any().wait(lock, over, [] { return false; });
+        });
+      }
+    } catch (const std::system_error&) {  // as it should
+    }
+  }
+  ~NoMoreThreads() {
+    ::setrlimit(RLIMIT_AS, &before_);
+    over_.request_stop();
+    for (std::thread& thread : threads_) thread.join();
+  }
+
+ private:
+  struct rlimit before_ {};
+  std::stop_source over_;
+  std::vector<std::thread> threads_;
+};
+
+TEST_CASE("Engine: when runs that wait hold all threads, no more start, and answers are taken", "[engine]") {
+  Fixture f;
+  f.options.max_rounds = 1;
+  f.model.ThenCall({{"1", "danger", "{}"}});
+  const auto waiting = f.Start("x", OnDisconnect::kContinue);
+  AwaitEvent(waiting->log, "approval_required");
+  const auto id = f.engine().PendingApprovals().at(0).request.approval_id;
+  {
+    const NoMoreThreads none;
+    const auto refused = f.engine().Start(*ChatId::Parse("other"), {.user_message = "x"});
+    const auto answered = f.engine().AnswerApproval(id, {.approved = true});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().code == ErrorCode::kUnavailable);
+    CHECK(refused.error().reason == "overloaded");
+    CHECK(refused.error().retryable);
+    CHECK(answered);
+  }
+  CHECK(AwaitEnd(waiting->log).find("boom") != std::string::npos);
 }
 
 TEST_CASE("Engine: cancelling voids a pending approval", "[engine]") {
@@ -474,7 +564,7 @@ TEST_CASE("Engine: deleting a chat ends its run first", "[engine]") {
   CHECK(f.engine().DeleteChat(kChat).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("Engine: an edit restores the tasks of its time; a change by hand is an interaction", "[engine]") {
+TEST_CASE("Engine: an edit restores the tasks of its time, a change by hand is an interaction", "[engine]") {
   Fixture f;
   f.tools.Add("add", false, [](std::string_view, const ToolContext& context) {
     context.change_agenda([](Agenda& agenda) { agenda.tasks.push_back({NextTaskId(agenda.tasks), "task", "todo"}); });
@@ -509,3 +599,5 @@ TEST_CASE("Engine: an edit restores the tasks of its time; a change by hand is a
   f.engine().Cancel(kChat, Id(5));
   AwaitEnd(started->log);
 }
+
+}  // namespace reprise::engine_test

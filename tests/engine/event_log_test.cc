@@ -4,8 +4,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::event_log_test {
 namespace {
 
 std::string ReadAll(const EventLog& log, std::uint64_t offset = 0) {
@@ -132,3 +131,5 @@ TEST_CASE("EventLog: readers on other threads see every byte in order while it g
   readers.clear();
   for (const std::string& out : seen) CHECK(out == ReadAll(log));
 }
+
+}  // namespace reprise::event_log_test

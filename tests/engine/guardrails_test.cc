@@ -1,9 +1,10 @@
 #include "engine/guardrails.h"
 
-#include <catch2/catch.hpp>
 #include <string>
 
-using namespace reprise;
+#include "support/test.h"
+
+namespace reprise::guardrails_test {
 
 TEST_CASE("Guardrails: a message with what is not taken is refused, and the pattern not named", "[engine]") {
   const Guardrails rails({.input = {"(?i)my password is", "[0-9]{16}"}, .output = {}});
@@ -43,3 +44,5 @@ TEST_CASE("Guardrails: patterns that cannot work are refused, and fail closed", 
   CHECK_FALSE(broken.Admit("anything"));
   CHECK(broken.Redacted("anything") == "[redacted]");
 }
+
+}  // namespace reprise::guardrails_test

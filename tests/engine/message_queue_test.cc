@@ -4,7 +4,7 @@
 #include "support/forwarding_store.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::message_queue_test {
 namespace {
 
 const ChatId kChat = *ChatId::Parse("c");
@@ -132,4 +132,4 @@ TEST_CASE("QueuedRun: its client learns what became of it, once", "[queue]") {
   CHECK(begun->Began(InteractionId::FromNumber(7), hold) == hold);
 }
 
-}  // namespace reprise
+}  // namespace reprise::message_queue_test

@@ -1,7 +1,6 @@
 #include "engine/recorded_replay.h"
 
 #include <algorithm>
-#include <catch2/catch.hpp>
 #include <functional>
 #include <string>
 #include <utility>
@@ -10,8 +9,9 @@
 #include "agent/history.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
+#include "support/test.h"
 
-namespace reprise {
+namespace reprise::recorded_replay_test {
 namespace {
 
 Message Assistant(std::optional<std::string> text, std::vector<ToolCall> calls = {}) {
@@ -57,6 +57,7 @@ event::ApprovalRequired Question(const std::string& id, const std::string& argum
           .tool_name = "tool",
           .tool_input = arguments,
           .arguments_digest = ArgumentsDigest(arguments),
+          .terms_digest = "sha256:" + std::string(64, '0'),
           .reason = "because",
           .risk = "odd",
           .allowed_decisions = {"approve"},
@@ -485,4 +486,4 @@ TEST_CASE("what is no record cannot be replayed", "[replay]") {
   CHECK(ReplayRecorded(record.made, never).error().code == ErrorCode::kConflict);
 }
 
-}  // namespace reprise
+}  // namespace reprise::recorded_replay_test

@@ -3,8 +3,7 @@
 #include "support/fake_tools.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::recovery_test {
 namespace {
 
 Message Says(std::optional<std::string> text, std::vector<ToolCall> calls = {}) {
@@ -108,3 +107,5 @@ TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[eng
   CHECK_FALSE(std::get<InputAnswer>(answers.at("request_2")).response);
   CHECK(JournalRecordAsJson(content.records.at(0))->find(R"({"answer":)") != std::string::npos);
 }
+
+}  // namespace reprise::recovery_test

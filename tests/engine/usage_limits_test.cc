@@ -4,8 +4,7 @@
 #include "support/forwarding_store.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::usage_limits_test {
 namespace {
 
 const ChatId kChat = *ChatId::Parse("c");
@@ -84,7 +83,7 @@ TEST_CASE("UsageLimits: cost by each model's price", "[engine]") {
   CHECK_FALSE((*other)({.input_tokens = 90'000'000}));
 }
 
-TEST_CASE("UsageOf: by branch and model; a running interaction so far", "[engine]") {
+TEST_CASE("UsageOf: by branch and model, a running interaction so far", "[engine]") {
   Interaction done{.id = *InteractionId::Parse("int_001"), .chat_id = kChat};
   done.status = InteractionStatus::kCompleted;
   done.model = "a";
@@ -101,3 +100,5 @@ TEST_CASE("UsageOf: by branch and model; a running interaction so far", "[engine
         UsageByModel{{"a", {.input_tokens = 5, .output_tokens = 1}}, {"b", {.input_tokens = 7, .output_tokens = 2}}});
   CHECK(usage.all.at("a") == TokenUsage{.input_tokens = 10, .output_tokens = 2});
 }
+
+}  // namespace reprise::usage_limits_test

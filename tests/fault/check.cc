@@ -202,7 +202,9 @@ class Checker {
       life_.ThenAnswer({"on"});
       const auto log = life_.Start(id, "and now?");
       Expect(log != nullptr, id.str() + ": does not go on");
-      Expect(SeenEvents(AwaitEnd(log)).ended == InteractionStatus::kCompleted, id.str() + ": the next turn fails");
+      const SeenEvents seen(AwaitEnd(log));
+      Expect(seen.ended == InteractionStatus::kCompleted,
+             id.str() + ": the next turn fails" + (seen.errors.empty() ? "" : ": " + seen.errors.back()));
     }
   }
 

@@ -1,6 +1,7 @@
 // Every call to the disk fails once, or from then on, under a server that people work with; or it fills up. Whatever
 // happens is told by its name, and what was told is there afterwards, also when the power fails too.
 #include <algorithm>
+#include <map>
 #include <utility>
 
 #include "fault/check.h"
@@ -12,15 +13,10 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::failing_disk_test {
 namespace {
 
 using Kept = MemoryFileSystem::Kept;
-
-std::shared_ptr<const KeySet> Keys() {
-  static const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
-  return keys;
-}
 
 // A server's life on a disk in trouble, with a fallback folder on a healthy one.
 struct Trouble {
@@ -164,4 +160,63 @@ TEST_CASE("Full disk: it fills up anywhere, and works again when there is room",
   CHECK(runs > 20 / Torture::Get().fraction);
 }
 
-}  // namespace reprise
+// A second turn during which each call fails once; a third one goes on from there.
+TEST_CASE("Failing disk: what was shown, what is stored and what the next turn continues agree", "[fault]") {
+  const Silence silence;
+  const auto answers_in = [](const auto& log) {
+    std::vector<std::string> answers;
+    const SeenEvents seen(ReadLog(*log));
+    for (const SeenEvents::Frame& frame : seen.frames) {
+      const auto* answer = frame.event ? std::get_if<event::Answer>(&frame.event->payload) : nullptr;
+      if (answer) answers.push_back(answer->content);
+    }
+    return answers;
+  };
+  const auto holds = [](const std::vector<Message>& messages, const std::string& text) {
+    return std::any_of(messages.begin(), messages.end(), [&](const Message& each) { return each.content == text; });
+  };
+  std::size_t unsaved = 0;
+  for (std::size_t n = 1;; ++n) {
+    MemoryFileSystem disk, fallback;
+    FaultyFileSystem faulty(disk, {.at = n});
+    CAPTURE(n);
+    std::vector<std::string> shown;
+    std::map<std::uint32_t, InteractionStatus> ended;
+    {
+      Life life(faulty, nullptr, {.keys = Keys(), .fallback = &fallback});
+      if (!life.not_opened()) {
+        for (const char* text : {"one", "two", "three", "four"}) {
+          life.ThenAnswer({text});
+          const auto log = life.Start(kMain, std::string("say ") + text);
+          life.Finish(log);
+          if (!log) continue;
+          const auto requests = life.model().requests();
+          for (const std::string& before : shown) REQUIRE((requests.empty() || holds(requests.back(), before)));
+          for (const std::string& answer : answers_in(log)) shown.push_back(answer);
+          const SeenEvents seen(ReadLog(*log));
+          REQUIRE(seen.ended);
+          ended[life.IdOf(log).number()] = *seen.ended;
+          unsaved += *seen.ended == InteractionStatus::kFailed;
+          REQUIRE(life.engine().GetInteraction(kMain, life.IdOf(log))->status == *seen.ended);
+        }
+      }
+      life.Kill();
+    }
+    Life again(disk, nullptr, {.keys = Keys(), .fallback = &fallback});
+    REQUIRE_FALSE(again.not_opened());
+    REQUIRE(again.errors().empty());
+    for (const auto& [number, status] : ended) {
+      const auto stored = again.engine().GetInteraction(kMain, Id(number));
+      REQUIRE(stored);
+      REQUIRE(stored->status == status);
+    }
+    again.ThenAnswer({"five"});
+    again.Finish(again.Start(kMain, "say five"));
+    for (const std::string& before : shown) REQUIRE(holds(again.model().requests().back(), before));
+    again.Kill();
+    if (!faulty.fired()) break;
+  }
+  CHECK(unsaved > 5);
+}
+
+}  // namespace reprise::failing_disk_test

@@ -11,16 +11,11 @@
 #include "fault/torture.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::power_loss_test {
 namespace {
 
 using Names = Luck::Names;
 using Data = Luck::Data;
-
-std::shared_ptr<const KeySet> Keys() {
-  static const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
-  return keys;
-}
 
 // What was written, and who was told what.
 struct Recording {
@@ -168,4 +163,4 @@ TEST_CASE("Power loss: the checks notice a product that does it wrong", "[fault]
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::power_loss_test

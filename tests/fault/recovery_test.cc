@@ -12,10 +12,8 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::recovery_test {
 namespace {
-
-InteractionId Id(std::uint32_t number) { return InteractionId::FromNumber(number); }
 
 // Cannot read what has this text in its path.
 class PartlyUnreadable final : public ForwardingFileSystem {
@@ -226,4 +224,4 @@ TEST_CASE("Recovery: one that waits in a fallback folder is not ended from its j
   CHECK(std::any_of(brought->events.begin(), brought->events.end(), is_answer));
 }
 
-}  // namespace reprise
+}  // namespace reprise::recovery_test

@@ -3,8 +3,6 @@
 namespace reprise {
 namespace {
 
-InteractionId Id(std::uint32_t number) { return InteractionId::FromNumber(number); }
-
 ToolCall Call(const std::string& tool, const std::string& id) { return {id, tool, R"({"call":")" + id + "\"}"}; }
 
 // Enough for several pages.
@@ -25,6 +23,11 @@ void TurnWithApproval(Life& life, const ChatId& chat, const std::string& message
 }
 
 }  // namespace
+
+std::shared_ptr<const KeySet> Keys() {
+  static const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
+  return keys;
+}
 
 void FirstLife(Life& life) {
   life.CreateChat(kMain, "a title");

@@ -1,6 +1,7 @@
 #pragma once
 
 #include "fault/life.h"
+#include "store/sample.h"
 
 namespace reprise {
 
@@ -8,6 +9,9 @@ inline const ChatId kMain = *ChatId::Parse("main");
 inline const ChatId kOther = *ChatId::Parse("other");      // deleted again
 inline const ChatId kWaiting = *ChatId::Parse("waiting");  // for an answer
 inline const ChatId kTalking = *ChatId::Parse("talking");  // the model, in the middle of its answer
+
+// One and the same set in all lives.
+std::shared_ptr<const KeySet> Keys();
 
 // What people do with a server. Each step is left out when what it builds on has failed.
 //

@@ -4,23 +4,18 @@
 #include <utility>
 #include <vector>
 
+#include "fault/scenario.h"
 #include "fault/torture.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
-#include "store/sample.h"
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::tamper_test {
 namespace {
 
 const std::string kRoot = "/chats";
 const ChatId kSecond = *ChatId::Parse("second");
-
-std::shared_ptr<const KeySet> Keys() {
-  static const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
-  return keys;
-}
 
 std::unique_ptr<FileInteractionStore> OpenStore(FileSystem& disk) {
   auto store = FileInteractionStore::Open({.root = kRoot, .keys = Keys(), .file_system = disk, .lock = false});
@@ -160,4 +155,4 @@ TEST_CASE("Tampering: any two files swapped", "[fault]") {
   Report("tampering: " + std::to_string(swaps) + " pairs of files swapped, all noticed");
 }
 
-}  // namespace reprise
+}  // namespace reprise::tamper_test

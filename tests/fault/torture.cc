@@ -15,7 +15,7 @@ const Torture& Torture::Get() {
     if (const char* seed = std::getenv("REPRISE_TORTURE_SEED"))
       made.seed = static_cast<std::uint32_t>(std::atoll(seed));
 #if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-    made.fraction = 10;
+    made.fraction = 25;
 #endif
     return made;
   }();

@@ -8,7 +8,8 @@
 #include "base/json.h"
 #include "server_fixture.h"
 
-using namespace reprise;
+namespace reprise::api_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -173,7 +174,7 @@ TEST_CASE("start: a second run in a chat is 409 and names the first", "[http]") 
   CHECK(Body(second)["error"]["details"]["interaction_id"] == "int_001");
 }
 
-TEST_CASE("cancel: answers at once and ends the stream with CANCELLED; later it tells the status", "[http]") {
+TEST_CASE("cancel: answers at once and ends the stream with CANCELLED, later it tells the status", "[http]") {
   ServerFixture f;
   f.model.ThenHang("...");
   TestClient running = StartOn(f, "c");
@@ -193,7 +194,7 @@ TEST_CASE("cancel: answers at once and ends the stream with CANCELLED; later it 
   CHECK(f.Post("/chats/unknown/interactions/int_001/cancel").status == 404);
 }
 
-TEST_CASE("approve: the answer reaches the tool, once; later and unknown ones are refused", "[http]") {
+TEST_CASE("approve: the answer reaches the tool, once, later and unknown ones are refused", "[http]") {
   ServerFixture f;
   ThenDanger(f.model);
   f.model.ThenAnswer("done");
@@ -298,7 +299,7 @@ TEST_CASE("disconnect: a pending approval stays, and can be answered from elsewh
   CHECK(Names(other.ReadStreamUntil("interaction_complete\ndata")).back() == "interaction_complete");
 }
 
-TEST_CASE("events: recorded, from any number on; 204 when there is nothing more", "[http]") {
+TEST_CASE("events: recorded, from any number on, 204 when there is nothing more", "[http]") {
   ServerFixture f;
   f.model.ThenAnswer("hello");
   const auto live = Frames(f.Post("/chats/c/interactions", R"({"user_message":"hi"})").body);
@@ -510,3 +511,5 @@ TEST_CASE("stop: streams get their last event and new requests 503", "[http]") {
   CHECK(names.back() == "interaction_complete");
   CHECK(running.ReadToEnd() == "0\r\n\r\n");
 }
+
+}  // namespace reprise::api_test

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::error_response_test {
 
 TEST_CASE("ErrorReply: each kind has its status", "[http]") {
   CHECK(HttpStatus(ErrorCode::kInvalidArgument) == 400);
@@ -38,3 +38,5 @@ TEST_CASE("ErrorReply: 503 says when to come back, 401 how to sign in", "[http]"
   CHECK(ErrorReply(MakeError(ErrorCode::kUnavailable, "x")).headers == HeaderList{{"Retry-After", "1"}});
   CHECK(ErrorReply(MakeError(ErrorCode::kUnauthenticated, "x")).headers.at(0).first == "WWW-Authenticate");
 }
+
+}  // namespace reprise::error_response_test

@@ -9,7 +9,8 @@
 #include "http_client.h"
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::event_stream_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -281,3 +282,5 @@ TEST_CASE("EventStream: many publishers and a reader agree on every byte", "[htt
   loop.join();
   CHECK(Dechunk(received) == LogText(*f.log));
 }
+
+}  // namespace reprise::event_stream_test

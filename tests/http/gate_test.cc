@@ -2,8 +2,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::gate_test {
 namespace {
 
 RequestHead HeadWith(HeaderList headers) {
@@ -86,6 +85,102 @@ TEST_CASE("Gate: with a token everybody must show it, and whoever does may pass"
   CHECK(with({{"authorization", "Bearer secret"}, {"authorization", "Bearer secret"}}, Peer::kTrusted) == 401);
 }
 
+TEST_CASE("Gate: public hosts are a Host, at their port or without one at any, and nothing else becomes one",
+          "[http]") {
+  const Gate gate({.port = 8000,
+                   .public_hosts = {{.host = "chat.example", .port = std::nullopt},
+                                    {.host = "Other.example", .port = 8443},
+                                    {.host = "tls.example", .port = 443},
+                                    {.host = "[2001:db8::1]", .port = std::nullopt},
+                                    {.host = "localhost", .port = 9000}}});
+  for (const char* ours :
+       {"chat.example", "chat.example:1234", "CHAT.EXAMPLE:443", "other.example:8443", "tls.example", "tls.example:443",
+        "[2001:db8::1]", "[2001:db8::1]:80", "localhost:9000", "localhost:8000", "127.0.0.1:8000"}) {
+    INFO(ours);
+    CHECK(CheckHost(gate, ours) == 200);
+  }
+  for (const char* foreign : {"evil.example",
+                              "chat.example.evil.example",
+                              "evil.chat.example",
+                              "chat.example.",
+                              "xchat.example",
+                              "other.example",
+                              "other.example:443",
+                              "tls.example:8443",
+                              "localhost",
+                              "localhost:9001",
+                              "127.0.0.1:9000",
+                              "user@chat.example",
+                              "chat.example/x",
+                              "chat.example:",
+                              "chat.example:0",
+                              "chat.example:080",
+                              "chat.example:99999",
+                              "chat.example, evil.example",
+                              "[2001:db8::2]",
+                              "2001:db8::1",
+                              "*",
+                              ""}) {
+    INFO(foreign);
+    CHECK(CheckHost(gate, foreign) == 403);
+  }
+}
+
+TEST_CASE("Gate: pages of public hosts may send requests, those of other ports on the same name may not", "[http]") {
+  const Gate gate({.port = 8000,
+                   .public_hosts = {{.host = "chat.example", .port = std::nullopt},
+                                    {.host = "localhost", .port = std::nullopt},
+                                    {.host = "other.example", .port = 8443},
+                                    {.host = "tls.example", .port = 443}}});
+  const auto with = [&](const char* host, const char* origin) {
+    return StatusOf(gate.Check(HeadWith({{"host", host}, {"origin", origin}}), Peer::kTrusted));
+  };
+  CHECK(with("chat.example", "https://chat.example") == 200);
+  CHECK(with("chat.example", "http://chat.example") == 200);
+  CHECK(with("chat.example:8443", "https://chat.example:8443") == 200);
+  CHECK(with("127.0.0.1:8000", "https://chat.example") == 200);  // a proxy that writes its own Host
+  CHECK(with("localhost:9000", "http://localhost:9000") == 200);
+  CHECK(with("other.example:8443", "https://other.example:8443") == 200);
+  CHECK(with("tls.example", "https://tls.example") == 200);
+  CHECK(with("localhost:8000", "http://localhost:8000") == 200);
+
+  CHECK(with("chat.example", "https://evil.example") == 403);
+  CHECK(with("chat.example", "null") == 403);
+  CHECK(with("chat.example", "ftp://chat.example") == 403);
+  CHECK(with("chat.example", "chat.example") == 403);
+  CHECK(with("chat.example", "https://chat.example.evil.example") == 403);
+  CHECK(with("localhost:9000", "http://localhost:3000") == 403);
+  CHECK(with("chat.example", "https://chat.example:8443") == 403);
+  CHECK(with("other.example:8443", "https://other.example") == 403);
+  CHECK(with("tls.example", "http://tls.example") == 403);
+  const auto refusal = gate.Check(
+      HeadWith({{"host", "chat.example"}, {"origin", "https://chat.example"}, {"sec-fetch-site", "cross-site"}}),
+      Peer::kTrusted);
+  CHECK(StatusOf(refusal) == 403);
+}
+
+TEST_CASE("Gate: a public host changes nothing about who may come", "[http]") {
+  const RequestHead head =
+      HeadWith({{"host", "chat.example"}, {"x-forwarded-for", "127.0.0.1"}, {"forwarded", "for=x"}});
+  const Gate open({.port = 8000, .public_hosts = {{.host = "chat.example"}}});
+  CHECK(StatusOf(open.Check(head, Peer::kTrusted)) == 200);
+  CHECK(StatusOf(open.Check(head, Peer::kForeign)) == 403);
+  const Gate closed({.port = 8000, .public_hosts = {{.host = "chat.example"}}, .token = "t"});
+  CHECK(StatusOf(closed.Check(head, Peer::kTrusted)) == 401);
+}
+
+TEST_CASE("ParsePublicHost: a name or an address, with or without a port", "[http]") {
+  for (const char* good : {"a", "chat.example:8443", "my_host", "192.0.2.1", "192.0.2.1:80", "[::1]", "[::1]:9000"}) {
+    INFO(good);
+    CHECK(ParsePublicHost(good));
+  }
+  for (const char* bad : {"", "https://chat.example", "chat.example/", "*", "*.example", "a b", "a:", "a:x", "a:0",
+                          "a:65536", "::1", "[::1", "[x]", "a:+1", "user@a", "a,b"}) {
+    INFO(bad);
+    CHECK_FALSE(ParsePublicHost(bad));
+  }
+}
+
 TEST_CASE("Gate: listening on every address, a literal address is a Host and a name is not", "[http]") {
   const Gate gate({.port = 8000, .any_address = true, .token = "t"});
   const auto with = [&](const char* host) {
@@ -96,3 +191,5 @@ TEST_CASE("Gate: listening on every address, a literal address is a Host and a n
   CHECK(with("192.0.2.1:8001") == 403);
   CHECK(with("evil.example:8000") == 403);
 }
+
+}  // namespace reprise::gate_test

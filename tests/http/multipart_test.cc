@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::multipart_test {
 namespace {
 
 Request Form(const std::string& body, const std::string& type = "multipart/form-data; boundary=XX") {
@@ -94,4 +94,4 @@ TEST_CASE("AttachmentDisposition: no name ends the header or its quotes", "[http
         "attachment; filename=\"_; x=_ ___\"; filename*=UTF-8''%22%3B%20x%3D%5C%20%25%C3%A9");
 }
 
-}  // namespace reprise
+}  // namespace reprise::multipart_test

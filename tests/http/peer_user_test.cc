@@ -6,8 +6,7 @@
 #include "http_client.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::peer_user_test {
 namespace {
 
 struct Listener {
@@ -83,3 +82,5 @@ TEST_CASE("PeerUsers: what is no connection is unknown", "[http]") {
   CHECK(users.Identify(listener.fd) == Peer::kUnknown);
   CHECK(users.Identify(-1) == Peer::kUnknown);
 }
+
+}  // namespace reprise::peer_user_test

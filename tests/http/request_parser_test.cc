@@ -1,9 +1,11 @@
 #include "http/request_parser.h"
 
+#include <algorithm>
+
+#include "http/input_buffer.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::request_parser_test {
 namespace {
 
 const HttpLimits kLimits;
@@ -79,12 +81,20 @@ TEST_CASE("RequestParser: lines that parsers disagree about are refused", "[http
        {"GET / HTTP/1.1\nHost: a\n\n"sv, "GET / HTTP/1.1\r\nHost: a\n\r\n"sv, "GET / HTTP/1.1\r\nX: a\rb\r\n\r\n"sv,
         "GET / HTTP/1.1\r\nX: a\0b\r\n\r\n"sv, "GET / HTTP/1.1\r\nX: a\r\n b\r\n\r\n"sv,
         "GET / HTTP/1.1\r\nno colon\r\n\r\n"sv, "GET / HTTP/1.1\r\n: empty\r\n\r\n"sv, "GET  / HTTP/1.1\r\n\r\n"sv,
-        "GET / HTTP/2.0\r\n\r\n"sv, "GET /\r\n\r\n"sv, "GET / HTTP/1.1 x\r\n\r\n"sv, "G@T / HTTP/1.1\r\n\r\n"sv,
+        "GET / HTTP/x.1\r\n\r\n"sv, "GET /\r\n\r\n"sv, "GET / HTTP/1.1 x\r\n\r\n"sv, "G@T / HTTP/1.1\r\n\r\n"sv,
         "GET http://evil/ HTTP/1.1\r\n\r\n"sv, "OPTIONS * HTTP/1.1\r\n\r\n"sv, "CONNECT a:1 HTTP/1.1\r\n\r\n"sv,
         "GET /a#b HTTP/1.1\r\n\r\n"sv, "\x16\x03\x01\r\n\r\n"sv}) {
     INFO(text);
     CHECK(StatusOfHead(text) == 400);
   }
+}
+
+TEST_CASE("RequestParser: another version of HTTP is told so, the first line of HTTP/2 included", "[http]") {
+  CHECK(StatusOfHead("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n") == 505);
+  CHECK(StatusOfHead("GET / HTTP/2.0\r\nHost: a\r\n\r\n") == 505);
+  CHECK(StatusOfHead("GET / HTTP/3\r\n\r\n") == 505);
+  CHECK(StatusOfHead("GET / HTTP/0.9\r\n\r\n") == 505);
+  CHECK(StatusOfHead("GET / HTTP/1.0\r\n\r\n") == 200);
 }
 
 TEST_CASE("RequestParser: heads are bounded in length, lines and target", "[http]") {
@@ -100,6 +110,22 @@ TEST_CASE("RequestParser: heads are bounded in length, lines and target", "[http
   CHECK(StatusOfHead("GET /" + std::string(10'000, 'x')) == 414);
 }
 
+TEST_CASE("ScanHead: a head may have the limit's size, and nothing behind the limit is looked at", "[http]") {
+  HttpLimits limits;
+  limits.head_bytes = 64;
+  const std::string start = "GET / HTTP/1.1\r\nX: ";
+  const auto head = [&](std::size_t size) { return start + std::string(size - start.size() - 4, 'x') + "\r\n\r\n"; };
+  const HeadScan fits = ScanHead(head(64) + "\n", 0, limits);
+  REQUIRE(fits.end);
+  CHECK(*fits.end == 64);
+  for (const std::string& text : {head(65), start + std::string(50, 'x'), start + std::string(50, 'x') + "\n\0"}) {
+    const HeadScan longer = ScanHead(text, 0, limits);
+    REQUIRE(longer.refusal);
+    CHECK(longer.refusal->status == 431);
+    CHECK(ScanHead(text, 60, limits).refusal->status == 431);
+  }
+}
+
 TEST_CASE("ScanHead: finds the end however the head is cut", "[http]") {
   const std::string head = "GET / HTTP/1.1\r\nHost: a\r\n\r\n";
   for (std::size_t cut = 0; cut < head.size(); ++cut) {
@@ -113,21 +139,19 @@ TEST_CASE("ScanHead: finds the end however the head is cut", "[http]") {
   }
 }
 
-TEST_CASE("RequestParser: a chunked body is read however it is cut, and its trailers are dropped", "[http]") {
-  const std::string body = "5;x=y\r\nhello\r\n6\r\n world\r\n0\r\nX-Late: 1\r\nOrigin: http://evil\r\n\r\n";
+TEST_CASE("RequestParser: a chunked body is read however it is cut", "[http]") {
+  const std::string body = "5\r\nhello\r\n006\r\n world\r\nA\r\n0123456789\r\n0\r\n\r\n";
   for (std::size_t cut = 0; cut <= body.size(); ++cut) {
     INFO(cut);
     Chunked request;
-    std::string pending = body.substr(0, cut);
-    auto fed = request.parser.TakeBody(pending);
+    auto fed = request.parser.TakeBody(std::string_view(body).substr(0, cut));
     REQUIRE_FALSE(fed.refusal);
-    pending = pending.substr(fed.used) + body.substr(cut) + "GET";
-    fed = request.parser.TakeBody(pending);
+    REQUIRE(fed.used == cut);
+    fed = request.parser.TakeBody(body.substr(cut) + "GET");
     REQUIRE_FALSE(fed.refusal);
     REQUIRE(request.parser.done());
-    CHECK(pending.substr(fed.used) == "GET");
-    CHECK(request.parser.ReleaseBody() == "hello world");
-    CHECK(request.parser.head().headers.size() == 1);
+    CHECK(fed.used == body.size() - cut);
+    CHECK(request.parser.ReleaseBody() == "hello world0123456789");
   }
 }
 
@@ -148,18 +172,53 @@ TEST_CASE("RequestParser: a chunked body is refused at the limit, before it is a
   CHECK(sent == 17);
 }
 
-TEST_CASE("RequestParser: bad chunks are refused", "[http]") {
-  for (const char* body : {"x\r\n", "-1\r\n", "5\nhello", "5\r\nhelloXX", "fffffffffffffffff\r\n", "\r\n\r\n"}) {
+TEST_CASE("RequestParser: chunks that two parsers could read differently are refused, at the first byte that tells",
+          "[http]") {
+  using namespace std::string_view_literals;
+  for (const std::string_view body :
+       {// sizes
+        "x"sv, "-"sv, "+5"sv, " 5"sv, "5 "sv, "5\t"sv, "0x"sv, "\r"sv, "\n"sv, "fffffffffffffffff"sv,
+        "00000000000000000"sv,
+        // line ends
+        "5\n"sv, "5\r5"sv, "5\r\r"sv, "5\0"sv, "5\r\nhello\n"sv, "5\r\nhelloX"sv, "5\r\nhello\rX"sv, "0\n"sv,
+        "0\r\n\n"sv,
+        // extensions
+        "5;"sv, "5;x=y"sv, "5;x=\"a\nb\""sv, "5;x=\"\0\""sv, "5;x=\"never closed"sv, "5 ;x"sv, "0;x"sv,
+        // trailers
+        "0\r\nX-Late: 1"sv, "0\r\nX: y\r\n folded"sv, "0\r\n X"sv, "0\r\n:"sv, "0\r\nOrigin: http://evil.example"sv,
+        "0\r\nContent-Length: 5"sv, "0\r\n\r\r"sv}) {
     INFO(body);
     Chunked request;
-    auto fed = request.parser.TakeBody(body);
-    if (!fed.refusal) fed = request.parser.TakeBody(std::string(body).substr(fed.used) + "\r\n\r\n\r\n");
-    CHECK(fed.refusal);
+    const auto fed = request.parser.TakeBody(body);
+    REQUIRE(fed.refusal);
+    CHECK(fed.refusal->status == 400);
+    CHECK_FALSE(request.parser.done());
   }
-  Chunked huge;
-  CHECK(huge.parser.TakeBody("7fffffff\r\n").refusal->status == 413);
-  Chunked endless;
-  CHECK(endless.parser.TakeBody("5;" + std::string(20'000, 'x')).refusal->status == 400);
+  for (const char* body : {"7fffffff\r\n", "ffffffffffffffff\r\n", "100001\r\n"}) {
+    INFO(body);
+    Chunked huge;
+    CHECK(huge.parser.TakeBody(body).refusal->status == 413);
+  }
+}
+
+TEST_CASE("InputBuffer: keeps the bytes in order, and taking them one by one is no more work than at once", "[http]") {
+  InputBuffer buffer;
+  std::string all;
+  for (int i = 0; i < 100; ++i) {
+    const std::string part(static_cast<std::size_t>(i), static_cast<char>('a' + i % 26));
+    buffer.Append(part);
+    all += part;
+    const std::size_t taken = std::min<std::size_t>(buffer.size(), 30);
+    CHECK(buffer.view() == all);
+    buffer.Consume(taken);
+    all.erase(0, taken);
+  }
+  CHECK(buffer.view() == all);
+  // Moving what stays for each byte would be 10^15 moves.
+  buffer.Append(std::string(32 << 20, 'x'));
+  std::size_t count = 0;
+  for (; !buffer.empty(); ++count) buffer.Consume(1);
+  CHECK(count == (32 << 20) + all.size());
 }
 
 TEST_CASE("RequestParser: a body of known length leaves what follows alone", "[http]") {
@@ -173,3 +232,5 @@ TEST_CASE("RequestParser: a body of known length leaves what follows alone", "[h
   CHECK(parser.done());
   CHECK(parser.ReleaseBody() == "abcd");
 }
+
+}  // namespace reprise::request_parser_test

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::requests_test {
 
 TEST_CASE("requests: a start body is read with its defaults", "[http]") {
   const auto plain = ParseStartBody(R"({"user_message":"hi"})");
@@ -127,3 +127,5 @@ TEST_CASE("requests: cursors and limits are whole numbers within range", "[http]
   request.head.target = "/x?limit=0";
   CHECK_FALSE(PageLimit(request, 50, 500));
 }
+
+}  // namespace reprise::requests_test

@@ -2,8 +2,7 @@
 
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::router_test {
 namespace {
 
 Router MakeRouter() {
@@ -68,3 +67,5 @@ TEST_CASE("Request: a media type is accepted only by its name", "[http]") {
   request.head.headers = {{"accept", "application/json, Text/Event-Stream;q=0.9"}};
   CHECK(request.Accepts("text/event-stream"));
 }
+
+}  // namespace reprise::router_test

@@ -1,7 +1,9 @@
 #include "http/server.h"
 
 #include <poll.h>
+#include <time.h>
 
+#include <atomic>
 #include <chrono>
 #include <fstream>
 #include <nlohmann/json.hpp>
@@ -10,7 +12,8 @@
 #include "base/json.h"
 #include "server_fixture.h"
 
-using namespace reprise;
+namespace reprise::server_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -48,6 +51,55 @@ TEST_CASE("HttpServer: service routes answer over both loopback addresses", "[ht
     v6.Send("GET /healthz HTTP/1.1\r\nHost: [::1]:" + std::to_string(f.port) + "\r\n\r\n");
     CHECK(v6.ReadResponse().status == 200);
   }
+}
+
+TEST_CASE("HttpServer: /readyz says why no work can be done, /healthz that the server is there", "[http]") {
+  ServerOptions options;
+  std::atomic<bool> full = true;
+  options.ready = [&]() -> Result<void> {
+    if (!full) return {};
+    return Fail(Error{.code = ErrorCode::kUnavailable, .reason = "storage_full", .message = "no space left"});
+  };
+  ServerFixture f(std::move(options));
+  const auto refused = f.Get("/readyz");
+  CHECK(refused.status == 503);
+  CHECK(CodeOf(refused) == "storage_full");
+  CHECK(refused.Header("Retry-After") == "1");
+  CHECK(f.Get("/healthz").status == 200);
+  full = false;
+  CHECK(f.Get("/readyz").status == 200);
+}
+
+TEST_CASE("HttpServer: no more uploads are held at once than the limit says", "[http]") {
+  ServerOptions options;
+  options.limits.uploads_bytes = 1000;
+  ServerFixture f(std::move(options));
+  const auto head = [&](std::size_t size) {
+    return "POST /chats/c/files HTTP/1.1\r\nHost: localhost:" + std::to_string(f.port) +
+           "\r\nContent-Type: text/plain\r\nContent-Length: " + std::to_string(size) + "\r\n\r\n";
+  };
+  const auto deadline = std::chrono::steady_clock::now() + 60s;
+  int status = 0;
+  {
+    TestClient first(f.port);
+    first.Send(head(700) + "not all of it");
+    TestResponse second;
+    while (status != 503 && std::chrono::steady_clock::now() < deadline) {
+      TestClient client(f.port);
+      client.Send(head(700) + std::string(700, 'x'));
+      second = client.ReadResponse();
+      status = second.status;
+    }
+    CHECK(CodeOf(second) == "overloaded");
+    CHECK(second.Header("Retry-After") == "1");
+  }
+  // The first has gone; one that is larger than the limit by itself is taken too.
+  while (status == 503 && std::chrono::steady_clock::now() < deadline) {
+    TestClient third(f.port);
+    third.Send(head(2000) + std::string(2000, 'x'));
+    status = third.ReadResponse().status;
+  }
+  CHECK(status == 404);  // this server keeps no files
 }
 
 TEST_CASE("HttpServer: no response ever allows another origin", "[http]") {
@@ -252,11 +304,79 @@ TEST_CASE("HttpServer: a request cut anywhere is read all the same", "[http]") {
   TestClient client(f.port);
   const std::string chunked =
       RequestText(f.port, "POST", "/chats", {}, "Content-Type: application/json\r\nTransfer-Encoding: chunked\r\n") +
-      "1\r\n{\r\n1\r\n}\r\n0\r\nX-Trailer: 1\r\n\r\n";
-  for (const std::string& text : {RequestText(f.port, "POST", "/chats", "{}"), chunked}) {
+      "1\r\n{\r\n1\r\n}\r\n0\r\n\r\n";
+  for (const std::string& text : {RequestText(f.port, "POST", "/chats", "{}"), chunked, "\r\n\r\n" + chunked}) {
     for (const char byte : text) REQUIRE(client.Send(std::string(1, byte)));
     CHECK(client.ReadResponse().status == 201);
   }
+}
+
+TEST_CASE("HttpServer: a few blank lines before a request are skipped, more end the connection", "[http]") {
+  ServerFixture f;
+  const auto blank = [](int lines) {
+    std::string text;
+    for (int i = 0; i < lines; ++i) text += "\r\n";
+    return text;
+  };
+  const std::string request = RequestText(f.port, "GET", "/healthz");
+  TestClient client(f.port);
+  for (int i = 0; i < 3; ++i) {
+    client.Send(blank(8) + request);
+    CHECK(client.ReadResponse().status == 200);
+  }
+  client.Send(blank(9) + request);
+  CHECK(client.ReadResponse().status == 400);
+  CHECK(client.ReadToEnd().empty());
+}
+
+TEST_CASE("HttpServer: a flood of blank lines is no more work than the same bytes of anything else", "[http]") {
+  ServerFixture f;
+  const auto processor_time = [] {
+    timespec used{};
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  const auto work = [&](const std::string& flood, int status) {
+    const auto before = processor_time();
+    for (int i = 0; i < 40; ++i) {
+      TestClient client(f.port);
+      client.Send(flood);
+      CHECK(client.ReadResponse().status == status);
+    }
+    return processor_time() - before;
+  };
+  std::string blank;
+  while (blank.size() < 64 * 1024) blank += "\r\n";
+  const auto other = work(std::string(blank.size(), 'x'), 414);
+  const auto lines = work(blank, 400);
+  INFO(other.count() << " " << lines.count());
+  CHECK(lines < 8 * other);
+}
+
+TEST_CASE("HttpServer: who is not let in is refused once, however many requests come together", "[http]") {
+  ServerOptions with_token;
+  with_token.token = "secret";
+  for (const bool token : {false, true}) {
+    ServerFixture f(token ? with_token : ServerOptions());
+    const std::string host = token ? "127.0.0.1" : "evil.example";
+    std::string many;
+    for (int i = 0; i < 1000; ++i) many += "GET /healthz HTTP/1.1\r\nHost: " + host + "\r\n\r\n";
+    TestClient client(f.port);
+    client.Send(many);
+    const auto response = client.ReadResponse();
+    CHECK(response.status == (token ? 401 : 403));
+    CHECK(response.Header("Connection") == "close");
+    CHECK(client.ReadToEnd().empty());
+    CHECK(f.Get("/metrics", "Authorization: Bearer secret\r\n").body.find("reprise_http_requests_total 2\n") !=
+          std::string::npos);
+  }
+}
+
+TEST_CASE("HttpServer: a client that begins with HTTP/2 is told which version is spoken here", "[http]") {
+  ServerFixture f;
+  const auto response = AskRaw(f.port, "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + std::string(64, '\0'));
+  CHECK(response.status == 505);
+  CHECK(CodeOf(response) == "version_not_supported");
 }
 
 TEST_CASE("HttpServer: 100-continue comes after the checks", "[http]") {
@@ -377,3 +497,5 @@ TEST_CASE("HttpServer: stops promptly with idle, silent and half-sent connection
   CHECK(idle.ReadToEnd().empty());
   CHECK_FALSE(TestClient(f.port).connected());
 }
+
+}  // namespace reprise::server_test

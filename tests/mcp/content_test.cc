@@ -5,7 +5,7 @@
 #include "base/utf8.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::content_test {
 namespace {
 
 ToolOutcome Outcome(const std::string& json) { return ToolResultText(*ParseJson(json)); }
@@ -33,6 +33,40 @@ TEST_CASE("ToolResultText: structured content is shown once", "[mcp]") {
         "see below\n{\"a\":1}");
   CHECK(Outcome(R"({"content":[{"type":"text","text":"x"}],"structuredContent":{"content":"x"}})").output == "x");
   CHECK(Outcome(R"({"structuredContent":{"a":1}})").output == R"({"a":1})");
+}
+
+TEST_CASE("ToolResultText: structured content that repeats the blocks is not told again", "[mcp]") {
+  const std::string image = R"({"type":"image","mimeType":"image/png","data":"QUJD"})";
+  CHECK(Outcome(R"({"content":[)" + image + R"(],"structuredContent":{"content":[)" + image + "]}}").output ==
+        "(image, image/png, 3 bytes, not shown)");
+  CHECK(Outcome(R"({"content":[{"type":"text","text":"[{\"name\":\"x\"}]"}],)"
+                R"("structuredContent":{"entities":[{"name":"x"}]}})")
+            .output == R"([{"name":"x"}])");
+  CHECK(Outcome(R"({"content":[{"type":"text","text":"a"},{"type":"text","text":"2"}],)"
+                R"("structuredContent":{"result":["a",2]}})")
+            .output == "a\n2");
+  CHECK(Outcome(R"({"content":[{"type":"text","text":"a"}],"structuredContent":{"result":["a","b"]}})").output ==
+        "a\n{\"result\":[\"a\",\"b\"]}");
+}
+
+TEST_CASE("ToolResultText: no base64 reaches the model as text, wherever it stands", "[mcp]") {
+  std::string data(80'000, 'Q');
+  const std::string size = "58 KiB";
+  const Json image = {{"type", "image"}, {"mimeType", "image/png"}, {"data", data}};
+  const Json blob = {{"uri", "x://1"}, {"blob", data}};
+  const auto described = [](const Json& result) { return ToolResultText(result).output; };
+  const Json text = {{"type", "text"}, {"text", "see"}};
+  CHECK(described({{"content", {text}}, {"structuredContent", {{"a", {image}}, {"b", blob}, {"c", data}}}}) ==
+        "see\n{\"a\":[\"(image, image/png, " + size + ", not shown)\"],\"b\":\"(x://1, " + size +
+            ", not text)\",\"c\":\"(base64, " + size + ", not shown)\"}");
+  CHECK(described({{"content", {{{"type", "text"}, {"text", DumpJson({{"content", {image}}})}}}}}) ==
+        "{\"content\":[\"(image, image/png, " + size + ", not shown)\"]}");
+  CHECK(described({{"content", {{{"type", "text"}, {"text", data}}}}}) == "(base64, " + size + ", not shown)");
+  CHECK(described({{"content", {{{"type", "text"}, {"text", "data:image/png;base64," + data}}}}}).size() < 100);
+  // Long text that is not: words, a list of hashes, one long line of code.
+  for (const std::string& words : {data + " and more", std::string(64, 'a') + "\n" + data, "x = '" + data + "'"}) {
+    CHECK(described({{"content", {{{"type", "text"}, {"text", words}}}}}) == words);
+  }
 }
 
 TEST_CASE("ToolResultText: a tool may want the user's confirmation", "[mcp]") {
@@ -65,4 +99,4 @@ TEST_CASE("ResourceText, PromptText: what a server returns, as text", "[mcp]") {
         "D\nuser: hi");
 }
 
-}  // namespace reprise
+}  // namespace reprise::content_test

@@ -1,5 +1,6 @@
 #include "mcp/http_channel.h"
 
+#include <atomic>
 #include <functional>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -11,7 +12,7 @@
 #include "support/scripted_server.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::http_channel_test {
 namespace {
 
 using test::ReceivedRequest;
@@ -200,6 +201,37 @@ TEST_CASE("HttpChannel: a forgotten session closes the channel", "[mcp]") {
   CHECK(server.Count("DELETE") == 0);
 }
 
+TEST_CASE("HttpChannel: a server that says 400 to a ping too has forgotten the session", "[mcp]") {
+  std::atomic<bool> restarted = false;
+  McpHttpServer server([&](ScriptedConnection& connection, const ReceivedRequest& request, auto&) {
+    if (!restarted || request.method != "POST") return false;
+    connection.SendResponse("400 Bad Request", "application/json",
+                            R"({"jsonrpc":"2.0","error":{"code":-32000,"message":"No valid session ID"},"id":null})");
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "default");
+  restarted = true;
+  CHECK(client.Call() == "FAILED: the server has ended the session");
+  REQUIRE(client.session.closed().has_value());
+  CHECK(client.session.closed()->reason == "mcp_session_ended");
+}
+
+TEST_CASE("HttpChannel: a 400 to one request does not end a session that lives", "[mcp]") {
+  McpHttpServer server([](ScriptedConnection& connection, auto&, const Json& message) {
+    if (!IsCall(message)) return false;
+    connection.SendResponse("400 Bad Request", "text/plain", "no");
+    return true;
+  });
+  Client client(server.Url());
+  REQUIRE(client.Greet().has_value());
+  CHECK(client.Call() == "FAILED: the server answered with HTTP status 400");
+  CHECK(client.Call() == "FAILED: the server answered with HTTP status 400");
+  CHECK(Ping(client.session, kLimits).has_value());
+  CHECK_FALSE(client.session.closed().has_value());
+}
+
 TEST_CASE("HttpChannel: failures of one request leave the others alone", "[mcp]") {
   std::string status = "500 Internal Server Error";
   McpHttpServer server([&](ScriptedConnection& connection, auto&, const Json& message) {
@@ -353,4 +385,4 @@ TEST_CASE("HttpChannel: a server of 2024-11-05 is spoken to by its stream", "[mc
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::http_channel_test

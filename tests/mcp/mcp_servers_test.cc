@@ -4,10 +4,11 @@
 #include <map>
 #include <mutex>
 
+#include "base/atomic_write.h"
 #include "base/posix_file_system.h"
 #include "stdio_fixture.h"
 
-namespace reprise {
+namespace reprise::mcp_servers_test {
 namespace {
 
 using State = ToolServer::State;
@@ -15,11 +16,14 @@ using State = ToolServer::State;
 // Configured servers, and what they have told of themselves.
 class Servers {
  public:
-  explicit Servers(const std::vector<McpServerOptions>& options, const std::string& approvals = "") {
+  explicit Servers(const std::vector<McpServerOptions>& options, const std::string& approvals = "",
+                   const std::string& workspace = "/nowhere") {
     McpServers::Parts parts{.transport = transport_,
                             .file_system = disk_,
                             .approvals_file = approvals.empty() ? directory_.File("approved") : approvals,
-                            .workspace = directory_.path(),
+                            .keys = nullptr,
+                            .workspace = workspace,
+                            .folders = folders_.path(),
                             .client_version = "1",
                             .on_change = {}};
     parts.on_change = [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
@@ -83,7 +87,7 @@ class Servers {
  private:
   CurlTransport transport_;
   PosixFileSystem disk_;
-  TempDirectory directory_;
+  TempDirectory directory_, folders_;
   std::mutex mutex_;
   std::condition_variable changed_;
   std::map<std::string, std::vector<ToolServer>> history_;
@@ -167,24 +171,45 @@ TEST_CASE("McpServers: the first approved call is the consent, which a restart r
   }
 }
 
-TEST_CASE("McpServers: a call that was shown before finds its tool once the server is there", "[mcp]") {
-  TempDirectory directory;
-  const std::string approvals = directory.File("approved");
+TEST_CASE("McpServers: what stands for a tool that is not known yet waits for it, and does nothing itself", "[mcp]") {
+  Servers servers({ScriptedStdioServer("plain")});
+  CHECK(servers.Unlisted("other__echo") == nullptr);
+  const auto unknown = servers.Unlisted("scripted__echo");
+  REQUIRE(unknown != nullptr);
+  CHECK(unknown->traits().requires_approval);
+  CHECK_FALSE(unknown->traits().terms);
+  unknown->AwaitOffer({});
+  const auto echo = servers.Find("scripted", "scripted__echo");
+  REQUIRE(echo != nullptr);
+  CHECK(echo->traits().terms);
   ToolContext context;
   context.approved = true;
+  CHECK(unknown->Run(R"({"text":"x"})", context).is_error);
+  CHECK(echo->Run(R"({"text":"x"})", context).output == "x");
+}
+
+TEST_CASE("McpServers: a tool that stayed as it was is called after others have changed", "[mcp]") {
+  Servers servers({ScriptedStdioServer("plain")});
+  servers.AwaitState("scripted", State::kReady);
+  const auto echo = servers.Find("scripted", "scripted__echo");
+  CHECK(servers.Call("scripted__grow").output == "grown");
+  echo->AwaitOffer({});
+  CHECK(servers.Find("scripted", "scripted__grown") != nullptr);
+  CHECK(echo->Run(R"({"text":"x"})", {}).output == "x");
+}
+
+TEST_CASE("McpServers: another workspace is another way to run a server", "[mcp]") {
+  TempDirectory one, other;
+  const std::string approvals = one.File("approved");
   {
-    Servers servers({ScriptedStdioServer("described", "first")}, approvals);
-    CHECK(servers.Unlisted("other__echo") == nullptr);
-    const auto echo = servers.Unlisted("scripted__echo");
-    REQUIRE(echo != nullptr);
-    CHECK(echo->traits().requires_approval);
-    CHECK(echo->Run(R"({"text":"x"})", context).output == "x");
-    CHECK(servers.Unlisted("scripted__none")->Run("{}", context).is_error);
+    Servers servers({ScriptedStdioServer("plain")}, approvals, one.path());
+    servers.AwaitState("scripted", State::kReady);
+    servers.Call("scripted__echo", R"({"text":"x"})", /*approved=*/true);
+    CHECK_FALSE(servers.Find("scripted", "scripted__echo")->traits().needs_consent);
   }
-  Servers servers({ScriptedStdioServer("described", "second")}, approvals);
-  const ToolOutcome refused = servers.Unlisted("scripted__echo")->Run(R"({"text":"x"})", context);
-  CHECK(refused.is_error);
-  CHECK(refused.output == "The tool is not there any more, or is not what was approved. It was not run.");
+  Servers servers({ScriptedStdioServer("plain")}, approvals, other.path());
+  servers.AwaitState("scripted", State::kReady);
+  CHECK(servers.Find("scripted", "scripted__echo")->traits().needs_consent);
 }
 
 TEST_CASE("McpServers: annotations count only where they are trusted", "[mcp]") {
@@ -215,16 +240,44 @@ TEST_CASE("Consents: what was approved, and what of it has changed", "[mcp]") {
   PosixFileSystem disk;
   const std::string path = directory.File("approved");
   const ToolFingerprint shown{.launch = "a", .description = "b", .schema = "c"};
-  Consents consents(disk, path);
+  Consents consents(disk, path, nullptr);
   CHECK(consents.Look("s", "t", shown) == Consents::State::kNew);
   REQUIRE(consents.Give("s", "t", shown).has_value());
-  Consents again(disk, path);
+  Consents again(disk, path, nullptr);
   CHECK(again.Look("s", "t", shown) == Consents::State::kGiven);
   CHECK(again.Look("s", "u", shown) == Consents::State::kNew);
   CHECK(again.Look("s", "t", {.launch = "x", .description = "b", .schema = "c"}) == Consents::State::kLaunchChanged);
   CHECK(again.Look("s", "t", {.launch = "a", .description = "x", .schema = "c"}) ==
         Consents::State::kDescriptionChanged);
   CHECK(again.Look("s", "t", {.launch = "a", .description = "b", .schema = "x"}) == Consents::State::kSchemaChanged);
+}
+
+TEST_CASE("Consents: what was not written under a key that is here approves nothing", "[mcp]") {
+  TempDirectory directory;
+  PosixFileSystem disk;
+  const std::string path = directory.File("approved");
+  const auto keys = std::make_shared<const KeySet>(KeySet::Generate());
+  const auto rotated = std::make_shared<const KeySet>(keys->WithNewKey());
+  const auto others = std::make_shared<const KeySet>(KeySet::Generate());
+  const ToolFingerprint shown{.launch = "a", .description = "b", .schema = "c"};
+  const auto look = [&](const std::shared_ptr<const KeySet>& given) {
+    return Consents(disk, path, given).Look("s", "t", shown);
+  };
+  REQUIRE(Consents(disk, path, keys).Give("s", "t", shown));
+  CHECK(look(keys) == Consents::State::kGiven);
+  CHECK(look(rotated) == Consents::State::kGiven);
+  CHECK(look(others) == Consents::State::kNew);
+  CHECK(look(std::make_shared<const KeySet>(rotated->WithoutOldKeys())) == Consents::State::kNew);
+
+  auto text = *disk.ReadFile(path, 1 << 20);
+  REQUIRE(text.find("\"a\"") != std::string::npos);
+  text.replace(text.find("\"a\""), 3, "\"x\"");
+  REQUIRE(ReplaceFile(disk, path, text));
+  CHECK(Consents(disk, path, keys).Look("s", "t", {.launch = "x", .description = "b", .schema = "c"}) ==
+        Consents::State::kNew);
+
+  REQUIRE(Consents(disk, path, nullptr).Give("s", "t", shown));  // by a plain folder's server, or by hand
+  CHECK(look(keys) == Consents::State::kNew);
 }
 
 TEST_CASE("Consents: a damaged file approves nothing and is kept aside", "[mcp]") {
@@ -237,11 +290,11 @@ TEST_CASE("Consents: a damaged file approves nothing and is kept aside", "[mcp]"
     REQUIRE((*file)->Append("{\"servers\": 7").has_value());
   }
   const ToolFingerprint shown{.launch = "a", .description = "b", .schema = "c"};
-  Consents consents(disk, path);
+  Consents consents(disk, path, nullptr);
   CHECK(consents.Look("s", "t", shown) == Consents::State::kNew);
   REQUIRE(consents.Give("s", "t", shown).has_value());
-  CHECK(Consents(disk, path).Look("s", "t", shown) == Consents::State::kGiven);
+  CHECK(Consents(disk, path, nullptr).Look("s", "t", shown) == Consents::State::kGiven);
   CHECK(disk.ListDirectory(directory.path())->size() == 2);
 }
 
-}  // namespace reprise
+}  // namespace reprise::mcp_servers_test

@@ -24,7 +24,10 @@ TOOLS = {
     "grow": {"type": "object"},
     "wrong_ids": {"type": "object"},
     "cancelled": {"type": "object"},
+    "raw": {"type": "object"},
+    "open_first": {"type": "object"},
 }
+opened = 0
 
 
 def send(message):
@@ -129,6 +132,18 @@ def call(request):
             send({"jsonrpc": "2.0", "id": wrong, "result": {"content": [{"type": "text", "text": "wrong"}]}})
         text(request, "right")
         text(request, "twice")
+    elif name == "raw":
+        # Bytes as they are, with the request's id for ID.
+        line = bytes.fromhex(request["params"]["arguments"]["hex"]).replace(b"ID", str(request["id"]).encode())
+        os.write(1, line + b"\n")
+    elif name == "open_first":
+        global opened
+        opened += 1
+        if opened > 1:
+            text(request, f"opened, call {opened}")
+        else:
+            send({"jsonrpc": "2.0", "id": request["id"], "error": {"code": -32042, "message": "log in first", "data": {
+                "elicitations": [{"mode": "url", "elicitationId": "e1", "url": "https://login.example/x", "message": "Log in"}]}}})
     elif name == "cancelled":
         # Tells the next call what was cancelled.
         message = read()

@@ -7,7 +7,7 @@
 #include "mcp/client.h"
 #include "stdio_fixture.h"
 
-namespace reprise {
+namespace reprise::session_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -33,7 +33,7 @@ TEST_CASE("Session: greets, lists all pages, calls", "[mcp]") {
   CHECK_FALSE(facts->resources);
   const auto tools = ListTools(server.session(), StdioSession::Limits());
   REQUIRE(tools.has_value());
-  REQUIRE(tools->size() == 12);
+  REQUIRE(tools->size() == 14);
   CHECK(tools->front().name == "echo");
   CHECK(tools->front().read_only_hint);
   CHECK(tools->at(1).destructive_hint);
@@ -173,6 +173,61 @@ TEST_CASE("Session: wrong, repeated and odd ids are passed over", "[mcp]") {
   CHECK(OutputOf(server.Call("echo", R"({"text":"next"})")) == "next");
 }
 
+TEST_CASE("Session: an answer that cannot be read ends its call at once, and says why", "[mcp]") {
+  StdioSession server("plain");
+  server.Greeted();
+  const auto call = [&](const std::string& line) {
+    static constexpr std::string_view kHex = "0123456789abcdef";
+    std::string hex;
+    for (const char c : line) hex += {kHex[static_cast<unsigned char>(c) >> 4], kHex[c & 15]};
+    return OutputOf(server.Call("raw", R"({"hex":")" + hex + R"("})"));
+  };
+  const std::string deep = std::string(100, '[') + std::string(100, ']');
+  CHECK(call(R"({"jsonrpc":"2.0","id":ID,"result":{"content":[],"x":)" + deep + "}}") ==
+        "FAILED: the server's answer cannot be read: JSON nested deeper than 64 levels");
+  CHECK(call(R"({"result":{"content":[],"id":7,"x":")" + std::string("\\\"{") + R"(","y":)" + deep + R"(}, "id" : ID})")
+            .starts_with("FAILED: the server's answer cannot be read"));
+  CHECK(call(R"({"jsonrpc":"2.0","id":ID,"result":{"content":[{"type":"text")")
+            .starts_with("FAILED: the server's answer cannot be read"));
+  // One that could be read in two ways, alone and in a batch.
+  for (const bool batch : {false, true}) {
+    std::string line = R"({"jsonrpc":"2.0","id":ID,"result":{"content":[]},"result":{"content":[1]}})";
+    if (batch) line = "[7," + line + "]";
+    CHECK(call(line).starts_with("FAILED: in the server's answer "));
+  }
+  // Bytes that are not UTF-8 are replaced, as everywhere.
+  CHECK(call("{\"jsonrpc\":\"2.0\",\"id\":ID,\"result\":{\"content\":[{\"type\":\"text\",\"text\":\"a\xc3\"}]}}") ==
+        "a\xEF\xBF\xBD");
+  CHECK(OutputOf(server.Call("echo", R"({"text":"next"})")) == "next");
+}
+
+TEST_CASE("Session: a call that needs a page opened first asks for it and is sent again", "[mcp]") {
+  RequestOptions options = StdioSession::Limits();
+  std::vector<ToolQuestion> asked;
+  ToolAnswer answer{.action = ToolAnswer::Action::kAccept};
+  options.ask = [&](const ToolQuestion& question, const std::stop_token&) {
+    asked.push_back(question);
+    return answer;
+  };
+  {
+    StdioSession server("plain");
+    server.Greeted();
+    CHECK(OutputOf(server.Call("open_first", "{}", options)) == "opened, call 2");
+    REQUIRE(asked.size() == 1);
+    CHECK(asked.front().url == "https://login.example/x");
+    CHECK(asked.front().text == "Log in");
+  }
+  const std::string refused =
+      "FAILED: the user must open a page first and has not done so: https://login.example/x (Log in)";
+  StdioSession server("plain");
+  server.Greeted();
+  CHECK(OutputOf(server.Call("open_first")) == refused);  // nobody can be asked
+  StdioSession other("plain");
+  other.Greeted();
+  answer.action = ToolAnswer::Action::kDecline;
+  CHECK(OutputOf(other.Call("open_first", "{}", options)) == refused);
+}
+
 TEST_CASE("Session: garbage on stdout is passed over", "[mcp]") {
   StdioSession server("garbage");
   server.Greeted();
@@ -229,7 +284,7 @@ TEST_CASE("Session: a command that does not start, or ends, says why", "[mcp]") 
   CurlTransport transport;
   McpServerOptions missing = ScriptedStdioServer("plain");
   missing.command = "no-such-program";
-  const auto channel = OpenServerChannel(missing, transport, "/");
+  const auto channel = OpenServerChannel(missing, transport, "/", "");
   REQUIRE_FALSE(channel.has_value());
   CHECK(channel.error().message == "there is no program no-such-program");
 }
@@ -305,4 +360,4 @@ TEST_CASE("Session: prompts and the server's log", "[mcp]") {
   CHECK(logged.get_future().get() == R"(warning {"now":"logged"})");
 }
 
-}  // namespace reprise
+}  // namespace reprise::session_test

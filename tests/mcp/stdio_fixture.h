@@ -8,6 +8,7 @@
 #include "mcp/server_channel.h"
 #include "mcp/session.h"
 #include "net/curl_transport.h"
+#include "support/source_directory.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -17,7 +18,7 @@ inline McpServerOptions ScriptedStdioServer(const std::string& mode, const std::
   McpServerOptions options;
   options.name = "scripted";
   options.command = "/usr/bin/python3";
-  options.arguments = {std::string(REPRISE_SOURCE_DIR) + "/tests/mcp/scripted_server.py", mode, argument};
+  options.arguments = {SourceDirectory() + "/tests/mcp/scripted_server.py", mode, argument};
   return options;
 }
 
@@ -25,7 +26,7 @@ inline McpServerOptions ScriptedStdioServer(const std::string& mode, const std::
 class StdioSession {
  public:
   explicit StdioSession(const McpServerOptions& options, SessionHooks hooks = {}) {
-    auto channel = OpenServerChannel(options, transport_, directory_.path());
+    auto channel = OpenServerChannel(options, transport_, directory_.path(), "");
     REQUIRE(channel.has_value());
     session_ = std::make_unique<Session>(*std::move(channel), std::move(hooks));
   }

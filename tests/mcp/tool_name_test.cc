@@ -6,7 +6,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::tool_name_test {
 
 TEST_CASE("McpToolName: plain names are joined", "[mcp]") {
   CHECK(McpToolName("files", "read_file") == "files__read_file");
@@ -33,4 +33,4 @@ TEST_CASE("McpToolName: every pair has its own valid name", "[mcp]") {
   CHECK(names.size() == pairs);
 }
 
-}  // namespace reprise
+}  // namespace reprise::tool_name_test

@@ -6,7 +6,7 @@
 #include "model/anthropic_blocks.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::anthropic_request_test {
 namespace {
 
 Message Say(Role role, std::optional<std::string> content) { return {.role = role, .content = std::move(content)}; }
@@ -63,7 +63,7 @@ TEST_CASE("Anthropic request: a whole conversation", "[anthropic]") {
     "stream": true})x"));
 }
 
-TEST_CASE("Anthropic request: the system prompt comes before the conversation's own; the last has the cache mark",
+TEST_CASE("Anthropic request: the system prompt comes before the conversation's own, the last has the cache mark",
           "[anthropic]") {
   const auto build = [](const std::vector<Message>& messages, std::string_view system) {
     return *ParseJson(BuildMessagesRequest({"claude", messages, {}, system}, {}));
@@ -154,10 +154,24 @@ TEST_CASE("Anthropic request: blocks that do not fit any more leave the message 
 
 TEST_CASE("Anthropic blocks: an answer without thinking needs no extras", "[anthropic]") {
   using Kind = AnthropicBlock::Kind;
-  CHECK(ExtrasOf({{.kind = Kind::kText, .text_bytes = 4}, {.kind = Kind::kToolUse}}).empty());
-  CHECK(ExtrasOf({}).empty());
-  CHECK(ExtrasOf({{.kind = Kind::kVerbatim, .json = kThinking}, {.kind = Kind::kText, .text_bytes = 4}}) ==
-        R"({"anthropic_blocks":[)" + kThinking + R"(,{"type":"text","bytes":4}]})");
+  CHECK(ExtrasOf({{.kind = Kind::kText, .text_bytes = 4}, {.kind = Kind::kToolUse}}, "claude").empty());
+  CHECK(ExtrasOf({}, "claude").empty());
+  CHECK(ExtrasOf({{.kind = Kind::kVerbatim, .json = kThinking}, {.kind = Kind::kText, .text_bytes = 4}}, "claude") ==
+        R"({"provider_extras":{"claude":{"blocks":[)" + kThinking + R"(,{"type":"text","bytes":4}]}}})");
+}
+
+TEST_CASE("Anthropic request: blocks go back to the provider that they came from", "[anthropic]") {
+  Message answer = Say(Role::kAssistant, "text");
+  answer.extras = ExtrasOf({{.kind = AnthropicBlock::Kind::kVerbatim, .json = kThinking},
+                            {.kind = AnthropicBlock::Kind::kText, .text_bytes = 4}},
+                           "claude");
+  const std::vector<Message> messages{Say(Role::kUser, "a"), answer};
+  const auto content_for = [&](std::string_view provider) {
+    return Json::parse(BuildMessagesRequest({"m", messages, {}}, {}, provider))["messages"][1]["content"];
+  };
+  REQUIRE(content_for("claude").size() == 2);
+  CHECK(content_for("claude")[0] == Json::parse(kThinking));
+  CHECK(content_for("gateway") == Json::parse(R"([{"type":"text","text":"text"}])"));
 }
 
 TEST_CASE("Anthropic request: content in parts comes from the extras", "[anthropic]") {
@@ -169,4 +183,4 @@ TEST_CASE("Anthropic request: content in parts comes from the extras", "[anthrop
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::anthropic_request_test

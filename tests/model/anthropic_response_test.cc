@@ -5,7 +5,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::anthropic_response_test {
 namespace {
 
 struct Heard : ModelStream {
@@ -36,7 +36,7 @@ const std::string kTool = R"({"type":"tool_use","id":"toolu_1","name":"echo","in
 const std::string kHalf = R"({"type":"input_json_delta","partial_json":"{\"a\":"})";
 
 Result<ModelResponse> Answer(const std::vector<std::string>& events, Heard& heard) {
-  AnthropicResponse response(heard, "sk-key-1234567");
+  AnthropicResponse response(heard, {.api_key = "sk-key-1234567", .provider = "claude"});
   for (const std::string& event : events) {
     if (!response.TakeEvent(event)) break;
   }
@@ -85,9 +85,10 @@ TEST_CASE("Anthropic response: thinking, text, calls and usage", "[anthropic]") 
                                                       {"toolu_2", "time", R"({"zone":"UTC"})"},
                                                       {"toolu_3", "now", ""}});
   CHECK(response->usage == TokenUsage{110, 7, 100, 0});
-  CHECK(response->extras == R"({"anthropic_blocks":[{"type":"thinking","thinking":"hm","signature":"S1S2"},)"
-                            R"({"type":"redacted_thinking","data":"zz"},{"type":"text","bytes":3},)"
-                            R"({"type":"tool_use"},{"type":"tool_use"},{"type":"tool_use"}]})");
+  CHECK(response->extras ==
+        R"({"provider_extras":{"claude":{"blocks":[{"type":"thinking","thinking":"hm","signature":"S1S2"},)"
+        R"({"type":"redacted_thinking","data":"zz"},{"type":"text","bytes":3},)"
+        R"({"type":"tool_use"},{"type":"tool_use"},{"type":"tool_use"}]}}})");
 }
 
 TEST_CASE("Anthropic response: what ends it", "[anthropic]") {
@@ -103,11 +104,44 @@ TEST_CASE("Anthropic response: what ends it", "[anthropic]") {
   CHECK(Outcome({kStart, End("model_context_window_exceeded")}) == "provider_context_length");
 }
 
+TEST_CASE("Anthropic response: an answer that was cut off says why", "[anthropic]") {
+  const std::string text = Begin(0, R"({"type":"text","text":"half a sen"})");
+  for (const auto& [stop_reason, truncated] :
+       {std::pair("max_tokens", "length"), std::pair("refusal", "refusal"),
+        std::pair("model_context_window_exceeded", "context_window"), std::pair("pause_turn", "pause"),
+        std::pair("end_turn", ""), std::pair("stop_sequence", "")}) {
+    INFO(stop_reason);
+    Heard heard;
+    const auto response = Answer({kStart, text, Stop(0), End(stop_reason), kMessageStop}, heard);
+    REQUIRE(response);
+    CHECK(response->truncated == truncated);
+  }
+}
+
+TEST_CASE("Anthropic response: pings and empty pieces are no progress", "[anthropic]") {
+  Heard heard;
+  AnthropicResponse response(heard, {});
+  const auto progresses = [&](const std::string& event) {
+    response.TakeEvent(event);
+    return response.TakeProgress();
+  };
+  CHECK_FALSE(progresses(R"({"type":"ping"})"));
+  CHECK_FALSE(progresses(Begin(0, R"({"type":"text","text":""})")));
+  CHECK_FALSE(progresses(Delta(0, R"({"type":"text_delta","text":""})")));
+  CHECK(progresses(Delta(0, R"({"type":"text_delta","text":"x"})")));
+  CHECK_FALSE(response.TakeProgress());
+  CHECK_FALSE(progresses(R"({"type":"not_known_yet","text":"x"})"));
+  CHECK(progresses(End("end_turn")));
+  CHECK_FALSE(progresses(End("end_turn")));
+}
+
 TEST_CASE("Anthropic response: half of a call is never returned", "[anthropic]") {
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf)}) == "provider_protocol retryable");
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), kMessageStop}) == "provider_protocol");
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), End("tool_use"), kMessageStop}) == "provider_protocol");
-  CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), Stop(0), End("max_tokens")}) == "provider_protocol");
+  CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), Stop(0), End("max_tokens")}) == "provider_output_limit");
+  CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), End("model_context_window_exceeded")}) ==
+        "provider_output_limit");
   // The model's own mistake, for the agent to tell it.
   CHECK(Outcome({kStart, Begin(0, kTool), Delta(0, kHalf), Stop(0), End("tool_use")}) == "ok ");
 }
@@ -144,8 +178,17 @@ TEST_CASE("Anthropic response: limits", "[anthropic]") {
   const std::string signature =
       Delta(0, R"({"type":"signature_delta","signature":")" + std::string(1 << 20, 's') + R"("})");
   std::vector<std::string> endless{kStart, Begin(0, R"({"type":"thinking","thinking":""})")};
-  endless.resize(endless.size() + 17, signature);
-  CHECK(Outcome(endless) == "provider_protocol");
+  endless.resize(endless.size() + 9, signature);
+  CHECK(Outcome(endless) == "response_too_large");
+  // Thinking, text and calls together.
+  const std::string thought =
+      Delta(0, R"({"type":"thinking_delta","thinking":")" + std::string(3 << 20, 't') + R"("})");
+  const std::string said = Delta(1, R"({"type":"text_delta","text":")" + std::string(3 << 20, 't') + R"("})");
+  const std::string argument =
+      Delta(2, R"({"type":"input_json_delta","partial_json":")" + std::string(3 << 20, 't') + R"("})");
+  CHECK(Outcome({kStart, Begin(0, R"({"type":"thinking","thinking":""})"), thought, Stop(0),
+                 Begin(1, R"({"type":"text","text":""})"), said, Stop(1), Begin(2, kTool), argument}) ==
+        "response_too_large");
 }
 
 TEST_CASE("Anthropic response: thinking without a signature is shown but not sent back", "[anthropic]") {
@@ -160,7 +203,7 @@ TEST_CASE("Anthropic response: thinking without a signature is shown but not sen
 
 TEST_CASE("Anthropic response: a server that does not stream", "[anthropic]") {
   Heard heard;
-  AnthropicResponse response(heard, "");
+  AnthropicResponse response(heard, {.provider = "claude"});
   response.TakeDocument(R"({"type":"message","content":[{"type":"thinking","thinking":"hm","signature":"S"},
     {"type":"text","text":"x"},{"type":"tool_use","id":"1","name":"echo","input":{"a":1}}],
     "stop_reason":"tool_use","usage":{"input_tokens":3,"output_tokens":4}})");
@@ -173,4 +216,4 @@ TEST_CASE("Anthropic response: a server that does not stream", "[anthropic]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::anthropic_response_test

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::json_text_test {
 namespace {
 
 TEST_CASE("JSON text: a surrogate escape without its partner becomes U+FFFD", "[model]") {
@@ -28,4 +28,4 @@ TEST_CASE("JSON text: the cheap test finds what must be mended", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::json_text_test

@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::listing_cache_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -71,6 +71,15 @@ TEST_CASE("ListingCache: nobody waits longer than the limit or asks twice, and a
   CHECK(cache.ContextWindow("slow", "s") == 5);
 }
 
+TEST_CASE("ListingCache: who comes later waits for the rest of the time only", "[model]") {
+  SlowClient slow;
+  ListingCache cache({.wait = 500ms});
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < 40; ++i) cache.Refresh({{"slow", &slow}});
+  CHECK(slow.asked == 1);
+  CHECK(std::chrono::steady_clock::now() - begin < 40 * 500ms / 2);
+}
+
 TEST_CASE("ListingCache: its end ends what is under way", "[model]") {
   SlowClient slow;
   ListingCache cache({.wait = 1ms});
@@ -78,4 +87,4 @@ TEST_CASE("ListingCache: its end ends what is under way", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::listing_cache_test

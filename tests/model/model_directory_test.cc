@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::model_directory_test {
 namespace {
 
 struct NoTransport : Transport {
@@ -114,4 +114,4 @@ TEST_CASE("ModelDirectory: a wrong configuration is refused", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::model_directory_test

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::model_listing_test {
 namespace {
 
 std::vector<ListedModel> Read(std::string_view json) {
@@ -51,4 +51,4 @@ TEST_CASE("ReadModelList: no list is an error", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::model_listing_test

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::model_table_test {
 namespace {
 
 TEST_CASE("BuiltInFacts: well-known models", "[model]") {
@@ -16,7 +16,10 @@ TEST_CASE("BuiltInFacts: well-known models", "[model]") {
   CHECK(BuiltInFacts("claude-opus-5-5").context_window == 1'000'000);
   CHECK(BuiltInFacts("qwen3") == ModelFacts{});
   CHECK(BuiltInFacts("") == ModelFacts{});
-  CHECK(BuiltInFacts("claude-") == ModelFacts{.context_window = 200'000});
+  CHECK(BuiltInFacts("claude-opus-4-1-20250805").max_output_tokens == 32'000);
+  CHECK(BuiltInFacts("claude-haiku-4-5-20251001").max_output_tokens == 64'000);
+  CHECK(BuiltInFacts("claude-mythos-preview").max_output_tokens == 64'000);  // a family of its own, without a number
+  CHECK(BuiltInFacts("claude-instant").max_output_tokens == 4096);
 }
 
 TEST_CASE("BuiltInFacts: who decides how much to think", "[model]") {
@@ -40,4 +43,4 @@ TEST_CASE("Complete: what is configured counts", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::model_table_test

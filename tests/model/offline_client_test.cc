@@ -7,7 +7,7 @@
 #include "support/generate_and_wait.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::offline_client_test {
 namespace {
 
 struct RecordingStream : ModelStream {
@@ -223,4 +223,4 @@ TEST_CASE("Offline model: long output is cut between characters", "[offline]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::offline_client_test

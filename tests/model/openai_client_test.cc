@@ -18,7 +18,7 @@
 #include "support/scripted_server.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::openai_client_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -153,7 +153,8 @@ TEST_CASE("OpenAiClient: text, thinking and usage are put together, empty deltas
   CHECK(response->thinking == "let me see");
   CHECK(response->usage == TokenUsage{12, 3, 5});
   CHECK(response->tool_calls.empty());
-  CHECK(response->extras.empty());
+  CHECK(response->extras ==
+        R"({"provider_extras":{"":{"message":{"reasoning_content":"let me see","reasoning":"see"}}}})");
 }
 
 TEST_CASE("OpenAiClient: the same however the bytes are cut", "[openai]") {
@@ -250,7 +251,7 @@ TEST_CASE("OpenAiClient: half of a tool call is never returned", "[openai]") {
       Delta(R"({"tool_calls":[{"index":0,"id":"a","function":{"name":"run_shell","arguments":"{\"command\":\"rm"}}]})");
   CHECK(ReasonFor(half) == "provider_protocol");
   CHECK(ReasonFor(half + kDone) == "provider_protocol");
-  CHECK(ReasonFor(half + Delta("{}", R"("length")") + kDone) == "provider_protocol");
+  CHECK(ReasonFor(half + Delta("{}", R"("length")") + kDone) == "provider_output_limit");
   const auto wrong =
       AnswerTo(half + Delta("{}", R"("tool_calls")") + kDone);  // the model's own mistake, for the agent to tell it
   REQUIRE(wrong);
@@ -284,7 +285,7 @@ TEST_CASE("OpenAiClient: nonsense is a protocol error", "[openai]") {
   for (int i = 0; i < 100; ++i) deep += R"({"x":)";
   CHECK(ReasonFor(Event(deep + "1" + std::string(101, '}')) + kDone) == "provider_protocol");
   CHECK(ReasonFor("<html><body>hello</body></html>") == "provider_protocol");
-  CHECK(ReasonFor("data: " + std::string(5 << 20, 'x')) == "provider_protocol");
+  CHECK(ReasonFor("data: " + std::string(5 << 20, 'x')) == "response_too_large");
   CHECK(ReasonFor(Delta(R"({"tool_calls":[{"index":0,"function":{"arguments":"{}"}}]})", R"("tool_calls")") + kDone) ==
         "provider_protocol");
 }
@@ -460,8 +461,117 @@ TEST_CASE("OpenAiResponse: text beyond the limit is refused", "[openai]") {
   const std::string event = R"({"choices":[{"index":0,"delta":{"content":")" + std::string(3 << 20, 'x') + R"("}}]})";
   int accepted = 0;
   while (accepted < 100 && response.TakeEvent(event)) ++accepted;
-  CHECK(accepted == 21);
-  CHECK(response.Take().error().reason == "provider_protocol");
+  CHECK(accepted == 2);  // 8 MiB
+  CHECK(response.Take().error().reason == "response_too_large");
+}
+
+Result<ModelResponse> Taken(const std::vector<std::string>& deltas, std::string_view finish = "stop") {
+  RecordingStream stream;
+  OpenAiResponse response(stream, {.provider = "deepseek"});
+  for (const std::string& delta : deltas) {
+    if (!response.TakeEvent(R"({"choices":[{"index":0,"delta":)" + delta + "}]}")) break;
+  }
+  response.TakeEvent(R"({"choices":[{"index":0,"delta":{},"finish_reason":")" + std::string(finish) + R"("}]})");
+  return response.Take();
+}
+
+Json KeptOf(const std::vector<std::string>& deltas) {
+  const auto response = Taken(deltas);
+  REQUIRE(response);
+  if (response->extras.empty()) return {};
+  const Json extras = Json::parse(response->extras);
+  CHECK(extras.size() == 1);
+  return extras.at("provider_extras").at("deepseek");
+}
+
+TEST_CASE("OpenAiResponse: members that nobody knows are kept for the provider, put together from their pieces",
+          "[openai]") {
+  CHECK(KeptOf({R"({"role":"assistant","reasoning_content":"I "})", R"({"reasoning_content":"think","content":""})",
+                R"({"reasoning_content":null,"content":"yes"})"}) ==
+        Json::parse(R"({"message":{"reasoning_content":"I think"}})"));
+  // Pieces of one block have its index; its signature comes at the end. What has none, or another id, is its own.
+  CHECK(KeptOf({R"({"reasoning_details":[]})",
+                R"({"reasoning_details":[{"type":"reasoning.text","text":"a","format":"f","index":0}]})",
+                R"({"reasoning_details":[{"type":"reasoning.text","text":"b","format":"f","index":0}]})",
+                R"({"reasoning_details":[{"type":"reasoning.text","signature":"S","format":"f","index":0}]})",
+                R"({"reasoning_details":[{"type":"reasoning.encrypted","data":"x","id":"1","index":0},)"
+                R"({"type":"reasoning.encrypted","data":"y","id":"2","index":0},{"n":1},{"n":1}]})"}) ==
+        Json::parse(R"({"message":{"reasoning_details":[
+          {"type":"reasoning.text","text":"ab","format":"f","index":0,"signature":"S"},
+          {"type":"reasoning.encrypted","data":"x","id":"1","index":0},
+          {"type":"reasoning.encrypted","data":"y","id":"2","index":0},{"n":1},{"n":1}]}})"));
+  CHECK(KeptOf({R"({"other":{"a":"x","n":1,"deep":{"b":true}}})", R"({"other":{"a":"y","n":2,"deep":{"c":[1]}}})"}) ==
+        Json::parse(R"({"message":{"other":{"a":"xy","n":2,"deep":{"b":true,"c":[1]}}}})"));
+  // A name that stands twice in an object is kept once: nobody could read the message otherwise.
+  CHECK(KeptOf({R"({"other":{"a":1,"a":2}})"}) == Json::parse(R"({"message":{"other":{"a":2}}})"));
+}
+
+TEST_CASE("OpenAiResponse: members of tool calls are kept by the call's id", "[openai]") {
+  const Json kept = KeptOf(
+      {R"({"tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"echo","arguments":""},)"
+       R"("extra_content":{"google":{"thought_signature":"S"}}}]})",
+       R"({"tool_calls":[{"index":1,"id":"b","function":{"name":"time","arguments":"{}","mode":"x"}}]})",
+       R"({"tool_calls":[{"index":0,"function":{"arguments":"{}"},"extra_content":{"google":{"thought_signature":"S"}}}]})"});
+  CHECK(kept == Json::parse(R"({"tool_calls":{"a":{"extra_content":{"google":{"thought_signature":"S"}}},
+                                              "b":{"function":{"mode":"x"}}}})"));
+}
+
+TEST_CASE("OpenAiResponse: what tells of the response alone is not kept", "[openai]") {
+  CHECK(
+      KeptOf({R"({"role":"assistant","content":"x","refusal":null,"annotations":[{}],"audio":{"id":"1"},"name":"n",)"
+              R"("function_call":{"name":"f"},"logprobs":{},"index":0,"finish_reason":"stop","id":"1","usage":{},)"
+              R"("tool_calls":[{"index":0,"id":"a","type":"function","function":{"name":"echo","arguments":"{}"}}]})"})
+          .is_null());
+}
+
+TEST_CASE("OpenAiResponse: everything that is said counts", "[openai]") {
+  const std::string three(3 << 20, 'x');
+  const std::string call =
+      R"({"tool_calls":[{"index":0,"id":"a","function":{"name":"echo","arguments":")" + three + R"("}}]})";
+  const std::string thought = R"({"reasoning":")" + three + R"("})", kept = R"({"kept":{"a":[")" + three + R"("]}})";
+  CHECK(Taken({thought, kept, call}).error().reason == "response_too_large");
+  CHECK(Taken({kept, kept, kept}).error().reason == "response_too_large");
+  CHECK(Taken({thought, kept}).has_value());
+  std::string members;  // an object that costs much to search
+  for (int i = 0; i < 300; ++i) members += (i ? ",\"m" : "\"m") + std::to_string(i) + "\":0";
+  CHECK(Taken({R"({"kept":{)" + members + "}}"}).error().reason == "response_too_large");
+}
+
+TEST_CASE("OpenAiResponse: an answer that was cut off says why", "[openai]") {
+  for (const auto& [finish, truncated] :
+       {std::pair("length", "length"), std::pair("content_filter", "content_filter"),
+        std::pair("model_length", "context_window"), std::pair("stop", ""), std::pair("eos", "")}) {
+    INFO(finish);
+    const auto response = Taken({R"({"content":"half a sen"})"}, finish);
+    REQUIRE(response);
+    CHECK(response->truncated == truncated);
+  }
+  CHECK(Taken({R"({"content":"x"})"}, "insufficient_system_resource").error().reason == "provider_overloaded");
+  for (const char* arguments : {R"({\"path\":)", ""}) {
+    INFO(arguments);
+    const auto cut = Taken({R"({"tool_calls":[{"index":0,"id":"a","function":{"name":"write_file","arguments":")" +
+                            std::string(arguments) + R"("}}]})"},
+                           "length");
+    REQUIRE_FALSE(cut);
+    CHECK(cut.error().reason == "provider_output_limit");
+    CHECK(cut.error().message.find("max_output_tokens") != std::string::npos);
+  }
+}
+
+TEST_CASE("OpenAiResponse: empty pieces are no progress", "[openai]") {
+  RecordingStream stream;
+  OpenAiResponse response(stream, {});
+  const auto progresses = [&](const std::string& choice) {
+    response.TakeEvent(R"({"choices":[)" + choice + R"(],"usage":null})");
+    return response.TakeProgress();
+  };
+  CHECK_FALSE(progresses(R"({"index":0,"delta":{"role":"assistant","content":""}})"));
+  CHECK_FALSE(progresses(R"({"index":0,"delta":{"content":null,"reasoning_content":null,"reasoning_details":[]}})"));
+  CHECK_FALSE(progresses(""));
+  CHECK(progresses(R"({"index":0,"delta":{"content":"x"}})"));
+  CHECK_FALSE(progresses(R"({"index":1,"delta":{"content":"another choice"}})"));
+  CHECK(progresses(R"({"index":0,"delta":{"tool_calls":[{"index":0,"id":"a","function":{"arguments":"{"}}]}})"));
+  CHECK(progresses(R"({"index":0,"delta":{},"finish_reason":"stop"})"));
 }
 
 // Processor time of the calling thread, or of the whole process, so that a busy machine does not matter.
@@ -516,4 +626,4 @@ TEST_CASE("OpenAiClient: cost of a text delta", "[.bench]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::openai_client_test

@@ -5,7 +5,7 @@
 #include "base/json.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::openai_request_test {
 namespace {
 
 Message Say(Role role, std::optional<std::string> content) {
@@ -38,7 +38,7 @@ TEST_CASE("OpenAI request: a whole conversation", "[openai]") {
       {"role": "assistant", "content": null, "tool_calls": [
         {"id": "call_1", "type": "function", "function": {"name": "echo", "arguments": "{\"text\":\"a\\n\"}"}},
         {"id": "call_2", "type": "function", "function": {"name": "time", "arguments": "{}"}}]},
-      {"role": "tool", "content": "a\n", "tool_call_id": "call_1", "name": "echo"},
+      {"role": "tool", "content": "a\n", "tool_call_id": "call_1"},
       {"role": "assistant", "content": "done"}],
     "tools": [
       {"type": "function", "function": {"name": "echo", "description": "Says it",
@@ -84,6 +84,41 @@ TEST_CASE("OpenAI request: the blocks of an Anthropic answer and the mark of a f
   CHECK(body.find(R"("n":1)") != std::string::npos);
 }
 
+TEST_CASE("OpenAI request: what a provider has kept goes back in its place, to that provider alone", "[openai]") {
+  Message message = Say(Role::kAssistant, "text");
+  message.tool_calls = {{"a", "echo", "{}"}, {"b", "time", "{}"}};
+  message.extras = R"({"provider_extras":{"gemini":{"message":{"reasoning_content":"R","role":"user","content":"no"},)"
+                   R"("tool_calls":{"a":{"extra_content":{"google":{"thought_signature":"S"}},"id":"no",)"
+                   R"("function":{"mode":1,"name":"no"}}}}}})";
+  const auto body = [&](std::string_view provider, const std::set<std::string, std::less<>>& refused = {}) {
+    return Json::parse(BuildChatCompletionRequest({"m", {message}, {}}, provider, refused))["messages"][0];
+  };
+  const Json plain = Json::parse(R"({"role":"assistant","content":"text","tool_calls":[
+    {"id":"a","type":"function","function":{"name":"echo","arguments":"{}"}},
+    {"id":"b","type":"function","function":{"name":"time","arguments":"{}"}}]})");
+  Json whole = plain;
+  whole["tool_calls"][0]["function"]["mode"] = 1;
+  whole["tool_calls"][0]["extra_content"]["google"]["thought_signature"] = "S";
+  whole["reasoning_content"] = "R";
+  CHECK(body("gemini") == whole);
+  CHECK(body("openai") == plain);
+  whole.erase("reasoning_content");
+  CHECK(body("gemini", {"reasoning_content"}) == whole);
+  for (const char* extras : {R"({"provider_extras":5})", R"({"provider_extras":{"gemini":[]}})",
+                             R"({"provider_extras":{"gemini":{"message":7,"tool_calls":{"a":7}}}})"}) {
+    INFO(extras);
+    message.extras = extras;
+    CHECK(body("gemini") == plain);
+  }
+}
+
+TEST_CASE("OpenAI request: a result has its call's id and no name", "[openai]") {
+  Message result = Say(Role::kTool, "r");
+  result.tool_call_id = "a";
+  result.name = "echo";
+  CHECK(Build({result})["messages"][0] == Json::parse(R"({"role":"tool","content":"r","tool_call_id":"a"})"));
+}
+
 TEST_CASE("OpenAI request: content in parts comes from the extras", "[openai]") {
   Message message = Say(Role::kUser, std::nullopt);
   message.extras = R"({"content":[{"type":"text","text":"x"}]})";
@@ -109,4 +144,4 @@ TEST_CASE("OpenAI request: a large conversation is built in one buffer", "[opena
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::openai_request_test

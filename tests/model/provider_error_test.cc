@@ -3,7 +3,7 @@
 #include "base/utf8.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::provider_error_test {
 namespace {
 
 constexpr std::string_view kKey = "sk-proj-abcdefgh1234";
@@ -96,4 +96,4 @@ TEST_CASE("Provider error: a transport's failure is told in the client's terms",
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::provider_error_test

@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::retry_after_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -48,4 +48,4 @@ TEST_CASE("RetryAfter: what cannot be read is nothing", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::retry_after_test

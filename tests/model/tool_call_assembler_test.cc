@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::tool_call_assembler_test {
 namespace {
 
 std::vector<ToolCall> Assemble(const std::vector<ToolCallDelta>& deltas) {
@@ -85,4 +85,4 @@ TEST_CASE("Tool calls: number and length are limited", "[model]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::tool_call_assembler_test

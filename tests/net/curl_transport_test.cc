@@ -19,7 +19,7 @@
 #include "support/scripted_server.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::curl_transport_test {
 namespace {
 
 using namespace std::chrono_literals;
@@ -45,11 +45,12 @@ class RecordingHandler : public HttpResponseHandler {
     changed_.notify_all();
     return body_.size() < enough_at_;
   }
-  void OnBatchEnd() override {
+  bool OnBatchEnd() override {
     const std::lock_guard lock(mutex_);
     ++batches_;
     open_batch_ = false;
     changed_.notify_all();
+    return true;
   }
   void WaitForBody(std::string_view body) {
     std::unique_lock lock(mutex_);
@@ -341,7 +342,7 @@ TEST_CASE("CurlTransport: failures have their reasons", "[net]") {
     while (connection.Send("X-Long: " + std::string(8000, 'x') + "\r\n")) {
     }
   });
-  CHECK(reason(Get(long_head.Url())) == "connection_lost");
+  CHECK(reason(Get(long_head.Url())) == "head_too_large");
 }
 
 TEST_CASE("CurlTransport: a connection that is never accepted times out", "[net]") {
@@ -385,6 +386,27 @@ TEST_CASE("CurlTransport: informational heads are not shown", "[net]") {
   CHECK(handler.heads() == 1);
   CHECK(handler.status() == 404);
   CHECK(handler.Header("link").empty());
+}
+
+TEST_CASE("CurlTransport: headers that are too large are named, in one line or in many", "[net]") {
+  for (const bool one_line : {true, false}) {
+    INFO(one_line);
+    ScriptedServer server([&](ScriptedConnection& connection) {
+      connection.ReadRequest();
+      std::string head = "HTTP/1.1 200 OK\r\nContent-Length: 0\r\n";
+      for (int i = 0; i < 100; ++i) {
+        head += (one_line && i > 0 ? "" : "X-Long: ") + std::string(3000, 'x') + (one_line && i < 99 ? "" : "\r\n");
+      }
+      connection.Send(head + "\r\n");
+      connection.WaitForClose();
+    });
+    CurlTransport transport;
+    RecordingHandler handler;
+    const auto result = transport.Perform(Get(server.Url()), handler, {});
+    REQUIRE_FALSE(result);
+    CHECK(result.error().reason == "head_too_large");
+    CHECK_FALSE(result.error().retryable);
+  }
 }
 
 TEST_CASE("CurlTransport: redirects are followed up to the limit and only then shown", "[net]") {
@@ -632,4 +654,4 @@ TEST_CASE("CurlTransport: a thousand streams", "[.bench]") {
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::curl_transport_test

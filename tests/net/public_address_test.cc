@@ -8,7 +8,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::public_address_test {
 namespace {
 
 bool IsPublic(const std::string& text) {
@@ -100,4 +100,4 @@ TEST_CASE("Public address: other families and short addresses are not", "[net]")
 }
 
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::public_address_test

@@ -16,12 +16,12 @@
 
 #include "base/json.h"
 #include "base/posix_file_system.h"
+#include "store/rewrap.h"
 #include "support/forwarding_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-using namespace reprise;
-
+namespace reprise::audit_file_test {
 namespace {
 
 AuditEntry Entry(const std::string& tool = "echo") {
@@ -33,9 +33,26 @@ AuditEntry Entry(const std::string& tool = "echo") {
           .reason = "default"};
 }
 
+std::shared_ptr<const KeySet> NewKeys() { return std::make_shared<const KeySet>(KeySet::Generate()); }
+
 struct Folder {
-  explicit Folder(std::uint64_t max_bytes = 1024 * 1024) : size(max_bytes) { Reopen(); }
-  void Reopen() { log = std::make_unique<AuditFile>(directory.path(), disk, size); }
+  explicit Folder(std::uint64_t max_bytes = 1024 * 1024, std::shared_ptr<const KeySet> with = NewKeys())
+      : size(max_bytes), keys(std::move(with)) {
+    Reopen();
+  }
+  // A clean stop, and a start.
+  void Reopen() {
+    log.reset();
+    log = std::make_unique<AuditFile>(directory.path(), keys, disk,
+                                      AuditFile::Settings{.max_bytes = size, .seal_after = std::chrono::hours(1)});
+  }
+  // The process ends without a word, and a start.
+  void Crash() {
+    const std::string head = Text(".audit_head");
+    log.reset();
+    Write(head, ".audit_head");
+    Reopen();
+  }
   void Add(int count) {
     for (int i = 0; i < count; ++i) REQUIRE(log->Append(Entry()));
   }
@@ -47,7 +64,7 @@ struct Folder {
   }
   std::vector<Problem> Problems() {
     VerifyReport report;
-    VerifyAudit(directory.path(), disk, report);
+    VerifyAudit(directory.path(), keys.get(), disk, report);
     return report.problems;
   }
   std::string Text(const std::string& name = "audit.jsonl") {
@@ -60,6 +77,7 @@ struct Folder {
   TempDirectory directory;
   PosixFileSystem disk;
   const std::uint64_t size;
+  std::shared_ptr<const KeySet> keys;
   std::unique_ptr<AuditFile> log;
 };
 
@@ -130,7 +148,7 @@ TEST_CASE("AuditFile: no lines are passed over when files get their numbers mean
   f.Add(10);
   REQUIRE_FALSE(f.Text("audit.1.jsonl").empty());
   EventfulDisk disk(f.disk);
-  const AuditFile reader(f.directory.path(), disk, f.size);
+  const AuditFile reader(f.directory.path(), f.keys, disk, {.max_bytes = f.size});
   const auto numbers = [&](std::uint64_t after, std::size_t limit) {
     Numbers read;
     const auto page = reader.Read(after, limit);
@@ -157,7 +175,7 @@ TEST_CASE("AuditFile: no lines are passed over when files get their numbers mean
 }
 
 TEST_CASE("AuditFile: pages begin where they should, also among lines that are damaged or gone", "[store]") {
-  Folder f(20 * 1024);
+  Folder f(30 * 1024);
   f.Add(150);
   f.Reopen();
   const auto check = [&](const Numbers& all) {
@@ -193,17 +211,19 @@ TEST_CASE("AuditFile: each changed, removed or moved line is found", "[store]") 
   Folder f;
   f.Add(5);
   const std::string text = f.Text();
-  for (std::size_t at = 0; at < text.size(); ++at) {
-    const std::size_t last_line = text.rfind('\n', text.size() - 2) + 1;
-    if (at >= last_line) break;  // that what is last was changed shows when something stands behind it
-    std::string changed = text;
-    changed[at] = changed[at] == '7' ? '8' : '7';
-    f.Write(changed);
-    INFO(at);
-    CHECK_FALSE(f.Problems().empty());
+  for (const bool stopped : {false, true}) {  // after a crash as after a clean stop: the last line too
+    if (stopped) f.Reopen();
+    for (std::size_t at = 0; at < text.size(); ++at) {
+      std::string changed = text;
+      changed[at] = changed[at] == '7' ? '8' : '7';
+      if (text[at] == '\n' && at + 1 == text.size() && !stopped) continue;  // it is not whole
+      f.Write(changed);
+      INFO(at);
+      CHECK_FALSE(f.Problems().empty());
+    }
   }
   const std::vector<std::string> lines = Lines(text);
-  f.Write(lines[0] + lines[2] + lines[3]);
+  f.Write(lines[0] + lines[2] + lines[3] + lines[4]);
   REQUIRE(f.Problems().size() == 1);
   CHECK(f.Problems().front().kind == "missing");
   f.Write(lines[1] + lines[2]);
@@ -220,14 +240,14 @@ TEST_CASE("AuditFile: a last line that was not written whole is left out", "[sto
   const std::string text = f.Text();
   const std::size_t last = text.rfind('\n', text.size() - 2) + 1;
   for (std::size_t end = last; end < text.size(); end += 20) {
+    f.Crash();
     f.Write(text.substr(0, end));
-    f.Reopen();
     f.Add(1);
     CHECK(f.Numbers() == Numbers{1, 2, 3});
     CHECK(f.Problems().empty());
   }
+  f.Crash();
   f.Write(text + std::string(100, '\0'));
-  f.Reopen();
   f.Add(1);
   CHECK(f.Numbers() == Numbers{1, 2, 3, 4});
   CHECK(f.Problems().empty());
@@ -284,3 +304,153 @@ TEST_CASE("AuditFile: many threads write whole lines", "[store]") {
   CHECK(f.Numbers().size() == 200);
   CHECK(f.Problems().empty());
 }
+
+TEST_CASE("AuditFile: after a clean stop it is found that the end is gone, whatever is written then", "[store]") {
+  const bool sealed = GENERATE(true, false);
+  Folder f(1024 * 1024, sealed ? NewKeys() : nullptr);
+  f.Add(5);
+  f.Reopen();
+  CHECK(f.log->CheckEnd());
+  CHECK(f.Problems().empty());
+  const std::vector<std::string> lines = Lines(f.Text());
+  const std::string cut = GENERATE_COPY(lines[0] + lines[1] + lines[2], std::string());
+  f.Write(cut);
+  const bool removed = cut.empty() && GENERATE(true, false);
+  if (removed) std::filesystem::remove(f.directory.File("audit.jsonl"));
+  REQUIRE(f.Problems().size() == 1);
+  CHECK(f.Problems().front().kind == "missing");
+  CHECK(f.Problems().front().file == "audit.jsonl");
+  CHECK(f.log->CheckEnd().error().reason == "integrity_missing");
+  f.Add(2);
+  f.Reopen();
+  f.Add(1);
+  CHECK(f.Numbers().back() == 8);
+  REQUIRE(f.Problems().size() == 1);
+  CHECK(f.Problems().front().kind == "missing");
+}
+
+TEST_CASE("AuditFile: a last line in another's place is found after a clean stop, without a key too", "[store]") {
+  Folder f(1024 * 1024, nullptr);
+  f.Add(3);
+  f.Reopen();
+  std::string text = f.Text();
+  text.replace(text.rfind("echo"), 4, "evil");
+  f.Write(text);
+  CHECK(f.Problems().front().kind == "auth");
+  CHECK(f.log->CheckEnd().error().reason == "integrity_auth");
+  f.Add(1);
+  f.Reopen();
+  CHECK(f.Problems().front().kind == "auth");
+}
+
+TEST_CASE("AuditFile: a log that was made anew without the key is found", "[store]") {
+  Folder f, other(1024 * 1024, nullptr);
+  f.Add(3);
+  other.Add(4);
+  f.Write(other.Text());
+  CHECK_FALSE(f.Problems().empty());
+  f.Reopen();
+  CHECK_FALSE(f.Problems().empty());
+  // Nor with a head of one's own, or without any.
+  f.Write(other.Text(".audit_head"), ".audit_head");
+  CHECK(f.Problems().front().file == ".audit_head");
+}
+
+TEST_CASE("AuditFile: a head that is gone or damaged is named, also when entries were added since", "[store]") {
+  Folder f;
+  f.Add(3);
+  f.Reopen();
+  if (GENERATE(true, false)) {
+    std::filesystem::remove(f.directory.File(".audit_head"));
+    CHECK(f.Problems().front().kind == "missing");
+  } else {
+    f.Write("{", ".audit_head");
+    CHECK(f.Problems().front().kind == "auth");
+  }
+  CHECK(f.Problems().front().file == ".audit_head");
+  CHECK_FALSE(f.log->CheckEnd());
+  f.Add(2);
+  f.Reopen();
+  CHECK(f.Numbers() == UpTo(5));
+  REQUIRE(f.Problems().size() == 1);
+  CHECK(f.Problems().front().kind == "missing");
+}
+
+TEST_CASE("AuditFile: lines of the version before stay in order, and are protected from then on", "[store]") {
+  Folder f;
+  {
+    Folder before(1024 * 1024, nullptr);
+    before.Add(4);
+    f.Write(before.Text());
+  }
+  f.Reopen();
+  CHECK(f.Problems().empty());
+  CHECK(f.log->CheckEnd());
+  f.Add(2);
+  f.Reopen();
+  CHECK(f.Numbers() == UpTo(6));
+  CHECK(f.Problems().empty());
+  const std::string text = f.Text();
+  for (std::size_t at = text.find("echo"); at != std::string::npos; at = text.find("echo", at + 1)) {
+    std::string changed = text;
+    changed[at] = 'E';
+    f.Write(changed);
+    INFO(at);
+    CHECK_FALSE(f.Problems().empty());
+  }
+}
+
+TEST_CASE("AuditFile: lines stay in order when the files are wrapped to another key", "[store]") {
+  Folder f;
+  f.Add(3);
+  f.log.reset();
+  const KeySet both = f.keys->WithNewKey();
+  REQUIRE(RewrapStore(f.directory.path(), both, f.disk)->left.empty());
+  f.keys = std::make_shared<const KeySet>(both.WithoutOldKeys());
+  CHECK(f.Problems().empty());
+  f.Reopen();
+  f.Add(2);
+  f.Reopen();
+  CHECK(f.Numbers() == UpTo(5));
+  CHECK(f.Problems().empty());
+}
+
+TEST_CASE("AuditFile: a log that was copied elsewhere counts there as it is", "[store]") {
+  Folder f;
+  f.Add(3);
+  f.log.reset();
+  for (const auto& keys : {std::shared_ptr<const KeySet>(), NewKeys()}) {
+    Folder to(1024 * 1024, keys);
+    to.Write(f.Text());
+    REQUIRE(to.log->Adopt());
+    to.Reopen();
+    to.Add(2);
+    to.Reopen();
+    CHECK(to.Problems().empty());
+    std::string changed = to.Text();
+    changed[changed.find("echo")] = 'E';
+    to.Write(changed);
+    CHECK_FALSE(to.Problems().empty());
+  }
+}
+
+TEST_CASE("AuditFile: while it is in use, its end is written down after a while", "[store]") {
+  TempDirectory directory;
+  PosixFileSystem disk;
+  const auto keys = NewKeys();
+  AuditFile log(directory.path(), keys, disk, {.seal_after = std::chrono::milliseconds(1)});
+  REQUIRE(log.Append(Entry()));
+  const std::string first = *disk.ReadFile(directory.File(".audit_head"), 100'000);
+  const auto cut = [&] {
+    VerifyReport report;
+    std::filesystem::rename(directory.File("audit.jsonl"), directory.File("away"));
+    VerifyAudit(directory.path(), keys.get(), disk, report);
+    std::filesystem::rename(directory.File("away"), directory.File("audit.jsonl"));
+    return !report.problems.empty();
+  };
+  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!cut() && std::chrono::steady_clock::now() < deadline) std::this_thread::yield();
+  CHECK(cut());
+}
+
+}  // namespace reprise::audit_file_test

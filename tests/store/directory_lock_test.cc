@@ -9,7 +9,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::directory_lock_test {
 
 TEST_CASE("DirectoryLock: the second to ask is told who has it", "[store]") {
   const TempDirectory folder;
@@ -57,4 +57,4 @@ TEST_CASE("DirectoryLock: a stale file with anything in it is no obstacle", "[st
   CHECK(DirectoryLock::Acquire(folder.File(".lock")));
 }
 
-}  // namespace reprise
+}  // namespace reprise::directory_lock_test

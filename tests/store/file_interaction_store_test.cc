@@ -24,7 +24,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::file_interaction_store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -331,7 +331,7 @@ TEST_CASE("FileInteractionStore: sealed data in a plain folder is named", "[stor
   plain.Close();
   plain.Write(plain.Interaction(2), sealed.Read(sealed.Interaction(2)));
   plain.Open();
-  CHECK(ReasonOf(plain.store->LoadInteraction(Chat1(), Id(2))) == "integrity_plain");
+  CHECK(ReasonOf(plain.store->LoadInteraction(Chat1(), Id(2))) == "integrity_sealed");
   CHECK(plain.store->LoadInteraction(Chat1(), Id(1)));
   plain.Write(plain.Interaction(1), plain.Read(plain.Interaction(3)).substr(0, 50));
   CHECK(ReasonOf(plain.store->LoadInteraction(Chat1(), Id(1))) == "integrity_auth");
@@ -450,8 +450,8 @@ TEST_CASE("FileInteractionStore: leftovers and foreign files are ignored", "[sto
   fs::create_directory(data.root() + "/not a chat");
   fs::create_directory(data.root() + "/empty");
   fs::create_directory(data.Interaction(9));
-  data.Write(data.root() + "/chat1/interactions/.int_004.json.0011.tmp", "half");
-  data.Write(data.root() + "/chat1/.chat.json.0011.tmp", "half");
+  data.Write(data.root() + "/chat1/interactions/.int_004.json.0011223344556677.tmp", "half");
+  data.Write(data.root() + "/chat1/.chat.json.0011223344556677.tmp", "half");
   data.Open();
   CHECK(data.store->ListChats()->size() == 1);
   CHECK(data.store->LoadChat(Chat1())->interactions.size() == 3);
@@ -465,13 +465,13 @@ TEST_CASE("FileInteractionStore: the first turn in a chat clears up what a kille
   DataFolder data;
   data.SaveThree();
   const std::string interactions = data.root() + "/chat1/interactions/";
-  data.Write(interactions + ".int_004.json.0011.tmp", "half");
+  data.Write(interactions + ".int_004.json.0011223344556677.tmp", "half");
   data.Write(interactions + ".mine", "kept");
   data.Open();
   REQUIRE(data.store->ReserveInteraction(Chat1()) == Id(4));
   REQUIRE(data.store->SaveInteraction(Sample(4, 3, "four")));
   data.Close();
-  CHECK_FALSE(fs::exists(interactions + ".int_004.json.0011.tmp"));
+  CHECK_FALSE(fs::exists(interactions + ".int_004.json.0011223344556677.tmp"));
   CHECK(fs::exists(interactions + ".mine"));
 }
 
@@ -514,7 +514,8 @@ TEST_CASE("FileInteractionStore: asking for unknown chats leaves no trace", "[st
 
 TEST_CASE("FileInteractionStore: a full disk is storage_full, and the chat goes on when there is room", "[store]") {
   MemoryFileSystem disk;
-  FaultyFileSystem faulty(disk, {.at = 20, .code = ErrorCode::kStorageFull});
+  // In the second save, behind the first index.
+  FaultyFileSystem faulty(disk, {.at = 25, .code = ErrorCode::kStorageFull});
   const auto store = FileInteractionStore::Open({.root = "/chats",
                                                  .keys = NewKeys(),
                                                  .file_system = faulty,
@@ -644,4 +645,4 @@ TEST_CASE("FileInteractionStore: speed", "[.benchmark]") {
   report("list chats, each (first time)", kRuns);
 }
 
-}  // namespace reprise
+}  // namespace reprise::file_interaction_store_test

@@ -3,7 +3,7 @@
 #include "store/sample.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::file_names_test {
 
 TEST_CASE("FileNames: the documented layout", "[store]") {
   CHECK(LockFile("/d") == "/d/.lock");
@@ -29,4 +29,4 @@ TEST_CASE("FileNames: only names of ours are read back", "[store]") {
   for (const char* name : {".trash", ".lock", "", "a b", "..", "-x"}) CHECK_FALSE(ParseChatDirectory(name));
 }
 
-}  // namespace reprise
+}  // namespace reprise::file_names_test

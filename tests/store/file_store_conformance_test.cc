@@ -10,7 +10,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::file_store_conformance_test {
 namespace {
 
 const FileLimits kSmall{.file_bytes = 100, .chat_bytes = 250, .files = 4};
@@ -174,4 +174,4 @@ TEST_CASE("FileStore: those who put files at once do not pass the limits togethe
   });
 }
 
-}  // namespace reprise
+}  // namespace reprise::file_store_conformance_test

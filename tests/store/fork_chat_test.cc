@@ -10,12 +10,13 @@
 #include "store/linked_state.h"
 #include "store/memory_interaction_store.h"
 #include "store/sample.h"
+#include "store/sealed_file_store.h"
 #include "store/verify.h"
 #include "support/faulty_file_system.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::fork_chat_test {
 namespace {
 
 const ChatId kCopy = *ChatId::Parse("copy");
@@ -187,4 +188,67 @@ TEST_CASE("ForkChat: whatever call to the disk fails, the copy is there as a who
   }
 }
 
-}  // namespace reprise
+TEST_CASE("ForkChat: whole with its files, or not there, whichever call to the disk fails", "[fork][fault]") {
+  const bool from_then_on = GENERATE(false, true);
+  const ErrorCode code = from_then_on ? ErrorCode::kStorageFull : ErrorCode::kIo;
+  std::size_t failures = 0;
+  for (std::size_t n = 1;; ++n) {
+    CAPTURE(n, from_then_on);
+    World world;
+    SealedFileStore files({.root = world.root, .keys = world.keys, .file_system = world.disk});
+    Fill(*world.Open(world.disk));
+    for (const char* text : {"one", "two", "three"}) {
+      REQUIRE(files.Put(Chat1(), *MakeFile(text, "text/plain", text)));
+    }
+    FaultyFileSystem opened(world.disk);
+    static_cast<void>(world.Open(opened));
+    FaultyFileSystem faulty(world.disk, {.at = opened.calls() + n, .code = code, .from_then_on = from_then_on});
+    const auto forked = world.Open(faulty)->ForkChat(Chat1(), Id(4), kCopy, std::nullopt);
+    const auto store = world.Open(world.disk);
+    CHECK(world.Leftovers() == 0);
+    CHECK(world.Problems().empty());
+    if (!forked) {
+      ++failures;
+      CHECK(forked.error().code == code);
+      // On a disk that fails for good it cannot be taken back when only the last sync failed; it is whole then.
+      const auto there = store->LoadSummary(kCopy);
+      CHECK((from_then_on || !there));
+      if (!there) {
+        CHECK(there.error().code == ErrorCode::kNotFound);
+        CHECK(store->ForkChat(Chat1(), Id(4), kCopy, std::nullopt));
+      }
+    }
+    CheckCopy(*store);
+    CHECK(files.List(kCopy)->files.size() == 3);
+    if (!faulty.fired()) break;
+  }
+  CHECK(failures > 20);
+}
+
+TEST_CASE("ForkChat: what a killed process left of one goes at the next start, and nothing else", "[fork]") {
+  World world;
+  {
+    const auto store = world.Open(world.disk);
+    Fill(*store);
+    REQUIRE(store->ForkChat(Chat1(), Id(4), kCopy, std::nullopt));
+  }
+  namespace fs = std::filesystem;
+  const auto plant = [&](const std::string& name) {
+    fs::create_directory(world.root + "/" + name);
+    fs::copy(ChatDirectory(world.root, kCopy), ChatDirectory(world.root + "/" + name, kCopy),
+             fs::copy_options::recursive);
+  };
+  const std::string ours = ".incoming.0123456789abcdef", not_ours = ".incoming.0123456789abcde0";
+  plant(ours);
+  plant(not_ours);
+  std::ofstream(world.root + "/" + not_ours + "/copy/thesis.txt") << "mine";
+  plant(".incoming.mine");
+  fs::remove_all(ChatDirectory(world.root, kCopy));
+  const auto store = world.Open(world.disk);
+  CHECK_FALSE(fs::exists(world.root + "/" + ours));
+  CHECK(fs::exists(world.root + "/" + not_ours + "/copy/thesis.txt"));
+  CHECK(fs::exists(world.root + "/.incoming.mine/copy/chat.json"));
+  CHECK(store->ForkChat(Chat1(), Id(4), kCopy, std::nullopt));
+}
+
+}  // namespace reprise::fork_chat_test

@@ -2,6 +2,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/atomic_write.h"
 #include "base/json.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
@@ -11,13 +12,15 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::grant_file_test {
 namespace {
 
 const std::string kRoot = "/data";
 
 StandingGrant Sample(const std::string& arguments) {
-  return {.grant = {"run_shell", ArgumentsDigest(arguments)}, .tool_input = arguments, .created_at = Now()};
+  return {.grant = {"run_shell", ArgumentsDigest(arguments), ArgumentsDigest("terms")},
+          .tool_input = arguments,
+          .created_at = Now()};
 }
 
 struct World {
@@ -41,9 +44,10 @@ TEST_CASE("FileGrantStore: what was granted counts after a power loss, what was 
   REQUIRE(store.Add(Sample(R"({"command":"ls"})")) == true);
   REQUIRE(store.Add(Sample(R"({"command":"ls"})")) == false);
   REQUIRE(store.Add(Sample(R"({"command":"make"})")) == true);
-  CHECK(store.Covers({"run_shell", ArgumentsDigest(R"({"command":"ls"})")}));
-  CHECK_FALSE(store.Covers({"run_shell", ArgumentsDigest(R"({"command": "ls"})")}));
-  CHECK_FALSE(store.Covers({"run_code", ArgumentsDigest(R"({"command":"ls"})")}));
+  CHECK(store.Covers({"run_shell", ArgumentsDigest(R"({"command":"ls"})"), ArgumentsDigest("terms")}));
+  CHECK_FALSE(store.Covers({"run_shell", ArgumentsDigest(R"({"command":"ls"})"), ArgumentsDigest("other terms")}));
+  CHECK_FALSE(store.Covers({"run_shell", ArgumentsDigest(R"({"command": "ls"})"), ArgumentsDigest("terms")}));
+  CHECK_FALSE(store.Covers({"run_code", ArgumentsDigest(R"({"command":"ls"})"), ArgumentsDigest("terms")}));
 
   const auto after = world.disk.AfterPowerLoss(MemoryFileSystem::Kept::kNothing);
   FileGrantStore again(*after, kRoot, world.keys);
@@ -101,6 +105,23 @@ TEST_CASE("FileGrantStore: a file that is not what it should be grants nothing a
   CHECK(aside == 1);
 }
 
+TEST_CASE("FileGrantStore: a grant without terms, as version 0.1 wrote it, is listed and covers nothing", "[store]") {
+  World world(false);
+  const std::string digest = ArgumentsDigest("{}");
+  const Grant old{"run_shell", digest};
+  const std::string text = R"({"schema":1,"grants":[{"tool_name":"run_shell","arguments_digest":")" + digest +
+                           R"(","tool_input":"{}","created_at":"2026-01-01T00:00:00.000Z"}]})";
+  REQUIRE(ReplaceFile(world.disk, GrantsFile(kRoot), text));
+  FileGrantStore store = world.Open();
+  const auto grants = store.List();
+  REQUIRE(grants);
+  REQUIRE(grants->size() == 1);
+  CHECK(grants->front().grant == old);
+  CHECK_FALSE(store.Covers(old));
+  CHECK_FALSE(store.Covers({"run_shell", digest, ArgumentsDigest("terms")}));
+  CHECK(store.Remove(GrantId(old)));
+}
+
 TEST_CASE("FileGrantStore: a disk that fails grants what the file says, and loses nothing", "[store]") {
   World world;
   REQUIRE(world.Open().Add(Sample(R"({"n":1})")));
@@ -116,4 +137,79 @@ TEST_CASE("FileGrantStore: a disk that fails grants what the file says, and lose
   }
 }
 
-}  // namespace reprise
+TEST_CASE("FileGrantStore: a file of an earlier time revives nothing, and is named", "[store]") {
+  const bool sealed = GENERATE(true, false);
+  World world(sealed);
+  FileGrantStore store = world.Open();
+  const auto ls = Sample(R"({"command":"ls"})"), make = Sample(R"({"command":"make"})");
+  REQUIRE(store.Add(ls));
+  const std::string before = *world.disk.ReadFile(GrantsFile(kRoot), 1 << 20);
+  REQUIRE(store.Remove(GrantId(ls.grant)));
+  const auto verify = [&] { return VerifyStore(kRoot, world.keys, world.disk)->problems; };
+  CHECK(verify().empty());
+  REQUIRE(ReplaceFile(world.disk, GrantsFile(kRoot), before));
+
+  REQUIRE(verify().size() == 1);
+  CHECK(verify()[0].file == ".grants");
+  CHECK(verify()[0].kind == "rollback");
+  FileGrantStore again = world.Open();
+  CHECK_FALSE(again.Covers(ls.grant));
+  CHECK(again.List().error().reason == "integrity_rollback");
+  REQUIRE(again.Add(make));
+  CHECK(again.Covers(make.grant));
+  CHECK_FALSE(again.Covers(ls.grant));
+  CHECK(verify().empty());
+  // Nor after that.
+  REQUIRE(ReplaceFile(world.disk, GrantsFile(kRoot), before));
+  CHECK_FALSE(world.Open().Covers(ls.grant));
+  // A file that is gone grants nothing either, and is missed.
+  REQUIRE(world.disk.RemoveFile(GrantsFile(kRoot)));
+  CHECK_FALSE(world.Open().Covers(make.grant));
+  CHECK(verify()[0].kind == "missing");
+  FileGrantStore last = world.Open();
+  REQUIRE(last.Add(make));
+  CHECK(last.Covers(make.grant));
+}
+
+TEST_CASE("FileGrantStore: without the head, or with a damaged one, nothing is granted", "[store]") {
+  World world;
+  const auto ls = Sample(R"({"command":"ls"})"), make = Sample(R"({"command":"make"})");
+  FileGrantStore store = world.Open();
+  REQUIRE(store.Add(ls));
+  const std::string before = *world.disk.ReadFile(GrantsFile(kRoot), 1 << 20);
+  const bool gone = GENERATE(true, false);
+  if (gone) {
+    REQUIRE(world.disk.RemoveFile(GrantsHeadFile(kRoot)));
+  } else {
+    REQUIRE(ReplaceFile(world.disk, GrantsHeadFile(kRoot), "{"));
+  }
+  const auto problems = VerifyStore(kRoot, world.keys, world.disk)->problems;
+  REQUIRE(problems.size() == 1);
+  CHECK(problems[0].file == ".grants_head");
+  CHECK(problems[0].kind == (gone ? "missing" : "auth"));
+  FileGrantStore again = world.Open();
+  CHECK_FALSE(again.Covers(ls.grant));
+  REQUIRE(again.Add(make));
+  CHECK(again.Covers(make.grant));
+  REQUIRE(ReplaceFile(world.disk, GrantsFile(kRoot), before));
+  CHECK_FALSE(world.Open().Covers(ls.grant));
+}
+
+TEST_CASE("FileGrantStore: a power loss between the file and its head is in order", "[store]") {
+  World world;
+  const auto ls = Sample(R"({"command":"ls"})"), make = Sample(R"({"command":"make"})");
+  REQUIRE(world.Open().Add(ls));
+  for (std::size_t at = 1; at < 30; ++at) {
+    const auto disk = world.disk.AfterPowerLoss(MemoryFileSystem::Kept::kNothing);
+    FaultyFileSystem faulty(*disk, {.at = at, .from_then_on = true});
+    const auto added = FileGrantStore(faulty, kRoot, world.keys).Add(make);
+    const auto after = disk->AfterPowerLoss(MemoryFileSystem::Kept::kNothing);
+    INFO(at);
+    CHECK(VerifyStore(kRoot, world.keys, *after)->problems.empty());
+    CHECK(FileGrantStore(*after, kRoot, world.keys).Covers(ls.grant));
+    if (added) CHECK(FileGrantStore(*after, kRoot, world.keys).Covers(make.grant));
+    if (!faulty.fired()) break;
+  }
+}
+
+}  // namespace reprise::grant_file_test

@@ -13,7 +13,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::incoming_chats_test {
 namespace {
 
 const ChatSummary kSummary{.id = Chat1(),
@@ -166,4 +166,4 @@ TEST_CASE("IncomingChats: a chat comes with its files, and with none of them if 
   CHECK(added.error().code == ErrorCode::kCorruption);
 }
 
-}  // namespace reprise
+}  // namespace reprise::incoming_chats_test

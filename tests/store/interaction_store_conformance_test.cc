@@ -6,7 +6,7 @@
 #include "store/sample.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::interaction_store_conformance_test {
 namespace {
 
 // Runs the same facts on each kind of store.
@@ -254,4 +254,4 @@ TEST_CASE("InteractionStore: threads that save into one chat and into several lo
   });
 }
 
-}  // namespace reprise
+}  // namespace reprise::interaction_store_conformance_test

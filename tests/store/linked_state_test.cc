@@ -10,7 +10,7 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::linked_state_test {
 namespace {
 
 const std::string kRoot = "/data";
@@ -92,7 +92,7 @@ TEST_CASE("Long chats: what is loaded is what was saved, from a new store too", 
   CHECK(all->interactions.back().events == turns.back().events);
 }
 
-TEST_CASE("Long chats: disk space grows with what was said", "[store]") {
+TEST_CASE("Long chats: disk space grows with what was said", "[store][long]") {
   LongChat chat(3500);
   auto store = chat.Open();
   double most = 0;
@@ -106,7 +106,8 @@ TEST_CASE("Long chats: disk space grows with what was said", "[store]") {
   CHECK(chat.FileBytes(1000) < 3 * 3500);
 }
 
-TEST_CASE("Long chats: what is put together from many small files is written in full from time to time", "[store]") {
+TEST_CASE("Long chats: what is put together from many small files is written in full from time to time",
+          "[store][long]") {
   LongChat chat(300, /*sealed=*/false);
   auto store = chat.Open();
   std::vector<int> full;
@@ -212,4 +213,23 @@ TEST_CASE("UnlinkState: a link that is not one of ours is damage", "[store]") {
     CHECK_FALSE(*UnlinkState(other));
 }
 
-}  // namespace reprise
+TEST_CASE("Long chats: what is kept of many short turns in memory stays small", "[store][linked][long]") {
+  LongChat chat(100);
+  const auto store = chat.Open();
+  std::size_t most = 0;
+  for (int turn = 0; turn < 1500; ++turn) {
+    REQUIRE(store->SaveInteraction(chat.NextTurn()));
+    most = std::max(most, store->kept_bytes());
+  }
+  // Two states, each with all that was said: 6,000 messages and their objects.
+  const auto last = store->LoadInteraction(Chat1(), Id(1500));
+  REQUIRE(last);
+  const std::size_t objects = last->final_agent_state->messages.size() * sizeof(Message);
+  CHECK(objects > (1u << 19));
+  CHECK(store->kept_bytes() > objects);
+  CHECK(most < (16u << 20));
+  REQUIRE(store->DeleteChat(Chat1()));
+  CHECK(store->kept_bytes() == 0);
+}
+
+}  // namespace reprise::linked_state_test

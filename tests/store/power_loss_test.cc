@@ -9,7 +9,7 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::power_loss_test {
 namespace {
 
 using Kept = MemoryFileSystem::Kept;
@@ -227,4 +227,4 @@ TEST_CASE("FileInteractionStore: at no point of a save is the file under its nam
                                          "create", "append", "rename"});
 }
 
-}  // namespace reprise
+}  // namespace reprise::power_loss_test

@@ -16,7 +16,7 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::rewrap_test {
 namespace {
 
 using Kept = MemoryFileSystem::Kept;
@@ -194,4 +194,4 @@ TEST_CASE("RewrapStore: whatever fails, all stays readable, and a second run fin
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::rewrap_test

@@ -12,7 +12,7 @@
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::sealed_file_store_test {
 namespace {
 
 const std::string kRoot = "/data";
@@ -192,4 +192,4 @@ TEST_CASE("SealedFileStore: a power loss leaves what was said to be stored", "[f
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::sealed_file_store_test

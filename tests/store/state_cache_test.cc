@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::state_cache_test {
 namespace {
 
 TEST_CASE("StateCache: what was used last is kept, within the capacity", "[store]") {
@@ -46,5 +46,22 @@ TEST_CASE("StateCache: a state takes the place and the room of the one before it
   CHECK_FALSE(cache.Find("a"));
 }
 
+TEST_CASE("StateCache: of one owner the two that were used last are kept", "[store]") {
+  StateCache<int> cache(100);
+  cache.Put("other", 0, 1, "b");
+  cache.Put("1", 1, 10, "a");
+  cache.Put("2", 2, 10, "a");
+  CHECK(cache.Find("1") == 1);
+  cache.Put("3", 3, 10, "a");
+  CHECK(cache.bytes() == 21);
+  CHECK(cache.Find("1") == 1);
+  CHECK_FALSE(cache.Find("2"));
+  CHECK(cache.Find("3") == 3);
+  cache.Drop("a");
+  CHECK_FALSE(cache.Find("3"));
+  CHECK(cache.Find("other") == 0);
+  CHECK(cache.bytes() == 1);
+}
+
 }  // namespace
-}  // namespace reprise
+}  // namespace reprise::state_cache_test

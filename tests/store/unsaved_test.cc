@@ -15,7 +15,7 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::unsaved_test {
 namespace fs = std::filesystem;
 
 TEST_CASE("Unsaved: a fallback that is never needed leaves no litter", "[store]") {
@@ -75,6 +75,28 @@ TEST_CASE("Unsaved: a late comer does not take the head", "[store]") {
   CHECK(home.LoadInteraction(Chat1(), Id(2)));
 }
 
+TEST_CASE("Unsaved: what reached the disk after all, too late for those who waited, does not stay", "[store]") {
+  const TempDirectory temp;
+  PosixFileSystem disk;
+  const std::string folder = temp.File("unsaved");
+  MemoryInteractionStore home;
+  const Interaction saved = Sample(1, {}, "one");
+  REQUIRE(home.SaveInteraction(saved));
+  Interaction reported = saved;
+  reported.status = InteractionStatus::kFailed;
+  reported.error = InteractionError{"save_timeout", "the checkpoint could not be written in time", false};
+  reported.events.push_back({.seq = 3,
+                             .round_index = 0,
+                             .at = saved.created_at,
+                             .payload = event::Failed{.code = "save_timeout", .message = "late", .retryable = false}});
+  REQUIRE(OpenUnsavedStore(folder, nullptr, disk)->SaveInteraction(reported));
+  const auto brought = BringHome(folder, nullptr, disk, home);
+  REQUIRE(brought);
+  CHECK(brought->left == 0);
+  CHECK(fs::is_empty(folder));
+  CHECK(home.LoadInteraction(Chat1(), Id(1)) == saved);
+}
+
 TEST_CASE("Unsaved: what cannot be placed stays", "[store]") {
   const TempDirectory temp;
   PosixFileSystem disk;
@@ -102,7 +124,9 @@ TEST_CASE("Unsaved: a folder that everybody may change is not used", "[store]") 
   const auto saved = OpenUnsavedStore(open + "/unsaved", nullptr, disk)->SaveInteraction(Sample(1, {}, "one"));
   REQUIRE_FALSE(saved);
   CHECK(saved.error().reason == "folder_not_private");
-  CHECK_FALSE(fs::exists(open + "/unsaved/chat1"));
+  CHECK_FALSE(fs::exists(open + "/unsaved"));
+  // Nor if somebody else has made it.
+  REQUIRE(fs::create_directory(open + "/unsaved"));
   MemoryInteractionStore home;
   CHECK(BringHome(open + "/unsaved", nullptr, disk, home).error().reason == "folder_not_private");
   REQUIRE(::chmod(open.c_str(), 01777) == 0);  // as /tmp is
@@ -127,4 +151,4 @@ TEST_CASE("Unsaved: a folder that is not there has nothing to bring home", "[sto
   CHECK(brought->moved == 0);
 }
 
-}  // namespace reprise
+}  // namespace reprise::unsaved_test

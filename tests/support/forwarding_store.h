@@ -40,6 +40,7 @@ class ForwardingStore : public InteractionStore {
     return base_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return base_.ListChats(); }
+  Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return base_.ListUnreadableChats(); }
   Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override {
     return base_.RenameChat(c, title);
   }

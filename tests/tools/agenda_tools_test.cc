@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::agenda_tools_test {
 namespace {
 
 struct Fixture {
@@ -58,4 +58,4 @@ TEST_CASE("NextTaskId: a number above those in use", "[tools]") {
   CHECK(NextTaskId({{"3", "", ""}, {"x", "", ""}, {"-7", "", ""}, {"99999999999999999999", "", ""}}) == "4");
 }
 
-}  // namespace reprise
+}  // namespace reprise::agenda_tools_test

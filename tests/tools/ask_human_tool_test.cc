@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::ask_human_tool_test {
 namespace {
 
 struct Asked {
@@ -39,4 +39,4 @@ TEST_CASE("ask_human: without an answer the model is told", "[tools]") {
   CHECK(MakeAskHumanTool()->Run(R"({"question":"Which?"})", {}).is_error);
 }
 
-}  // namespace reprise
+}  // namespace reprise::ask_human_tool_test

@@ -5,7 +5,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::calculator_test {
 namespace {
 
 std::string Calculate(const std::string& expression) {
@@ -76,4 +76,4 @@ TEST_CASE("Calculator: depth and length are bounded", "[tools]") {
   CHECK(Calculate(std::string(5000, '1')) == "error: the expression is too long");
 }
 
-}  // namespace reprise
+}  // namespace reprise::calculator_test

@@ -1,7 +1,7 @@
 #include "support/test.h"
 #include "tool_fixture.h"
 
-namespace reprise {
+namespace reprise::chat_file_tools_test {
 namespace {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -112,4 +112,4 @@ TEST_CASE_METHOD(ToolFixture, "chat files: where there are none, the tools say s
   CHECK(Run("save_chat_file", Args({{"filename", "a"}, {"content", "b"}})).is_error);
 }
 
-}  // namespace reprise
+}  // namespace reprise::chat_file_tools_test

@@ -3,7 +3,7 @@
 #include "support/test.h"
 #include "tool_fixture.h"
 
-namespace reprise {
+namespace reprise::code_tool_test {
 namespace {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -57,7 +57,11 @@ TEST_CASE_METHOD(CodeFixture, "run_code: a large program, and one with NUL", "[t
   const std::string filler(150'000, '#');  // beyond what one argument of a command may have
   CHECK(Text(Code("python", filler + "\nprint('reached')")) == "reached\n");
   CHECK(Text(Code("shell", filler + "\necho reached")) == "reached\n");
-  CHECK(Code("python", std::string("print(1)\0print(2)", 17)).is_error);
+  for (const char* language : {"python", "shell"}) {
+    const auto outcome = Code(language, std::string("echo = print('ran')\0more", 23));
+    CHECK(outcome.output == "the program contains a NUL character");
+    CHECK(outcome.is_error);
+  }
 }
 
 TEST_CASE_METHOD(CodeFixture, "run_code: failures are told in words", "[tools][code]") {
@@ -162,4 +166,4 @@ TEST_CASE_METHOD(ToolFixture, "run_code: asks, is of high risk and may run besid
   CHECK_FALSE(tool->traits().idempotent);
 }
 
-}  // namespace reprise
+}  // namespace reprise::code_tool_test

@@ -5,7 +5,7 @@
 #include "tool_fixture.h"
 #include "tools/open_beneath.h"
 
-namespace reprise {
+namespace reprise::file_tools_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -320,4 +320,4 @@ TEST_CASE_METHOD(ToolFixture, "File tools: a missing workspace is a clear error"
   CHECK(Has(Run("run_shell", R"({"command":"true"})").output, "workspace directory is not there"));
 }
 
-}  // namespace reprise
+}  // namespace reprise::file_tools_test

@@ -3,7 +3,7 @@
 #include "support/test.h"
 #include "tools/argument_schema.h"
 
-namespace reprise {
+namespace reprise::foreign_schema_test {
 
 TEST_CASE("CheckablePart: types, members and limits stay", "[tools]") {
   CHECK(CheckablePart(R"({"type":"object","required":["a"],"additionalProperties":false,
@@ -36,4 +36,4 @@ TEST_CASE("CheckablePart: what is dangerous or wrong is left out, and what is le
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::foreign_schema_test

@@ -9,7 +9,8 @@
 #include "support/temp_directory.h"
 #include "support/test.h"
 
-using namespace reprise;
+namespace reprise::hook_commands_test {
+
 using namespace std::chrono_literals;
 
 namespace {
@@ -201,3 +202,5 @@ TEST_CASE("HookCommands: programs in the workspace are not found by way of PATH"
   CHECK_FALSE(verdict.denied);
   CHECK(f.Read("path") == "/usr/bin:/bin\n");
 }
+
+}  // namespace reprise::hook_commands_test

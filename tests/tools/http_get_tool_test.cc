@@ -1,7 +1,7 @@
 #include "support/test.h"
 #include "tool_fixture.h"
 
-namespace reprise {
+namespace reprise::http_get_tool_test {
 namespace {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -80,4 +80,4 @@ TEST_CASE_METHOD(ToolFixture, "http_get: failures are results the model reads", 
   CHECK(Run("http_get", kCall).output == "cancelled");
 }
 
-}  // namespace reprise
+}  // namespace reprise::http_get_tool_test

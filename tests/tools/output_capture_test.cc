@@ -3,7 +3,7 @@
 #include "base/utf8.h"
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::output_capture_test {
 
 TEST_CASE("OutputCapture: short output is kept as it is", "[tools]") {
   OutputCapture capture(100, {});
@@ -50,4 +50,4 @@ TEST_CASE("OutputCapture: streaming is bounded and always UTF-8, wherever the cu
   CHECK(seen.size() < 30);
 }
 
-}  // namespace reprise
+}  // namespace reprise::output_capture_test

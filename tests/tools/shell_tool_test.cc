@@ -10,7 +10,7 @@
 #include "tools/sandbox.h"
 #include "tools/subprocess.h"
 
-namespace reprise {
+namespace reprise::shell_tool_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -310,6 +310,27 @@ TEST_CASE("RunCommand: a program that is not there is an error", "[tools][shell]
   CHECK(Has(result.error().message, "No such file"));
 }
 
+TEST_CASE_METHOD(ToolFixture, "RunCommand: who kills or stops the supervisor is ended all the same", "[tools][shell]") {
+  const LifePipe life(Inside("life"));
+  const std::string daemon = "s=$PPID; setsid sh -c \"exec 3>life; echo held >&3; ";
+  const std::string script =
+      GENERATE_COPY(daemon + "kill -9 $s; exec sleep 1000\" & sleep 1000",
+                    daemon + "kill -9 $s; setsid sleep 1000 & exec sleep 1000\" & exec sleep 1000",
+                    daemon + "kill -STOP $s; exec sleep 1000\" & sleep 1000",
+                    daemon + "while :; do kill -STOP $s; done\" & sleep 1000");
+  INFO(script);
+  const auto result = RunCommand(
+      {.argv = {"/bin/sh", "-c", script}, .environment = {"PATH=/usr/bin:/bin"}, .directory = workspace()},
+      {.timeout = std::chrono::milliseconds(1500), .grace = std::chrono::milliseconds(100)}, std::stop_token());
+  REQUIRE(result.has_value());
+  CHECK(result->end == (Has(script, "-STOP") ? CommandResult::End::kTimedOut : CommandResult::End::kSignalled));
+  CHECK_FALSE(result->left_behind);
+  CHECK(life.AfterTheEnd() == "held\n");
+  for (const auto& thread : fs::directory_iterator("/proc/self/task")) {
+    CHECK(ToolFixture::ReadFrom(thread.path().string() + "/children").empty());
+  }
+}
+
 TEST_CASE("RunCommand: leaves neither descriptors nor zombies", "[tools][shell]") {
   const auto descriptors = [] {
     return std::distance(fs::directory_iterator("/proc/self/fd"), fs::directory_iterator());
@@ -322,4 +343,4 @@ TEST_CASE("RunCommand: leaves neither descriptors nor zombies", "[tools][shell]"
   CHECK(ToolFixture::ReadFrom("/proc/thread-self/children").empty());
 }
 
-}  // namespace reprise
+}  // namespace reprise::shell_tool_test

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 
-namespace reprise {
+namespace reprise::simple_tools_test {
 namespace {
 
 ToolOutcome TimeIn(const std::string& arguments) {
@@ -29,4 +29,4 @@ TEST_CASE("current_time: only names of zones are names of zones", "[tools]") {
   }
 }
 
-}  // namespace reprise
+}  // namespace reprise::simple_tools_test

@@ -4,7 +4,7 @@
 #include "support/test.h"
 #include "tool_fixture.h"
 
-namespace reprise {
+namespace reprise::tool_catalog_test {
 namespace {
 
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
@@ -156,7 +156,7 @@ std::vector<std::shared_ptr<Tool>> Foreign(const std::vector<std::string>& names
 
 }  // namespace
 
-TEST_CASE_METHOD(ToolFixture, "ToolCatalog: a server's tools come and go; a set that is held stays as it is",
+TEST_CASE_METHOD(ToolFixture, "ToolCatalog: a server's tools come and go, a set that is held stays as it is",
                  "[tools]") {
   ToolCatalog catalog(Options());
   const std::size_t builtin = catalog.Current()->tools().size();
@@ -189,4 +189,4 @@ TEST_CASE_METHOD(ToolFixture, "ToolCatalog: allow, deny and require_approval hol
   CHECK(catalog.Servers().front().tools == 2);
 }
 
-}  // namespace reprise
+}  // namespace reprise::tool_catalog_test

@@ -1,4 +1,7 @@
 """A small MCP server of our own, for tests that need a tool from elsewhere and not the protocol."""
+import json
+import os
+import signal
 import sys
 
 SERVER = r"""
@@ -20,3 +23,50 @@ for line in sys.stdin:
 def server_of(tool, answer):
     """The configuration of a server with this tool. Both are Python expressions; `request` is the client's."""
     return {"command": sys.executable, "args": ["-c", SERVER.replace("TOOL", tool).replace("ANSWER", answer)]}
+
+
+CHANGEABLE = r"""
+import json, os, signal, sys
+definition, calls, pid = sys.argv[1:4]
+def say(message):
+    os.write(1, (json.dumps({"jsonrpc": "2.0", **message}) + "\n").encode())
+signal.signal(signal.SIGHUP, lambda *_: say({"method": "notifications/tools/list_changed"}))
+open(pid, "w").write(str(os.getpid()))
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {}
+    if request.get("method") == "initialize":
+        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {"listChanged": True}},
+                  "serverInfo": {"name": "s", "version": "1"}}
+    elif request.get("method") == "tools/list":
+        result = {"tools": json.load(open(definition))}
+    elif request.get("method") == "tools/call":
+        open(calls, "a").write(line)
+        result = {"content": [{"type": "text", "text": "did it"}]}
+    if "id" in request:
+        say({"id": request["id"], "result": result})
+"""
+
+
+class ChangeableServer:
+    """A server whose one tool, `do`, the test may change while it runs. It keeps the calls it gets, as they come."""
+
+    def __init__(self, folder):
+        self.definition, self.calls_file, self.pid_file = folder / "tool.json", folder / "calls", folder / "pid"
+        self.arguments = []
+        self.offer()
+
+    def offer(self, description="does it", properties=None, there=True):
+        tool = {"name": "do", "description": description, "annotations": {"readOnlyHint": True},
+                "inputSchema": {"type": "object", "properties": properties or {"n": {}}}}
+        self.definition.write_text(json.dumps([tool] if there else []))
+
+    def announce(self):
+        os.kill(int(self.pid_file.read_text()), signal.SIGHUP)
+
+    def configuration(self, **more):
+        return {"command": sys.executable, "args": ["-c", CHANGEABLE, *map(str, (self.definition, self.calls_file, self.pid_file)), *self.arguments],
+                **more}
+
+    def calls(self):
+        return self.calls_file.read_text().splitlines() if self.calls_file.exists() else []

@@ -12,6 +12,10 @@ LIMIT = 180  # seconds for an installation, which happens once per machine
 UNREACHABLE = ("ENOTFOUND", "ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EAI_AGAIN", "ENETUNREACH", "EHOSTUNREACH", "network")
 
 
+# For node, before the program: what distributions have is older than what packages expect.
+NEWER_NODE = ("--import", str(pathlib.Path(__file__).parent / "newer_node.mjs"))
+
+
 def install(*packages):
     """The folder (node_modules) that holds exactly these packages, each NAME@VERSION. Skips the test without a registry."""
     if not shutil.which("npm") or not shutil.which("node"):

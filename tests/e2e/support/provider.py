@@ -240,7 +240,7 @@ class Provider:
         except (ValueError, KeyError) as error:
             body, problem = {"messages": []}, f"not a request: {error!r}"
         request = Request(body, headers, path)
-        if not problem and path not in ("/v1/chat/completions", anthropic.PATH):
+        if not problem and path.split("?")[0] not in ("/v1/chat/completions", anthropic.PATH):
             problem = f"path {path}"
         if not problem and headers.get("Content-Type", "").split(";")[0] != "application/json":
             problem = f"content type {headers.get('Content-Type')}"

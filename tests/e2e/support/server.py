@@ -31,6 +31,30 @@ def sandbox_works():
         return False
 
 
+def without_note(output):
+    """What a command has said, without the line at its end that there is no sandbox on this machine."""
+    at = output.find("(no sandbox on this machine: ")
+    if at < 0:
+        return output
+    assert "\n" not in output[at:], "one line"
+    return output[:at].replace("(no output)\n", "(no output)")
+
+
+HIDE = 'for program in /usr/bin/bwrap /bin/bwrap /usr/local/bin/bwrap; do [ ! -e $program ] || mount --bind /dev/null $program || exit 1; done; exec "$@"'
+
+
+def without_bubblewrap():
+    """What to put before a command so that it finds no bubblewrap; None where this machine does not let us do that."""
+    for unshare in (["unshare", "-m"], ["unshare", "-rm"]):
+        wrapper = [*unshare, "sh", "-c", HIDE, "sh"]
+        try:
+            if subprocess.run([*wrapper, "test", "!", "-x", "/usr/bin/bwrap"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+                return wrapper
+        except OSError:
+            pass
+    return None
+
+
 class Home:
     """The folders of one user: a server may be started in them again and again."""
 
@@ -51,6 +75,13 @@ class Home:
         kept = {k: v for k, v in os.environ.items() if k in ("PATH", "LANG") or k.endswith("SAN_OPTIONS")}
         return {**kept, "HOME": str(self.user), "XDG_CONFIG_HOME": str(self.config), "XDG_STATE_HOME": str(self.state),
                 "TMPDIR": str(self.temp), "TEST_API_KEY": API_KEY, **more}
+
+    def trust(self, *arguments, cwd=None, environment=None):
+        """`reprise trust`, as the person who has looked at it."""
+        done = subprocess.run([str(BINARY), "trust", *map(str, arguments)], env=self.environment(**(environment or {})), cwd=cwd or self.path,
+                              stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=10 * SLACK, check=False)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
 
     def checkpoint_file(self, chat, interaction):
         return self.data / chat / "interactions" / f"{interaction}.json"
@@ -89,18 +120,20 @@ def open_sealed(path, keys):
 
 
 class Server:
-    def __init__(self, home, provider=None, config=None, arguments=(), environment=None, plain=False, token=None):
+    def __init__(self, home, provider=None, config=None, arguments=(), environment=None, plain=False, token=None, trust=False, wrapper=()):
         self.home = home
         self.plain = plain
         self.stopped = False
         self.closed = False
         self.check_files = True  # a test that damages files turns this off
         self.check_records = True  # and this one that brings in what was not recorded here
-        file = home.path / "reprise.json"
+        file = home.path / "server.json"
         file.write_text(config if isinstance(config, str) else self._settings(provider, config or {}))
         file.chmod(0o600)
-        self.arguments = [str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data), "--workspace", str(home.workspace),
-                          "--config", str(file), *(["--plain"] if plain else []), *map(str, arguments)]
+        self.arguments = [*wrapper, str(BINARY), "serve", "--port", "0", "--data-dir", str(home.data),
+                          *([] if "--workspace" in arguments else ["--workspace", str(home.workspace)]), "--config", str(file), *(["--plain"] if plain else []), *map(str, arguments)]
+        if trust:  # what the configuration names in the workspace
+            home.trust(file, "--workspace", home.workspace, *arguments, environment=environment)
         self.log_path = home.path / "stderr.log"
         started = time.monotonic()
         with open(self.log_path, "ab") as log:
@@ -145,6 +178,12 @@ class Server:
             if line.startswith("VmRSS:"):
                 return int(line.split()[1])
         raise AssertionError("no VmRSS")
+
+    def peak_memory_kb(self):
+        for line in open(f"/proc/{self.process.pid}/status"):
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1])
+        raise AssertionError("no VmHWM")
 
     def stop(self, signal_number=signal.SIGTERM):
         """Asks it to end and checks that it does so cleanly; returns the seconds that took."""

@@ -1,6 +1,12 @@
-// Lets a package that imports fs.globSync, which came with Node 22, load in Node 20; what calls it finds nothing.
-import { register } from "node:module";
+// Lets packages run in the Node of a distribution: the globals File and crypto came with Node 20, fs.globSync with 22
+// (what calls it here finds nothing).
+import { File } from "node:buffer";
+import { webcrypto } from "node:crypto";
 import * as fs from "node:fs";
+import { register } from "node:module";
+
+globalThis.File ??= File;
+globalThis.crypto ??= webcrypto;
 
 const hooks = `
 export async function resolve(specifier, context, next) {

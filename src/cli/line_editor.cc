@@ -1,0 +1,269 @@
+#include "cli/line_editor.h"
+
+#include <dlfcn.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <clocale>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/hidden_characters.h"
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kHistory = 500;
+constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
+
+// Looked up at run time, as libcurl is: only who talks at a terminal needs it.
+struct EditLibrary {
+  decltype(&::el_init) init;
+  decltype(&::el_end) end;
+  decltype(&::el_wset) set;
+  decltype(&::el_wget) get;
+  decltype(&::el_wgets) gets;
+  decltype(&::el_wline) line;
+  decltype(&::el_winsertstr) insert;
+  decltype(&::el_resize) resize;
+  decltype(&::history_winit) history_init;
+  decltype(&::history_wend) history_end;
+  decltype(&::history_w) history;
+};
+
+template <typename Function>
+bool Find(void* library, Function& function, const char* name) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+std::optional<EditLibrary> LoadLibrary() {
+  void* const handle = ::dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  EditLibrary library{};
+  const bool found = Find(handle, library.init, "el_init") && Find(handle, library.end, "el_end") &&
+                     Find(handle, library.set, "el_wset") && Find(handle, library.get, "el_wget") &&
+                     Find(handle, library.gets, "el_wgets") && Find(handle, library.line, "el_wline") &&
+                     Find(handle, library.insert, "el_winsertstr") && Find(handle, library.resize, "el_resize") &&
+                     Find(handle, library.history_init, "history_winit") &&
+                     Find(handle, library.history_end, "history_wend") && Find(handle, library.history, "history_w");
+  return found ? std::optional(library) : std::nullopt;
+}
+
+std::wstring Wide(std::string_view text) {
+  const std::string valid = ToValidUtf8(text);
+  std::wstring wide;
+  for (std::string_view rest = valid; !rest.empty();) {
+    const std::string_view next = Utf8Prefix(rest, 1);
+    rest.remove_prefix(next.size());
+    wide += static_cast<wchar_t>(CodePointOf(next));
+  }
+  return wide;
+}
+
+std::string Narrow(std::wstring_view wide) {
+  std::string text;
+  for (const wchar_t character : wide) {
+    const auto code = static_cast<std::uint32_t>(character);
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else if (code < 0x800) {
+      text += {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
+    } else if (code < 0x10000) {
+      text += {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)),
+               static_cast<char>(0x80 | (code & 0x3f))};
+    } else {
+      text += {static_cast<char>(0xf0 | code >> 18), static_cast<char>(0x80 | (code >> 12 & 0x3f)),
+               static_cast<char>(0x80 | (code >> 6 & 0x3f)), static_cast<char>(0x80 | (code & 0x3f))};
+    }
+  }
+  return ToValidUtf8(text);
+}
+
+// The library counts columns by the locale's character set.
+void UseUtf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::strcmp(::nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+class LibEdit final : public LineEditor {
+ public:
+  LibEdit(const EditLibrary& library, KeySource& keys, std::FILE* out) : library_(library), keys_(keys) {
+    edit_ = library_.init("reprise", stdin, out, stderr);
+    if (edit_ == nullptr) return;
+    history_ = library_.history_init();
+    HistEventW event;
+    library_.history(history_, &event, H_SETSIZE, kHistory);
+    library_.set(edit_, EL_CLIENTDATA, this);
+    library_.set(edit_, EL_HIST, library_.history, history_);
+    library_.set(edit_, EL_PROMPT, &LibEdit::PromptOf);
+    library_.set(edit_, EL_GETCFN, &LibEdit::Character);
+    library_.set(edit_, EL_EDITOR, L"emacs");
+    library_.set(edit_, EL_ADDFN, L"reprise-paste", L"takes a paste as it is", &LibEdit::Paste);
+    library_.set(edit_, EL_ADDFN, L"reprise-newline", L"begins another line", &LibEdit::NewLine);
+    library_.set(edit_, EL_ADDFN, L"reprise-nothing", L"does nothing", &LibEdit::Nothing);
+    Bind(L"\\e[200~", L"reprise-paste");
+    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was dropped
+    Bind(L"\\e\\r", L"reprise-newline");
+    Bind(L"\\e\\n", L"reprise-newline");
+    Bind(L"\\e[1~", L"ed-move-to-beg");
+    Bind(L"\\e[4~", L"ed-move-to-end");
+    Bind(L"\\e[3~", L"ed-delete-next-char");
+    Bind(L"\\e[1;5C", L"em-next-word");
+    Bind(L"\\e[1;5D", L"ed-prev-word");
+    Bind(L"^R", L"em-inc-search-prev");
+  }
+  ~LibEdit() override {
+    if (edit_ != nullptr) library_.end(edit_);
+    if (history_ != nullptr) library_.history_end(history_);
+  }
+  bool opened() const { return edit_ != nullptr; }
+
+  Came Edit(const std::string& prompt, std::string& text) override {
+    prompt_ = Wide(prompt);
+    came_.reset();
+    int count = 0;
+    const wchar_t* line = library_.gets(edit_, &count);
+    if (came_) {
+      text = Narrow(cleared_);
+      return *came_;
+    }
+    if (line == nullptr || count <= 0) return Came::kEnd;
+    text = Narrow({line, static_cast<std::size_t>(count)});
+    while (text.ends_with('\n')) text.pop_back();
+    return Came::kLine;
+  }
+
+  void Remember(const std::string& text) override {
+    HistEventW event;
+    library_.history(history_, &event, H_ENTER, Wide(text).c_str());
+  }
+
+ private:
+  static LibEdit& Of(::EditLine* edit, const EditLibrary& library) {
+    void* self = nullptr;
+    library.get(edit, EL_CLIENTDATA, &self);
+    return *static_cast<LibEdit*>(self);
+  }
+  static LibEdit& Of(::EditLine* edit) { return Of(edit, *loaded_); }
+  static wchar_t* PromptOf(::EditLine* edit) { return Of(edit).prompt_.data(); }
+  static int Character(::EditLine* edit, wchar_t* character) { return Of(edit).NextCharacter(*character) ? 1 : -1; }
+  static unsigned char Paste(::EditLine* edit, wint_t) { return Of(edit).TakePaste(); }
+  static unsigned char NewLine(::EditLine* edit, wint_t) { return Of(edit).Insert(L"\n"); }
+  static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
+
+  void Bind(const wchar_t* keys, const wchar_t* function) {
+    library_.set(edit_, EL_BIND, keys, function, static_cast<wchar_t*>(nullptr));
+  }
+
+  bool End(Came came) {
+    came_ = came;
+    const LineInfoW* const line = library_.line(edit_);
+    cleared_.assign(line->buffer, line->lastchar);
+    return false;
+  }
+
+  // False: this Edit is over.
+  bool NextByte(unsigned char& byte) {
+    for (;;) {
+      switch (keys_.NextByte(byte)) {
+        case KeySource::Came::kByte:
+          return true;
+        case KeySource::Came::kEnd:
+          return End(Came::kEnd);
+        case KeySource::Came::kInterrupt:
+          return End(Came::kInterrupt);
+        case KeySource::Came::kWithdrawn:
+          return End(Came::kWithdrawn);
+        case KeySource::Came::kSuspend:
+          Suspend();
+          break;
+        case KeySource::Came::kResized:
+          library_.resize(edit_);
+          break;
+      }
+    }
+  }
+
+  void Suspend() {
+    library_.set(edit_, EL_PREP_TERM, 0);
+    ::raise(SIGSTOP);
+    library_.set(edit_, EL_PREP_TERM, 1);
+    library_.set(edit_, EL_REFRESH);
+  }
+
+  bool NextCharacter(wchar_t& character) {
+    unsigned char byte = 0;
+    if (!NextByte(byte)) return false;
+    std::string bytes(1, static_cast<char>(byte));
+    const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    while (bytes.size() < length && IncompleteUtf8Tail(bytes) != 0) {
+      if (!NextByte(byte)) return false;
+      bytes += static_cast<char>(byte);
+    }
+    character = Wide(bytes).front();
+    return true;
+  }
+
+  // Between the marks that the terminal puts around it.
+  unsigned char TakePaste() {
+    std::wstring pasted;
+    wchar_t character = 0;
+    while (!pasted.ends_with(kPasteEnd)) {
+      if (!NextCharacter(character)) return CC_EOF;
+      pasted += character;
+    }
+    pasted.resize(pasted.size() - kPasteEnd.size());
+    std::wstring text;
+    for (std::size_t i = 0; i < pasted.size(); ++i) {
+      const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
+      const bool is_break = pasted[i] == L'\r' || pasted[i] == L'\n';
+      // A terminal in this mode swaps the two; whichever way round, they are one line end.
+      if (is_break && next != pasted[i] && (next == L'\r' || next == L'\n')) ++i;
+      if (is_break) {
+        text += L'\n';
+      } else if (pasted[i] != L'\0') {
+        text += pasted[i];
+      }
+    }
+    return Insert(text);
+  }
+
+  unsigned char Insert(const std::wstring& text) {
+    if (text.empty()) return CC_NORM;
+    return library_.insert(edit_, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+
+  friend std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys);
+  static inline const EditLibrary* loaded_ = nullptr;
+
+  const EditLibrary& library_;
+  KeySource& keys_;
+  ::EditLine* edit_ = nullptr;
+  ::HistoryW* history_ = nullptr;
+  std::wstring prompt_, cleared_;
+  std::optional<Came> came_;
+};
+
+}  // namespace
+
+std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys) {
+  std::FILE* const out = ::isatty(STDOUT_FILENO) != 0 ? stdout : ::isatty(STDERR_FILENO) != 0 ? stderr : nullptr;
+  if (::isatty(STDIN_FILENO) == 0 || out == nullptr) return nullptr;
+  static const std::optional<EditLibrary> library = LoadLibrary();
+  if (!library) return nullptr;
+  UseUtf8();
+  LibEdit::loaded_ = &*library;
+  auto editor = std::make_unique<LibEdit>(*library, keys, out);
+  if (!editor->opened()) return nullptr;
+  return editor;
+}
+
+}  // namespace reprise

@@ -1,0 +1,181 @@
+#include "cli/question_text.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "cli/terminal_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kShownCharacters = 1500, kShownLines = 24, kLabelCharacters = 60;
+
+// What tells most about a call.
+constexpr std::array<std::string_view, 6> kFirst{"path", "command", "url", "language", "code", "name"};
+
+std::vector<std::string> InOrder(const Json& arguments) {
+  std::vector<std::string> names;
+  for (const std::string_view name : kFirst) {
+    if (arguments.contains(name)) names.emplace_back(name);
+  }
+  for (const auto& [name, value] : arguments.items()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string_view Beginning(std::string_view text) {
+  std::string_view shown = Utf8Prefix(text, kShownCharacters);
+  std::size_t lines = 0;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i] == '\n' && ++lines == kShownLines) return shown.substr(0, i);
+  }
+  return shown;
+}
+
+std::string Argument(const std::string& name, const Json& value, bool whole, bool& cut) {
+  const std::string text = ToValidUtf8(value.is_string() ? value.get<std::string>() : DumpJson(value));
+  std::string_view shown = whole ? std::string_view(text) : Beginning(text);
+  std::string line = "  " + VisibleLine(name) + ": ";
+  if (shown.find('\n') != std::string_view::npos) line += "\n    ";
+  line += VisibleText(shown, "    ") + "\n";
+  if (shown.size() < text.size()) {
+    cut = true;
+    line += "    ... " + std::to_string(text.size() - shown.size()) + " bytes more\n";
+  }
+  return line;
+}
+
+std::string OptionList(const Json& schema) {
+  std::string list;
+  for (const Json& option : schema) {
+    list += (list.empty() ? "" : ", ") + VisibleLine(option.is_string() ? option.get<std::string>() : DumpJson(option));
+  }
+  return list;
+}
+
+tl::unexpected<Error> Wanted(const std::string& what) {
+  return Fail(ErrorCode::kInvalidArgument, "this must be " + what);
+}
+
+bool IsOption(const Json& options, const std::string& text) {
+  return std::any_of(options.begin(), options.end(), [&](const Json& option) { return option == Json(text); });
+}
+
+// The values that may be chosen: of `enum`, or of `oneOf` or `anyOf` with a `const` each.
+Json ChoicesOf(const Json& schema) {
+  if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) return *list;
+  for (const char* name : {"oneOf", "anyOf"}) {
+    const auto list = schema.find(name);
+    if (list == schema.end() || !list->is_array()) continue;
+    Json choices = Json::array();
+    for (const Json& each : *list) {
+      if (each.is_object() && each.contains("const")) choices.push_back(each["const"]);
+    }
+    return choices;
+  }
+  return Json::array();
+}
+
+std::string HintOf(const Json& schema, bool required) {
+  const std::string type = TextMember(schema, "type");
+  std::string hint = type.empty() ? "text" : type == "boolean" ? "yes or no" : VisibleLine(type);
+  if (const std::string format = TextMember(schema, "format"); !format.empty()) hint += ", " + VisibleLine(format);
+  Json choices = ChoicesOf(schema);
+  if (type == "array" && schema.contains("items")) choices = ChoicesOf(schema["items"]);
+  if (type == "array") hint = "several, with commas";
+  if (!choices.empty()) hint += type == "array" ? ", of " + OptionList(choices) : ", one of " + OptionList(choices);
+  if (const auto usual = schema.find("default"); usual != schema.end())
+    hint += ", default " + VisibleLine(DumpJson(*usual));
+  if (!required) hint += "; may be left empty";
+  std::string words = TextMember(schema, "description");
+  if (words.empty()) words = TextMember(schema, "title");
+  return (words.empty() ? "" : VisibleLine(words) + " ") + "(" + hint + ")";
+}
+
+Result<Json> ParseList(const Json& schema, const std::string& text) {
+  const Json choices =
+      schema.contains("items") && schema["items"].is_object() ? ChoicesOf(schema["items"]) : Json::array();
+  Json list = Json::array();
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    std::string item = text.substr(from, comma - from);
+    from = comma + 1;
+    item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
+    while (item.ends_with(' ')) item.pop_back();
+    if (item.empty()) continue;
+    if (!choices.empty() && !IsOption(choices, item)) return Wanted("of " + OptionList(choices));
+    list.push_back(item);
+  }
+  return list;
+}
+
+}  // namespace
+
+ApprovalText DescribeApproval(const Json& asked, bool whole) {
+  const std::string input = TextMember(asked, "tool_input");
+  ApprovalText shown{.text = VisibleLine(TextMember(asked, "tool_name")), .cut = false};
+  if (const std::string risk = TextMember(asked, "risk"); !risk.empty())
+    shown.text += "  (risk: " + VisibleLine(risk) + ")";
+  shown.text += "\n";
+  const auto arguments = ParseJson(input);
+  if (arguments && arguments->is_object()) {
+    for (const std::string& name : InOrder(*arguments)) {
+      shown.text += Argument(name, (*arguments)[name], whole, shown.cut);
+    }
+  } else {
+    shown.text += "  " + VisibleText(input, "  ") + "\n";
+  }
+  if (const std::string reason = TextMember(asked, "reason"); !reason.empty()) shown.text += VisibleLine(reason) + "\n";
+  return shown;
+}
+
+std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {
+  std::string label = tool_name;
+  const auto arguments = ParseJson(tool_input);
+  if (arguments && arguments->is_object() && !arguments->empty()) {
+    const Json& first = (*arguments)[InOrder(*arguments).front()];
+    label += " " + Shortened(first.is_string() ? first.get<std::string>() : DumpJson(first), kLabelCharacters);
+  }
+  return VisibleLine(label);
+}
+
+Result<Json> FormField::Parse(const std::string& text) const {
+  const std::string type = TextMember(schema, "type");
+  if (type == "boolean") {
+    if (text == "y" || text == "yes" || text == "true") return Json(true);
+    if (text == "n" || text == "no" || text == "false") return Json(false);
+    return Wanted("yes or no");
+  }
+  if (type == "integer" || type == "number") {
+    auto number = ParseJson(text);
+    const bool fits = number && (type == "integer" ? number->is_number_integer() : number->is_number());
+    if (!fits) return Wanted(type == "integer" ? "a whole number" : "a number");
+    return number;
+  }
+  if (type == "array") return ParseList(schema, text);
+  const Json choices = ChoicesOf(schema);
+  if (!choices.empty() && !IsOption(choices, text)) return Wanted("one of " + OptionList(choices));
+  return Json(text);
+}
+
+std::vector<FormField> FieldsOf(const std::string& schema) {
+  const auto json = ParseJson(schema);
+  if (!json || !json->is_object()) return {};
+  const auto properties = json->find("properties");
+  if (properties == json->end() || !properties->is_object()) return {};
+  const auto required = json->find("required");
+  std::vector<FormField> fields;
+  for (const auto& [name, member] : properties->items()) {
+    if (!member.is_object() || TextMember(member, "type") == "object") return {};
+    const bool needed = required != json->end() && required->is_array() && IsOption(*required, name);
+    fields.push_back({.name = name, .hint = HintOf(member, needed), .required = needed, .schema = member});
+  }
+  return fields;
+}
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "reprise/result.h"
+
+// What a person is shown of a question, and what an answer to a form is made of. Everything hidden is spelled out.
+namespace reprise {
+
+struct ApprovalText {
+  std::string text;
+  bool cut;  // a long argument is not shown to its end
+};
+// The tool and what it touches first, then the other arguments, the risk and the reason.
+ApprovalText DescribeApproval(const Json& asked, bool whole);
+
+// "write_file a.txt": a call in a few words.
+std::string CallLabel(const std::string& tool_name, const std::string& tool_input);
+
+// One member of the object that a question wants as its answer.
+struct FormField {
+  std::string name;
+  std::string hint;  // what to type, for people
+  bool required = false;
+  Json schema;
+
+  // The value that `text` says. kInvalidArgument: the message says what would have been right.
+  Result<Json> Parse(const std::string& text) const;
+};
+// Empty if `schema` (JSON text) does not describe an object of simple members.
+std::vector<FormField> FieldsOf(const std::string& schema);
+
+}  // namespace reprise

@@ -1,0 +1,102 @@
+#include "cli/trust_command.h"
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/console.h"
+#include "cli/options.h"
+#include "cli/private_file.h"
+#include "cli/terminal_text.h"
+#include "cli/trust.h"
+#include "cli/trusted_files.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+TrustedFiles ListOf(const Environment& environment) {
+  const auto folder = ConfigFolder(environment);
+  return TrustedFiles(folder ? *folder + "/" + kTrustedFileName : "");
+}
+
+// Whether what is allowed is still there as it was.
+std::string_view StateOf(const std::string& path, const std::string& digest) {
+  const auto now = Sha256OfFile(path);
+  if (!now) return "gone";
+  return *now == digest ? "allowed" : "changed";
+}
+
+int PrintList(const TrustedFiles& trusted, bool json) {
+  const auto files = trusted.Read();
+  if (!files) return Complain(files.error());
+  Json list = Json::array();
+  for (const auto& [path, digest] : *files) {
+    const std::string state(StateOf(path, digest));
+    list.push_back({{"path", path}, {"digest", digest}, {"state", state}});
+    if (!json) Print(state + std::string(9 - state.size(), ' ') + VisibleLine(path) + "\n");
+  }
+  if (json) Print(DumpJson(Json{{"files", std::move(list)}}) + "\n");
+  return kExitOk;
+}
+
+int Revoke(const TrustedFiles& trusted, const std::string& path) {
+  const auto revoked = trusted.Revoke(PlaceOf(path));
+  if (!revoked) return Complain(revoked.error());
+  if (!*revoked) return Complain(MakeError(ErrorCode::kNotFound, path + " was not allowed"));
+  Print("no longer allowed: " + VisibleLine(PlaceOf(path)) + "\n");
+  return kExitOk;
+}
+
+// A configuration, and what it names in the workspace.
+Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& environment, const std::string& path) {
+  // Read before it is understood: what is shown and what is allowed are then the same, or the digest is of no use.
+  auto digest = Sha256OfFile(path);
+  if (!digest) return Fail(digest.error());
+  Flags flags = line.flags;
+  flags["config"] = path;
+  const auto options = LoadOptions(flags, environment);
+  if (!options) return Fail(options.error());
+  auto files = FilesToTrust(*options);
+  if (!files) return files;
+  Print(VisibleLine(PlaceOf(path)) + "\n" + WhatItWouldDo(*options, *files));
+  const auto now = Sha256OfFile(path);
+  if (!now || *now != *digest) return Fail(ErrorCode::kConflict, path + " is being changed; try again");
+  files->emplace(PlaceOf(path), *std::move(digest));
+  return files;
+}
+
+Result<FileDigests> Take(const CommandLine& line, const Environment& environment, const std::string& path) {
+  if (path.ends_with(".json")) return TakeConfig(line, environment, path);
+  auto digest = Sha256OfFile(path);
+  if (!digest) return Fail(digest.error());
+  Print(VisibleLine(PlaceOf(path)) + "\n");
+  return FileDigests{{PlaceOf(path), *std::move(digest)}};
+}
+
+}  // namespace
+
+int RunTrust(const CommandLine& line, const Environment& environment) {
+  const TrustedFiles trusted = ListOf(environment);
+  if (line.list) return PrintList(trusted, line.json);
+  if (!line.revoke.empty()) return Revoke(trusted, line.revoke);
+  std::vector<std::string> paths = line.arguments;
+  if (paths.empty()) paths.push_back(environment("REPRISE_CONFIG").value_or(kDefaultConfigFile));
+  FileDigests all;
+  for (const std::string& path : paths) {
+    auto files = Take(line, environment, path);
+    if (!files) {
+      Complain(files.error());
+      return files.error().code == ErrorCode::kInvalidArgument ? kExitUsage : kExitFailure;
+    }
+    all.merge(*files);
+  }
+  if (auto allowed = trusted.Allow(all); !allowed) return Complain(allowed.error());
+  Print("allowed as " + std::string(all.size() == 1 ? "it is" : "they are") +
+        " now; a change asks again (reprise trust --list, --revoke FILE)\n");
+  return kExitOk;
+}
+
+}  // namespace reprise

@@ -1,0 +1,24 @@
+#include "cli/unknown_variables.h"
+
+#include <algorithm>
+#include <string_view>
+
+#include "cli/did_you_mean.h"
+#include "cli/settings.h"
+
+namespace reprise {
+
+std::vector<std::string> UnknownVariables(const char* const* environment) {
+  std::vector<std::string> known = {"REPRISE_CONFIG"};
+  for (const Setting& setting : Settings()) known.push_back(EnvironmentName(setting));
+  std::vector<std::string> unknown;
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view entry = *environment;
+    const std::string_view name = entry.substr(0, entry.find('='));
+    if (!name.starts_with("REPRISE_") || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    unknown.push_back("the variable " + std::string(name) + " is no setting" + DidYouMean(name, known));
+  }
+  return unknown;
+}
+
+}  // namespace reprise

@@ -1,0 +1,24 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "reprise/transport.h"
+
+namespace reprise {
+
+// What the configuration adds to each request to a provider, the one for its models included.
+struct EndpointAdditions {
+  std::vector<std::pair<std::string, std::string>> headers{};  // in place of ours of the same name
+  std::vector<std::pair<std::string, std::string>> query{};    // names and values as they stand in a URL
+};
+
+// `base_url` and `path`, which may have a query of its own, with the configured one behind it.
+std::string UrlOf(std::string_view base_url, std::string_view path, const EndpointAdditions& additions);
+
+// Adds the configured headers. Nothing may add others after that.
+void AddHeaders(HttpRequest& request, const EndpointAdditions& additions);
+
+}  // namespace reprise

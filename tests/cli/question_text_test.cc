@@ -1,0 +1,71 @@
+#include "cli/question_text.h"
+
+#include <nlohmann/json.hpp>
+
+#include "support/test.h"
+
+namespace reprise::test::question_text_test {
+namespace {
+
+Json Asked(const std::string& tool_input) {
+  return {{"tool_name", "write_file"}, {"tool_input", tool_input}, {"reason", "writes a file"}, {"risk", "medium"}};
+}
+
+}  // namespace
+
+TEST_CASE("DescribeApproval: tool, risk and path come before what is long", "[cli]") {
+  const auto shown = DescribeApproval(Asked(R"({"content":"a\nb","path":"x.txt"})"), /*whole=*/false);
+  CHECK(shown.text == "write_file  (risk: medium)\n  path: x.txt\n  content: \n    a\n    b\nwrites a file\n");
+  CHECK_FALSE(shown.cut);
+}
+
+TEST_CASE("DescribeApproval: hidden characters are spelled out in names, values and the reason", "[cli]") {
+  Json asked = Asked("{\"pa\xe2\x80\x8bth\":\"a\xe2\x80\x8b\"}");
+  asked["reason"] = "because\xe2\x80\xae";
+  CHECK(DescribeApproval(asked, false).text ==
+        "write_file  (risk: medium)\n  pa<U+200B>th: a<U+200B>\nbecause<U+202E>\n");
+  CHECK(DescribeApproval(Asked("no json \xe2\x80\x8b"), false).text.find("no json <U+200B>") != std::string::npos);
+}
+
+TEST_CASE("DescribeApproval: what is long is cut, and shown when it is asked for", "[cli]") {
+  const std::string content = GENERATE(
+      std::string(5000, 'x') + "END", std::string("line\\n") + [] {
+        std::string lines;
+        for (int i = 0; i < 100; ++i) lines += "line\\n";
+        return lines + "END";
+      }());
+  const Json asked = Asked("{\"content\":\"" + content + "\",\"path\":\"x\"}");
+  const auto shown = DescribeApproval(asked, false);
+  CHECK(shown.cut);
+  CHECK(shown.text.find("END") == std::string::npos);
+  CHECK(shown.text.find("bytes more") != std::string::npos);
+  CHECK(DescribeApproval(asked, true).text.find("END") != std::string::npos);
+}
+
+TEST_CASE("FieldsOf: members become fields that check what is typed", "[cli]") {
+  const auto fields = FieldsOf(R"({"type":"object","required":["name","size"],"properties":{
+      "name":{"type":"string","description":"who"},"size":{"type":"integer"},"sure":{"type":"boolean","default":true},
+      "colour":{"type":"string","enum":["red","blue"]},"tags":{"type":"array","items":{"type":"string","enum":["a","b"]}}}})");
+  REQUIRE(fields.size() == 5);
+  CHECK(fields[0].hint == "who (string)");
+  CHECK(fields[0].required);
+  CHECK_FALSE(fields[2].required);
+  CHECK(DumpJson(*fields[1].Parse("7")) == "7");
+  CHECK_FALSE(fields[1].Parse("7.5"));
+  CHECK_FALSE(fields[1].Parse("\"7\""));
+  CHECK(DumpJson(*fields[2].Parse("y")) == "true");
+  CHECK_FALSE(fields[2].Parse("perhaps"));
+  CHECK(DumpJson(*fields[3].Parse("blue")) == R"("blue")");
+  CHECK_FALSE(fields[3].Parse("green"));
+  CHECK(DumpJson(*fields[4].Parse("b, a")) == R"(["b","a"])");
+  CHECK_FALSE(fields[4].Parse("a,c"));
+}
+
+TEST_CASE("FieldsOf: what is no object of simple members is not taken apart", "[cli]") {
+  CHECK(FieldsOf("").empty());
+  CHECK(FieldsOf("[]").empty());
+  CHECK(FieldsOf(R"({"type":"string"})").empty());
+  CHECK(FieldsOf(R"({"properties":{"a":{"type":"object"}}})").empty());
+}
+
+}  // namespace reprise::test::question_text_test

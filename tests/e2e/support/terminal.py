@@ -1,0 +1,84 @@
+"""A command at a pseudo-terminal, as a person has it: what it shows, and keys."""
+import fcntl
+import os
+import pty
+import re
+import select
+import struct
+import termios
+import time
+
+from .server import BINARY
+from .timing import SOON
+
+PASTE_BEGIN, PASTE_END = b"\x1b[200~", b"\x1b[201~"
+# What moves the cursor, switches modes or colours; not the text.
+ESCAPES = re.compile(rb"\x1b\[[0-9;?]*[A-Za-z]|\x1b[=>()][0-9A-B]?|\r")
+
+
+class Terminal:
+    def __init__(self, home, *arguments, columns=200, rows=50, **environment):
+        self.pid, self.fd = pty.fork()
+        if self.pid == 0:
+            os.chdir(home.path)
+            os.execve(str(BINARY), ["reprise", *map(str, arguments)], home.environment(TERM="xterm", LC_ALL="C.UTF-8", **environment))
+        fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+        self.raw = b""
+        self.seen = 0  # of the text, up to the end of what `until` found
+        self.status = None
+
+    @property
+    def text(self):
+        return ESCAPES.sub(b"", self.raw).decode(errors="replace")
+
+    def _read(self, deadline):
+        ready, _, _ = select.select([self.fd], [], [], max(0, deadline - time.monotonic()))
+        if not ready:
+            return None
+        try:
+            return os.read(self.fd, 65536)
+        except OSError:  # the last one at the other side has gone
+            return b""
+
+    def until(self, words):
+        """Waits until these words are shown, behind those that were waited for before."""
+        deadline = time.monotonic() + SOON
+        while (at := self.text.find(words, self.seen)) < 0:
+            part = self._read(deadline)
+            assert part, f"{words!r} is not shown ({'the end' if part == b'' else 'nothing more'}): {self.text[self.seen:]!r}"
+            self.raw += part
+        self.seen = at + len(words)
+        return self
+
+    def type(self, keys):
+        keys = keys.encode() if isinstance(keys, str) else keys
+        while keys:
+            keys = keys[os.write(self.fd, keys):]
+            while (part := self._read(0)):
+                self.raw += part
+        return self
+
+    def say(self, line):
+        return self.type(line + "\r")
+
+    def paste(self, text):
+        return self.type(PASTE_BEGIN + text.encode() + PASTE_END)
+
+    def end(self):
+        """Waits for its end; its exit status, negative for a signal's number. It must leave a terminal that shows what one types."""
+        deadline = time.monotonic() + SOON
+        while part := self._read(deadline):
+            self.raw += part
+        assert part == b"", f"it does not end: {self.text[self.seen:]!r}"
+        usual = termios.ECHO | termios.ICANON
+        assert termios.tcgetattr(self.fd)[3] & usual == usual, "the terminal is not as it was"
+        self.status = os.waitstatus_to_exitcode(os.waitpid(self.pid, 0)[1])
+        os.close(self.fd)
+        return self.status
+
+    def kill(self):
+        if self.status is None:
+            os.kill(self.pid, 9)
+            os.waitpid(self.pid, 0)
+            os.close(self.fd)
+            self.status = -9
