@@ -104,6 +104,13 @@ Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) c
   return ReadInteraction(chat, id).map([](StoredInteraction stored) { return stored.links; });
 }
 
+Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id, std::string_view digest) const {
+  const RecordPlace place{.chat = chat, .interaction = id};
+  return ReadRecordText(file_system_, InteractionFile(root_, chat, id), place).and_then([&](const std::string& text) {
+    return format_->ReadLinks(place, text, digest);
+  });
+}
+
 std::optional<InteractionId> ChatFiles::ClaimedParent(const ChatId& chat, InteractionId id) const {
   const auto text = file_system_.ReadFile(InteractionFile(root_, chat, id), kMaxRecordBytes);
   if (!text) return std::nullopt;

@@ -63,11 +63,11 @@ class ChatFiles {
   Result<StoredInteraction> ReadInteraction(const ChatId& chat, InteractionId id) const;
   // Opens the file without reading its content, where the format allows it.
   Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id) const;
+  // Those of the version with this digest, which is authentic: see RecordFormat.
+  Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id, std::string_view digest) const;
   // The parent that a file names which may be damaged otherwise; nobody has checked it.
   std::optional<InteractionId> ClaimedParent(const ChatId& chat, InteractionId id) const;
   Result<std::string> ReadDigest(const ChatId& chat, InteractionId id) const;
-  // Its digest and links, and its text that nobody has read.
-  Result<OpenedRecord> ReadVersion(const ChatId& chat, InteractionId id) const { return OpenInteraction(chat, id); }
   // Of the file as it is and where it is, without opening it: tells whether it is still what was written there.
   Result<std::string> ReadFileDigest(const ChatId& chat, InteractionId id) const;
   // chat.json as it is; nullopt: there is none, or (`cut_off`) one that a crash has left unfinished.

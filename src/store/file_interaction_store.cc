@@ -741,17 +741,18 @@ std::optional<std::string> FileInteractionStore::ExpectedDigest(const ChatId& ch
     named_from = state.named_from;
     asked = held->state;
   }
-  // From the newest down, so that what a replaced file says of its own parent is not believed.
+  // From the newest down, so that the digest of nearly every file is known when it is its turn: such a file need not be
+  // decrypted to be believed, and what a replaced one says of its own parent is not.
   const auto newest = numbers.lower_bound(named_from);
   for (auto one = std::make_reverse_iterator(newest); one != numbers.rend() && *one > number; ++one) {
-    const auto record = files_.ReadVersion(chat, InteractionId::FromNumber(*one));
-    if (!record || !record->links || !record->links->parent || !record->links->parent_digest) continue;
+    const InteractionId later = InteractionId::FromNumber(*one);
     const auto leaf = leaves.find(*one);
     const auto successor = named.find(*one);
-    const bool replaced = leaf != leaves.end()       ? leaf->second != record->digest
-                          : successor != named.end() ? successor->second != record->digest
-                                                     : false;
-    if (!replaced) named.try_emplace(record->links->parent->number(), *record->links->parent_digest);
+    const auto links = leaf != leaves.end()       ? files_.ReadLinks(chat, later, leaf->second)
+                       : successor != named.end() ? files_.ReadLinks(chat, later, successor->second)
+                                                  : files_.ReadLinks(chat, later);
+    if (links && links->parent && links->parent_digest)
+      named.try_emplace(links->parent->number(), *links->parent_digest);
   }
   const auto found = named.find(number);
   const auto digest = found == named.end() ? std::nullopt : std::optional(found->second);

@@ -121,6 +121,17 @@ class SealedFormat final : public RecordFormat {
         .plaintext = std::move(opened->plaintext), .digest = *std::move(digest), .links = *std::move(links)};
   }
 
+  Result<RecordLinks> ReadLinks(const RecordPlace& place, std::string_view text,
+                                std::string_view digest) const override {
+    const auto actual = RecordDigest(text);
+    if (!actual) return Damaged("auth", place, actual.error().message);
+    if (*actual != digest) return Damaged("rollback", place, "it is not the version that was stored last");
+    const auto header = ReadJweHeader(text);
+    if (!header) return Damaged("auth", place, header.error().message);
+    if (auto fits = CheckHeader(place, *header); !fits) return Fail(std::move(fits.error()));
+    return LinksFromHeader(place, *header);
+  }
+
   bool authenticated() const override { return true; }
 
  private:
@@ -138,6 +149,10 @@ class PlainFormat final : public RecordFormat {
     if (LooksLikeJwe(text))
       return Damaged("sealed", place, "it is sealed, and this data folder is used as a plain one");
     return OpenedRecord{.plaintext = std::string(text), .digest = Sha256Digest({text}), .links = std::nullopt};
+  }
+
+  Result<RecordLinks> ReadLinks(const RecordPlace&, std::string_view, std::string_view) const override {
+    return Fail(ErrorCode::kInternal, "a plain record keeps no links");
   }
 
   bool authenticated() const override { return false; }

@@ -58,6 +58,10 @@ class RecordFormat {
                                     std::string_view plaintext) const = 0;
   // kCorruption unless `text` was sealed for exactly this place.
   virtual Result<OpenedRecord> Open(const RecordPlace& place, std::string_view text) const = 0;
+  // What `text` says it is linked to, if it is the record of this digest, which is authentic: that alone makes the
+  // links so, and nothing is decrypted. kCorruption if it is another record. REQUIRES: authenticated().
+  virtual Result<RecordLinks> ReadLinks(const RecordPlace& place, std::string_view text,
+                                        std::string_view digest) const = 0;
   // Whether digests are evidence. In a plain folder anybody may change a file, and people do that on purpose.
   virtual bool authenticated() const = 0;
 };
