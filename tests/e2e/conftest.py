@@ -19,6 +19,7 @@ FIGURES = []
 
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): the time this test may take")
+    config.addinivalue_line("markers", "large: moves so many megabytes that under a sanitizer it would time the sanitizer")
     if not BINARY.exists():
         pytest.exit(f"{BINARY} is not built (scripts/build, or set REPRISE_BIN)", 2)
 

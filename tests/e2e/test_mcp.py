@@ -390,6 +390,7 @@ def test_an_answer_that_cannot_be_read_ends_its_call(box):
     assert it.ok("scripted__raw", {"hex": broken.hex()}) == "a\ufffd"
 
 
+@pytest.mark.large
 def test_hostile_servers_hurt_nobody(box):
     it = box({"flood": scripted("flood"), "notices": scripted("notices"), "endless": scripted("endless"), "garbage": scripted("garbage"),
               "strange": scripted("strange"), "scripted": scripted()})

@@ -159,6 +159,7 @@ def test_headers_that_are_too_large(make_server, provider):
         assert error["code"] == "provider_protocol" and error["message"] == "The model provider's response headers are too large"
 
 
+@pytest.mark.large
 def test_a_provider_that_says_too_much(make_server, provider):
     server = make_server(provider)
     megabyte = "x" * 1_000_000
@@ -167,6 +168,7 @@ def test_a_provider_that_says_too_much(make_server, provider):
         assert server.client.turn(f"c{number}", "hello", "FAILED").one("error")["code"] == "response_too_large"
 
 
+@pytest.mark.large
 def test_what_an_interaction_may_hold_is_limited(make_server, provider):
     server = make_server(provider)
     long = "x" * 3_500_000
