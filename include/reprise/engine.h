@@ -19,6 +19,7 @@
 #include "reprise/guardrails.h"
 #include "reprise/hooks.h"
 #include "reprise/ids.h"
+#include "reprise/incoming_chat.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
@@ -244,6 +245,9 @@ class Engine {
   Result<PendingApproval> FindApproval(std::string_view approval_id) const;
   // Oldest first.
   std::vector<PendingApproval> PendingApprovals() const;
+  // What the call that waits would change, on the files as they are now and with the arguments that were shown; nothing
+  // of it is kept. kNotFound: no such approval waits (any more); kConflict as Tool::PreviewChange.
+  Result<FileChange> PreviewChange(std::string_view approval_id) const;
 
   // --- grants -----------------------------------------------------------------------------------------------------
   // Those that count in every chat, oldest first, and the end of one: kNotFound if there is none with this id. An edit
@@ -275,6 +279,10 @@ class Engine {
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
   // Empties its queue, cancels a run of the chat first and waits for its checkpoint.
   Result<void> DeleteChat(const ChatId& chat);
+  // What the store's trash holds, and the way back: InteractionStore::ListTrash and RestoreChat. kConflict (reason
+  // "chat_exists") also while a new chat of that name begins.
+  Result<std::vector<TrashEntry>> ListTrash();
+  Result<ChatSummary> RestoreChat(std::string_view entry);
   // The agent's tasks and plan: those of the running interaction, or of the chat's head.
   Result<Agenda> GetAgenda(const ChatId& chat);
   // Changes them by hand. The change is an interaction of its own, without a message, and becomes the head: it is as
@@ -290,6 +298,9 @@ class Engine {
   // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.
   Result<ChatListEntry> ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
                                  const std::optional<std::string>& title);
+
+  // Takes a whole chat in (InteractionStore::ImportChat), with its files.
+  Result<ChatListEntry> ImportChat(const IncomingChat& chat);
 
   // --- files of chats ---------------------------------------------------------------------------------------------
   // The failures are those of FileStore; kNotFound for a chat that is not there. AddFile creates an unknown chat.

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -7,10 +8,12 @@
 
 #include "reprise/error.h"
 #include "reprise/ids.h"
+#include "reprise/incoming_chat.h"
 #include "reprise/interaction.h"
 #include "reprise/journal.h"
 #include "reprise/queue.h"
 #include "reprise/result.h"
+#include "reprise/timestamp.h"
 
 namespace reprise {
 
@@ -18,6 +21,15 @@ namespace reprise {
 struct UnreadableChat {
   ChatId id;
   Error error;
+};
+
+// A chat in the trash.
+struct TrashEntry {
+  std::string id;  // names this deletion; begins with the chat's id and a dot
+  ChatId chat_id;
+  std::optional<std::string> title;  // nullopt: it cannot be read
+  Timestamp deleted_at;
+  std::uint64_t bytes;  // of its files
 };
 
 // An InteractionStore keeps every interaction of every chat (specification section 4.5). All methods may be called from
@@ -92,8 +104,24 @@ class InteractionStore {
   // name.
   virtual Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                        const std::optional<std::string>& title) = 0;
+  // Takes a whole chat in, which is there as a whole or not at all whenever the process ends; durable when it returns
+  // ok. A store that keeps no files with its chats leaves them out. kConflict (reason "chat_exists") if there is a chat
+  // of its name; the failures of `load`. REQUIRES: no journals.
+  virtual Result<ChatSummary> ImportChat(const IncomingChat& chat) {
+    static_cast<void>(chat);
+    return Fail(ErrorCode::kForbidden, "this store takes no chats in");
+  }
   // Moves the chat to the trash, where nothing lists it and a person can still find it.
   virtual Result<void> DeleteChat(const ChatId& chat) = 0;
+  // What the trash holds, deleted last first. A store without one has nothing in it.
+  virtual Result<std::vector<TrashEntry>> ListTrash() { return std::vector<TrashEntry>(); }
+  // Brings a chat of the trash back as it was, in one step; durable when it returns ok. kNotFound if there is no such
+  // entry of this chat, kConflict (reason "chat_exists") if there is a chat of its name, kCorruption if its summary
+  // cannot be read: it stays in the trash then.
+  virtual Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) {
+    static_cast<void>(chat), static_cast<void>(entry);
+    return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+  }
 
   // Those that ListChats leaves out, and why, by their ids. A store that cannot be damaged has none.
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }

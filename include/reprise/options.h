@@ -61,11 +61,13 @@ struct Options {
   std::string config_file;  // the one that was read; empty: none
   std::string trust_file;   // the list of files that a person has allowed (cli/trusted_files.h); empty: none has been
   std::string model = "offline";
-  bool plain = false;              // chats are stored unencrypted
-  std::string key_file;            // empty: the default place
-  std::string passphrase_file;     // of the key file; empty: asked for at the terminal
-  std::string token_file;          // empty: no token is asked for
-  std::string log_level = "info";  // "debug" | "info" | "warning" | "error"
+  bool plain = false;               // chats are stored unencrypted
+  std::string key_file;             // empty: the default place
+  std::string passphrase_file;      // of the key file; empty: asked for at the terminal
+  std::string token_file;           // empty: no token is asked for
+  std::string log_level = "info";   // "debug" | "info" | "warning" | "error"
+  std::string log_format = "text";  // "text" | "json"
+  std::string log_file;             // empty: standard error
 
   std::vector<ProviderOptions> providers;
   std::map<std::string, ModelFacts> models;  // by full name

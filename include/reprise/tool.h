@@ -97,6 +97,18 @@ struct ToolContext {
   FilesOfChat* files = nullptr;  // of the chat that the call is made in; null: there are none
 };
 
+// What a call would make of a file, as the file is now. All of it may have characters that cannot be seen.
+struct FileChange {
+  std::string path;                   // relative to the workspace
+  std::optional<std::string> before;  // nullopt: there is no such file yet
+  std::optional<std::string> after;   // nullopt: it is deleted
+};
+
+// The failure of Tool::PreviewChange; `why` is for the person who is asked about the call.
+inline Error NoChangeToShow(std::string why) {
+  return Error{.code = ErrorCode::kConflict, .reason = "no_change_to_show", .message = std::move(why)};
+}
+
 // Something an agent can do. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.
 class Tool {
  public:
@@ -108,6 +120,12 @@ class Tool {
   // Why a call with these arguments (which satisfy the schema) asks first though the tool may not: where it goes, a
   // person keeps what is not the agent's to read. nullopt: for no reason of its own. Quick; shown with the request.
   virtual std::optional<std::string> ReasonToAsk(std::string_view /*arguments*/) const { return std::nullopt; }
+  // What a call with these arguments (which satisfy the schema) would change, for the person who is asked about it.
+  // Changes nothing; quick. NoChangeToShow: it is not about one text file, or the file is not to be opened before
+  // somebody has agreed, or the call would fail as things are.
+  virtual Result<FileChange> PreviewChange(std::string_view /*arguments*/) const {
+    return Fail(NoChangeToShow("this tool does not change one file as a whole"));
+  }
   // `arguments` is a JSON object that satisfies the schema. A tool that is not any more what its traits say does
   // nothing, and says so.
   virtual ToolOutcome Run(std::string_view arguments, const ToolContext& context) = 0;

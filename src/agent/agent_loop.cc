@@ -365,7 +365,7 @@ bool AgentLoop::RetryLater(const Error& error) {
   if (!pause) return false;
   ++retries_;
   LogWarning("a model request failed and is sent again",
-             {{"code", error.reason}, {"delay_ms", std::to_string(pause->count())}, {"detail", error.detail}});
+             {{"code", error.reason}, {"delay_ms", pause->count()}, {"detail", error.detail}});
   parts_.observer.Emit(
       round_,
       event::Retry{.attempt = retries_, .delay_ms = pause->count(), .code = error.reason, .message = error.message});

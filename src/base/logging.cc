@@ -1,62 +1,58 @@
 #include "base/logging.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
-#include <spdlog/spdlog.h>
+#include <unistd.h>
 
-#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <new>
+#include <utility>
 
-#include "base/hidden_characters.h"
+#include "base/log_output.h"
 
 namespace reprise {
 namespace {
 
-spdlog::logger& Logger() {
-  static const std::shared_ptr<spdlog::logger> logger = [] {
-    auto created = std::make_shared<spdlog::logger>("reprise", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    created->set_pattern("time=%Y-%m-%dT%H:%M:%S.%eZ level=%l %v", spdlog::pattern_time_type::utc);
-    created->flush_on(spdlog::level::trace);
-    return created;
-  }();
-  return *logger;
+// How long a warning or an error waits for a reader who is merely slow.
+constexpr std::chrono::milliseconds kPatience{100};
+
+std::atomic<LogLevel> lowest_level{LogLevel::kInfo};
+std::atomic<LogFormat> line_format{LogFormat::kText};
+std::atomic<LogGuard> line_guard{nullptr};
+
+std::string LeftOutLine(std::uint64_t lines) {
+  return LogLine(line_format.load(), Now(), LogLevel::kWarning, "log lines were left out: nobody took them",
+                 {{"lines", lines}});
 }
 
-spdlog::level::level_enum ToSpdlog(LogLevel level) {
-  switch (level) {
-    case LogLevel::kDebug:
-      return spdlog::level::debug;
-    case LogLevel::kInfo:
-      return spdlog::level::info;
-    case LogLevel::kWarning:
-      return spdlog::level::warn;
-    case LogLevel::kError:
-      return spdlog::level::err;
-  }
-  return spdlog::level::err;
-}
-
-// Quotes a logfmt value, so that no value can forge a line or a field, nor steer the terminal that shows it.
-void AppendQuoted(std::string& line, std::string_view value) {
-  line += '"';
-  for (const char c : VisibleOnOneLine(value)) {
-    if (c == '"' || c == '\\') line += '\\';
-    line += c;
-  }
-  line += '"';
+LogOutput& Output() {
+  static auto* const output = new LogOutput(STDERR_FILENO, LeftOutLine);  // never destroyed: threads may log to the end
+  return *output;
 }
 
 }  // namespace
 
-void SetLogLevel(LogLevel level) { Logger().set_level(ToSpdlog(level)); }
+void SetLogLevel(LogLevel level) { lowest_level.store(level); }
+void SetLogFormat(LogFormat format) { line_format.store(format); }
+void SetLogGuard(LogGuard guard) { line_guard.store(guard); }
+
+Result<void> LogToFile(const std::string& path) {
+  auto file = OpenLogFile(path);
+  if (!file) return Fail(std::move(file.error()));
+  Output().MoveTo(*std::move(file));
+  return {};
+}
+
+bool IsLogged(LogLevel level) { return level >= lowest_level.load(std::memory_order_relaxed); }
 
 void Log(LogLevel level, std::string_view message, LogFields fields) {
-  if (!Logger().should_log(ToSpdlog(level))) return;
-  std::string line = "msg=";
-  AppendQuoted(line, message);
-  for (const auto& [key, value] : fields) {
-    line.append(" ").append(key).append("=");
-    AppendQuoted(line, value);
+  if (!IsLogged(level)) return;
+  const auto patience = level >= LogLevel::kWarning ? kPatience : std::chrono::milliseconds(0);
+  const LogGuard guard = line_guard.load(std::memory_order_relaxed);
+  try {
+    const std::shared_ptr<void> held = guard == nullptr ? nullptr : guard();
+    Output().Write(LogLine(line_format.load(std::memory_order_relaxed), Now(), level, message, fields), patience);
+  } catch (const std::bad_alloc&) {  // who logs goes on without the line
   }
-  Logger().log(ToSpdlog(level), spdlog::string_view_t(line.data(), line.size()));
 }
 
 }  // namespace reprise

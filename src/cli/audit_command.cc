@@ -50,7 +50,7 @@ int RunAudit(const CommandLine& line, const Environment& environment) {
   for (;;) {
     const auto page = log.Read(after, kPage);
     if (!page && page.error().code == ErrorCode::kNotFound) {
-      return Complain(MakeError(ErrorCode::kNotFound, "there is no data folder " + options->data_dir));
+      return Complain(NoDataFolder(options->data_dir));
     }
     if (!page) return Complain(page.error());
     for (const std::string& entry : page->lines) Print(line.json ? entry + "\n" : ForReading(entry));

@@ -10,15 +10,17 @@
 namespace reprise {
 namespace {
 
-int CatRecord(InteractionStore& store, const RecordReference& what) {
+int CatRecord(ChatReader& reader, const RecordReference& what) {
+  InteractionStore& store = reader.store();
+  const std::string& folder = reader.options().data_dir;
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-    if (!interaction) return Complain(NotThere(interaction.error(), what));
+    if (!interaction) return Complain(NotThere(interaction.error(), what, folder));
     Print(DumpJson(ToJson(*interaction)) + "\n");
     return kExitOk;
   }
   const auto chat = store.LoadChat(what.chat);
-  if (!chat) return Complain(NotThere(chat.error(), what));
+  if (!chat) return Complain(NotThere(chat.error(), what, folder));
   Print(DumpJson(ChatToJson(*chat, /*all_branches=*/true)) + "\n");
   ComplainOfDamage(*chat);
   return chat->damaged.empty() ? kExitOk : kExitFailure;
@@ -43,7 +45,7 @@ int RunCat(const CommandLine& line, const Environment& environment) {
     auto reader = ChatReader::Open(line, environment);
     const bool is_file = IsFile(line.argument);
     if (!reader && !is_file) return ComplainOfUse(reader.error());
-    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return CatRecord(reader->store(), *what);
+    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return CatRecord(*reader, *what);
   }
   return CatFile(line, environment);
 }

@@ -1,20 +1,33 @@
 #include "cli/chat_command.h"
 
+#include <unistd.h>
+
 #include <algorithm>
+#include <array>
+#include <chrono>
 #include <cstdio>
+#include <filesystem>
+#include <functional>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <thread>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
 #include "cli/console.h"
 #include "cli/did_you_mean.h"
-#include "cli/private_file.h"
+#include "cli/key_access.h"
+#include "cli/one_shot.h"
+#include "cli/own_server.h"
 #include "cli/question_text.h"
+#include "cli/search_command.h"
+#include "cli/server_access.h"
 #include "cli/server_client.h"
+#include "cli/terminal_client.h"
 #include "cli/terminal_input.h"
 #include "cli/terminal_text.h"
 #include "reprise/ids.h"
@@ -37,6 +50,10 @@ constexpr std::string_view kHelp =
 
 const std::vector<std::string> kChatCommands{"/undo",   "/edit",  "/history", "/approvals",
                                              "/follow", "/queue", "/quit",    "/help"};
+
+// Nothing goes on while a message is typed.
+const TerminalInput::Meanwhile kNothing = {
+    .descriptor = [] { return -1; }, .timeout_ms = [] { return -1; }, .proceed = [] { return false; }};
 
 bool IsRefusal(const Error& error) { return !error.reason.empty(); }
 
@@ -70,7 +87,8 @@ class Conversation {
     std::string line;
     while (!leaving_) {
       if (!json_ && !input_.is_terminal()) Show("> ");
-      switch (input_.ReadMessage(json_ ? "" : "> ", line)) {
+      line.clear();
+      switch (input_.ReadMessage(json_ ? "" : "> ", kNothing, line)) {
         case TerminalInput::Came::kEnd:
           if (input_.is_terminal() && !json_) Show("\n");
           return status_;
@@ -366,7 +384,12 @@ class Conversation {
     };
     input_.DropTypedAhead();
     if (!input_.is_terminal()) Ask(prompt);
-    switch (input_.ReadAnswer(prompt, stream_ == nullptr ? -1 : stream_->descriptor(), withdrawn, line)) {
+    const TerminalInput::Meanwhile meanwhile = {
+        .descriptor = [this] { return stream_ == nullptr ? -1 : stream_->descriptor(); },
+        .timeout_ms = [] { return -1; },
+        .proceed = withdrawn};
+    line.clear();
+    switch (input_.ReadAnswer(prompt, meanwhile, line)) {
       case TerminalInput::Came::kLine:
         return Answered::kLine;
       case TerminalInput::Came::kWithdrawn:
@@ -549,26 +572,165 @@ class Conversation {
 
 }  // namespace
 
-int RunChat(const CommandLine& line, const Environment&) {
-  auto chat = line.argument.empty() ? Result<ChatId>(ChatId::Random()) : ChatId::Parse(line.argument);
-  if (!chat) return Misused(chat.error().message);
-  std::string url = line.url, token;
-  while (url.ends_with('/')) url.pop_back();
-  if (const auto file = line.flags.find("token-file"); file != line.flags.end()) {
-    auto read = ReadToken(file->second);
-    if (!read) return Complain(read.error());
-    token = *std::move(read);
+namespace {
+
+// One that is just starting or ending holds the folder for a moment.
+constexpr std::chrono::milliseconds kBetweenTries{50}, kPatience{10'000};
+
+// The server that uses the data folder, or one that is started for this.
+Result<std::string> FindOrStart(const Options& options, const Flags& flags, const Environment& environment,
+                                std::unique_ptr<OwnServer>& own) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const auto running = FindServer(options);
+    Error refused;
+    if (running && *running) {
+      const auto client = ConnectTo(**running, options);
+      if (!client) return Fail(client.error());
+      const auto there = (*client)->Call("GET", "/healthz");
+      if (there) return (*running)->url;
+      refused = NotAnswering(there.error(), **client);
+    } else if (running) {
+      auto started = OwnServer::Start(flags, environment);
+      if (started) {
+        own = *std::move(started);
+        return own->url();
+      }
+      refused = std::move(started.error());
+      // Unless somebody else was quicker, trying again does not help.
+      if (const auto other = FindServer(options); other && !*other) return Fail(std::move(refused));
+    } else {
+      if (running.error().reason != "store_locked") return Fail(running.error());
+      refused = running.error();
+    }
+    if (std::chrono::steady_clock::now() > deadline) return Fail(std::move(refused));
+    std::this_thread::sleep_for(kBetweenTries);
   }
+}
+
+// Said once, when there is a key for the first time: what a person has to know to keep their chats.
+void TellOfFirstStart(const Options& options, const std::string& url) {
+  const auto full = [](const std::string& path) {
+    std::error_code failed;
+    const auto absolute = std::filesystem::weakly_canonical(path, failed);
+    return VisibleLine(failed ? path : absolute.string());
+  };
+  Print(
+      "Reprise runs on this machine only.\n"
+      "  chats      " +
+      full(options.data_dir) + "\n" +
+      (options.plain ? ""
+                     : "  key        " + full(KeyFileOf(options)) +
+                           "\n             copy it to a safe place: without it nobody can read the chats\n") +
+      "  workspace  " + full(options.workspace) +
+      " (what the agent works on)\n"
+      "  server     " +
+      url + "\n" +
+      (options.model == "offline"
+           ? "  model      offline, a demonstration: say demo. OPENAI_API_KEY or ANTHROPIC_API_KEY brings a real one\n"
+           : "  model      " + VisibleLine(options.model) + "\n"));
+}
+
+Result<std::string> AllOfStandardInput() {
+  constexpr std::size_t kMost = 16 << 20;
+  std::string text;
+  std::array<char, 65536> bytes;
+  while (const std::size_t size = std::fread(bytes.data(), 1, bytes.size(), stdin)) {
+    text.append(bytes.data(), size);
+    if (text.size() > kMost) return Fail(ErrorCode::kTooLarge, "standard input has more than 16 MiB");
+  }
+  while (text.ends_with('\n')) text.pop_back();
+  return text;
+}
+
+Result<ChatId> ChooseChat(const CommandLine& line, ServerClient& server) {
+  if (!line.argument.empty()) return ChatId::Parse(line.argument);
+  if (!line.newest_chat) return ChatId::Random();
+  const auto list = server.Call("GET", "/chats?limit=1");
+  if (!list) return Fail(list.error());
+  for (const Json& chat : list->value("chats", Json::array())) {
+    if (!chat.contains("error")) return ChatId::Parse(TextMember(chat, "id"));
+  }
+  return ChatId::Random();
+}
+
+}  // namespace
+
+int RunChat(const CommandLine& line, const Environment& environment) {
+  if (!line.argument.empty()) {
+    if (const auto chat = ChatId::Parse(line.argument); !chat) return Misused(chat.error().message);
+    if (line.newest_chat) return Misused("--continue and a chat's id do not go together");
+  }
+  const bool input_is_terminal = ::isatty(STDIN_FILENO) != 0, output_is_terminal = ::isatty(STDOUT_FILENO) != 0;
+  const bool is_one_shot = !line.prompt.empty() || (line.bare && !input_is_terminal);
+  std::string message = line.prompt;
+  if (is_one_shot && !input_is_terminal) {
+    auto given = AllOfStandardInput();
+    if (!given) return Complain(given.error());
+    message += (message.empty() || given->empty() ? "" : "\n\n") + *given;
+    if (message.empty()) return Misused("a command is needed, or a message (reprise --help says more)");
+  }
+  if (line.bare && !is_one_shot && !output_is_terminal) {
+    return Misused("a conversation needs a terminal; -p TEXT sends one message and prints the answer");
+  }
+
+  const auto named = NamedServer(line.url, environment);
+  if (!named) return ComplainOfUse(named.error());
+  Options options;
+  bool is_first_start = false;
+  std::unique_ptr<OwnServer> own;
+  std::string url;
+  if (*named) {
+    url = (*named)->url;
+    const auto file = line.flags.find("token-file");
+    options.token_file = file != line.flags.end() ? file->second : environment("REPRISE_TOKEN_FILE").value_or("");
+  } else {
+    auto loaded = LoadOptions(line.flags, environment);
+    if (!loaded) return ComplainOfUse(loaded.error());
+    options = *std::move(loaded);
+    std::error_code unknown;
+    is_first_start = !options.plain && !std::filesystem::exists(KeyFileOf(options), unknown);
+    auto found = FindOrStart(options, line.flags, environment, own);
+    if (!found) return Complain(found.error());
+    url = *std::move(found);
+  }
+
   TerminalInput input;  // before the transport's thread
-  ServerClient server(std::move(url), std::move(token));
-  if (auto there = server.Call("GET", "/healthz"); !there) {
-    const bool answered = !there.error().reason.empty() && there.error().reason != "connection_failed";
-    if (answered && there.error().code == ErrorCode::kUnavailable) return Complain(there.error());
-    return Complain(MakeError(ErrorCode::kUnavailable, "no Reprise server answers at " + server.url() +
-                                                           " (`reprise serve` starts one): " + there.error().message));
-  }
+  const auto connected = ConnectTo({url}, options);
+  if (!connected) return Complain(connected.error());
+  ServerClient& server = **connected;
+  if (auto there = server.Call("GET", "/healthz"); !there) return Complain(NotAnswering(there.error(), server));
+  const auto chat = ChooseChat(line, server);
+  if (!chat) return Complain(chat.error());
+  const auto model = line.flags.find("model");
+  const std::string chosen_model = model == line.flags.end() ? "" : model->second;
+
+  if (is_one_shot) return RunOneShot(server, *chat, chosen_model, message, line.json);
+  if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, url);
   if (!line.json) Print("chat " + chat->str() + " (/help lists the commands)\n");
-  return Conversation(server, input, *chat, line.json).Run();
+  if (line.json || !input.is_terminal() || !output_is_terminal)
+    return Conversation(server, input, *chat, line.json).Run();
+
+  TerminalClient client({
+      .server = server,
+      .input = input,
+      .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
+      .chat = *chat,
+      .model = chosen_model,
+      .leaving_advice = "reprise chat",
+      .search = *named ? std::function<int(const std::string&)>() : [&](const std::string& text) {
+        CommandLine search = line;
+        search.argument = text;
+        search.limit = 50;
+        return RunSearch(search, environment);
+      },
+      .find_server = *named ? std::function<bool()>() : [&] {
+        own.reset();
+        auto found = FindOrStart(options, line.flags, environment, own);
+        if (found) server.SetUrl(*found);
+        return found.has_value();
+      }});
+  return client.Run();
 }
 
 }  // namespace reprise

@@ -31,7 +31,7 @@ Result<void> WriteFiles(const std::string& root, const ChatId& chat, FileStore& 
   return Disk().SyncDirectory(FilesDirectory(root, chat));
 }
 
-Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store) {
+Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store, WorkCounter& counter) {
   const ChatId& id = chat.summary.id;
   for (const std::string& made : {ChatDirectory(root, id), InteractionsDirectory(root, id)}) {
     if (auto created = Disk().CreateDirectory(made); !created) return Fail(std::move(created.error()));
@@ -43,6 +43,7 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
     const std::string text = DumpJson(ToJson(*interaction)) + "\n";
     if (auto written = ReplaceFile(Disk(), InteractionFile(root, id, listed.id), text); !written) return written;
     AddToIndex(index, *interaction, Sha256Digest({text}));
+    if (auto wanted = CountStep(&counter); !wanted) return wanted;
   }
   // The newest is the head if the chat's own cannot be read.
   const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),
@@ -61,13 +62,13 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
 }  // namespace
 
 Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
-                             bool replace) {
+                             bool replace, WorkCounter& counter) {
   const std::string target = ChatDirectory(directory, chat.summary.id);
   auto free = CheckNothingThere(target);
   if (!free && !replace) return free;
   const std::string folder = IncomingDirectory(directory);
   auto written = CreateDirectories(Disk(), folder)
-                     .and_then([&](bool) { return WriteDocuments(folder, chat, store); })
+                     .and_then([&](bool) { return WriteDocuments(folder, chat, store, counter); })
                      .and_then([&] { return WriteFiles(folder, chat.summary.id, files); });
   // What was there goes into the folder that is removed at the end; for a moment neither is in its place.
   if (written && !free) written = Disk().Rename(target, folder + "/replaced");

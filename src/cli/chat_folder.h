@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/work_counter.h"
 #include "reprise/file_store.h"
 #include "reprise/interaction_store.h"
 
@@ -10,8 +11,9 @@ namespace reprise {
 // Writes interactions of a chat as the plain JSON documents of schemas/ into `directory`/CHAT, each with its whole
 // state, and the chat's files likewise: a folder that people, `reprise import` and `reprise serve --plain` can read.
 // `chat` says which; the states are loaded from `store`, of `files` those that can be read. All or nothing; kConflict
-// (reason "file_exists") if the folder is there and not `replace`.
+// (reason "file_exists") if the folder is there and not `replace`. `counter` counts each interaction that is written;
+// kCancelled if it is told to stop.
 Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
-                             bool replace);
+                             bool replace, WorkCounter& counter);
 
 }  // namespace reprise

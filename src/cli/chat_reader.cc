@@ -3,13 +3,16 @@
 #include <sys/stat.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <system_error>
 
 #include "base/logging.h"
 #include "base/posix_file_system.h"
 #include "cli/console.h"
+#include "cli/did_you_mean.h"
 #include "cli/key_access.h"
 #include "cli/output_file.h"
 #include "domain/codec.h"
@@ -97,7 +100,7 @@ bool HasChat(InteractionStore& store, const ChatId& chat) {
   return summary || summary.error().code != ErrorCode::kNotFound;
 }
 
-Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& environment) {
+Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& environment, WorkCounter* reads) {
   auto options = LoadOptions(line.flags, environment);
   if (!options) return Fail(options.error());
   auto keys = KeysFor(*options);
@@ -105,9 +108,10 @@ Result<ChatReader> ChatReader::Open(const CommandLine& line, const Environment& 
   auto store = FileInteractionStore::Open({.root = options->data_dir,
                                            .keys = *keys,
                                            .file_system = Disk(),
-                                           .access = FileInteractionStore::Access::kReadOnly});
+                                           .access = FileInteractionStore::Access::kReadOnly,
+                                           .reads = reads});
   if (!store && store.error().code == ErrorCode::kNotFound) {
-    return Fail(ErrorCode::kNotFound, "there is no data folder " + options->data_dir);
+    return Fail(NoDataFolder(options->data_dir));
   }
   if (!store) return Fail(store.error());
   auto files = std::make_unique<SealedFileStore>(
@@ -122,22 +126,49 @@ Result<std::vector<ChatId>> ChatReader::AllChats() const {
   return chats;
 }
 
-Error NotThere(Error error, const RecordReference& what) {
+std::string FullPath(const std::string& path) {
+  std::error_code failed;
+  const auto full = std::filesystem::absolute(path, failed);
+  return failed ? path : full.lexically_normal().string();
+}
+
+Error NoDataFolder(const std::string& data_dir) {
+  return MakeError(ErrorCode::kNotFound, "there is no data folder " + FullPath(data_dir) +
+                                             " (--data-dir names another one, `reprise serve` makes one)");
+}
+
+Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known) {
+  return MakeError(ErrorCode::kNotFound, "there is no chat " + chat.str() + " in " + where +
+                                             DidYouMean(chat.str(), known) + " (`reprise ls` lists them)");
+}
+
+Error NotThere(Error error, const RecordReference& what, const std::string& data_dir) {
   if (error.code != ErrorCode::kNotFound) return error;
   const std::string chat = what.chat.str();
-  error.message = what.interaction ? "there is no " + chat + "/" + what.interaction->str() + " (`reprise ls " + chat +
-                                         "` lists them)"
-                                   : "there is no chat " + chat + " (`reprise ls` lists them)";
-  return error;
+  if (what.interaction && IsDirectory(data_dir + "/" + chat)) {
+    error.message = "there is no " + chat + "/" + what.interaction->str() + " in " + FullPath(data_dir) +
+                    " (`reprise ls " + chat + " --all` lists its interactions)";
+    return error;
+  }
+  std::vector<std::string> known;
+  if (const auto chats = ChatFiles(data_dir, MakeRecordFormat(nullptr), Disk()).ListChats()) {
+    for (const ChatId& other : *chats) known.push_back(other.str());
+    std::sort(known.begin(), known.end());
+  }
+  return NoSuchChat(what.chat, FullPath(data_dir), known);
 }
 
 Result<RecordReference> ParseReference(std::string_view text) {
   const std::size_t slash = text.find('/');
-  const auto chat = ChatId::Parse(text.substr(0, slash));
-  if (!chat) return Fail(chat.error());
+  const auto named = [&](Error error) {
+    error.message = "\"" + std::string(text) + "\" names nothing: " + error.message;
+    return Fail(std::move(error));
+  };
+  auto chat = ChatId::Parse(text.substr(0, slash));
+  if (!chat) return named(std::move(chat.error()));
   if (slash == std::string_view::npos) return RecordReference{*chat, std::nullopt};
-  const auto interaction = InteractionId::Parse(text.substr(slash + 1));
-  if (!interaction) return Fail(interaction.error());
+  auto interaction = InteractionId::Parse(text.substr(slash + 1));
+  if (!interaction) return named(std::move(interaction.error()));
   return RecordReference{*chat, *interaction};
 }
 

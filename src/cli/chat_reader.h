@@ -3,12 +3,14 @@
 #include <memory>
 #include <optional>
 #include <set>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "base/work_counter.h"
 #include "cli/command_line.h"
 #include "crypto/key_set.h"
 #include "reprise/file_store.h"
@@ -20,8 +22,9 @@ namespace reprise {
 // The stored chats for commands that only look: opened without the lock, so that a server may be running meanwhile.
 class ChatReader {
  public:
-  // kNotFound if there is no data folder, kForbidden if there is no key file.
-  static Result<ChatReader> Open(const CommandLine& line, const Environment& environment);
+  // kNotFound if there is no data folder, kForbidden if there is no key file. `reads` counts each interaction that the
+  // store's LoadChat has read (null: nobody watches), and must outlive the reader.
+  static Result<ChatReader> Open(const CommandLine& line, const Environment& environment, WorkCounter* reads = nullptr);
 
   InteractionStore& store() { return *store_; }
   FileStore& files() { return *files_; }
@@ -64,8 +67,14 @@ struct RecordReference {
   ChatId chat;
   std::optional<InteractionId> interaction;
 };
-// `error`, or if it is kNotFound one that names what is not there, and how to find what is.
-Error NotThere(Error error, const RecordReference& what);
+// `error`, or if it is kNotFound one that names what is not there in this data folder, and how to find what is.
+Error NotThere(Error error, const RecordReference& what, const std::string& data_dir);
+// The same of a chat, where the chats `known` are; `where` is a folder or a server.
+Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known);
+Error NoDataFolder(const std::string& data_dir);
+// The path from the root on, for messages.
+std::string FullPath(const std::string& path);
+// kInvalidArgument: the message names `text`.
 Result<RecordReference> ParseReference(std::string_view text);
 
 // The numbers on the head's branch.

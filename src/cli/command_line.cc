@@ -5,6 +5,7 @@
 #include <initializer_list>
 #include <memory>
 
+#include "cli/command_notes.h"
 #include "cli/did_you_mean.h"
 #include "cli/embedded.h"
 #include "cli/exit_status.h"
@@ -29,13 +30,14 @@ class Grammar {
     serve->add_flag("--new-key", out_.new_key,
                     "go on, with a new key if there is none, where chats are sealed with keys that are gone");
 
-    CLI::App* chat = Add("chat", "Talk with the agent of a running server, line by line");
+    // For the server that a client starts for itself.
+    serve->add_option("--until-released", out_.until_released)->group("");
+
+    app_.add_option("--chat", out_.argument, "a chat's id (default: a new one)")->type_name("CHAT");
+    AddTalking(app_);
+    CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
-    chat->add_option("--url", out_.url, "where the server listens")
-        ->type_name("URL")
-        ->default_str("http://127.0.0.1:8000");
-    AddSettings(*chat, {"token-file"});
-    AddJson(*chat);
+    AddTalking(*chat);
 
     CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
     ls->add_option("CHAT", out_.argument, "a chat's id");
@@ -65,6 +67,7 @@ class Grammar {
     AddReading(*replay);
 
     AddFolderCommands();
+    AddChatCommands();
 
     CLI::App* keys = Add("keys", "The keys that chats are sealed with");
     keys->require_subcommand(1);
@@ -88,9 +91,13 @@ class Grammar {
     AddSettings(*trust, {"workspace", "prompt-dir"});
     AddJson(*trust);
 
+    AddDocs();
     CLI::App* help = Add("help", "Print this help, or a command's");
     help->add_option("COMMAND", help_about_);
+    AddExamples(app_, "");
   }
+
+  CommandDoc Describe() const { return DescribeGrammar(app_); }
 
   std::variant<CommandLine, EarlyExit> Parse(int argc, const char* const* argv) {
     try {
@@ -105,10 +112,13 @@ class Grammar {
       return Usage(error.what());
     }
     const CLI::App* chosen = Deepest(&app_);
-    if (chosen == &app_) return Usage("a command is needed");
+    if (chosen == &app_) {
+      out_.bare = true;
+      out_.command = "chat";
+      return out_;
+    }
     if (chosen->get_name() == "help") return Help();
     if (out_.format.empty()) out_.format = "json";
-    if (out_.url.empty()) out_.url = "http://127.0.0.1:8000";
     if (chosen->get_name() == "search" && chosen->count("--limit") == 0) out_.limit = 100;
     out_.command = (chosen->get_parent() == &app_ ? "" : chosen->get_parent()->get_name() + " ") + chosen->get_name();
     return out_;
@@ -143,7 +153,7 @@ class Grammar {
         ->required();
     import->add_option("--as", out_.as, "the chat's name here (default: its own, or that with -2, -3, ...)")
         ->type_name("CHAT");
-    AddReading(*import);
+    AddWriting(*import);
 
     CLI::App* search = Add("search", "Find text in messages, answers, tool calls and results");
     search->add_option("TEXT", out_.argument, "what to look for")->required();
@@ -168,6 +178,65 @@ class Grammar {
       AddConfig(*command);
       AddJson(*command);
     }
+  }
+  // Talking with the agent of the server that uses the data folder; one is started if there is none.
+  void AddTalking(CLI::App& command) {
+    command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")->type_name("TEXT");
+    command.add_flag("--continue", out_.newest_chat, "go on with the chat that was used last");
+    command.add_option("--color", out_.colour, "auto, always or never (default auto: at a terminal, without NO_COLOR)")
+        ->type_name("WHEN")
+        ->check(CLI::IsMember({"auto", "always", "never"}));
+    AddSettings(command, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
+    AddServer(command);
+    command.get_option("--json")->description("print each event as a line of JSON");
+  }
+  // Arranging chats, and what else needs the running server or does without one.
+  void AddChatCommands() {
+    CLI::App* rm = Add("rm", "Move chats to the trash; a run of theirs is cancelled first");
+    rm->add_option("CHAT", out_.arguments, "chats' ids")->required();
+    AddWriting(*rm);
+
+    CLI::App* restore = Add("restore", "List the trash, or bring a chat of it back under its name");
+    restore->add_option("CHAT", out_.argument, "a chat's id (deleted several times: the last one), or an entry's");
+    AddWriting(*restore);
+
+    CLI::App* mv = Add("mv", "Give a chat another title; its id stays, for its files are sealed to it");
+    mv->add_option("CHAT", out_.argument, "a chat's id")->required();
+    mv->add_option("TITLE", out_.arguments, "the new title")->required();
+    AddWriting(*mv);
+
+    CLI::App* fork = Add("fork", "Copy a branch of a chat into a new chat");
+    fork->add_option("WHAT", out_.argument, "CHAT, or CHAT/INTERACTION, at which the branch ends (default: its head)")
+        ->required();
+    fork->add_option("--as", out_.as, "the new chat's id (default: a random one)")->type_name("CHAT");
+    AddWriting(*fork);
+
+    CLI::App* approvals = Add("approvals", "List what waits for a person in every chat, or answer an approval");
+    approvals->add_option("APPROVAL", out_.argument, "the id of the approval to answer");
+    approvals->add_option("ANSWER", out_.answer, "yes or no")->check(CLI::IsMember({"yes", "no"}));
+    approvals->add_option("--feedback", out_.feedback, "for the model to read")->type_name("TEXT");
+    approvals->add_option("--scope", out_.scope, "for equal calls too: once (default), chat, or always")
+        ->type_name("SCOPE")
+        ->check(CLI::IsMember({"once", "chat", "always"}));
+    AddSettings(*approvals, {"data-dir"});
+    AddServer(*approvals);
+
+    CLI::App* models = Add("models", "List the models of the running server, or of the configuration");
+    AddSettings(*models, {"data-dir", "model"});
+    AddServer(*models);
+  }
+  // For those that change the data folder, through its server if one runs.
+  void AddWriting(CLI::App& command) {
+    AddSettings(command, {"data-dir", "plain", "key-file", "passphrase-file"});
+    command.get_option("--plain")->description("the chats are stored unencrypted");
+    AddServer(command);
+  }
+  void AddServer(CLI::App& command) {
+    command.add_option("--url", out_.url, "the server (default: REPRISE_URL, else the one that uses the data folder)")
+        ->type_name("URL");
+    AddSettings(command, {"token-file"});
+    AddConfig(command);
+    AddJson(command);
   }
   void AddOutput(CLI::App& command, const std::string& help) {
     command.add_option("-o,--output", out_.output, help)->type_name("PATH");
@@ -238,6 +307,31 @@ class Grammar {
     AddKeyFile(*passphrase);
   }
 
+  void AddDocs() {
+    CLI::App* completion = Add("completion", "Print what makes a shell complete reprise's commands, flags and chats");
+    completion->add_option("SHELL", out_.argument, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));
+    // For these scripts only.
+    completion->add_flag("--chats", out_.list, "print the chats' ids")->group("");
+    AddSettings(*completion, {"data-dir"});
+    AddConfig(*completion);
+    for (const char* name : {"--data-dir", "--config"}) completion->get_option(name)->group("");
+
+    CLI::App* man = Add("man", "Print the man page of reprise, or of a command");
+    man->add_option("COMMAND", out_.arguments, "such as serve, or keys init (default: reprise itself)");
+    man->add_option("--all", out_.output, "write every page into this folder")->group("");  // for the build only
+  }
+  static void AddExamples(CLI::App& app, const std::string& name) {
+    std::string examples;
+    for (const CommandExample& example : ExamplesOf(name)) {
+      examples += (examples.empty() ? "Examples:\n  " : "\n  ") + std::string(example.line) + "\n      " +
+                  std::string(example.what);
+    }
+    if (!examples.empty()) app.footer(examples + "\n\n" + app.get_footer());
+    for (CLI::App* below : app.get_subcommands([](const CLI::App*) { return true; })) {
+      AddExamples(*below, (name.empty() ? "" : name + " ") + below->get_name());
+    }
+  }
+
   static CLI::App* Deepest(CLI::App* app) {
     const auto below = app->get_subcommands();  // those that the line named
     return below.empty() ? app : Deepest(below.front());
@@ -292,5 +386,7 @@ class Grammar {
 std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* const* argv) {
   return Grammar().Parse(argc, argv);
 }
+
+CommandDoc DescribeCommands() { return Grammar().Describe(); }
 
 }  // namespace reprise

@@ -4,6 +4,7 @@
 #include <variant>
 #include <vector>
 
+#include "cli/grammar_docs.h"
 #include "cli/options.h"
 
 namespace reprise {
@@ -32,12 +33,19 @@ struct CommandLine {
   std::string mode;                            // of `replay`: "recorded", "events"
   double speed = 0;                            // of `replay`: of the events; 0: at once
   std::string chat;                            // of `search`: in this one only
-  std::string as;                              // of `import`: the chat's new name
-  std::string url;                             // of `chat`: the server's
+  std::string as;                              // of `import` and `fork`: the chat's new name
+  std::string url;                             // the server's; empty: the one that uses the data folder
+  std::string answer;                          // of `approvals`: "yes", "no", or empty: lists them
+  std::string feedback, scope;                 // likewise: what goes with the answer
   int limit = 0;                               // of `search`
+  bool bare = false;                           // `reprise` without a command: means `chat`
+  std::string prompt;                          // of `chat`: the one message to send; empty: a conversation
+  bool newest_chat = false;                    // of `chat`: goes on with the one that was used last
+  std::string colour = "auto";                 // of `chat`: or "always", "never"
+  int until_released = -1;                     // of `serve`: stops when this descriptor's other end is closed
   bool new_key = false;                        // of `serve`: chats whose keys are gone are given up
   bool force = false;                          // replace what is there
-  bool list = false;                           // of `trust`
+  bool list = false;                           // of `trust`; of `completion`: the chats
   std::string revoke;                          // of `trust`: this file is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`
   bool in_place = false;                       // likewise
@@ -51,5 +59,8 @@ struct EarlyExit {
 };
 
 std::variant<CommandLine, EarlyExit> ParseCommandLine(int argc, const char* const* argv);
+
+// All commands and flags there are.
+CommandDoc DescribeCommands();
 
 }  // namespace reprise

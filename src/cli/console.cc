@@ -3,11 +3,16 @@
 #include <cstdio>
 #include <string>
 
+#include "cli/progress.h"
 #include "cli/terminal_text.h"
 
 namespace reprise {
 
-void Print(std::string_view text) { std::fwrite(text.data(), 1, text.size(), stdout); }
+void Print(std::string_view text) {
+  const ProgressPause pause;
+  std::fwrite(text.data(), 1, text.size(), stdout);
+  if (pause.is_needed()) std::fflush(stdout);  // it may be the same terminal
+}
 
 bool FlushOutput() { return std::fflush(stdout) == 0 && std::ferror(stdout) == 0; }
 
@@ -30,6 +35,7 @@ int Misused(std::string_view message) {
 
 void Warn(std::string_view message) {
   const std::string line = "reprise: " + VisibleLine(message) + "\n";
+  const ProgressPause pause;
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 

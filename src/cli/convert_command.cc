@@ -12,6 +12,7 @@
 #include "cli/folder_conversion.h"
 #include "cli/lone_file.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
 #include "cli/terminal_text.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
@@ -28,8 +29,8 @@ enum class Direction { kEncrypt, kDecrypt };
 
 class Conversion {
  public:
-  Conversion(Direction direction, const CommandLine& line, Options options)
-      : direction_(direction), line_(line), options_(std::move(options)) {
+  Conversion(Direction direction, const CommandLine& line, Options options, const Environment& environment)
+      : direction_(direction), line_(line), options_(std::move(options)), environment_(environment) {
     options_.plain = false;  // one side is sealed, whatever the server is set to
   }
 
@@ -75,8 +76,11 @@ class Conversion {
       Print(*text);
     } else if (auto written = WriteOutputFile(line_.output, *text, line_.force); !written) {
       return Complain(written.error());
-    } else if (line_.json) {
-      Print(DumpJson(Json{{"ok", true}, {"output", line_.output}}) + "\n");
+    } else {
+      Print(line_.json ? DumpJson(Json{{"ok", true}, {"output", line_.output}}) + "\n"
+                       : VisibleLine(path + (direction_ == Direction::kEncrypt ? " sealed in " : " in plain in ") +
+                                     line_.output) +
+                             "\n");
     }
     return kExitOk;
   }
@@ -119,23 +123,30 @@ class Conversion {
   int Chats() {
     const auto keys = Keys(line_.output);
     if (!keys) return Complain(keys.error());
+    WorkCounter counter, reads(counter.stop_source());
     auto from = FileInteractionStore::Open({.root = options_.data_dir,
                                             .keys = keys->from,
                                             .file_system = Disk(),
-                                            .access = FileInteractionStore::Access::kReadOnly});
-    if (!from) return Complain(MakeError(ErrorCode::kNotFound, "there is no data folder " + options_.data_dir));
+                                            .access = FileInteractionStore::Access::kReadOnly,
+                                            .reads = &reads});
+    if (!from) return Complain(NoDataFolder(options_.data_dir));
     SealedFileStore files({.root = options_.data_dir, .keys = keys->from, .file_system = Disk()});
     const auto wanted = Wanted();
     if (!wanted) return Complain(wanted.error());
-    auto target = IncomingChats::Open({.root = line_.output, .keys = keys->to, .file_system = Disk()});
+    Progress progress(counter, environment_);
+    auto target =
+        IncomingChats::Open({.root = line_.output, .keys = keys->to, .file_system = Disk(), .counter = &counter});
     if (!target) return Complain(target.error());
+    const std::string doing = direction_ == Direction::kEncrypt ? "sealing" : "opening";
+    progress.Begin(CopyTask(doing, options_.data_dir, *wanted, progress));
     for (const ChatId& chat : *wanted) {
       auto whole = WholeChat(**from, chat);
       if (!whole && whole.error().code == ErrorCode::kNotFound && line_.all_chats) continue;  // empty, or deleted
       auto added = whole.and_then(
           [&](IncomingChat& found) { return AddFiles(files, found).and_then([&] { return target->Add(found); }); });
+      if (progress.interrupted()) break;
       if (!added) {
-        const Error error = whole ? added.error() : NotThere(whole.error(), {chat, std::nullopt});
+        const Error error = whole ? added.error() : NotThere(whole.error(), {chat, std::nullopt}, options_.data_dir);
         failed_.push_back({{"chat_id", chat.str()}, {"message", error.message}});
         Complain(error);
         continue;
@@ -143,6 +154,7 @@ class Conversion {
       WarnOfUnfinished(chat);
       converted_.push_back(chat);
     }
+    progress.End();
     return Finish(line_.output, std::nullopt);
   }
 
@@ -174,7 +186,11 @@ class Conversion {
   int InPlace() {
     const auto keys = Keys(options_.data_dir);
     if (!keys) return Complain(keys.error());
-    const auto kept = ConvertFolder(options_.data_dir, *keys, converted_);
+    WorkCounter counter;
+    Progress progress(counter, environment_);
+    const auto kept = ConvertFolder(options_.data_dir, *keys, converted_, counter, progress);
+    // If it is done all the same, where the old folder is has to be said first.
+    if (!kept || !progress.interrupted()) progress.End();
     if (!kept) return Complain(kept.error());
     const int status = Finish(options_.data_dir, *kept);
     if (!line_.json) {
@@ -205,6 +221,7 @@ class Conversion {
   const Direction direction_;
   const CommandLine& line_;
   Options options_;
+  const Environment& environment_;
   std::vector<ChatId> converted_;
   Json failed_ = Json::array();
 };
@@ -212,7 +229,7 @@ class Conversion {
 int Run(Direction direction, const CommandLine& line, const Environment& environment) {
   auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
-  return Conversion(direction, line, *std::move(options)).Run();
+  return Conversion(direction, line, *std::move(options), environment).Run();
 }
 
 }  // namespace

@@ -14,6 +14,9 @@
 #include "cli/console.h"
 #include "cli/markdown.h"
 #include "cli/output_file.h"
+#include "cli/progress.h"
+#include "cli/stored_count.h"
+#include "cli/terminal_text.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -37,10 +40,20 @@ Json PlainMessage(Message message) {
   return json;
 }
 
+std::string NumberOf(std::size_t number, const std::string& thing) {
+  return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
+}
+
 class Export {
  public:
-  Export(InteractionStore& store, FileStore& files, const CommandLine& line)
-      : store_(store), files_(files), line_(line) {}
+  // `counter` counts what `reader` reads, and what is written.
+  Export(ChatReader& reader, const CommandLine& line, WorkCounter& counter, Progress& progress)
+      : store_(reader.store()),
+        files_(reader.files()),
+        data_dir_(reader.options().data_dir),
+        line_(line),
+        counter_(counter),
+        progress_(progress) {}
 
   // One item after the other, so that a large folder need not fit into memory.
   int Run(const std::vector<RecordReference>& wanted, bool everything) {
@@ -51,16 +64,21 @@ class Export {
     if (folder) {
       if (auto made = CreateDirectories(Disk(), line_.output); !made) return Complain(made.error());
     }
+    BeginProgress(wanted, folder);
     std::string text;
     bool first = true;
     for (const RecordReference& what : wanted) {
       const auto item = Load(what, everything);
+      if (progress_.interrupted()) return kExitFailure;
       if (!item) continue;
       if (folder) {
         auto written = Write(*item);
+        if (progress_.interrupted()) return kExitFailure;
+        if (written) Count(*item);
         written ? exported_.push_back(*written) : void(status_ = Complain(written.error()));
         continue;
       }
+      Count(*item);
       if (line_.format == "markdown" && !first) text += "\n";
       first = false;
       text += Text(*item);
@@ -70,13 +88,36 @@ class Export {
       if (auto written = WriteOutputFile(line_.output, text, line_.force); !written) return Complain(written.error());
       exported_.push_back(line_.output);
     }
+    progress_.End();
     if (line_.json && !line_.output.empty()) {
       Print(DumpJson(Json{{"ok", status_ == kExitOk}, {"exported", exported_}}) + "\n");
+    } else if (!exported_.empty()) {
+      Print(NumberOf(interactions_, "interaction") + " of " + NumberOf(chats_, "chat") + " written to " +
+            VisibleLine(line_.output) + "\n");
     }
     return status_;
   }
 
  private:
+  // A chat's folder is read and then written; everything else takes the reading.
+  void BeginProgress(const std::vector<RecordReference>& wanted, bool folder) {
+    LongTask task{.doing = "exporting", .things = "interactions"};
+    if (folder && line_.format == "json") task.steps_each = 2;
+    const bool chats = std::none_of(wanted.begin(), wanted.end(),
+                                    [](const RecordReference& what) { return what.interaction.has_value(); });
+    if (progress_.is_shown() && chats) {
+      std::vector<ChatId> ids;
+      for (const RecordReference& what : wanted) ids.push_back(what.chat);
+      task.total = CountStored(data_dir_, ids).interactions;
+    }
+    progress_.Begin(std::move(task));
+  }
+
+  void Count(const Item& item) {
+    ++chats_;
+    interactions_ += item.chat.interactions.size();
+  }
+
   bool IntoFolder(const std::vector<RecordReference>& wanted, bool everything) const {
     if (line_.output.empty()) return false;
     if (IsDirectory(line_.output) || line_.output.ends_with('/')) return true;
@@ -89,11 +130,12 @@ class Export {
   // Nothing if there is nothing to write; then it has been said why.
   std::optional<Item> Load(const RecordReference& what, bool everything) {
     auto chat = store_.LoadChat(what.chat);
+    if (progress_.interrupted()) return std::nullopt;
     const bool empty = !chat && chat.error().code == ErrorCode::kNotFound;
     if (empty && everything) return std::nullopt;       // or deleted meanwhile
     if (!chat && what.interaction) chat = Alone(what);  // its chat.json is damaged, or there is nothing
     if (!chat) {
-      status_ = Complain(NotThere(chat.error(), what));
+      status_ = Complain(NotThere(chat.error(), what, data_dir_));
       return std::nullopt;
     }
     Item item{.chat = *std::move(chat), .branch = {}, .single = what.interaction.has_value()};
@@ -104,7 +146,7 @@ class Export {
       if (interactions.empty()) {
         const auto missing = store_.LoadInteraction(what.chat, *what.interaction);
         status_ = Complain(missing ? MakeError(ErrorCode::kCorruption, what.interaction->str() + " is damaged")
-                                   : missing.error());
+                                   : NotThere(missing.error(), what, data_dir_));
         return std::nullopt;
       }
     } else {
@@ -187,7 +229,7 @@ class Export {
     std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
     if (line_.format == "json" && !item.single) {
       ComplainOfDamagedFiles(item.chat.summary.id);
-      return WriteChatFolder(line_.output, item.chat, store_, files_, line_.force).map([&] { return path; });
+      return WriteChatFolder(line_.output, item.chat, store_, files_, line_.force, counter_).map([&] { return path; });
     }
     if (item.single) path += "-" + item.chat.interactions.front().id.str();
     path += line_.format == "json" ? ".json" : line_.format == "markdown" ? ".md" : ".jsonl";
@@ -196,8 +238,12 @@ class Export {
 
   InteractionStore& store_;
   FileStore& files_;
+  const std::string& data_dir_;
   const CommandLine& line_;
-  std::vector<std::string> exported_;  // paths
+  WorkCounter& counter_;
+  Progress& progress_;
+  std::vector<std::string> exported_;         // paths
+  std::size_t chats_ = 0, interactions_ = 0;  // in them
   int status_ = kExitOk;
 };
 
@@ -207,10 +253,11 @@ int RunExport(const CommandLine& line, const Environment& environment) {
   std::vector<RecordReference> wanted;
   for (const std::string& argument : line.arguments) {
     const auto what = ParseReference(argument);
-    if (!what) return Misused(argument + ": " + what.error().message);
+    if (!what) return Misused(what.error().message);
     wanted.push_back(*what);
   }
-  auto reader = ChatReader::Open(line, environment);
+  WorkCounter counter;
+  auto reader = ChatReader::Open(line, environment, &counter);
   if (!reader) return ComplainOfUse(reader.error());
   if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");
@@ -221,7 +268,8 @@ int RunExport(const CommandLine& line, const Environment& environment) {
     if (!chats) return Complain(chats.error());
     for (const ChatId& chat : *chats) wanted.push_back({chat, std::nullopt});
   }
-  return Export(reader->store(), reader->files(), line).Run(wanted, everything);
+  Progress progress(counter, environment);
+  return Export(*reader, line, counter, progress).Run(wanted, everything);
 }
 
 }  // namespace reprise

@@ -13,6 +13,7 @@
 #include "base/random.h"
 #include "cli/chat_reader.h"
 #include "cli/console.h"
+#include "cli/stored_count.h"
 #include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
@@ -39,8 +40,15 @@ Result<void> CheckNothingUnsaved(const std::string& root) {
   return {};
 }
 
-Result<void> CheckSound(const std::string& root, const std::shared_ptr<const KeySet>& keys) {
-  const auto report = VerifyStore(root, keys, Disk());
+Result<void> CheckSound(const std::string& root, const std::shared_ptr<const KeySet>& keys, WorkCounter& counter,
+                        Progress& progress) {
+  LongTask task{.doing = "checking", .things = "files"};
+  if (const auto chats = ChatFiles(root, MakeRecordFormat(nullptr), Disk()).ListChats(); chats && progress.is_shown()) {
+    const StoredCount count = CountStored(root, *chats);
+    task.total = count.chats + count.interactions + count.journals + count.files;
+  }
+  progress.Begin(std::move(task));
+  const auto report = VerifyStore(root, keys, Disk(), &counter);
   if (!report) return Fail(report.error());
   if (report->problems.empty()) return {};
   for (const Problem& problem : report->problems) Warn(problem.file + ": " + problem.kind + ": " + problem.message);
@@ -67,16 +75,21 @@ Result<void> AddJournals(const std::string& root, const KeySet* keys, const Chat
 }
 
 Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std::string& target,
-                       std::vector<ChatId>& converted) {
+                       std::vector<ChatId>& converted, WorkCounter& counter, Progress& progress) {
   const ChatFiles files(root, MakeRecordFormat(keys.from), Disk());
   auto chats = files.ListChats();
   if (!chats) return Fail(std::move(chats.error()));
   std::sort(chats->begin(), chats->end());
-  auto from = FileInteractionStore::Open(
-      {.root = root, .keys = keys.from, .file_system = Disk(), .access = FileInteractionStore::Access::kReadOnly});
+  progress.Begin(CopyTask(keys.to ? "sealing" : "opening", root, *chats, progress));
+  WorkCounter reads(counter.stop_source());
+  auto from = FileInteractionStore::Open({.root = root,
+                                          .keys = keys.from,
+                                          .file_system = Disk(),
+                                          .access = FileInteractionStore::Access::kReadOnly,
+                                          .reads = &reads});
   if (!from) return Fail(std::move(from.error()));
   SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk()});
-  auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk()});
+  auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk(), .counter = &counter});
   if (!incoming) return Fail(std::move(incoming.error()));
   for (const ChatId& chat : *chats) {
     auto whole = WholeChat(**from, chat);
@@ -152,21 +165,30 @@ std::vector<std::string> FoldersKeptOf(const std::string& root) {
   return kept;
 }
 
-Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange& keys,
-                                  std::vector<ChatId>& converted) {
+LongTask CopyTask(const std::string& doing, const std::string& root, const std::vector<ChatId>& chats,
+                  const Progress& progress) {
+  LongTask task{.doing = doing, .things = "interactions and files", .steps_each = 2};
+  if (!progress.is_shown()) return task;
+  const StoredCount count = CountStored(root, chats);
+  task.total = count.interactions + count.files;
+  return task;
+}
+
+Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange& keys, std::vector<ChatId>& converted,
+                                  WorkCounter& counter, Progress& progress) {
   std::error_code failed;
   const std::string root = std::filesystem::canonical(given_root, failed).string();
-  if (failed) return Fail(ErrorCode::kNotFound, "there is no data folder " + given_root);
+  if (failed) return Fail(NoDataFolder(given_root));
   const auto lock = DirectoryLock::Acquire(LockFile(root));
   if (!lock) return Fail(lock.error());
-  auto ready = CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from); });
+  auto ready = CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from, counter, progress); });
   if (!ready) return Fail(std::move(ready.error()));
 
   const std::string made = root + std::string(kBeingMade) + RandomHex(8);
-  auto done = CopyChats(root, keys, made, converted)
+  auto done = CopyChats(root, keys, made, converted, counter, progress)
                   .and_then([&] { return CopyGrants(root, keys, made); })
                   .and_then([&] { return CopyAuditLog(root, keys, made); })
-                  .and_then([&] { return CheckSound(made, keys.to); })
+                  .and_then([&] { return CheckSound(made, keys.to, counter, progress); })
                   .and_then([&] { return Exchange(root, made); });
   if (!done) {
     std::filesystem::remove_all(made, failed);

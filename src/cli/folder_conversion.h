@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "cli/progress.h"
 #include "crypto/key_set.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
@@ -20,8 +21,13 @@ struct KeyChange {
 //
 // kConflict if a server uses the folder; kCorruption (reason of the first problem) if anything in it is damaged;
 // kUnavailable if interactions wait to be brought home to it, or the file system cannot exchange two folders. Nothing
-// has changed then.
-Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, std::vector<ChatId>& converted);
+// has changed then, nor if it is interrupted (kCancelled). `progress` watches `counter`.
+Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, std::vector<ChatId>& converted,
+                                  WorkCounter& counter, Progress& progress);
+
+// What copying these chats with all that is in them is, for who watches IncomingChats. `doing`: "sealing", say.
+LongTask CopyTask(const std::string& doing, const std::string& root, const std::vector<ChatId>& chats,
+                  const Progress& progress);
 
 // The folders beside `root` that conversions of it have kept, or left when they were ended. `root` is canonical.
 std::vector<std::string> FoldersKeptOf(const std::string& root);

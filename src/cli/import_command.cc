@@ -1,8 +1,9 @@
 #include "cli/import_command.h"
 
 #include <algorithm>
-#include <map>
+#include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,14 +11,14 @@
 #include "cli/chat_reader.h"
 #include "cli/console.h"
 #include "cli/foreign_chat.h"
+#include "cli/progress.h"
+#include "cli/server_access.h"
+#include "cli/stored_count.h"
 #include "cli/terminal_text.h"
-#include "domain/codec.h"
 #include "store/incoming_chats.h"
 
 namespace reprise {
 namespace {
-
-constexpr std::size_t kMaxChatId = 64;
 
 struct Imported {
   ChatId chat;
@@ -25,54 +26,52 @@ struct Imported {
   std::vector<std::string> notes;
 };
 
-Result<ChatId> FreeName(const std::string& name, const IncomingChats& folder) {
-  const auto own = ChatId::Parse(name);
-  if (!own) {
-    return Fail(ErrorCode::kInvalidArgument, "\"" + name + "\" cannot be a chat's name here; give it one with --as");
-  }
-  ChatId chat = *own;
-  for (int number = 2; folder.Has(chat); ++number) {
-    const std::string suffix = "-" + std::to_string(number);
-    chat = ChatId::Parse(name.substr(0, kMaxChatId - suffix.size()) + suffix).value();
-  }
-  return chat;
+// Takes a chat in, under this name or, if it may have another, under the next one that is free. Returns its name.
+using TakeIn = std::function<Result<ChatId>(const ChatId& name, bool may_have_another, ForeignChat chat)>;
+
+// By this process, which has the data folder's lock.
+TakeIn IntoFolder(const IncomingChats& folder) {
+  return [&folder](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
+    ChatId free = name;
+    for (int number = 2; may_have_another && folder.Has(free); ++number) free = NumberedName(name, number);
+    return folder.Add(ToIncomingChat(free, std::move(foreign))).map([&] { return free; });
+  };
 }
 
-// As this folder keeps it.
-IncomingChat Incoming(const ChatId& name, ForeignChat foreign) {
-  IncomingChat chat{
-      .summary = {.id = name, .title = std::move(foreign.title), .head = foreign.head}, .interactions = {}, .load = {}};
-  auto held = std::make_shared<std::map<InteractionId, Interaction>>();
-  Timestamp first = Now(), last{};
-  for (Interaction& interaction : foreign.interactions) {
-    interaction.chat_id = name;
-    chat.interactions.push_back(interaction.id);
-    first = std::min(first, interaction.created_at);
-    last = std::max(last, interaction.completed_at.value_or(interaction.created_at));
-    if (interaction.id == foreign.head) chat.summary.head_status = interaction.status;
-    if (chat.summary.title.empty()) chat.summary.title = TitleFromMessage(interaction.user_message);
-    held->emplace(interaction.id, std::move(interaction));
-  }
-  chat.summary.created_at = foreign.created_at.value_or(first);
-  chat.summary.updated_at = foreign.updated_at.value_or(std::max(last, chat.summary.created_at));
-  auto files = std::make_shared<std::map<FileId, StoredFile>>();
-  for (StoredFile& file : foreign.files) {
-    chat.files.push_back(file.info.id);
-    files->emplace(file.info.id, std::move(file));
-  }
-  chat.load_file = [files](const FileId& id) -> Result<StoredFile> { return files->at(id); };
-  chat.load = [held](InteractionId id) -> Result<Interaction> { return held->at(id); };
-  return chat;
+// By the server that uses the data folder. Each interaction is counted twice, as IncomingChats does.
+TakeIn ThroughServer(ServerClient& server, WorkCounter& counter) {
+  return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
+    foreign.name = name.str();
+    const std::string path = may_have_another ? "/import" : "/import?as=" + name.str();
+    auto taken = server.CallAndWait(path, ToChatDocument(foreign), counter.stop_token());
+    if (!taken && taken.error().reason == "too_large") {
+      taken.error().message = "the chat is too large to go through the server; stop it and import the chat then";
+    } else if (!taken && taken.error().reason == "chat_exists") {
+      taken.error().message = "there is a chat " + name.str() + " already";
+    }
+    if (!taken) return Fail(NotAnswering(std::move(taken.error()), server));
+    counter.Add(2 * (foreign.interactions.size() + foreign.files.size()));
+    auto chat = ChatId::Parse(TextMember(*taken, "id"));
+    if (!chat) return Fail(ErrorCode::kUnavailable, "the server at " + server.url() + " does not say what it has made");
+    return chat;
+  };
 }
 
-Result<Imported> Import(const std::string& path, const std::string& as, IncomingChats& folder) {
+// `as` may be empty. `expecting` is told how much there is; it may be null.
+Result<Imported> Import(const std::string& path, const std::string& as, const TakeIn& take_in, Progress* expecting) {
   auto foreign = ReadForeignChat(path);
   if (!foreign) return Fail(std::move(foreign.error()));
-  const auto name = as.empty() ? FreeName(foreign->name, folder) : ChatId::Parse(as);
-  if (!name) return Fail(name.error());
-  std::vector<std::string> notes = std::move(foreign->notes);
-  const IncomingChat chat = Incoming(*name, *std::move(foreign));
-  return folder.Add(chat).map([&] { return Imported{*name, chat.interactions.size(), std::move(notes)}; });
+  const auto name = ChatId::Parse(as.empty() ? foreign->name : as);
+  if (!name) {
+    return Fail(ErrorCode::kInvalidArgument,
+                path + ": \"" + foreign->name + "\" cannot be a chat's name here; give it one with --as");
+  }
+  const std::size_t interactions = foreign->interactions.size();
+  std::vector<std::string> notes = foreign->notes;
+  if (expecting != nullptr) expecting->Expect(interactions + foreign->files.size());
+  return take_in(*name, as.empty(), *std::move(foreign)).map([&](const ChatId& chat) {
+    return Imported{chat, interactions, std::move(notes)};
+  });
 }
 
 class Report {
@@ -84,6 +83,7 @@ class Report {
                      {"chat_id", imported.chat.str()},
                      {"interactions", imported.interactions},
                      {"notes", imported.notes}});
+    interactions_ += imported.interactions;
     if (json_) return;
     Print(imported.chat.str() + "  " + std::to_string(imported.interactions) +
           (imported.interactions == 1 ? " interaction" : " interactions") + " from " + VisibleLine(source) + "\n");
@@ -94,14 +94,53 @@ class Report {
     Complain(error);
   }
   int Finish() const {
-    if (json_) Print(DumpJson(Json{{"imported", list_}, {"failed", failed_}}) + "\n");
+    if (json_) {
+      Print(DumpJson(Json{{"imported", list_}, {"failed", failed_}}) + "\n");
+    } else if (list_.size() > 1) {
+      Print(std::to_string(list_.size()) + " chats imported, with " + std::to_string(interactions_) +
+            " interactions\n");
+    }
     return failed_.empty() ? kExitOk : kExitFailure;
   }
 
  private:
   const bool json_;
   Json list_ = Json::array(), failed_ = Json::array();
+  std::size_t interactions_ = 0;
 };
+
+// By names alone; nullopt: what is in it is known when it has been read.
+std::optional<std::uint64_t> CountIn(const std::string& source) {
+  std::uint64_t count = 0;
+  for (const char* part : {"/interactions", "/files"}) count += CountFilesBelow(source + part);
+  return count == 0 ? std::nullopt : std::optional(count);
+}
+
+// 0: unless there is one chat only, one would not know how much is to come.
+std::uint64_t CountAll(const std::vector<std::string>& sources) {
+  std::uint64_t all = 0;
+  for (const std::string& source : sources) {
+    const auto count = CountIn(source);
+    if (!count) return 0;
+    all += *count;
+  }
+  return all;
+}
+
+int ImportAll(const std::vector<std::string>& sources, const std::string& as, const TakeIn& take_in, Progress& progress,
+              Report& report) {
+  LongTask task{.doing = "importing", .things = "interactions and files", .steps_each = 2};
+  if (progress.is_shown()) task.total = CountAll(sources);
+  const bool expects = task.total == 0 && sources.size() == 1;
+  progress.Begin(std::move(task));
+  for (const std::string& source : sources) {
+    const auto imported = Import(source, as, take_in, expects ? &progress : nullptr);
+    if (progress.interrupted()) break;
+    imported ? report.Add(source, *imported) : report.Fail(source, imported.error());
+  }
+  progress.End();
+  return report.Finish();
+}
 
 }  // namespace
 
@@ -121,20 +160,22 @@ int RunImport(const CommandLine& line, const Environment& environment) {
   }
   if (!line.as.empty() && sources.size() > 1) return Misused("--as is for one chat, and there are several");
   if (sources.empty()) return report.Finish();
+
+  const auto server = OpenServer(line.url, *options, environment);
+  if (!server) return ComplainOfUse(server.error());
+  WorkCounter counter;
+  if (*server) {
+    Progress progress(counter, environment);
+    return ImportAll(sources, line.as, ThroughServer(**server, counter), progress, report);
+  }
   const auto keys = KeysForWriting(*options, options->data_dir);
   if (!keys) return Complain(keys.error());
-  auto folder = IncomingChats::Open({.root = options->data_dir, .keys = *keys, .file_system = Disk()});
-  if (!folder) {
-    if (folder.error().code == ErrorCode::kConflict)
-      folder.error().message += "; chats can be brought in when it has ended";
-    return Complain(folder.error());
-  }
+  Progress progress(counter, environment);
+  const auto folder =
+      IncomingChats::Open({.root = options->data_dir, .keys = *keys, .file_system = Disk(), .counter = &counter});
+  if (!folder) return Complain(folder.error());
   NoteKeysOf(options->data_dir, keys->get());
-  for (const std::string& source : sources) {
-    const auto imported = Import(source, line.as, *folder);
-    imported ? report.Add(source, *imported) : report.Fail(source, imported.error());
-  }
-  return report.Finish();
+  return ImportAll(sources, line.as, IntoFolder(*folder), progress, report);
 }
 
 }  // namespace reprise

@@ -9,11 +9,14 @@
 #include "cli/chat_reader.h"
 #include "cli/console.h"
 #include "cli/key_access.h"
+#include "cli/progress.h"
+#include "cli/stored_count.h"
 #include "cli/terminal_text.h"
 #include "crypto/key_file.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"
 #include "store/rewrap.h"
+#include "store/unsaved.h"
 
 namespace reprise {
 namespace {
@@ -45,7 +48,7 @@ void PrintKeys(const std::string& path, const KeySet& keys, bool has_passphrase,
 // The data folder for this process alone: a server would go on sealing by the keys it has, and rewrite chat.json.
 Result<std::unique_ptr<DirectoryLock>> LockDataFolder(const Options& options) {
   if (const auto there = Disk().ListDirectory(options.data_dir); !there) {
-    return Fail(there.error().code, "there is no data folder " + options.data_dir);
+    return Fail(there.error().code == ErrorCode::kNotFound ? NoDataFolder(options.data_dir) : there.error());
   }
   auto lock = DirectoryLock::Acquire(LockFile(options.data_dir));
   if (!lock && lock.error().code == ErrorCode::kConflict) {
@@ -69,9 +72,20 @@ void PrintRewrapped(const KeyFile& file, const Options& options, const Rewrapped
   Print(DumpJson(report) + "\n");
 }
 
+std::uint64_t FilesToWrap(const Options& options) {
+  std::uint64_t files = CountFilesBelow(options.data_dir);
+  for (const std::string& folder : UnsavedFolders(options.data_dir)) files += CountFilesBelow(folder);
+  return files;
+}
+
 // REQUIRES: the data folder's lock is held.
-int Rewrap(KeyFile& file, const Options& options, const CommandLine& line) {
-  const auto done = RewrapStore(options.data_dir, file.keys(), Disk());
+int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const Environment& environment) {
+  WorkCounter counter;
+  Progress progress(counter, environment);
+  progress.Begin({.doing = "wrapping", .things = "files", .total = progress.is_shown() ? FilesToWrap(options) : 0});
+  const auto done = RewrapStore(options.data_dir, file.keys(), Disk(), &counter);
+  if (progress.interrupted()) Warn("interrupted; nothing is lost, and `reprise keys rewrap` goes on from there");
+  progress.End();
   if (!done) {
     Complain(done.error());
     return Complain(MakeError(ErrorCode::kIo,
@@ -125,7 +139,7 @@ int RunKeysRotate(const CommandLine& line, const Environment& environment) {
   auto file = OpenKeyFile(*options);
   if (!file) return Complain(file.error());
   if (const auto added = file->AddKey(); !added) return Complain(added.error());
-  if (line.keys.rewrap) return Rewrap(*file, *options, line);
+  if (line.keys.rewrap) return Rewrap(*file, *options, line, environment);
   PrintKeys(KeyFileOf(*options), file->keys(), file->has_passphrase(), line.json);
   if (!line.json) Print("a server that runs now seals by the new key from its next start on\n");
   return kExitOk;
@@ -138,7 +152,7 @@ int RunKeysRewrap(const CommandLine& line, const Environment& environment) {
   if (!lock) return Complain(lock.error());
   auto file = OpenKeyFile(*options);
   if (!file) return Complain(file.error());
-  return Rewrap(*file, *options, line);
+  return Rewrap(*file, *options, line, environment);
 }
 
 int RunKeysPassphrase(const CommandLine& line, const Environment& environment) {

@@ -6,16 +6,20 @@
 #include <signal.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <clocale>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
+#include <cwchar>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 
 #include "base/hidden_characters.h"
 #include "base/utf8.h"
+#include "cli/own_editor.h"
 
 namespace reprise {
 namespace {
@@ -32,6 +36,8 @@ struct EditLibrary {
   decltype(&::el_wgets) gets;
   decltype(&::el_wline) line;
   decltype(&::el_winsertstr) insert;
+  decltype(&::el_deletestr) remove;
+  decltype(&::el_cursor) move;
   decltype(&::el_resize) resize;
   decltype(&::history_winit) history_init;
   decltype(&::history_wend) history_end;
@@ -51,7 +57,8 @@ std::optional<EditLibrary> LoadLibrary() {
   const bool found = Find(handle, library.init, "el_init") && Find(handle, library.end, "el_end") &&
                      Find(handle, library.set, "el_wset") && Find(handle, library.get, "el_wget") &&
                      Find(handle, library.gets, "el_wgets") && Find(handle, library.line, "el_wline") &&
-                     Find(handle, library.insert, "el_winsertstr") && Find(handle, library.resize, "el_resize") &&
+                     Find(handle, library.insert, "el_winsertstr") && Find(handle, library.remove, "el_deletestr") &&
+                     Find(handle, library.move, "el_cursor") && Find(handle, library.resize, "el_resize") &&
                      Find(handle, library.history_init, "history_winit") &&
                      Find(handle, library.history_end, "history_wend") && Find(handle, library.history, "history_w");
   return found ? std::optional(library) : std::nullopt;
@@ -95,7 +102,7 @@ void UseUtf8() {
 
 class LibEdit final : public LineEditor {
  public:
-  LibEdit(const EditLibrary& library, KeySource& keys, std::FILE* out) : library_(library), keys_(keys) {
+  LibEdit(const EditLibrary& library, KeySource& keys, std::FILE* out) : library_(library), keys_(keys), out_(out) {
     edit_ = library_.init("reprise", stdin, out, stderr);
     if (edit_ == nullptr) return;
     history_ = library_.history_init();
@@ -119,6 +126,10 @@ class LibEdit final : public LineEditor {
     Bind(L"\\e[1;5C", L"em-next-word");
     Bind(L"\\e[1;5D", L"ed-prev-word");
     Bind(L"^R", L"em-inc-search-prev");
+    library_.set(edit_, EL_ADDFN, L"reprise-complete", L"completes", &LibEdit::Complete);
+    library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
+    Bind(L"^I", L"reprise-complete");
+    Bind(L"^X^E", L"reprise-editor");
   }
   ~LibEdit() override {
     if (edit_ != nullptr) library_.end(edit_);
@@ -128,6 +139,7 @@ class LibEdit final : public LineEditor {
 
   Came Edit(const std::string& prompt, std::string& text) override {
     prompt_ = Wide(prompt);
+    prefill_ = Wide(text);
     came_.reset();
     int count = 0;
     const wchar_t* line = library_.gets(edit_, &count);
@@ -136,8 +148,9 @@ class LibEdit final : public LineEditor {
       return *came_;
     }
     if (line == nullptr || count <= 0) return Came::kEnd;
-    text = Narrow({line, static_cast<std::size_t>(count)});
-    while (text.ends_with('\n')) text.pop_back();
+    cleared_.assign(line, static_cast<std::size_t>(count));
+    while (cleared_.ends_with(L'\n')) cleared_.pop_back();
+    text = Narrow(cleared_);
     return Came::kLine;
   }
 
@@ -145,8 +158,56 @@ class LibEdit final : public LineEditor {
     HistEventW event;
     library_.history(history_, &event, H_ENTER, Wide(text).c_str());
   }
+  void ForgetAll() override {
+    HistEventW event;
+    library_.history(history_, &event, H_CLEAR);
+  }
+
+  void SetCompletion(Completion completion) override { completion_ = std::move(completion); }
+
+  int RowsAboveCursor(int columns) const override {
+    const LineInfoW* const line = library_.line(edit_);
+    return RowOfEnd({line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)}, columns);
+  }
+  int Rows(int columns) const override { return RowOfEnd(cleared_, columns) + 1; }
+  void Redraw() override { library_.set(edit_, EL_REFRESH); }
 
  private:
+  // The row, from 0, in which the library puts the cursor behind prompt and `text`: it writes a control character as
+  // two
+  // (^A), fills up to the next multiple of eight for a tab, and goes to the next row as soon as one is full.
+  int RowOfEnd(std::wstring_view text, int columns) const {
+    int row = 0, column = 0;
+    const auto advance = [&](int width) {
+      if (column + width > columns) {
+        ++row;
+        column = 0;
+      }
+      column += width;
+      if (column >= columns) {
+        ++row;
+        column = 0;
+      }
+    };
+    const auto add = [&](wchar_t character) {
+      if (character == L'\n') {
+        ++row;
+        column = 0;
+      } else if (character == L'\t') {
+        do {
+          advance(1);
+        } while (column % 8 != 0);
+      } else if (const int width = ::wcwidth(character); width >= 0) {
+        advance(width);
+      } else {
+        for (int i = 0; i < (character < 0x80 ? 2 : character < 0x10000 ? 8 : 9); ++i) advance(1);
+      }
+    };
+    for (const wchar_t character : prompt_) add(character);
+    for (const wchar_t character : text) add(character);
+    return row;
+  }
+
   static LibEdit& Of(::EditLine* edit, const EditLibrary& library) {
     void* self = nullptr;
     library.get(edit, EL_CLIENTDATA, &self);
@@ -158,6 +219,8 @@ class LibEdit final : public LineEditor {
   static unsigned char Paste(::EditLine* edit, wint_t) { return Of(edit).TakePaste(); }
   static unsigned char NewLine(::EditLine* edit, wint_t) { return Of(edit).Insert(L"\n"); }
   static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
+  static unsigned char Complete(::EditLine* edit, wint_t) { return Of(edit).CompleteLine(); }
+  static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
 
   void Bind(const wchar_t* keys, const wchar_t* function) {
     library_.set(edit_, EL_BIND, keys, function, static_cast<wchar_t*>(nullptr));
@@ -172,6 +235,7 @@ class LibEdit final : public LineEditor {
 
   // False: this Edit is over.
   bool NextByte(unsigned char& byte) {
+    if (!prefill_.empty()) Prefill();
     for (;;) {
       switch (keys_.NextByte(byte)) {
         case KeySource::Came::kByte:
@@ -190,6 +254,54 @@ class LibEdit final : public LineEditor {
           break;
       }
     }
+  }
+
+  // The prompt is drawn already, alone in its row.
+  void Prefill() {
+    library_.insert(edit_, std::exchange(prefill_, {}).c_str());
+    std::fputs("\r\x1b[J", out_);
+    Redraw();
+  }
+
+  void Replace(const std::wstring& text) {
+    const LineInfoW* const line = library_.line(edit_);
+    library_.move(edit_, static_cast<int>(line->lastchar - line->cursor));
+    library_.remove(edit_, static_cast<int>(line->lastchar - line->buffer));
+    library_.insert(edit_, text.c_str());
+  }
+
+  unsigned char CompleteLine() {
+    const LineInfoW* const line = library_.line(edit_);
+    if (!completion_.complete || line->cursor != line->lastchar) return CC_ERROR;
+    const std::wstring before(line->buffer, line->cursor);
+    const std::vector<std::string> candidates = completion_.complete(Narrow(before));
+    if (candidates.empty()) return CC_ERROR;
+    std::wstring common = Wide(candidates.front());
+    for (const std::string& candidate : candidates) {
+      const std::wstring other = Wide(candidate);
+      common.resize(static_cast<std::size_t>(
+          std::mismatch(common.begin(), common.end(), other.begin(), other.end()).first - common.begin()));
+    }
+    if (common.size() > before.size()) {
+      Replace(common);
+      return CC_REFRESH;
+    }
+    if (candidates.size() == 1) return CC_ERROR;
+    completion_.show(candidates);
+    return CC_NORM;
+  }
+
+  // The text in the person's own editor, in a file that only they can read, and back.
+  unsigned char OpenOwnEditor() {
+    const LineInfoW* const line = library_.line(edit_);
+    // The library leaves the cursor where it was; the editor has the screen for itself and gives it back as it was.
+    library_.set(edit_, EL_PREP_TERM, 0);
+    const auto edited =
+        EditInOwnEditor(Narrow({line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer)}));
+    library_.set(edit_, EL_PREP_TERM, 1);
+    if (!edited) return CC_ERROR;
+    Replace(Wide(*edited));
+    return CC_REDISPLAY;
   }
 
   void Suspend() {
@@ -246,9 +358,11 @@ class LibEdit final : public LineEditor {
 
   const EditLibrary& library_;
   KeySource& keys_;
+  std::FILE* const out_;
   ::EditLine* edit_ = nullptr;
   ::HistoryW* history_ = nullptr;
-  std::wstring prompt_, cleared_;
+  std::wstring prompt_, cleared_, prefill_;  // cleared: the text when it ended
+  Completion completion_;
   std::optional<Came> came_;
 };
 

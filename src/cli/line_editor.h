@@ -1,7 +1,10 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -30,10 +33,28 @@ class LineEditor {
     kInterrupt,  // Ctrl-C; `text` is what it cleared
     kWithdrawn,  // as the source says
   };
-  // Shows `prompt` (without line ends) and edits until Enter. Alt-Enter begins another line.
+  // Shows `prompt` (without line ends) and edits `text` until Enter. Alt-Enter begins another line, Ctrl-X Ctrl-E opens
+  // the text in the person's own editor ($VISUAL, $EDITOR).
   virtual Came Edit(const std::string& prompt, std::string& text) = 0;
   // What the cursor-up key brings back.
   virtual void Remember(const std::string& text) = 0;
+  // Forgets what was remembered.
+  virtual void ForgetAll() = 0;
+
+  // What the Tab key may put in place of a line that begins like this (the text in front of the cursor): whole lines.
+  // Where there are several, they are given to `show`, and their common beginning is put in.
+  struct Completion {
+    std::function<std::vector<std::string>(const std::string& line)> complete;
+    std::function<void(const std::vector<std::string>& lines)> show;
+  };
+  virtual void SetCompletion(Completion completion) = 0;
+
+  // --- for whoever draws above the line while it is edited
+  // The rows that prompt and text take in front of the cursor's, and altogether, on a terminal of so many columns.
+  virtual int RowsAboveCursor(int columns) const = 0;
+  virtual int Rows(int columns) const = 0;
+  // Draws prompt and text again. REQUIRES: the cursor is at the beginning of an empty line.
+  virtual void Redraw() = 0;
 };
 
 }  // namespace reprise

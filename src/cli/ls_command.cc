@@ -93,11 +93,9 @@ Json InteractionsToJson(const Chat& chat, bool all) {
   return {{"chat", ToJson(chat.summary)}, {"interactions", std::move(list)}};
 }
 
-int ListInteractions(InteractionStore& store, const CommandLine& line) {
-  const auto id = ChatId::Parse(line.argument);
-  if (!id) return Complain(id.error());
-  const auto chat = store.LoadChat(*id);
-  if (!chat) return Complain(NotThere(chat.error(), {*id, std::nullopt}));
+int ListInteractions(ChatReader& reader, const ChatId& id, const CommandLine& line) {
+  const auto chat = reader.store().LoadChat(id);
+  if (!chat) return Complain(NotThere(chat.error(), {id, std::nullopt}, reader.options().data_dir));
   if (line.json) {
     Print(DumpJson(InteractionsToJson(*chat, line.all_branches)) + "\n");
   } else {
@@ -110,9 +108,15 @@ int ListInteractions(InteractionStore& store, const CommandLine& line) {
 }  // namespace
 
 int RunLs(const CommandLine& line, const Environment& environment) {
+  std::optional<ChatId> chat;
+  if (!line.argument.empty()) {
+    auto named = ChatId::Parse(line.argument);
+    if (!named) return Misused("\"" + line.argument + "\" names no chat: " + named.error().message);
+    chat = *std::move(named);
+  }
   auto reader = ChatReader::Open(line, environment);
   if (!reader) return ComplainOfUse(reader.error());
-  return line.argument.empty() ? ListChats(*reader, line.json) : ListInteractions(reader->store(), line);
+  return chat ? ListInteractions(*reader, *chat, line) : ListChats(*reader, line.json);
 }
 
 }  // namespace reprise

@@ -3,22 +3,28 @@
 #include <cstdio>
 #include <utility>
 
+#include "cli/approvals_command.h"
 #include "cli/audit_command.h"
 #include "cli/cat_command.h"
 #include "cli/chat_command.h"
 #include "cli/command_line.h"
 #include "cli/console.h"
 #include "cli/convert_command.h"
+#include "cli/docs_command.h"
 #include "cli/doctor_command.h"
 #include "cli/export_command.h"
+#include "cli/fork_command.h"
 #include "cli/import_command.h"
 #include "cli/keys_command.h"
 #include "cli/ls_command.h"
+#include "cli/models_command.h"
+#include "cli/mv_command.h"
 #include "cli/process.h"
 #include "cli/replay_command.h"
 #include "cli/search_command.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
+#include "cli/trash_commands.h"
 #include "cli/trust_command.h"
 #include "cli/verify_command.h"
 
@@ -39,6 +45,12 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"export", RunExport},
     {"import", RunImport},
     {"search", RunSearch},
+    {"rm", RunRm},
+    {"restore", RunRestore},
+    {"mv", RunMv},
+    {"fork", RunFork},
+    {"approvals", RunApprovals},
+    {"models", RunModels},
     {"encrypt", RunEncrypt},
     {"decrypt", RunDecrypt},
     {"keys init", RunKeysInit},
@@ -48,6 +60,8 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"keys passphrase", RunKeysPassphrase},
     {"doctor", RunDoctor},
     {"trust", RunTrust},
+    {"completion", RunCompletion},
+    {"man", RunMan},
 };
 
 int Dispatch(const CommandLine& line) {

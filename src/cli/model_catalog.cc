@@ -57,6 +57,9 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
                          .additions = {.headers = provider.headers, .query = provider.query},
                          .facts = FactsOf(provider, options)});
   }
+  // Who lets everything run without being asked is not waited for either.
+  const bool asks_people = options.approval_mode != ApprovalMode::kApproveAll;
+  providers.push_back({.name = "offline", .type = "offline", .asks_people = asks_people});
   return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);
 }
 

@@ -171,6 +171,31 @@ Result<void> CheckModel(const Options& options) {
                                                (known.empty() ? "there is none" : "there are: " + known) + ")");
 }
 
+// Where chats are if nothing says so: here, if there are some or a configuration, else in the user's data folder (XDG
+// Base Directory Specification).
+// kForbidden if tools could have sent it elsewhere: a link that a person wants is named by --data-dir.
+Result<std::string> DefaultDataFolder(bool has_config_here, const Environment& environment) {
+  constexpr const char* kHere = "chats";
+  if (has_config_here) return kHere;
+  for (const char* made : {"/.sealed_by", "/.lock"}) {
+    if (IsThere(kHere + std::string(made))) return kHere;
+  }
+  auto data = environment("XDG_DATA_HOME");
+  if (!data || !data->starts_with('/')) {
+    const auto home = environment("HOME");
+    if (!home) return kHere;
+    data = *home + "/.local/share";
+  }
+  for (const std::string& folder : {*data + "/reprise", *data + "/reprise/chats"}) {
+    std::error_code failed;
+    if (std::filesystem::is_symlink(folder, failed)) {
+      return Fail(ErrorCode::kForbidden,
+                  folder + " is a symbolic link; if it is yours, name the folder with --data-dir");
+    }
+  }
+  return *data + "/reprise/chats";
+}
+
 }  // namespace
 
 std::string UsualModel(const ProviderOptions& provider) {
@@ -191,6 +216,7 @@ bool IsLoopback(const std::string& host) {
 Result<Options> LoadOptions(const Flags& flags, const Environment& environment) {
   Options options;
   options.model.clear();
+  options.data_dir.clear();
   options.providers = BuiltInProviders(environment);
   if (const auto folder = ConfigFolder(environment)) options.trust_file = *folder + "/" + kTrustedFileName;
   const auto config = FindConfig(flags, environment);
@@ -201,6 +227,11 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
     if (!applied) return Fail(InFront((*config)->path + ":", applied.error()));
   }
   if (auto applied = ApplyEnvironmentAndFlags(options, flags, environment); !applied) return Fail(applied.error());
+  if (options.data_dir.empty()) {
+    auto folder = DefaultDataFolder(options.config_file == kDefaultConfigFile, environment);
+    if (!folder) return Fail(std::move(folder.error()));
+    options.data_dir = *std::move(folder);
+  }
   if (auto finished = FinishProviders(options); !finished) return Fail(finished.error());
   if (options.model.empty()) options.model = ChooseModel(options);
   if (auto checked = CheckModel(options); !checked) return Fail(checked.error());

@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <utility>
 
 #include "base/logging.h"
 
@@ -73,15 +74,20 @@ void ReleaseStartUpMemory() {
   dl_iterate_phdr(ReleaseSegments, nullptr);
 }
 
-StopSignals::StopSignals() {
-  const sigset_t set = StopSet();
+StopSignals::StopSignals(std::function<void()> on_hangup) : on_hangup_(std::move(on_hangup)) {
+  sigset_t set = StopSet();
+  if (on_hangup_) sigaddset(&set, SIGHUP);
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
 }
 
 int StopSignals::Wait() {
   const sigset_t set = StopSet();
+  sigset_t awaited = set;
+  if (on_hangup_) sigaddset(&awaited, SIGHUP);
   int number = 0;
-  while (sigwait(&set, &number) != 0) {
+  while (sigwait(&awaited, &number) != 0 || number == SIGHUP) {
+    if (number == SIGHUP) on_hangup_();
+    number = 0;
   }
   struct sigaction at_once {};
   at_once.sa_handler = ExitAtOnce;

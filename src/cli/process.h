@@ -1,5 +1,7 @@
 #pragma once
 
+#include <functional>
+
 namespace reprise {
 
 // Keeps this process's memory, which holds keys, to itself: no core dump (nor of a process that it starts), and no
@@ -19,12 +21,16 @@ void ReleaseStartUpMemory();
 // thread starts.
 class StopSignals {
  public:
-  StopSignals();
+  // If there is something to do on SIGHUP, Wait does it and goes on waiting; that signal no longer ends the process.
+  explicit StopSignals(std::function<void()> on_hangup = {});
   StopSignals(const StopSignals&) = delete;  // the mask is the process's
   StopSignals& operator=(const StopSignals&) = delete;
 
   // Blocks until one arrives. From then on a second one ends the process at once, with status 128 + its number.
   int Wait();
+
+ private:
+  const std::function<void()> on_hangup_;
 };
 
 }  // namespace reprise

@@ -83,13 +83,15 @@ int Replay(const Interaction& interaction, const CommandLine& line) {
 }
 
 // All branches: what was superseded is a recording too.
-int ReplayChat(InteractionStore& store, const RecordReference& what, const CommandLine& line) {
+int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
+  InteractionStore& store = reader.store();
+  const std::string& folder = reader.options().data_dir;
   if (what.interaction) {
     const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-    return interaction ? Replay(*interaction, line) : Complain(NotThere(interaction.error(), what));
+    return interaction ? Replay(*interaction, line) : Complain(NotThere(interaction.error(), what, folder));
   }
   const auto chat = store.LoadChat(what.chat);
-  if (!chat) return Complain(NotThere(chat.error(), what));
+  if (!chat) return Complain(NotThere(chat.error(), what, folder));
   int status = chat->damaged.empty() ? kExitOk : kExitFailure;
   for (const Interaction& each : chat->interactions) {
     // One by one: those of a long chat come without their states.
@@ -123,7 +125,7 @@ int RunReplay(const CommandLine& line, const Environment& environment) {
     auto reader = ChatReader::Open(line, environment);
     const bool is_file = IsFile(line.argument);
     if (!reader && !is_file) return ComplainOfUse(reader.error());
-    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return ReplayChat(reader->store(), *what, line);
+    if (reader && (!is_file || HasChat(reader->store(), what->chat))) return ReplayChat(*reader, *what, line);
   }
   return ReplayFile(line, environment);
 }

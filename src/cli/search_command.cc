@@ -3,6 +3,7 @@
 #include <re2/re2.h>
 
 #include <algorithm>
+#include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <vector>
@@ -10,6 +11,8 @@
 #include "base/utf8.h"
 #include "cli/chat_reader.h"
 #include "cli/console.h"
+#include "cli/progress.h"
+#include "cli/stored_count.h"
 #include "cli/terminal_text.h"
 
 namespace reprise {
@@ -104,6 +107,14 @@ class Search {
     if (truncated_) Warn("there are more places than these (--limit)");
   }
 
+  // For a person, who sees what was looked through.
+  void PrintSummary(std::uint64_t interactions) const {
+    const std::string places = std::to_string(places_.size()) + (places_.size() == 1 ? " place" : " places");
+    const std::string summary =
+        places + " in " + std::to_string(interactions) + (interactions == 1 ? " interaction\n" : " interactions\n");
+    std::fwrite(summary.data(), 1, summary.size(), stderr);
+  }
+
  private:
   const RE2& pattern_;
   const std::size_t limit_;
@@ -123,30 +134,39 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
   const RE2 pattern(line.argument, how);
   if (line.argument.empty()) return Misused("there is nothing to look for");
   if (!pattern.ok()) return Misused("the pattern is wrong: " + pattern.error());
-  auto reader = ChatReader::Open(line, environment);
+  WorkCounter counter;
+  auto reader = ChatReader::Open(line, environment, &counter);
   if (!reader) return ComplainOfUse(reader.error());
   Result<std::vector<ChatId>> chats = std::vector<ChatId>();
   if (line.chat.empty()) {
     chats = reader->AllChats();
   } else {
-    chats = ChatId::Parse(line.chat).map([](const ChatId& chat) { return std::vector{chat}; });
+    const auto chat = ChatId::Parse(line.chat);
+    if (!chat) return Misused("--chat: \"" + line.chat + "\" names no chat: " + chat.error().message);
+    chats = std::vector{*chat};
   }
   if (!chats) return Complain(chats.error());
+  Progress progress(counter, environment);
+  const std::uint64_t total = progress.is_shown() ? CountStored(reader->options().data_dir, *chats).interactions : 0;
+  progress.Begin({.doing = "searching", .things = "interactions", .total = total});
   Search search(pattern, static_cast<std::size_t>(line.limit));
   int status = kExitOk;
   for (const ChatId& id : *chats) {
     if (search.full()) break;
     const auto chat = reader->store().LoadChat(id);
+    if (progress.interrupted()) break;
     if (!chat && chat.error().code == ErrorCode::kNotFound && line.chat.empty()) continue;  // empty, or deleted
     if (!chat) {
-      status = Complain(NotThere(chat.error(), {id, std::nullopt}));
+      status = Complain(NotThere(chat.error(), {id, std::nullopt}, reader->options().data_dir));
       continue;
     }
     search.In(*chat);
     ComplainOfDamage(*chat);
     if (!chat->damaged.empty()) status = kExitFailure;
   }
+  progress.End();
   search.PrintPlaces(line.json);
+  if (progress.is_shown() && !line.json) search.PrintSummary(counter.done());
   return search.found_nothing() ? kExitFailure : status;  // as grep tells
 }
 

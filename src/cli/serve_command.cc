@@ -1,18 +1,24 @@
 #include "cli/serve_command.h"
 
+#include <signal.h>
 #include <unistd.h>
 
+#include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
+#include <thread>
 
 #include "base/logging.h"
 #include "base/memory_reserve.h"
 #include "cli/console.h"
 #include "cli/embedded.h"
+#include "cli/own_server.h"
 #include "cli/private_file.h"
 #include "cli/process.h"
 #include "cli/provider_checks.h"
 #include "cli/server_parts.h"
+#include "cli/service_manager.h"
 #include "cli/trust.h"
 #include "cli/unknown_variables.h"
 #include "http/server.h"
@@ -20,11 +26,22 @@
 namespace reprise {
 namespace {
 
+constexpr std::chrono::milliseconds kBetweenLooks{200};
+
 LogLevel LevelOf(const std::string& name) {
   if (name == "debug") return LogLevel::kDebug;
   if (name == "warning") return LogLevel::kWarning;
   if (name == "error") return LogLevel::kError;
   return LogLevel::kInfo;
+}
+
+// For who rotates the log file: it has another name now.
+void ReopenLogFile(const std::string& path) {
+  if (auto opened = LogToFile(path); !opened) {
+    return LogError("the log file cannot be opened again; the log goes on in the old one",
+                    {{"error", opened.error().message}});
+  }
+  LogInfo("the log file was opened again");
 }
 
 Result<ServerOptions> ServerOptionsFrom(const Options& options) {
@@ -51,31 +68,60 @@ std::string Url(const std::string& host, int port) {
   return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
-int Serve(const Options& options, bool new_key, StopSignals& signals, ProviderCheck& providers) {
+// Where a client on this machine reaches a server that listens on `host`: every address is this machine's own too.
+std::string ReachableHost(const std::string& host) {
+  if (host == "0.0.0.0") return "127.0.0.1";
+  return host == "::" ? "::1" : host;
+}
+
+// For a server that a client has started for itself: stops this process when that client has gone and nobody else uses
+// the server. What waits for an answer is kept.
+void StopWhenUnused(int held, const Engine& engine, const HttpServer& server) {
+  std::thread([held, &engine, &server] {
+    AwaitRelease(held);
+    for (;;) {
+      const Engine::Counters counters = engine.counters();
+      if (server.connections() == 0 && counters.active_runs <= counters.waiting_approvals) break;
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+    ::kill(::getpid(), SIGTERM);
+  }).detach();
+}
+
+int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
+          ServiceManager& manager) {
   auto server_options = ServerOptionsFrom(options);
   if (!server_options) return Complain(server_options.error());
-  const std::string host = server_options->host;
-  auto parts = ServerParts::Assemble(options, new_key);
+  const std::string wanted = manager.sockets.empty() ? Url(server_options->host, options.port) + ": " : "";
+  auto parts = ServerParts::Assemble(options, line.new_key);
   if (!parts) return Complain(parts.error());
   server_options->ready = [&parts = **parts] { return parts.CheckReady(); };
-  auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options));
+  auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
-    error.message = Url(host, options.port) + ": " + error.message;
+    error.message = wanted + error.message;
     return Complain(error);
   }
 
+  const std::string host = (*server)->host();
+  (*parts)->NoteUrl(Url(ReachableHost(host), (*server)->port()));
   LogInfo("ready", {{"version", std::string(Version())},
                     {"model", options.model},
                     {"config", options.config_file},
                     {"sealed", options.plain ? "no" : "yes"}});
   Print("reprise listening on " + Url(host, (*server)->port()) + "\n");
   if (!FlushOutput()) LogWarning("nobody reads the standard output");
+  manager.Tell("READY=1");
+  if (line.until_released >= 0) {
+    ::setsid();  // Ctrl-C and Ctrl-Z at the client's terminal are not for this process
+    StopWhenUnused(line.until_released, (*parts)->engine(), **server);
+  }
 
   providers.Begin();
   ReleaseStartUpMemory();
   signals.Wait();
   LogInfo("stopping");
+  manager.Tell("STOPPING=1");
   // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
   (*server)->BeginStop();
   (*parts)->engine().Stop();
@@ -89,6 +135,8 @@ int Serve(const Options& options, bool new_key, StopSignals& signals, ProviderCh
 int RunServe(const CommandLine& line, const Environment& environment) {
   PrepareProcess();
   MemoryReserve::Install();
+  auto manager = ServiceManager::FromEnvironment();
+  if (!manager) return Complain(manager.error());
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
   // Before anything is created; and before signals are held back, as a person may be asked.
@@ -96,11 +144,16 @@ int RunServe(const CommandLine& line, const Environment& environment) {
   if (!files && files.error().code == ErrorCode::kInvalidArgument) return Misused(files.error().message);
   if (!files) return Complain(files.error());
   if (auto trusted = RequireTrust(*options, *files); !trusted) return Complain(trusted.error());
-  StopSignals signals;
+  const std::string& log_file = options->log_file;
+  StopSignals signals(log_file.empty() ? std::function<void()>() : [&log_file] { ReopenLogFile(log_file); });
   SetLogLevel(LevelOf(options->log_level));
+  SetLogFormat(options->log_format == "json" ? LogFormat::kJson : LogFormat::kText);
+  if (!log_file.empty()) {
+    if (auto opened = LogToFile(log_file); !opened) return Complain(opened.error());
+  }
   for (const std::string& unknown : UnknownVariables(environ)) LogWarning(unknown);
   ProviderCheck providers(*options);
-  return Serve(*options, line.new_key, signals, providers);
+  return Serve(*options, line, signals, providers, *manager);
 }
 
 }  // namespace reprise

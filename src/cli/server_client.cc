@@ -3,6 +3,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,23 @@ namespace reprise {
 namespace {
 
 constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
+
+// RFC 3986, section 2.1.
+std::string PercentEncoded(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("-._~").find(c) != std::string_view::npos;
+    if (plain) {
+      encoded += c;
+    } else {
+      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return encoded;
+}
 
 Result<Json> ReadAnswer(int status, const std::string& body) {
   auto json = ParseJson(body, kMaxAnswerDepth);
@@ -136,6 +154,26 @@ Result<Json> ServerClient::Call(const std::string& method, const std::string& pa
 Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {
   WholeAnswer answer;
   auto done = transport_.Perform(RequestFor(method, path, body), answer, {});
+  if (!done) return Fail(std::move(done.error()));
+  return ReadAnswer(answer.status, answer.body);
+}
+
+Result<Json> ServerClient::Upload(const std::string& path, const std::string& name, std::string bytes) {
+  HttpRequest request = RequestFor("POST", path + "?name=" + PercentEncoded(name), Json(nullptr));
+  request.headers.emplace_back("Content-Type", "application/octet-stream");
+  request.body = std::move(bytes);
+  WholeAnswer answer;
+  auto done = transport_.Perform(std::move(request), answer, {});
+  if (!done) return Fail(std::move(done.error()));
+  return ReadAnswer(answer.status, answer.body);
+}
+
+Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body, std::stop_token stop) {
+  constexpr std::chrono::hours kPatience{1};
+  WholeAnswer answer;
+  HttpRequest request = RequestFor("POST", path, body);
+  request.idle_timeout = kPatience;
+  auto done = transport_.Perform(std::move(request), answer, std::move(stop));
   if (!done) return Fail(std::move(done.error()));
   return ReadAnswer(answer.status, answer.body);
 }

@@ -57,10 +57,18 @@ class ServerClient {
   ServerClient(std::string url, std::string token) : url_(std::move(url)), token_(std::move(token)) {}
 
   const std::string& url() const { return url_; }
+  // The server is at another place from now on.
+  void SetUrl(std::string url) { url_ = std::move(url); }
 
   // The answer's JSON. An answer of 400 and above is an Error with the server's reason and message.
   Result<Json> Call(const std::string& method, const std::string& path);
   Result<Json> Call(const std::string& method, const std::string& path, const Json& body);
+
+  // Gives a file to a chat (POST .../files); the answer's JSON.
+  Result<Json> Upload(const std::string& path, const std::string& name, std::string bytes);
+
+  // POST with a body that the server may take long to work on, silently. kCancelled if `stop` is requested.
+  Result<Json> CallAndWait(const std::string& path, const Json& body, std::stop_token stop);
 
   // Sends, and does not wait for the answer, which is a stream of events. The client must outlive it.
   std::unique_ptr<ArrivingEvents> Stream(const std::string& method, const std::string& path, const Json& body);
@@ -68,7 +76,8 @@ class ServerClient {
  private:
   HttpRequest RequestFor(const std::string& method, const std::string& path, const Json& body) const;
 
-  const std::string url_, token_;
+  std::string url_;
+  const std::string token_;
   CurlTransport transport_;
 };
 

@@ -105,9 +105,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   const auto recovered = parts->engine_->Recover();
   if (!recovered) return Fail(recovered.error());
   if (recovered->waiting + recovered->failed + recovered->left > 0) {
-    LogInfo("interrupted interactions taken up", {{"waiting", std::to_string(recovered->waiting)},
-                                                  {"failed", std::to_string(recovered->failed)},
-                                                  {"left", std::to_string(recovered->left)}});
+    LogInfo("interrupted interactions taken up",
+            {{"waiting", recovered->waiting}, {"failed", recovered->failed}, {"left", recovered->left}});
   }
   return parts;
 }
@@ -136,8 +135,7 @@ Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
     if (!brought) {
       LogWarning("unsaved interactions could not be brought home", {{"error", brought.error().message}});
     } else if (brought->moved + brought->left > 0) {
-      LogInfo("unsaved interactions brought home",
-              {{"moved", std::to_string(brought->moved)}, {"left", std::to_string(brought->left)}});
+      LogInfo("unsaved interactions brought home", {{"moved", brought->moved}, {"left", brought->left}});
     }
     fallback_stores_.push_back(OpenUnsavedStore(folder, keys_, disk_));
   }

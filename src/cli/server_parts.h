@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <optional>
+#include <string_view>
 #include <vector>
 
 #include "base/posix_file_system.h"
@@ -15,6 +16,7 @@
 #include "reprise/model_client.h"
 #include "reprise/options.h"
 #include "store/audit_file.h"
+#include "store/file_interaction_store.h"
 #include "tools/hook_commands.h"
 #include "tools/tool_catalog.h"
 
@@ -29,6 +31,8 @@ class ServerParts {
   static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, bool new_key = false);
 
   Engine& engine() { return *engine_; }
+  // For commands that look for the server of this data folder.
+  void NoteUrl(std::string_view url) { store_->NoteUrl(url); }
   // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
 
@@ -40,7 +44,7 @@ class ServerParts {
 
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
-  std::unique_ptr<InteractionStore> store_;
+  std::unique_ptr<FileInteractionStore> store_;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
   std::unique_ptr<GrantStore> grants_;
   std::unique_ptr<FileStore> files_;

@@ -55,6 +55,11 @@ Result<void> SetLogLevelName(Options& options, std::string_view text) {
   return Wrong("one of debug, info, warning, error");
 }
 
+Result<void> SetLogFormatName(Options& options, std::string_view text) {
+  if (text != "text" && text != "json") return Wrong("text or json");
+  return SetText(options.log_format, text);
+}
+
 Result<void> SetApprovalMode(Options& options, std::string_view text) {
   constexpr std::array<std::pair<std::string_view, ApprovalMode>, 4> kModes{{{"ask", ApprovalMode::kAsk},
                                                                              {"read_only", ApprovalMode::kReadOnly},
@@ -87,7 +92,7 @@ constexpr std::array kSettings{
     Setting{"public-hosts", "NAMES",
             "names, separated by commas, that clients reach the server by through a proxy, tunnel or mapped port",
             SettingKind::kList, SetPublicHosts},
-    Setting{"data-dir", "DIR", "folder of the chats (default chats)", SettingKind::kText,
+    Setting{"data-dir", "DIR", "folder of the chats (default: ./chats if there are some, else $XDG_DATA_HOME/reprise/chats)", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.data_dir, t); }},
     Setting{"workspace", "DIR", "folder that the tools work in (default .)", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.workspace, t); }},
@@ -101,13 +106,18 @@ constexpr std::array kSettings{
             SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.passphrase_file, t); }},
     Setting{"token-file", "FILE", "file (mode 0600) with the token that every request must show", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.token_file, t); }},
-    Setting{"log-level", "LEVEL", "debug, info, warning or error (default info)", SettingKind::kText, SetLogLevelName},
+    Setting{"log-level", "LEVEL", "debug, info, warning or error (default info)", SettingKind::kText, SetLogLevelName,
+            "debug,info,warning,error"},
+    Setting{"log-format", "FORMAT", "text or json (default text)", SettingKind::kText, SetLogFormatName, "text,json"},
+    Setting{"log-file", "FILE", "file that the log is appended to (default: standard error)", SettingKind::kText,
+            [](Options& o, std::string_view t) { return SetText(o.log_file, t); }},
     Setting{"system-prompt", "BOOL", "whether models are told anything before the conversation (default true)",
-            SettingKind::kBool, [](Options& o, std::string_view t) { return SetBool(o.system_prompt, t); }},
+            SettingKind::kBool, [](Options& o, std::string_view t) { return SetBool(o.system_prompt, t); },
+            "true,false"},
     Setting{"prompt-dir", "DIR", "folder of the system prompt's modules (default $XDG_CONFIG_HOME/reprise/prompt)",
             SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.prompt_dir, t); }},
     Setting{"approval-mode", "MODE", "ask, read_only, approve_all or deny_all (default ask)", SettingKind::kText,
-            SetApprovalMode},
+            SetApprovalMode, "ask,read_only,approve_all,deny_all"},
     Setting{"approval-expiry-s", "S", "how long an approval waits before it is rejected (default 0: for ever)",
             SettingKind::kNumber,
             [](Options& o, std::string_view t) { return SetSeconds(o.approval_expiry, t, true); }},

@@ -21,6 +21,7 @@ struct Setting {
   SettingKind kind;  // what the configuration file must hold
   // Checks the text and stores it. The error says what would have been right, without naming the setting.
   Result<void> (*apply)(Options& options, std::string_view text);
+  std::string_view choices = {};  // the values there are, separated by commas; empty: any. For completion
 };
 
 std::span<const Setting> Settings();

@@ -11,16 +11,16 @@
 namespace reprise {
 namespace {
 
-int ShowInteraction(InteractionStore& store, const RecordReference& what, bool json) {
-  const auto interaction = store.LoadInteraction(what.chat, *what.interaction);
-  if (!interaction) return Complain(NotThere(interaction.error(), what));
+int ShowInteraction(ChatReader& reader, const RecordReference& what, bool json) {
+  const auto interaction = reader.store().LoadInteraction(what.chat, *what.interaction);
+  if (!interaction) return Complain(NotThere(interaction.error(), what, reader.options().data_dir));
   Print(json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
   return kExitOk;
 }
 
-int ShowChat(InteractionStore& store, const RecordReference& what, const CommandLine& line) {
-  const auto chat = store.LoadChat(what.chat);
-  if (!chat) return Complain(NotThere(chat.error(), what));
+int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine& line) {
+  const auto chat = reader.store().LoadChat(what.chat);
+  if (!chat) return Complain(NotThere(chat.error(), what, reader.options().data_dir));
   if (line.json) {
     Print(DumpJson(ChatToJson(*chat, line.all_branches)) + "\n");
   } else {
@@ -55,13 +55,11 @@ int ShowFile(const CommandLine& line, const Environment& environment) {
 
 int RunShow(const CommandLine& line, const Environment& environment) {
   const auto what = ParseReference(line.argument);
-  if (!what && IsFile(line.argument)) return ShowFile(line, environment);
-  if (!what) return Complain(what.error());
+  if (!what) return ShowFile(line, environment);  // there may be one that is called so
   auto reader = ChatReader::Open(line, environment);
   if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
   if (!reader) return ComplainOfUse(reader.error());
-  return what->interaction ? ShowInteraction(reader->store(), *what, line.json)
-                           : ShowChat(reader->store(), *what, line);
+  return what->interaction ? ShowInteraction(*reader, *what, line.json) : ShowChat(*reader, *what, line);
 }
 
 }  // namespace reprise

@@ -106,21 +106,26 @@ KeySource::Came TerminalInput::NextByte(unsigned char& byte) {
     }
     if (ended_) return KeySource::Came::kEnd;
     std::array<pollfd, 3> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
-                                   pollfd{watched_, POLLIN, 0}};  // a negative one is passed over
-    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return KeySource::Came::kEnd;
+                                   pollfd{meanwhile_->descriptor(), POLLIN, 0}};  // a negative one is passed over
+    const int ready = ::poll(waits.data(), waits.size(), meanwhile_->timeout_ms());
+    if (ready < 0 && errno != EINTR) return KeySource::Came::kEnd;
     if (waits[1].revents != 0) {
       const int number = TakeSignal();
       if (number == SIGINT) return KeySource::Came::kInterrupt;
       if (number == SIGTSTP) return KeySource::Came::kSuspend;
       if (number == SIGWINCH) return KeySource::Came::kResized;
     }
-    if (waits[2].revents != 0 && (*withdrawn_)()) return KeySource::Came::kWithdrawn;
+    if ((ready == 0 || waits[2].revents != 0) && meanwhile_->proceed()) return KeySource::Came::kWithdrawn;
     if (waits[0].revents != 0) ReadMore();
   }
 }
 
-TerminalInput::Came TerminalInput::Edit(const std::string& prompt, std::string& text) {
+TerminalInput::Came TerminalInput::Edit(const std::string& prompt, const Meanwhile& meanwhile, std::string& text) {
+  meanwhile_ = &meanwhile;
+  editing_ = true;
   const LineEditor::Came came = editor_->Edit(prompt, text);
+  editing_ = false;
+  meanwhile_ = nullptr;
   HideTyping();
   switch (came) {
     case LineEditor::Came::kLine:
@@ -135,7 +140,7 @@ TerminalInput::Came TerminalInput::Edit(const std::string& prompt, std::string& 
   return Came::kEnd;
 }
 
-TerminalInput::Came TerminalInput::ReadPipe(int watched, const std::function<bool()>& withdrawn, std::string& line) {
+TerminalInput::Came TerminalInput::ReadPipe(const Meanwhile& meanwhile, std::string& line) {
   for (;;) {
     if (const std::size_t end = read_.find('\n'); end != std::string::npos || (ended_ && !read_.empty())) {
       line = read_.substr(0, end);
@@ -145,31 +150,27 @@ TerminalInput::Came TerminalInput::ReadPipe(int watched, const std::function<boo
     }
     if (ended_) return Came::kEnd;
     std::array<pollfd, 3> waits = {pollfd{STDIN_FILENO, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0},
-                                   pollfd{watched, POLLIN, 0}};
-    if (::poll(waits.data(), waits.size(), -1) < 0 && errno != EINTR) return Came::kEnd;
+                                   pollfd{meanwhile.descriptor(), POLLIN, 0}};
+    const int ready = ::poll(waits.data(), waits.size(), meanwhile.timeout_ms());
+    if (ready < 0 && errno != EINTR) return Came::kEnd;
     if (waits[1].revents != 0 && TakeSignal() == SIGINT) return Came::kInterrupt;
-    if (waits[2].revents != 0 && withdrawn()) return Came::kWithdrawn;
+    if ((ready == 0 || waits[2].revents != 0) && meanwhile.proceed()) return Came::kWithdrawn;
     if (waits[0].revents != 0) ReadMore();
   }
 }
 
-TerminalInput::Came TerminalInput::ReadMessage(const std::string& prompt, std::string& message) {
-  if (editor_ == nullptr) return ReadPipe(-1, {}, message);
-  const Came came = Edit(prompt, message);
+TerminalInput::Came TerminalInput::ReadMessage(const std::string& prompt, const Meanwhile& meanwhile,
+                                               std::string& message) {
+  if (editor_ == nullptr) return ReadPipe(meanwhile, message);
+  const Came came = Edit(prompt, meanwhile, message);
   if (came == Came::kLine && !message.empty()) editor_->Remember(message);
   return came;
 }
 
-TerminalInput::Came TerminalInput::ReadAnswer(const std::string& prompt, int watched,
-                                              const std::function<bool()>& withdrawn, std::string& answer) {
-  if (withdrawn()) return Came::kWithdrawn;
-  if (editor_ == nullptr) return ReadPipe(watched, withdrawn, answer);
-  watched_ = watched;
-  withdrawn_ = &withdrawn;
-  const Came came = Edit(prompt, answer);
-  watched_ = -1;
-  withdrawn_ = nullptr;
-  return came;
+TerminalInput::Came TerminalInput::ReadAnswer(const std::string& prompt, const Meanwhile& meanwhile,
+                                              std::string& answer) {
+  if (meanwhile.proceed()) return Came::kWithdrawn;
+  return editor_ == nullptr ? ReadPipe(meanwhile, answer) : Edit(prompt, meanwhile, answer);
 }
 
 void TerminalInput::DropTypedAhead() {

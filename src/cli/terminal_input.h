@@ -25,13 +25,19 @@ class TerminalInput final : private KeySource {
   bool is_terminal() const { return editor_ != nullptr; }
 
   enum class Came { kLine, kEnd, kInterrupt, kWithdrawn };
+  // What goes on while a person types.
+  struct Meanwhile {
+    std::function<int()> descriptor;  // is watched; -1: none
+    std::function<int()> timeout_ms;  // -1: none
+    std::function<bool()>
+        proceed;  // is called when it is readable, or the time is over; true: what is typed is withdrawn
+  };
   // Blocks for the next message: a line, or on a terminal what a person has made of it (several lines of one paste are
-  // one message). `prompt` is shown on a terminal only. kInterrupt: Ctrl-C, and `message` is what it cleared.
-  Came ReadMessage(const std::string& prompt, std::string& message);
-
-  // Blocks for the answer to a question that was shown. kWithdrawn: `withdrawn` says that it needs none any more; it is
-  // asked whenever `watched` is readable.
-  Came ReadAnswer(const std::string& prompt, int watched, const std::function<bool()>& withdrawn, std::string& answer);
+  // one message). `prompt` is shown, and `message` is what is edited, on a terminal only. kInterrupt: Ctrl-C, and
+  // `message` is what it cleared; kWithdrawn: and `message` is what was typed so far.
+  Came ReadMessage(const std::string& prompt, const Meanwhile& meanwhile, std::string& message);
+  // The same for the answer to a question that was shown. It is not remembered.
+  Came ReadAnswer(const std::string& prompt, const Meanwhile& meanwhile, std::string& answer);
   // To be called before the prompt of a question is shown: on a terminal, forgets all that was typed or pasted before,
   // and waits for the end of a paste that is still arriving. A pipe's lines are answers in their turn.
   void DropTypedAhead();
@@ -39,10 +45,15 @@ class TerminalInput final : private KeySource {
   // Blocks until `descriptor` is readable. True: Ctrl-C was pressed instead, or as well.
   bool WaitForOrInterrupt(int descriptor);
 
+  // Null: nobody is there.
+  LineEditor* editor() { return editor_.get(); }
+  // Whether a line is shown and edited at this moment.
+  bool editing() const { return editing_; }
+
  private:
   KeySource::Came NextByte(unsigned char& byte) override;
-  Came ReadPipe(int watched, const std::function<bool()>& withdrawn, std::string& line);
-  Came Edit(const std::string& prompt, std::string& text);
+  Came ReadPipe(const Meanwhile& meanwhile, std::string& line);
+  Came Edit(const std::string& prompt, const Meanwhile& meanwhile, std::string& text);
   // The number of the next signal; 0: none.
   int TakeSignal();
   bool ReadMore();
@@ -54,8 +65,8 @@ class TerminalInput final : private KeySource {
   termios before_{};
   std::string read_;  // behind the last line
   bool ended_ = false;
-  int watched_ = -1;
-  const std::function<bool()>* withdrawn_ = nullptr;
+  bool editing_ = false;
+  const Meanwhile* meanwhile_ = nullptr;  // of the edit
 };
 
 }  // namespace reprise

@@ -9,7 +9,7 @@
 namespace reprise {
 
 std::vector<std::string> UnknownVariables(const char* const* environment) {
-  std::vector<std::string> known = {"REPRISE_CONFIG"};
+  std::vector<std::string> known = {"REPRISE_CONFIG", "REPRISE_URL"};
   for (const Setting& setting : Settings()) known.push_back(EnvironmentName(setting));
   std::vector<std::string> unknown;
   for (; *environment != nullptr; ++environment) {

@@ -6,7 +6,10 @@
 
 #include "cli/chat_reader.h"
 #include "cli/console.h"
+#include "cli/progress.h"
+#include "cli/stored_count.h"
 #include "cli/terminal_text.h"
+#include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"
 
@@ -16,36 +19,56 @@ namespace {
 using Keys = std::shared_ptr<const KeySet>;
 
 // What a chat's id names in the data folder, else a file or a chat's folder.
-Result<VerifyReport> Verify(const std::string& what, const Options& options, const Keys& keys) {
+Result<VerifyReport> Verify(const std::string& what, const Options& options, const Keys& keys, WorkCounter& counter) {
   if (const auto reference = ParseReference(what)) {
-    auto report =
-        reference->interaction
-            ? VerifyFile(InteractionFile(options.data_dir, reference->chat, *reference->interaction), keys, Disk())
-            : VerifyChat(options.data_dir, reference->chat, keys, Disk());
+    auto report = reference->interaction
+                      ? VerifyFile(InteractionFile(options.data_dir, reference->chat, *reference->interaction), keys,
+                                   Disk(), &counter)
+                      : VerifyChat(options.data_dir, reference->chat, keys, Disk(), &counter);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     if (!IsFile(what) && !IsDirectory(what)) {
-      return Fail(ErrorCode::kNotFound, "there is neither a chat nor a file " + what);
+      Error missing = NotThere(report.error(), *reference, options.data_dir);
+      missing.message += ", and there is no file of that name";
+      return Fail(std::move(missing));
     }
   }
-  if (!IsDirectory(what)) return VerifyFile(what, keys, Disk());
+  if (!IsDirectory(what)) {
+    auto report = VerifyFile(what, keys, Disk(), &counter);
+    if (report || report.error().code != ErrorCode::kNotFound) return report;
+    return Fail(ErrorCode::kNotFound, "there is no file " + what);
+  }
   const auto place = ParseStorePath(what);
   if (!place)
     return Fail(ErrorCode::kInvalidArgument, what + " is not a chat's folder (--data-dir names a data folder)");
-  return VerifyChat(place->root, place->chat, keys, Disk());
+  return VerifyChat(place->root, place->chat, keys, Disk(), &counter);
 }
 
-Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Keys& keys) {
+// How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them.
+std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
+  std::vector<ChatId> chats;
+  for (const std::string& what : line.arguments) {
+    const auto reference = ParseReference(what);
+    if (!reference) return 0;
+    chats.push_back(reference->chat);
+  }
   if (line.arguments.empty()) {
-    auto report = VerifyStore(options.data_dir, keys, Disk());
+    auto all = ChatFiles(options.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
+    if (all) chats = *std::move(all);
+  }
+  const StoredCount count = CountStored(options.data_dir, chats);
+  return count.chats + count.interactions + count.journals + count.files;
+}
+
+Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Keys& keys,
+                               WorkCounter& counter) {
+  if (line.arguments.empty()) {
+    auto report = VerifyStore(options.data_dir, keys, Disk(), &counter);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
-    return Fail(ErrorCode::kNotFound, "there is no data folder " + options.data_dir);
+    return Fail(NoDataFolder(options.data_dir));
   }
   VerifyReport whole;
   for (const std::string& what : line.arguments) {
-    auto report = Verify(what, options, keys);
-    if (!report && report.error().code == ErrorCode::kNotFound) {
-      return Fail(ErrorCode::kNotFound, "there is neither a chat nor a file " + what);
-    }
+    auto report = Verify(what, options, keys, counter);
     if (!report) return report;
     whole.checked += report->checked;
     std::move(report->problems.begin(), report->problems.end(), std::back_inserter(whole.problems));
@@ -81,7 +104,12 @@ int RunVerify(const CommandLine& line, const Environment& environment) {
   if (!options) return ComplainOfUse(options.error());
   const auto keys = KeysFor(*options);
   if (!keys) return Complain(keys.error());
-  const auto report = VerifyAll(line, *options, *keys);
+  WorkCounter counter;
+  Progress progress(counter, environment);
+  const std::uint64_t total = progress.is_shown() ? FilesToCheck(line, *options) : 0;
+  progress.Begin({.doing = "checking", .things = "files", .total = total});
+  const auto report = VerifyAll(line, *options, *keys, counter);
+  progress.End();
   if (!report) return Complain(report.error());
   PrintReport(*report, line.json);
   return report->problems.empty() ? kExitOk : kExitFailure;

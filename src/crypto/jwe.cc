@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "base/base64url.h"
 #include "crypto/aes_gcm.h"
-#include "crypto/base64url.h"
 #include "crypto/digest.h"
 
 namespace reprise {

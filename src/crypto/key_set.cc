@@ -4,8 +4,8 @@
 
 #include <algorithm>
 
+#include "base/base64url.h"
 #include "base/random.h"
-#include "crypto/base64url.h"
 
 namespace reprise {
 namespace {

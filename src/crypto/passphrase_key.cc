@@ -3,8 +3,8 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/base64url.h"
 #include "base/json.h"
-#include "crypto/base64url.h"
 #include "crypto/jwe.h"
 
 namespace reprise {

@@ -12,6 +12,7 @@
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
 #include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
 #include "reprise/message.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
@@ -67,9 +68,14 @@ Json ToJson(const QueuedMessage& message);
 Result<QueuedMessage> QueuedMessageFromJson(const Json& json);
 Json ToJson(const InteractionRef& ref);
 Json ToJson(const ChatSummary& summary);
+Json ToJson(const TrashEntry& entry);
 Json ToJson(const PendingApproval& approval);
 Json ToJson(const PendingInput& input);
 Json ToJson(const FileInfo& file);
+// With its content: as text where it is text, else in base64url.
+Json ToJson(const StoredFile& file);
+// "integrity_version" also for an encoding that we do not know.
+Result<StoredFile> StoredFileFromJson(const Json& json);
 // Without the mode.
 Json ToJson(const ReplayReport& report);
 

@@ -1,8 +1,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "base/base64url.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
+#include "domain/json_reader.h"
 #include "reprise/file_store.h"
 
 namespace reprise {
@@ -51,6 +53,16 @@ bool IsToken(std::string_view text) {
   return !text.empty() && std::all_of(text.begin(), text.end(), allowed);
 }
 
+constexpr std::string_view kAsText = "utf-8", kAsBase64Url = "base64url";
+
+// Control characters take six bytes each in JSON.
+bool IsShortAsJson(std::string_view text) {
+  const auto controls = std::count_if(text.begin(), text.end(), [](unsigned char c) { return c < 0x20; });
+  const auto breaks =
+      std::count_if(text.begin(), text.end(), [](char c) { return c == '\n' || c == '\r' || c == '\t'; });
+  return static_cast<std::size_t>(controls - breaks) <= text.size() / 16;
+}
+
 }  // namespace
 
 bool IsText(std::string_view content) { return content.find('\0') == std::string_view::npos && IsUtf8(content); }
@@ -86,6 +98,45 @@ Json ToJson(const FileInfo& file) {
   return {{"id", file.id.str()},         {"filename", file.filename},
           {"mime_type", file.mime_type}, {"size_bytes", file.size_bytes},
           {"digest", file.digest},       {"created_at", FormatTimestamp(file.created_at)}};
+}
+
+Json ToJson(const StoredFile& file) {
+  Json json = ToJson(file.info);
+  const bool text = IsText(file.content) && IsShortAsJson(file.content);
+  json["encoding"] = text ? kAsText : kAsBase64Url;
+  json["content"] = text ? file.content : EncodeBase64Url(file.content);
+  return json;
+}
+
+Result<StoredFile> StoredFileFromJson(const Json& json) {
+  JsonReader reader(json, "file");
+  const auto id = FileId::Parse(reader.String("id"));
+  if (!id) reader.Reject("id");
+  const std::int64_t size = reader.Integer("size_bytes");
+  const std::string encoding = reader.String("encoding");
+  std::string content = reader.String("content");
+  if (reader.error()) return Fail(*reader.error());
+  StoredFile file{.info = {.id = *id,
+                           .filename = reader.String("filename"),
+                           .mime_type = reader.String("mime_type"),
+                           .size_bytes = static_cast<std::uint64_t>(size),
+                           .digest = reader.String("digest"),
+                           .created_at = reader.Time("created_at")}};
+  if (encoding == kAsBase64Url) {
+    auto bytes = DecodeBase64Url(content);
+    if (!bytes) reader.Reject("content is not base64url");
+    content = std::move(bytes).value_or("");
+  } else if (encoding != kAsText && !reader.error()) {
+    return Fail(Error{.code = ErrorCode::kCorruption,
+                      .reason = "integrity_version",
+                      .message = "its content is in an encoding that this program does not know"});
+  }
+  if (content.size() != file.info.size_bytes || ArgumentsDigest(content) != file.info.digest) {
+    reader.Reject("its content is not the one that was stored");
+  }
+  if (reader.error()) return Fail(*reader.error());
+  file.content = std::move(content);
+  return file;
 }
 
 }  // namespace reprise

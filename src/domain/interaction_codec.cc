@@ -177,6 +177,14 @@ Json ToJson(const ChatSummary& summary) {
   return json;
 }
 
+Json ToJson(const TrashEntry& entry) {
+  return {{"id", entry.id},
+          {"chat_id", entry.chat_id.str()},
+          {"title", entry.title ? Json(*entry.title) : Json(nullptr)},
+          {"deleted_at", FormatTimestamp(entry.deleted_at)},
+          {"bytes", entry.bytes}};
+}
+
 Json ToJson(const PendingApproval& approval) {
   const event::ApprovalRequired& request = approval.request;
   Json json = {{"chat_id", approval.chat_id.str()},

@@ -203,6 +203,8 @@ class Engine::Impl {
   Result<void> Delete(const ChatId& chat);
   // Those that `to` lacks, as far as they can be read: what was said of the others is in the messages.
   Result<void> CopyFiles(const ChatId& from, const ChatId& to) const;
+  // Those of a chat that came in which are not there yet.
+  Result<void> PutFiles(const IncomingChat& chat) const;
   void Stop();
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
@@ -1085,6 +1087,19 @@ Result<void> Engine::Impl::CopyFiles(const ChatId& from, const ChatId& to) const
   return {};
 }
 
+Result<void> Engine::Impl::PutFiles(const IncomingChat& chat) const {
+  const auto there = parts_.files->List(chat.summary.id);
+  if (!there) return Fail(there.error());
+  for (const FileId& id : chat.files) {
+    const auto is_it = [&](const FileInfo& other) { return other.id == id; };
+    if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
+    auto put =
+        chat.load_file(id).and_then([&](const StoredFile& file) { return parts_.files->Put(chat.summary.id, file); });
+    if (!put) return put;
+  }
+  return {};
+}
+
 std::vector<std::shared_ptr<PacedEvents>> Engine::Impl::TakePaced() {
   std::vector<std::shared_ptr<PacedEvents>> paced;
   const std::lock_guard lock(mutex_);
@@ -1335,6 +1350,20 @@ Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const
 
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
 
+Result<FileChange> Engine::PreviewChange(std::string_view approval_id) const {
+  const auto pending = impl_->approvals_.Find(approval_id, std::nullopt);
+  if (!pending) return Fail(ErrorCode::kNotFound, "no such approval waits");
+  const event::ApprovalRequired& request = pending->request;
+  const auto tools = impl_->parts_.tools.Current();
+  const Tool* tool = tools->Find(request.tool_name);
+  if (tool == nullptr) return Fail(NoChangeToShow("the tool is not there any more"));
+  // In another workspace, say, since the server was started anew: what is there is not what the question is about.
+  if (impl_->IsOutdated(request)) {
+    return Fail(NoChangeToShow("the tool, or where it would run, is not what was shown any more"));
+  }
+  return tool->PreviewChange(request.tool_input);
+}
+
 Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswer answer,
                                          std::optional<InteractionRef> within) {
   const auto pending = impl_->inputs_.Find(request_id, within);
@@ -1420,6 +1449,21 @@ Result<void> Engine::DeleteChat(const ChatId& chat) {
   return impl_->WhenStopped(chat, "chat_deleted", [&] { return impl_->Delete(chat); });
 }
 
+Result<std::vector<TrashEntry>> Engine::ListTrash() { return impl_->parts_.store.ListTrash(); }
+
+Result<ChatSummary> Engine::RestoreChat(std::string_view entry) {
+  const auto chat = ChatId::Parse(entry.substr(0, entry.find('.')));
+  if (!chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+  auto restored = impl_->WhileIdle(*chat, [&] {
+    impl_->usage_limits_.Forget(*chat);
+    if (impl_->parts_.files) impl_->parts_.files->ForgetChat(*chat);
+    return impl_->parts_.store.RestoreChat(*chat, std::string(entry));
+  });
+  if (restored || restored.error().reason != "busy") return restored;
+  return Fail(
+      Error{.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
+}
+
 Result<Agenda> Engine::GetAgenda(const ChatId& chat) {
   if (const auto run = impl_->ActiveRun(chat)) return run->agenda();
   if (auto summary = impl_->parts_.store.LoadSummary(chat); !summary) return Fail(summary.error());
@@ -1472,6 +1516,25 @@ Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId inter
   });
   if (copy) return ChatListEntry{*copy, copy->head_status};
   if (copy.error().reason != "busy") return Fail(std::move(copy.error()));
+  return Fail(
+      Error{.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
+}
+
+Result<ChatListEntry> Engine::ImportChat(const IncomingChat& chat) {
+  const ChatId& id = chat.summary.id;
+  auto imported = impl_->WhileIdle(id, [&] {
+    impl_->usage_limits_.Forget(id);
+    auto taken = impl_->parts_.store.ImportChat(chat);
+    if (!taken || impl_->parts_.files == nullptr) return taken;
+    // A store that keeps files with their chats has taken them.
+    if (auto put = impl_->PutFiles(chat); !put) {
+      static_cast<void>(impl_->Delete(id));
+      taken = Fail(std::move(put.error()));
+    }
+    return taken;
+  });
+  if (imported) return ChatListEntry{*imported, imported->head_status};
+  if (imported.error().reason != "busy") return Fail(std::move(imported.error()));
   return Fail(
       Error{.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
 }

@@ -4,10 +4,13 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/utf8.h"
 #include "engine/recorded_events.h"
 
 namespace reprise {
 namespace {
+
+constexpr std::size_t kMaxModelInLog = 200;  // characters; a client may ask a provider for a model of any name
 
 InteractionError ToInteractionError(const Error& error) {
   return {.code = error.reason, .message = error.message, .retryable = error.retryable};
@@ -170,6 +173,7 @@ void Run::TellEnd(InteractionStatus status) {
 }
 
 void Run::Complete() {
+  if (IsLogged(LogLevel::kInfo)) LogEnd();  // before a client can start the next one: lines come in the runs' order
   std::uint32_t round;
   InteractionStatus status;
   std::optional<Timestamp> completed_at;
@@ -181,6 +185,20 @@ void Run::Complete() {
   }
   log_->Append(round, event::InteractionComplete{id_.str(), status}, completed_at.value_or(Now()));
   log_->Close();
+}
+
+void Run::LogEnd() const {
+  const std::lock_guard lock(mutex_);
+  // By the clock on the wall: the run may have begun in another process.
+  const auto taken = interaction_.completed_at.value_or(Now()) - interaction_.created_at;
+  LogInfo("run ended", {{"chat", chat_id_.str()},
+                        {"interaction", id_.str()},
+                        {"status", ToString(interaction_.status)},
+                        {"rounds", last_round_ + 1},
+                        {"input_tokens", interaction_.usage.input_tokens},
+                        {"output_tokens", interaction_.usage.output_tokens},
+                        {"ms", taken.count()},
+                        {"model", Utf8Prefix(interaction_.model, kMaxModelInLog)}});
 }
 
 void Run::RequestStop(std::string_view reason) {

@@ -80,7 +80,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Interaction TakeFinished();
   // `finished` could not be saved where it belongs: an error event, and FAILED.
   void FailToSave(Interaction& finished, const Error& error);
-  // Emits interaction_complete and closes the log.
+  // Its line in the server's log; then emits interaction_complete and closes the event log.
   void Complete();
   // Whether TellEnd would tell anybody.
   bool end_is_heard() const { return guard_.hears_end(); }
@@ -120,6 +120,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // REQUIRES: show_mutex_ is held. To be shown.
   void Record(std::uint32_t round_index, EventPayload payload);
   void AgentEnded(AgentOutcome outcome);
+  void LogEnd() const;
   // Journals what is not visible yet, and makes it visible. REQUIRES: show_mutex_ is held.
   void Show(Journal::Reach reach);
   void ListenerGone();

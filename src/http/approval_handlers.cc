@@ -83,6 +83,18 @@ Result<Outcome> ListApprovals(Engine& engine, const Request& /*request*/) {
   return Reply{.body = DumpJson({{"approvals", std::move(approvals)}, {"inputs", std::move(inputs)}})};
 }
 
+// Reads the file now, each time: what a person agrees to is looked at as it is, and none of it stays here.
+Result<Outcome> PreviewChange(Engine& engine, const Request& request) {
+  auto change = engine.PreviewChange(request.captures.at(0));
+  if (!change) return Fail(std::move(change.error()));
+  const bool exists = change->before.has_value();
+  const auto text = [](std::optional<std::string>& each) { return each ? Json(*std::move(each)) : Json(nullptr); };
+  return Reply{.body = DumpJson({{"path", std::move(change->path)},
+                                 {"before", text(change->before)},
+                                 {"after", text(change->after)},
+                                 {"exists", exists}})};
+}
+
 }  // namespace
 
 void AddApprovalRoutes(Router& router, const HandlerContext& context) {
@@ -93,6 +105,7 @@ void AddApprovalRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions/*/respond", with(Respond), Lane::kControl);
   router.Add("GET", "/approvals", with(ListApprovals), Lane::kControl);
   router.Add("POST", "/approvals/*", with(AnswerAnywhere), Lane::kControl);
+  router.Add("GET", "/approvals/*/change", with(PreviewChange));  // reads a file: not beside approvals themselves
 }
 
 }  // namespace reprise

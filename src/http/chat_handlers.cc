@@ -156,6 +156,21 @@ Result<Outcome> DeleteChat(Engine& engine, const Request& request) {
   return JsonReply({{"status", "deleted"}, {"chat_id", chat->str()}});
 }
 
+Result<Outcome> Trash(Engine& engine, const Request&) {
+  const auto trash = engine.ListTrash();
+  if (!trash) return Fail(trash.error());
+  Json entries = Json::array();
+  for (const TrashEntry& entry : *trash) entries.push_back(ToJson(entry));
+  return JsonReply({{"entries", std::move(entries)}});
+}
+
+Result<Outcome> Restore(Engine& engine, const Request& request) {
+  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  const auto summary = engine.RestoreChat(request.captures.at(0));
+  if (!summary) return Fail(summary.error());
+  return JsonReply(reprise::ToJson(*summary));
+}
+
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {
   const auto chat = ChatInPath(request);
   if (!chat) return Fail(chat.error());
@@ -251,6 +266,8 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/chats/*", with(GetChat));
   router.Add("PATCH", "/chats/*", with(Rename));
   router.Add("DELETE", "/chats/*", with(DeleteChat));
+  router.Add("GET", "/trash", with(Trash));
+  router.Add("POST", "/trash/*/restore", with(Restore));
   router.Add("POST", "/chats/*/head", with(MoveHead));
   router.Add("POST", "/chats/*/undo", with(Undo));
   router.Add("POST", "/chats/*/fork", with(Fork));

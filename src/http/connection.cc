@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <time.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <exception>
@@ -45,6 +46,16 @@ void AppendHeader(std::string& head, std::string_view name, std::string_view val
 std::string_view MediaType(std::string_view content_type) {
   return TrimBlanks(content_type.substr(0, content_type.find(';')));
 }
+
+// A client may call its method anything, and what clients make up is kept out of the log.
+std::string_view MethodInLog(std::string_view method) {
+  static constexpr std::array<std::string_view, 7> kMethods{"GET", "POST", "PATCH", "DELETE", "HEAD", "PUT", "OPTIONS"};
+  const auto known = std::find(kMethods.begin(), kMethods.end(), method);
+  return known == kMethods.end() ? "-" : *known;
+}
+
+// Asked every few seconds by what watches the server.
+bool IsProbe(std::string_view route) { return route == "/healthz" || route == "/readyz" || route == "/metrics"; }
 
 void CountResponse(HttpMetrics& metrics, int status) {
   auto& counter = status < 400 ? metrics.responses_2xx : status < 500 ? metrics.responses_4xx : metrics.responses_5xx;
@@ -95,6 +106,7 @@ void Connection::Close() {
   upload_ = nullptr;
   DropSubscription();  // before the descriptor is closed: a publisher may be writing to it
   socket_.Close();
+  LogRequest();
   shared_.closed(this);
 }
 
@@ -178,6 +190,7 @@ void Connection::ContinueHead() {
 
 void Connection::OnHead(std::size_t size) {
   shared_.metrics.requests_total.fetch_add(1, std::memory_order_relaxed);
+  account_.emplace();
   parser_ = std::make_unique<RequestParser>(shared_.options.limits);
   auto malformed = parser_->TakeHead(in_.view().substr(0, size));
   in_.Consume(size);
@@ -185,6 +198,7 @@ void Connection::OnHead(std::size_t size) {
   blank_lines_ = 0;
   const RequestHead& head = parser_->head();
   head_only_ = head.method == "HEAD";
+  account_->method = MethodInLog(head.method);
   version_ = head.version;
   if (malformed) return SendAndEnd(std::move(*malformed));
   end_after_ = end_after_ || !parser_->keep_alive();
@@ -206,6 +220,7 @@ std::optional<Reply> Connection::CheckRequest(const RequestHead& head) {
   if (shared_.stopping.load()) return ProtocolErrorReply(503, "stopping", "the server is stopping");
   match_ = shared_.router.Find(head.method, head.target);
   if (match_.refusal) return std::move(match_.refusal);
+  account_->route = match_.route->path;
   return CheckBodyHeaders(head);
 }
 
@@ -224,26 +239,29 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
       return ProtocolErrorReply(415, "unsupported_type", "the body must have one Content-Type");
     }
     most = limits.file_bytes + kMaxMultipartFraming;
-    parser_->LimitBody(most);
   } else if (head.Count("content-type") != 1 ||
              !EqualsIgnoringCase(MediaType(*head.Find("content-type")), "application/json")) {
     return ProtocolErrorReply(415, "unsupported_type", "the body must be application/json");
+  } else if (match_.route->body == BodyKind::kChat) {
+    most = limits.chat_bytes;
   }
+  parser_->LimitBody(most);
   if (parser_->content_length().value_or(0) > most) {
     return ProtocolErrorReply(413, "too_large", "the body is larger than the limit");
   }
-  if (match_.route->body == BodyKind::kFile) return TakeUploadShare(parser_->content_length().value_or(most));
-  return std::nullopt;
+  if (match_.route->body == BodyKind::kJson) return std::nullopt;
+  return TakeUploadShare(parser_->content_length().value_or(most));
 }
 
-// Files are held as a whole until they are stored: no more at a time than the limit, but always one.
+// Files and chats are held as a whole until they are stored: no more at a time than the limit, but always one. (A chat
+// does not wait in a file: it is plain, and what is on disk may have to be sealed.)
 std::optional<Reply> Connection::TakeUploadShare(std::size_t most) {
   std::atomic<std::size_t>& all = shared_.upload_bytes;
   const std::size_t before = all.fetch_add(most);
   upload_ = std::shared_ptr<void>(nullptr, [&all, most](void*) { all.fetch_sub(most); });
   if (before == 0 || before + most <= shared_.options.limits.uploads_bytes) return std::nullopt;
   upload_ = nullptr;
-  return ProtocolErrorReply(503, "overloaded", "too many files are being uploaded; try again");
+  return ProtocolErrorReply(503, "overloaded", "too much is being uploaded; try again");
 }
 
 void Connection::SendContinue() {
@@ -310,6 +328,8 @@ void Connection::SendAndEnd(Reply reply) {
 void Connection::Send(Reply reply) {
   if (state_ == State::kClosed) return;
   CountResponse(shared_.metrics, reply.status);
+  if (!account_) account_.emplace();  // refused before its head had come
+  account_->status = reply.status;
   state_ = State::kWriting;
   deadline_ = Clock::now() + shared_.options.stall_timeout;
   out_sent_ = 0;
@@ -335,6 +355,7 @@ void Connection::Write() {
         ::send(socket_.fd(), out_.data() + out_sent_, out_.size() - out_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) {
       out_sent_ += static_cast<std::size_t>(sent);
+      account_->bytes = out_sent_;
       deadline_ = Clock::now() + shared_.options.stall_timeout;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return socket_.WhenWritable([self = shared_from_this()] { self->Write(); });
@@ -347,6 +368,8 @@ void Connection::Write() {
 
 void Connection::OnWritten() {
   out_ = {};
+  account_->complete = true;
+  LogRequest();
   if (end_after_) return Linger();
   // Not from here: a client that pipelines would otherwise deepen the stack with each request.
   shared_.loop.Post([self = shared_from_this()] {
@@ -356,6 +379,7 @@ void Connection::OnWritten() {
 
 void Connection::StartStream(StreamReply reply) {
   CountResponse(shared_.metrics, 200);
+  account_->status = 200;
   const bool chunked = version_ >= 11;
   end_after_ = end_after_ || !chunked;
   std::string head = StatusLine(200);
@@ -441,6 +465,7 @@ void Connection::StartWait(DeferredReply reply) {
 void Connection::OnStreamFinished() {
   if (state_ != State::kStreaming) return;
   DropSubscription();
+  LogRequest();
   end_after_ ? Linger() : NextRequest();
 }
 
@@ -449,10 +474,28 @@ void Connection::OnClientGone() {
   Close();
 }
 
+void Connection::LogRequest() {
+  const auto account = std::exchange(account_, std::nullopt);
+  if (!account) return;
+  const LogLevel level = IsProbe(account->route) ? LogLevel::kDebug : LogLevel::kInfo;
+  if (!IsLogged(level)) return;
+  const std::chrono::duration<double, std::milli> taken = Clock::now() - account->begun;
+  Log(level, "request",
+      {{"method", account->method},
+       {"route", account->route},
+       {"status", account->status},
+       {"ms", taken.count()},
+       {"bytes", account->bytes},
+       {"complete", account->complete}});
+}
+
 // Ends the listening. No lock of a stream is held while the engine is told.
 void Connection::DropSubscription() {
   if (stream_) {
-    stream_->Detach();
+    // Complete also if the client that has it all closes before we are told of its end.
+    const EventStream::Sent sent = stream_->Detach();
+    account_->bytes = sent.bytes;
+    account_->complete = sent.complete;
     stream_.reset();
     shared_.metrics.streams.fetch_sub(1, std::memory_order_relaxed);
   }

@@ -2,10 +2,12 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "http/completion_wait.h"
@@ -37,7 +39,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     WorkerPool& work;
     WorkerPool& control;
     WorkerPool& remote;
-    std::atomic<std::size_t>& upload_bytes;  // of all uploads that are held in memory
+    std::atomic<std::size_t>& upload_bytes;  // of all files and chats that are held in memory
     HttpMetrics& metrics;
     const std::atomic<bool>& stopping;
     std::function<void(Connection*)> closed;  // told once, when the connection has ended
@@ -89,6 +91,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnStreamFinished();
   void OnClientGone();
 
+  // The request under way is over: its line in the log.
+  void LogRequest();
+
   void Linger();
   void DropSubscription();
   void RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler);
@@ -98,6 +103,16 @@ class Connection : public std::enable_shared_from_this<Connection> {
   const Peer peer_;
 
   State state_ = State::kHead;
+  // What the log will say of the request under way. Both names are constants, or the router's.
+  struct Account {
+    std::string_view method = "-", route = "-";  // "-": it was refused before they were known
+    Clock::time_point begun = Clock::now();      // its head had come
+    int status = 0;                              // 0: there is no answer yet
+    std::uint64_t bytes = 0;                     // of the answer, that the kernel has taken
+    bool complete = false;                       // and these are all
+  };
+  std::optional<Account> account_;  // nullopt: there is no request
+
   bool reading_ = false;    // a read wait is outstanding
   bool idle_ = false;       // between requests, nothing of the next has come
   bool end_after_ = false;  // this response is the connection's last
@@ -110,7 +125,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::size_t lingered_ = 0;
 
   std::unique_ptr<RequestParser> parser_;
-  std::shared_ptr<void> upload_;  // its share of upload_bytes
+  std::shared_ptr<void> upload_;  // its share of upload_bytes, of a file or a chat
   Router::Match match_;
 
   std::string out_;

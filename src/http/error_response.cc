@@ -57,7 +57,7 @@ int HttpStatus(ErrorCode code) {
 Reply ErrorReply(const Error& error) {
   const int status = HttpStatus(error.code);
   if (!error.detail.empty() || status == 500) {
-    LogWarning("request failed", {{"code", error.reason}, {"message", error.message}, {"detail", error.detail}});
+    LogWarning("request failed", {{"code", error.reason}, {"error", error.message}, {"detail", error.detail}});
   }
   const std::string code = error.reason.empty() ? std::string(DefaultReason(error.code)) : error.reason;
   Json body = {{"code", code}, {"message", error.message}, {"retryable", error.retryable || status == 503}};

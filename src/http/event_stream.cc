@@ -63,12 +63,15 @@ void EventStream::OnTick(Clock::time_point now) {
   PumpAndReport();
 }
 
-void EventStream::Detach() {
+EventStream::Sent EventStream::Detach() {
+  Sent sent;
   {
     const std::lock_guard lock(mutex_);
+    sent = {.bytes = sent_, .complete = state_ == State::kFinished};
     state_ = State::kDetached;
   }
   options_.log->Unsubscribe(this);
+  return sent;
 }
 
 void EventStream::OnPublished(std::size_t listeners) noexcept {
@@ -202,6 +205,7 @@ std::size_t EventStream::Gather(std::array<iovec, 16>& parts) const {
 }
 
 void EventStream::Consume(std::size_t sent) {
+  sent_ += sent;
   const std::size_t prefix = std::min(sent, prefix_.size() - prefix_sent_);
   prefix_sent_ += prefix;
   sent -= prefix;

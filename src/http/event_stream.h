@@ -55,8 +55,12 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
   void OnWritable();
   // Heartbeats and stalled readers. The connection's thread, every now and then.
   void OnTick(Clock::time_point now);
-  // The socket is not touched and no callback called after this. Ends the listening.
-  void Detach();
+  // The socket is not touched and no callback called after this. Ends the listening. Tells what the socket has taken.
+  struct Sent {
+    std::uint64_t bytes = 0;
+    bool complete = false;  // all there was to send
+  };
+  Sent Detach();
 
   void OnPublished(std::size_t listeners) noexcept override;
 
@@ -91,6 +95,7 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
   std::uint64_t chunk_end_;                        // guarded by mutex_
   bool live_pending_;                              // guarded by mutex_
   bool last_chunk_ = false;                        // guarded by mutex_
+  std::uint64_t sent_ = 0;                         // guarded by mutex_; bytes, head and frames included
   Clock::time_point last_progress_;                // guarded by mutex_
 };
 

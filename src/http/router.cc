@@ -38,7 +38,12 @@ std::vector<std::string> Captures(const Route& route, std::vector<std::string> s
 }  // namespace
 
 void Router::Add(std::string method, std::string_view path, Handler handler, Lane lane, BodyKind body) {
-  Route route{.method = std::move(method), .pattern = {}, .handler = std::move(handler), .lane = lane, .body = body};
+  Route route{.method = std::move(method),
+              .path = std::string(path),
+              .pattern = {},
+              .handler = std::move(handler),
+              .lane = lane,
+              .body = body};
   for (const std::string_view segment : Split(path)) route.pattern.emplace_back(segment);
   routes_.push_back(std::move(route));
 }

@@ -16,10 +16,12 @@ enum class Lane { kWork, kControl, kRemote };
 enum class BodyKind {
   kJson,  // application/json
   kFile,  // anything, up to the size of a file
+  kChat,  // application/json, up to the size of a whole chat
 };
 
 struct Route {
   std::string method;
+  std::string path;                  // as it was added; what logs call the route
   std::vector<std::string> pattern;  // "*" is one segment that is captured
   Handler handler;
   Lane lane = Lane::kWork;

@@ -4,6 +4,7 @@
 #include "http/chat_handlers.h"
 #include "http/file_handlers.h"
 #include "http/grant_handlers.h"
+#include "http/import_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
 
@@ -16,6 +17,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddGrantRoutes(router, context);
   AddChatRoutes(router, context);
   AddFileRoutes(router, context);
+  AddImportRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;
 }

@@ -1,6 +1,7 @@
 #include "http/server.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <sys/resource.h>
@@ -58,6 +59,17 @@ struct Address {
     return std::nullopt;
   }
   bool is_v6() const { return storage.ss_family == AF_INET6; }
+  bool is_v4() const { return storage.ss_family == AF_INET; }
+  int port() const {
+    return ntohs(is_v6() ? reinterpret_cast<const sockaddr_in6&>(storage).sin6_port
+                         : reinterpret_cast<const sockaddr_in&>(storage).sin_port);
+  }
+  std::string text() const {
+    char buffer[INET6_ADDRSTRLEN] = {};
+    const void* bytes = is_v6() ? static_cast<const void*>(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr)
+                                : &reinterpret_cast<const sockaddr_in&>(storage).sin_addr;
+    return ::inet_ntop(storage.ss_family, bytes, buffer, sizeof buffer) == nullptr ? "" : buffer;
+  }
   bool is_loopback() const {
     if (is_v6()) return IN6_IS_ADDR_LOOPBACK(&reinterpret_cast<const sockaddr_in6&>(storage).sin6_addr);
     return (ntohl(reinterpret_cast<const sockaddr_in&>(storage).sin_addr.s_addr) >> 24) == 127;
@@ -66,7 +78,7 @@ struct Address {
 
 void SetOption(int fd, int level, int option, int value) {
   if (::setsockopt(fd, level, option, &value, sizeof value) != 0) {
-    LogWarning("socket option refused", {{"option", std::to_string(option)}, {"detail", std::strerror(errno)}});
+    LogWarning("socket option refused", {{"option", option}, {"detail", std::strerror(errno)}});
   }
 }
 
@@ -79,14 +91,18 @@ Error ListenError(int error) {
   return MakeError(ErrorCode::kIo, "cannot listen on this address", std::strerror(error));
 }
 
-// A listening socket. Accepted ones inherit its options. SO_REUSEADDR only: with SO_REUSEPORT a second server would
-// share the port silently.
+// Accepted sockets inherit these.
+void SetOptionsOfAccepted(int fd) {
+  SetOption(fd, SOL_SOCKET, SO_SNDBUF, kSendBuffer);
+  SetOption(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+}
+
+// A listening socket. SO_REUSEADDR only: with SO_REUSEPORT a second server would share the port silently.
 Result<UniqueFd> Listen(const Address& address) {
   UniqueFd fd(::socket(address.storage.ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0));
   if (fd.get() < 0) return Fail(ListenError(errno));
   SetOption(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
-  SetOption(fd.get(), SOL_SOCKET, SO_SNDBUF, kSendBuffer);
-  SetOption(fd.get(), IPPROTO_TCP, TCP_NODELAY, 1);
+  SetOptionsOfAccepted(fd.get());
   if (address.is_v6()) SetOption(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
   if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address.storage), address.size) != 0 ||
       ::listen(fd.get(), kBacklog) != 0) {
@@ -95,12 +111,12 @@ Result<UniqueFd> Listen(const Address& address) {
   return fd;
 }
 
-int PortOf(int fd) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return 0;
-  return ntohs(bound.ss_family == AF_INET6 ? reinterpret_cast<sockaddr_in6&>(bound).sin6_port
-                                           : reinterpret_cast<sockaddr_in&>(bound).sin_port);
+// The address that a socket is bound to; all zero if there is none.
+Address AddressOf(int fd) {
+  Address address;
+  address.size = sizeof address.storage;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&address.storage), &address.size) != 0) return {};
+  return address;
 }
 
 bool HasV6Loopback() {
@@ -112,6 +128,7 @@ bool HasV6Loopback() {
 
 struct Listeners {
   std::vector<UniqueFd> sockets;
+  std::vector<std::string> hosts;  // their addresses
   int port = 0;
 };
 
@@ -123,16 +140,64 @@ Result<Listeners> ListenOn(const std::string& host, int port) {
     Listeners listeners;
     auto first = Listen(*Address::Parse(host, port));
     if (!first) return Fail(std::move(first.error()));
-    listeners.port = PortOf(first->get());
+    listeners.port = AddressOf(first->get()).port();
+    listeners.hosts.push_back(host);
     listeners.sockets.push_back(std::move(*first));
     if (!both) return listeners;
     auto second = Listen(*Address::Parse("::1", listeners.port));
     if (second) {
+      listeners.hosts.emplace_back("::1");
       listeners.sockets.push_back(std::move(*second));
       return listeners;
     }
     if (port != 0 || attempt == kAttempts) return Fail(std::move(second.error()));
   }
+}
+
+Result<Listeners> Bind(const ServerOptions& options) {
+  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
+  const auto address = Address::Parse(host, 0);
+  if (!address) return Fail(ErrorCode::kInvalidArgument, "the host to listen on must be an IP address");
+  if (options.port < 0 || options.port > 65'535)
+    return Fail(ErrorCode::kInvalidArgument, "the port must be 0 to 65535");
+  if (!address->is_loopback() && !options.token) {
+    return Fail(ErrorCode::kInvalidArgument, "listening on anything but loopback needs a token");
+  }
+  return ListenOn(host, options.port);
+}
+
+// What somebody else (a service manager) has begun to listen on.
+Result<Listeners> Adopt(std::vector<UniqueFd> sockets, bool has_token) {
+  Listeners listeners;
+  for (UniqueFd& socket : sockets) {
+    const std::string name = "the socket that was handed over (descriptor " + std::to_string(socket.get()) + ")";
+    const auto is = [&socket](int option) {
+      int value = 0;
+      socklen_t size = sizeof value;
+      return ::getsockopt(socket.get(), SOL_SOCKET, option, &value, &size) == 0 ? value : -1;
+    };
+    const Address address = AddressOf(socket.get());
+    if (is(SO_TYPE) != SOCK_STREAM || is(SO_ACCEPTCONN) != 1 || !(address.is_v4() || address.is_v6())) {
+      return Fail(ErrorCode::kInvalidArgument, name + " is not a TCP socket that listens");
+    }
+    if (!address.is_loopback() && !has_token) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  name + " listens on " + address.text() + ", which is not loopback: that needs a token");
+    }
+    if (!listeners.sockets.empty() && address.port() != listeners.port) {
+      return Fail(ErrorCode::kInvalidArgument, name + " has another port than the first one");
+    }
+    const int flags = ::fcntl(socket.get(), F_GETFL);
+    if (flags < 0 || ::fcntl(socket.get(), F_SETFL, flags | O_NONBLOCK) != 0 ||
+        ::listen(socket.get(), kBacklog) != 0) {  // it may have a shorter queue
+      return Fail(ListenError(errno));
+    }
+    SetOptionsOfAccepted(socket.get());
+    listeners.port = address.port();
+    listeners.hosts.push_back(address.text());
+    listeners.sockets.push_back(std::move(socket));
+  }
+  return listeners;
 }
 
 // As many descriptors as we may have; how many that is.
@@ -144,7 +209,14 @@ std::size_t RaiseDescriptorLimit() {
   return static_cast<std::size_t>(::setrlimit(RLIMIT_NOFILE, &limit) == 0 ? limit.rlim_max : before);
 }
 
-std::string HostInUrl(const std::string& host) { return host.find(':') == std::string::npos ? host : "[" + host + "]"; }
+std::vector<std::string> InUrls(std::vector<std::string> hosts) {
+  for (std::string& host : hosts) {
+    if (host.find(':') != std::string::npos) host = "[" + host + "]";
+  }
+  return hosts;
+}
+
+bool IsAnyAddress(const std::string& host) { return host == "0.0.0.0" || host == "::"; }
 
 }  // namespace
 
@@ -154,10 +226,11 @@ class HttpServer::Impl {
  public:
   Impl(Engine& engine, ServerOptions options, Listeners listeners)
       : options_(std::move(options)),
+        host_(listeners.hosts.front()),
         port_(listeners.port),
         gate_({.port = port_,
-               .hosts = {HostInUrl(options_.host)},
-               .any_address = options_.host == "0.0.0.0" || options_.host == "::",
+               .hosts = InUrls(listeners.hosts),
+               .any_address = std::any_of(listeners.hosts.begin(), listeners.hosts.end(), IsAnyAddress),
                .public_hosts = options_.public_hosts,
                .token = options_.token}),
         context_{.engine = engine, .metrics = metrics_, .openapi = options_.openapi, .ready = options_.ready},
@@ -189,7 +262,9 @@ class HttpServer::Impl {
     loop_.Start();
   }
 
+  const std::string& host() const { return host_; }
   int port() const { return port_; }
+  std::size_t connections() const { return static_cast<std::size_t>(std::max<std::int64_t>(0, metrics_.connections)); }
 
   void BeginStop() {
     if (stopping_.exchange(true)) return;
@@ -299,6 +374,7 @@ class HttpServer::Impl {
   }
 
   const ServerOptions options_;
+  const std::string host_;
   const int port_;
   const Gate gate_;
   HttpMetrics metrics_;
@@ -329,24 +405,19 @@ class HttpServer::Impl {
 HttpServer::HttpServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
 HttpServer::~HttpServer() { Stop(); }
 
-Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptions options) {
-  if (options.host == "localhost") options.host = "127.0.0.1";
-  const auto address = Address::Parse(options.host, 0);
-  if (!address) return Fail(ErrorCode::kInvalidArgument, "the host to listen on must be an IP address");
-  if (options.port < 0 || options.port > 65'535)
-    return Fail(ErrorCode::kInvalidArgument, "the port must be 0 to 65535");
-  if (!address->is_loopback() && !options.token) {
-    return Fail(ErrorCode::kInvalidArgument, "listening on anything but loopback needs a token");
-  }
+Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptions options,
+                                                     std::vector<UniqueFd> sockets) {
   if (options.token && options.token->empty()) return Fail(ErrorCode::kInvalidArgument, "the token is empty");
-  auto listeners = ListenOn(options.host, options.port);
+  auto listeners = sockets.empty() ? Bind(options) : Adopt(std::move(sockets), options.token.has_value());
   if (!listeners) return Fail(std::move(listeners.error()));
   auto impl = std::make_unique<Impl>(engine, std::move(options), std::move(*listeners));
   impl->Start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }
 
+const std::string& HttpServer::host() const { return impl_->host(); }
 int HttpServer::port() const { return impl_->port(); }
+std::size_t HttpServer::connections() const { return impl_->connections(); }
 void HttpServer::BeginStop() { impl_->BeginStop(); }
 void HttpServer::Stop() { impl_->Stop(); }
 

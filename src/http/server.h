@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "base/unique_fd.h"
 #include "http/public_host.h"
 #include "http/request_parser.h"
 #include "reprise/engine.h"
@@ -39,10 +40,16 @@ class HttpServer {
   // Listens; when this returns, connections are accepted. For 127.0.0.1 also on ::1 where there is one, same port.
   // kInvalidArgument: not an address, or one that needs a token; kUnavailable (reason "address_in_use"); kIo.
   // `engine` must outlive the server.
-  static Result<std::unique_ptr<HttpServer>> Open(Engine& engine, ServerOptions options);
+  //
+  // With `sockets`, which listen already, it accepts on these: `options.host` and `options.port` do not matter. They
+  // must be TCP sockets on one port; those on anything but loopback need a token. Else kInvalidArgument.
+  static Result<std::unique_ptr<HttpServer>> Open(Engine& engine, ServerOptions options,
+                                                  std::vector<UniqueFd> sockets = {});
   ~HttpServer();  // Stop
 
+  const std::string& host() const;  // the address, the first one if there are several
   int port() const;
+  std::size_t connections() const;  // that are open now
 
   // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
   void BeginStop();

@@ -195,7 +195,7 @@ Result<std::vector<McpToolDefinition>> ListTools(Session& session, const Request
     return tools.size() < kMaxMcpTools && left_out < kMaxItems;
   };
   if (auto done = ForEach(session, "tools/list", "tools", options, take); !done) return Fail(done.error());
-  if (left_out > 0) LogWarning("tools of an MCP server cannot be offered", {{"count", std::to_string(left_out)}});
+  if (left_out > 0) LogWarning("tools of an MCP server cannot be offered", {{"count", left_out}});
   return tools;
 }
 

@@ -144,8 +144,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     changed_.notify_all();
   };
   hooks.on_log = [this](std::string_view level, std::string_view text) {
-    Log(LogLevel::kDebug, "an MCP server says",
-        {{"server", options_.name}, {"level", std::string(level)}, {"text", std::string(text)}});
+    Log(LogLevel::kDebug, "an MCP server says", {{"server", options_.name}, {"severity", level}, {"text", text}});
   };
   hooks.on_closed = [this] {
     const std::lock_guard lock(mutex_);

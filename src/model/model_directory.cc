@@ -54,7 +54,8 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
   if (providers_.contains(config.name)) return Fail(InvalidConfig("two providers are named " + Quoted(config.name)));
   const std::string& name = config.name;
   if (config.type == kOffline) {
-    providers_.emplace(name, Provider{std::make_unique<OfflineClient>(), /*has_models=*/false});
+    const OfflineOptions options{.asks_people = config.asks_people};
+    providers_.emplace(name, Provider{std::make_unique<OfflineClient>(options), /*has_models=*/false});
     return {};
   }
   if (config.type != "openai" && config.type != "anthropic") {

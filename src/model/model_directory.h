@@ -23,6 +23,7 @@ struct ProviderConfig {
   std::chrono::milliseconds idle_timeout{120'000};
   std::vector<std::string> models = {};  // for List; others can be used all the same
   bool lists_models = true;              // List asks it for more
+  bool asks_people = true;               // of type "offline": see OfflineOptions
   EndpointAdditions additions = {};
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // by the provider's own names
 };

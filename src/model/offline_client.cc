@@ -2,18 +2,24 @@
 
 #include <algorithm>
 #include <array>
+#include <functional>
 #include <span>
 #include <system_error>
 #include <utility>
 
 #include "base/utf8.h"
+#include "model/offline_answers.h"
 #include "model/offline_commands.h"
+#include "model/offline_demo.h"
+#include "model/offline_response.h"
 
 namespace reprise {
 namespace {
 
 // So much of one tool's output is repeated in an answer.
 constexpr std::size_t kMaxQuotedMessage = 2000;
+// So many requests that were failed once are remembered.
+constexpr std::size_t kMaxRemembered = 64;
 
 // What stands in the messages since the last thing the user said.
 struct Turn {
@@ -125,38 +131,42 @@ bool IsGreeting(std::string_view text) {
          lower.starts_with("good evening");
 }
 
-std::string DescribeAbilities(std::string_view user_text) {
-  const std::string_view start = IsGreeting(user_text) ? "Hello! " : "";
-  return std::string(start) + std::string(OfflineHelp());
+// Whether the model has already said in this chat all that it understands.
+bool HasHelped(const std::vector<Message>& messages) {
+  const std::string_view help = OfflineHelp();
+  const std::string_view first_line = help.substr(0, help.find('\n'));
+  return std::any_of(messages.begin(), messages.end(), [&](const Message& message) {
+    return message.role == Role::kAssistant && message.content &&
+           message.content->find(first_line) != std::string::npos;
+  });
 }
 
+std::string DescribeAbilities(std::string_view user_text, bool has_helped) {
+  const std::string_view start = IsGreeting(user_text) ? "Hello! " : "";
+  return std::string(start) + std::string(has_helped ? OfflineHint() : OfflineHelp());
+}
+
+using Say = void (ModelStream::*)(std::string_view);
+
 // Hands the text over word by word, each with the blanks behind it. False if stopped.
-bool StreamWords(std::string_view text, ModelStream& stream, const std::stop_token& stop) {
+bool StreamWords(std::string_view text, ModelStream& stream, Say say, const std::stop_token& stop) {
   while (!text.empty()) {
     if (stop.stop_requested()) return false;
-    const std::size_t word = std::min(text.find_first_of(" \n\t"), text.size());
-    const std::size_t end = std::min(text.find_first_not_of(" \n\t", word), text.size());
-    stream.OnText(text.substr(0, end));
+    const std::string_view word = FirstWord(text);
+    (stream.*say)(word);
     stream.OnBatchEnd();
-    text.remove_prefix(end);
+    text.remove_prefix(word.size());
   }
   return !stop.stop_requested();
 }
 
-// What the model says next, worked out before any of it is streamed.
-struct Answer {
-  std::string text;
-  std::vector<ToolCall> tool_calls;
-};
-
-Answer Plan(const ModelRequest& request) {
-  const Turn turn = LastTurn(request.messages);
+OfflineResponse FollowCommands(const ModelRequest& request, const Turn& turn) {
   std::vector<OfflineCommand> commands, unavailable;
   for (OfflineCommand& command : ParseOfflineCommands(turn.user_text)) {
     (HasTool(request.tools, command.tool) ? commands : unavailable).push_back(std::move(command));
   }
   const auto calls = CallsOf(turn.after);
-  Answer answer;
+  OfflineResponse answer;
   if (calls.size() < commands.size()) {
     const std::string round = std::to_string(calls.size() + 1);
     OfflineCommand& next = commands[calls.size()];
@@ -166,7 +176,7 @@ Answer Plan(const ModelRequest& request) {
     return answer;
   }
   if (commands.empty() && unavailable.empty()) {
-    answer.text = DescribeAbilities(turn.user_text);
+    answer.text = DescribeAbilities(turn.user_text, HasHelped(request.messages));
     return answer;
   }
   const auto add_line = [&](const std::string& line) {
@@ -180,20 +190,99 @@ Answer Plan(const ModelRequest& request) {
   return answer;
 }
 
-Result<ModelResponse> Write(Answer answer, std::int64_t input_words, ModelStream& stream, const std::stop_token& stop) {
-  if (!StreamWords(answer.text, stream, stop)) return Fail(ErrorCode::kCancelled, "the request was cancelled");
-  TokenUsage usage{.input_tokens = input_words, .output_tokens = CountWords(answer.text)};
-  for (const ToolCall& call : answer.tool_calls) usage.output_tokens += CountWords(call.arguments);
-  return ModelResponse{.tool_calls = std::move(answer.tool_calls), .usage = usage, .extras = {}};
+OfflineResponse Show(const OfflineShow& asked, const ModelRequest& request, const Turn& turn, bool asks_people) {
+  switch (asked.what) {
+    case OfflineShow::What::kDemo:
+      return NextOfDemo(turn.after, request.tools, asks_people);
+    case OfflineShow::What::kHelp:
+      return {.text = std::string(OfflineHelp())};
+    case OfflineShow::What::kThink:
+      return ThinkAbout(asked.text);
+    case OfflineShow::What::kSlow:
+      return SaySlowly(asked.text);
+    case OfflineShow::What::kMarkdown:
+      return ShowMarkdown();
+    case OfflineShow::What::kFail:
+      return FailFor(asked.text);
+  }
+  return {};
+}
+
+OfflineResponse NextResponse(const ModelRequest& request, bool asks_people) {
+  const Turn turn = LastTurn(request.messages);
+  const auto asked = ParseOfflineShow(turn.user_text);
+  OfflineResponse response = asked ? Show(*asked, request, turn, asks_people) : FollowCommands(request, turn);
+  const bool ends_here = response.tool_calls.empty() && (!response.failure || response.fails_first_attempt);
+  if (!ends_here) return response;
+  if (const std::string files = TellAttachments(turn.user_text); !files.empty()) response.text += "\n\n" + files;
+  return response;
+}
+
+// How the response ends when all of it is said.
+Result<ModelResponse> EndOf(OfflineResponse response, std::int64_t input_words) {
+  if (response.failure) return Fail(*std::move(response.failure));
+  TokenUsage usage{.input_tokens = input_words,
+                   .output_tokens = CountWords(response.thinking) + CountWords(response.text)};
+  for (const ToolCall& call : response.tool_calls) usage.output_tokens += CountWords(call.arguments);
+  return ModelResponse{.tool_calls = std::move(response.tool_calls), .usage = usage, .extras = {}};
+}
+
+Result<ModelResponse> Write(OfflineResponse response, std::int64_t input_words, ModelStream& stream,
+                            const std::stop_token& stop) {
+  const bool is_said = StreamWords(response.thinking, stream, &ModelStream::OnThinking, stop) &&
+                       StreamWords(response.text, stream, &ModelStream::OnText, stop);
+  if (!is_said) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  return EndOf(std::move(response), input_words);
+}
+
+std::size_t DigestOf(const std::vector<Message>& messages) {
+  std::size_t digest = messages.size();
+  for (const Message& message : messages) {
+    digest = digest * 31 + std::hash<std::string_view>{}(message.content ? std::string_view(*message.content) : "");
+  }
+  return digest;
 }
 
 }  // namespace
 
+// A run sends a request that failed again with the same stop token. Two runs that say the same at the same time are
+// told apart by theirs; one that was not sent again by its run, which is gone, is by the run that resumes it.
+bool OfflineClient::IsFirstAttempt(const ModelRequest& request, const std::stop_token& run) {
+  const std::size_t digest = DigestOf(request.messages);
+  const std::lock_guard lock(mutex_);
+  const auto before = std::find_if(failed_.begin(), failed_.end(), [&](const FailedOnce& each) {
+    return each.digest == digest && (each.run == run || !each.run.stop_possible());
+  });
+  if (before != failed_.end()) {
+    failed_.erase(before);
+    return false;
+  }
+  if (failed_.size() == kMaxRemembered) failed_.pop_front();
+  failed_.push_back({digest, run});
+  return true;
+}
+
 void OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  const auto write = [answer = Plan(request), input_words = CountInputWords(request.messages), &stream,
-                      stop = std::move(stop), done] { done(Write(answer, input_words, stream, stop)); };
+  OfflineResponse response = NextResponse(request, options_.asks_people);
+  const std::int64_t input_words = CountInputWords(request.messages);
+  if (response.fails_first_attempt) {
+    if (IsFirstAttempt(request, stop)) {
+      response = {.failure = std::move(response.failure)};
+    } else {
+      response.failure.reset();
+    }
+  }
   try {
-    queue_.Post(write);
+    if (response.pause.count() > 0) {
+      PacedResponse paced{.thinking = response.thinking,
+                          .text = response.text,
+                          .pause = response.pause,
+                          .end = EndOf(std::move(response), input_words)};
+      return paced_.Write(std::move(paced), stream, std::move(stop), done);
+    }
+    queue_.Post([response = std::move(response), input_words, &stream, stop = std::move(stop), done] {
+      done(Write(response, input_words, stream, stop));
+    });
   } catch (const std::system_error& error) {
     done(Fail(ErrorCode::kUnavailable, "the system has no thread left for the model", error.what()));
   }

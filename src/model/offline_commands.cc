@@ -1,5 +1,6 @@
 #include "model/offline_commands.h"
 
+#include <algorithm>
 #include <array>
 #include <initializer_list>
 #include <utility>
@@ -232,6 +233,23 @@ Parsed SpokenTime(const std::string& lower) {
   return std::nullopt;
 }
 
+enum class ShowText { kNone, kNeeded, kMayBe };
+
+struct ShowWord {
+  std::string_view word;
+  OfflineShow::What what;
+  ShowText text;
+};
+
+constexpr std::array kShows{
+    ShowWord{"demo", OfflineShow::What::kDemo, ShowText::kNone},
+    ShowWord{"help", OfflineShow::What::kHelp, ShowText::kNone},
+    ShowWord{"markdown", OfflineShow::What::kMarkdown, ShowText::kNone},
+    ShowWord{"think", OfflineShow::What::kThink, ShowText::kNeeded},
+    ShowWord{"slow", OfflineShow::What::kSlow, ShowText::kNeeded},
+    ShowWord{"fail", OfflineShow::What::kFail, ShowText::kMayBe},
+};
+
 }  // namespace
 
 std::optional<OfflineCommand> ParseOfflineCommand(std::string_view line) {
@@ -262,25 +280,54 @@ std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message) {
   return commands;
 }
 
+std::optional<OfflineShow> ParseOfflineShow(std::string_view message) {
+  const std::size_t first = message.find_first_not_of(kBlanks);
+  if (first == std::string_view::npos) return std::nullopt;
+  message.remove_prefix(first);
+  const auto named = std::find_if(kShows.begin(), kShows.end(), [&](const ShowWord& each) {
+    return LowerCase(message.substr(0, each.word.size())) == each.word;
+  });
+  if (named == kShows.end()) return std::nullopt;
+  std::string_view rest = message.substr(named->word.size());
+  rest = Trim(rest.substr(0, rest.find(kAttachedFiles)));
+  const bool has_colon = rest.starts_with(':');
+  if (has_colon) rest = Trim(rest.substr(1));
+  const bool is_alone = rest.find_first_not_of(".!?") == std::string_view::npos;
+  if (named->text == ShowText::kNone && !is_alone) return std::nullopt;
+  if (named->text == ShowText::kNeeded && (!has_colon || rest.empty())) return std::nullopt;
+  if (named->text == ShowText::kMayBe && !has_colon && !is_alone) return std::nullopt;
+  return OfflineShow{named->what, is_alone && !has_colon ? std::string() : ToValidUtf8(rest)};
+}
+
 std::string_view OfflineHelp() {
   return "I am the offline model: I need no network and understand these commands, one per line:\n"
-         "  echo TEXT\n"
-         "  calculate EXPRESSION (or: what is 2+2?)\n"
-         "  time [ZONE]\n"
-         "  list [PATH]\n"
-         "  read PATH\n"
-         "  search PATTERN [in PATH]\n"
-         "  write PATH: TEXT\n"
-         "  edit PATH: OLD -> NEW\n"
-         "  delete PATH\n"
-         "  run: COMMAND\n"
-         "  code LANGUAGE: CODE\n"
-         "  fetch URL\n"
-         "  ask: QUESTION\n"
-         "  task: TITLE\n"
-         "  plan: STEP; STEP\n"
-         "  research: QUESTION\n"
-         "  call TOOL {\"argument\": \"value\"}";
+         "- `echo TEXT`\n"
+         "- `calculate EXPRESSION` (or: what is 2+2?)\n"
+         "- `time [ZONE]`\n"
+         "- `list [PATH]`\n"
+         "- `read PATH`\n"
+         "- `search PATTERN [in PATH]`\n"
+         "- `write PATH: TEXT`\n"
+         "- `edit PATH: OLD -> NEW`\n"
+         "- `delete PATH`\n"
+         "- `run: COMMAND`\n"
+         "- `code LANGUAGE: CODE`\n"
+         "- `fetch URL`\n"
+         "- `ask: QUESTION`\n"
+         "- `task: TITLE`\n"
+         "- `plan: STEP; STEP`\n"
+         "- `research: QUESTION`\n"
+         "- `call TOOL {\"argument\": \"value\"}`\n"
+         "\n"
+         "These are a message each, and show one thing:\n"
+         "- `demo`: a tour, with files to approve, a question and a command\n"
+         "- `think: TEXT`\n"
+         "- `slow: TEXT`\n"
+         "- `markdown`\n"
+         "- `fail: once`, or `fail: REASON` (`fail` says which there are)\n"
+         "- `help`: this list";
 }
+
+std::string_view OfflineHint() { return "I am the offline model: try `demo`, `help`."; }
 
 }  // namespace reprise

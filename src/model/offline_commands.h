@@ -21,7 +21,20 @@ std::optional<OfflineCommand> ParseOfflineCommand(std::string_view line);
 // The commands among the lines of a message, in their order.
 std::vector<OfflineCommand> ParseOfflineCommands(std::string_view message);
 
-// Says what is understood.
+// A message that asks the model to show something itself.
+struct OfflineShow {
+  enum class What { kDemo, kHelp, kThink, kSlow, kMarkdown, kFail };
+  What what;
+  std::string text = {};  // behind the colon
+};
+
+// nullopt for any other message. "demo", "help" and "markdown" are the whole message; what "think:" and "slow:" are
+// given may have several lines. Text of attached files is no part of it.
+std::optional<OfflineShow> ParseOfflineShow(std::string_view message);
+
+// Says what is understood, in Markdown.
 std::string_view OfflineHelp();
+// The same in a line, for a chat that has had all of it.
+std::string_view OfflineHint();
 
 }  // namespace reprise

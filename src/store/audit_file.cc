@@ -13,10 +13,10 @@
 #include <utility>
 #include <vector>
 
+#include "base/base64url.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/system_error.h"
-#include "crypto/base64url.h"
 #include "crypto/digest.h"
 #include "crypto/hmac.h"
 #include "domain/json_reader.h"

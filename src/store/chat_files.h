@@ -12,6 +12,7 @@
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction.h"
+#include "reprise/interaction_store.h"
 #include "reprise/journal.h"
 #include "reprise/queue.h"
 #include "reprise/result.h"
@@ -108,6 +109,13 @@ class ChatFiles {
   Result<void> SyncChatDirectory(const ChatId& chat) const;
   Result<void> SetIndexAside(const ChatId& chat) const;
   Result<void> MoveToTrash(const ChatId& chat) const;
+  // Deleted last first.
+  Result<std::vector<TrashEntry>> ListTrash() const;
+  // Ok if the trash has such an entry of this chat; else the failures of TakeFromTrash.
+  Result<void> FindInTrash(const ChatId& chat, const std::string& entry) const;
+  // Moves what MoveToTrash has moved back, if its summary can be read then; else it stays where it was. The failures of
+  // InteractionStore::RestoreChat. REQUIRES: nobody uses the chat's name meanwhile.
+  Result<ChatOnDisk> TakeFromTrash(const ChatId& chat, const std::string& entry) const;
   Result<void> RemoveInteraction(const ChatId& chat, InteractionId id) const;
 
  private:

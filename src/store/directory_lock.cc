@@ -1,6 +1,7 @@
 #include "store/directory_lock.h"
 
 #include <fcntl.h>
+#include <sched.h>
 #include <sys/file.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -10,6 +11,7 @@
 #include <cerrno>
 
 #include "base/system_error.h"
+#include "base/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -18,15 +20,33 @@ tl::unexpected<Error> FailErrno(const std::string& path) {
   return Fail(SystemError(errno, path, "the data folder cannot be locked"));
 }
 
-std::string OwnerPid(int fd) {
-  std::array<char, 16> text{};
+// "PID\nURL\n" or a part of it; a URL of ours is far shorter.
+constexpr std::size_t kMaxText = 512;
+
+std::string ReadText(int fd) {
+  std::array<char, kMaxText> text{};
   const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
-  const auto end = text.begin() + std::max<ssize_t>(size, 0);
-  return {text.begin(), std::find_if(text.begin(), end, [](char c) { return c < '0' || c > '9'; })};
+  return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
+}
+
+bool IsDigit(char c) { return c >= '0' && c <= '9'; }
+
+std::string PidIn(const std::string& text) {
+  return {text.begin(), std::find_if_not(text.begin(), text.end(), IsDigit)};
+}
+
+// Empty if there is no whole line of one.
+std::string UrlIn(const std::string& text) {
+  const std::size_t begin = PidIn(text).size() + 1;
+  const std::size_t end = text.find('\n', std::min(begin, text.size()));
+  if (begin > text.size() || text[begin - 1] != '\n' || end == std::string::npos) return {};
+  std::string url = text.substr(begin, end - begin);
+  const bool plain = std::all_of(url.begin(), url.end(), [](char c) { return c > ' ' && c <= '~'; });
+  return plain && url.starts_with("http://") ? url : std::string();
 }
 
 Error Locked(int fd, const std::string& path) {
-  const std::string pid = OwnerPid(fd);
+  const std::string pid = PidIn(ReadText(fd));
   return Error{.code = ErrorCode::kConflict,
                .reason = "store_locked",
                .message = "another server" + (pid.empty() ? "" : " (process " + pid + ")") + " uses this data folder",
@@ -38,17 +58,33 @@ Error Locked(int fd, const std::string& path) {
 bool IsLockFile(int fd) {
   struct stat status {};
   if (::fstat(fd, &status) != 0 || !S_ISREG(status.st_mode) || status.st_nlink != 1) return false;
-  std::array<char, 16> text{};
-  const ssize_t size = ::pread(fd, text.data(), text.size(), 0);
-  return size >= 0 && size == status.st_size &&
-         std::all_of(text.begin(), text.begin() + size, [](char c) { return (c >= '0' && c <= '9') || c == '\n'; });
+  const std::string text = ReadText(fd);
+  if (static_cast<off_t>(text.size()) != status.st_size) return false;
+  const std::string url = UrlIn(text);
+  const std::string rest = text.substr(0, text.size() - (url.empty() ? 0 : url.size() + 1));
+  return std::all_of(rest.begin(), rest.end(), [](char c) { return IsDigit(c) || c == '\n'; });
 }
 
-// For people only: the lock does not depend on it, so a full disk must not keep the server from starting.
-void WritePid(int fd) {
-  const std::string pid = std::to_string(::getpid()) + "\n";
-  if (::ftruncate(fd, 0) != 0) return;
-  [[maybe_unused]] const ssize_t written = ::pwrite(fd, pid.data(), pid.size(), 0);
+// For people and clients only: the lock does not depend on it, so a full disk must not keep the server from starting.
+void WriteText(int fd, const std::string& text) {
+  const ssize_t written = ::pwrite(fd, text.data(), text.size(), 0);
+  [[maybe_unused]] const int cut = ::ftruncate(fd, std::max<ssize_t>(written, 0));
+}
+
+std::string OwnPid() { return std::to_string(::getpid()) + "\n"; }
+
+// Also if somebody only asks at this moment whether the lock is held (FindHolder), which takes it for that long
+// together with others who ask.
+bool TakeLock(int fd) {
+  constexpr int kTries = 1000;
+  for (int tries = 0; tries < kTries; ++tries) {
+    if (::flock(fd, LOCK_EX | LOCK_NB) == 0) return true;
+    if (errno != EWOULDBLOCK || ::flock(fd, LOCK_SH | LOCK_NB) != 0) return false;
+    ::flock(fd, LOCK_UN);
+    ::sched_yield();
+  }
+  errno = EWOULDBLOCK;
+  return false;
 }
 
 }  // namespace
@@ -56,17 +92,42 @@ void WritePid(int fd) {
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(const std::string& lock_file) {
   const int fd = ::open(lock_file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
   if (fd < 0) return FailErrno(lock_file);
-  std::unique_ptr<DirectoryLock> lock(new DirectoryLock(fd));
-  if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {
+  std::unique_ptr<DirectoryLock> lock(new DirectoryLock(fd, /*is_lock_file=*/false));
+  if (!TakeLock(fd)) {
     if (errno == EWOULDBLOCK) return Fail(Locked(fd, lock_file));
     return FailErrno(lock_file);
   }
   if (!IsLockFile(fd)) return lock;
+  lock->is_lock_file_ = true;
   if (::fchmod(fd, 0600) != 0) return FailErrno(lock_file);
-  WritePid(fd);
+  WriteText(fd, OwnPid());
   return lock;
 }
 
-DirectoryLock::~DirectoryLock() { ::close(fd_); }
+Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std::string& lock_file) {
+  const UniqueFd file(::open(lock_file.c_str(), O_RDONLY | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK));
+  if (file.get() < 0 && (errno == ENOENT || errno == ENOTDIR)) return std::nullopt;
+  struct stat status {};
+  if (file.get() < 0 && errno != ELOOP) return FailErrno(lock_file);
+  if (file.get() < 0 || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
+    return Fail(Error{.code = ErrorCode::kCorruption,
+                      .reason = "integrity_missing",
+                      .message = "something that is no file is in the place of the data folder's lock",
+                      .detail = lock_file});
+  }
+  if (::flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
+  if (errno != EWOULDBLOCK) return FailErrno(lock_file);
+  const std::string text = ReadText(file.get());
+  return Holder{.pid = PidIn(text), .url = UrlIn(text)};
+}
+
+void DirectoryLock::NoteUrl(std::string_view url) {
+  if (is_lock_file_) WriteText(fd_, OwnPid() + std::string(url) + "\n");
+}
+
+DirectoryLock::~DirectoryLock() {
+  if (is_lock_file_) WriteText(fd_, OwnPid());  // nobody listens there any more
+  ::close(fd_);
+}
 
 }  // namespace reprise

@@ -1,25 +1,41 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
+#include <string_view>
 
 #include "reprise/result.h"
 
 namespace reprise {
 
 // Marks a data folder as used by this process, until the object or the process ends (flock(2): a lock that its process
-// has left behind blocks nobody). The file stays; it holds the process id for people to read.
+// has left behind blocks nobody). The file stays; it holds the process id for people to read, and a line with the URL
+// of the server that has the lock, for who looks for it.
 class DirectoryLock {
  public:
+  // Who has the lock of a folder.
+  struct Holder {
+    std::string pid;  // empty: it has not said so
+    std::string url;  // of the server; empty: it is none, or does not listen yet
+  };
+  // nullopt: nobody. kCorruption (reason "integrity_missing") if the file is a symbolic link or no file at all, kIo.
+  static Result<std::optional<Holder>> FindHolder(const std::string& lock_file);
+
   // kConflict (reason "store_locked") if another server, or another lock in this process, has it.
   static Result<std::unique_ptr<DirectoryLock>> Acquire(const std::string& lock_file);
   ~DirectoryLock();
   DirectoryLock(const DirectoryLock&) = delete;
   DirectoryLock& operator=(const DirectoryLock&) = delete;
 
+  // Where the server that has the lock listens; gone from the file when the lock is. Best effort: a full disk must not
+  // keep the server from starting. `url` is http://HOST:PORT.
+  void NoteUrl(std::string_view url);
+
  private:
-  explicit DirectoryLock(int fd) : fd_(fd) {}
+  DirectoryLock(int fd, bool is_lock_file) : fd_(fd), is_lock_file_(is_lock_file) {}
   const int fd_;
+  bool is_lock_file_;  // else what it holds is not ours to replace
 };
 
 }  // namespace reprise

@@ -104,6 +104,10 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
 
 FileInteractionStore::~FileInteractionStore() = default;
 
+void FileInteractionStore::NoteUrl(std::string_view url) {
+  if (lock_) lock_->NoteUrl(url);
+}
+
 // --- chats in memory -------------------------------------------------------------------------------------------------
 
 FileInteractionStore::ChatState::ChatState(const ChatId& chat)
@@ -657,6 +661,10 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   // A chat whose index is damaged can be deleted as well, so it is not read; the locks keep writers out.
   auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
+  if (held && !(*held)->index_on_disk && !(*held)->numbers.empty()) {
+    // It tells whoever looks into the trash what this was. Without it the interactions alone do.
+    static_cast<void>(WriteIndexLocked(*held->state, (*held)->index, Durability::kUnsynced));
+  }
   auto moved = files_.MoveToTrash(chat);
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());
@@ -851,6 +859,7 @@ Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
     } else {
       return Fail(std::move(read.error()));
     }
+    if (auto wanted = CountStep(options_.reads); !wanted) return Fail(std::move(wanted.error()));
   }
   CheckHistory(index, stored, result);
   for (StoredInteraction& one : stored) {

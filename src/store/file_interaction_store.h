@@ -8,9 +8,11 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <vector>
 
+#include "base/work_counter.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/interaction_store.h"
@@ -46,6 +48,8 @@ class FileInteractionStore final : public InteractionStore {
     Access access = Access::kServer;
     bool lock = true;  // kServer; false: the caller makes sure that nobody else uses the folder
     std::chrono::milliseconds index_delay{1000};  // how long chat.json may stay behind
+    // Counts each interaction that LoadChat has read (null: nobody watches), which is kCancelled if it is told to stop.
+    WorkCounter* reads = nullptr;
   };
 
   // kConflict (reason "store_locked") if another server uses the folder, kNotFound if it is not there (kReadOnly),
@@ -77,7 +81,13 @@ class FileInteractionStore final : public InteractionStore {
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;
+  Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
   Result<void> DeleteChat(const ChatId& chat) override;
+  Result<std::vector<TrashEntry>> ListTrash() override;
+  Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
+
+  // Writes into the folder's lock file where the server listens (DirectoryLock::NoteUrl).
+  void NoteUrl(std::string_view url);
 
   // How much memory the states take that are kept for the next turns.
   std::size_t kept_bytes() const;
@@ -178,6 +188,7 @@ class FileInteractionStore final : public InteractionStore {
   Result<Interaction> ReadOne(const ChatId& chat, InteractionId id);
   Result<std::optional<AgentState>> ReadPreviousState(const ChatId& chat, InteractionId id);
   Result<Chat> ReadAll(const ChatId& chat);
+  Result<ChatSummary> AddWhole(const IncomingChat& chat);
   Result<ChatSummary> CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title);
   void CheckHistory(const ChatIndex& index, const std::vector<StoredInteraction>& stored, Chat& chat) const;
@@ -196,7 +207,7 @@ class FileInteractionStore final : public InteractionStore {
   StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
   RunningList running_;                 // synchronises itself
   SpareFiles spare_files_;              // synchronises itself; for journals
-  std::mutex fork_mutex_;               // forks take turns; taken before a chat's locks
+  std::mutex fork_mutex_;               // whole chats come in one by one; taken before a chat's locks
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
   SavePreparer save_preparer_;                                    // after what its thread uses

@@ -4,6 +4,7 @@
 #include <charconv>
 #include <filesystem>
 #include <limits>
+#include <utility>
 
 #include "base/random.h"
 
@@ -26,6 +27,16 @@ std::string FileTime(Timestamp time) {
   std::string text = FormatTimestamp(time);
   text.erase(std::remove_if(text.begin(), text.end(), [](char c) { return c == ':' || c == '-'; }), text.end());
   return text;
+}
+
+std::optional<Timestamp> ParseFileTime(std::string_view text) {
+  std::string time(text);
+  for (const auto& [at, sign] : {std::pair(4u, '-'), std::pair(7u, '-'), std::pair(13u, ':'), std::pair(16u, ':')}) {
+    if (time.size() > at) time.insert(at, 1, sign);
+  }
+  const auto parsed = ParseTimestamp(time);
+  if (!parsed || FileTime(*parsed) != text) return std::nullopt;
+  return *parsed;
 }
 
 std::optional<InteractionId> ParseNumbered(std::string_view name, std::string_view suffix) {
@@ -85,6 +96,15 @@ std::optional<std::uint64_t> ParseAuditFile(std::string_view name) {
 std::string TrashDirectory(const std::string& root) { return Join(root, kTrash); }
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));
+}
+std::optional<TrashName> ParseTrashName(std::string_view name) {
+  const std::size_t dot = name.find('.');
+  const std::size_t last = name.rfind('.');
+  if (dot == std::string_view::npos || last <= dot || !IsRandomHex(name.substr(last + 1), 4)) return std::nullopt;
+  auto chat = ParseChatDirectory(name.substr(0, dot));
+  const auto time = ParseFileTime(name.substr(dot + 1, last - dot - 1));
+  if (!chat || !time) return std::nullopt;
+  return TrashName{*std::move(chat), *time};
 }
 std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timestamp now) {
   return ChatFile(root, chat) + ".damaged." + FileTime(now) + "." + RandomHex(4);

@@ -56,6 +56,12 @@ std::optional<std::uint64_t> ParseAuditFile(std::string_view name);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);
+// What the name of an entry of the trash says.
+struct TrashName {
+  ChatId chat;
+  Timestamp deleted_at;
+};
+std::optional<TrashName> ParseTrashName(std::string_view name);
 // Where a chat.json that cannot be read goes before a new one is written; a name that nothing has yet.
 std::string DamagedChatFile(const std::string& root, const ChatId& chat, Timestamp now);
 

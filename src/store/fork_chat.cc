@@ -1,9 +1,11 @@
+// Whole chats that come in beside the others: copies of a branch, and what is imported.
 #include <algorithm>
 #include <utility>
 
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
 #include "store/sealed_file_store.h"
+#include "store/store_errors.h"
 
 namespace reprise {
 
@@ -74,20 +76,28 @@ Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, Interac
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
   SealedFileStore files({.root = options_.root, .keys = options_.keys, .file_system = options_.file_system});
   if (auto listed = AddReadableFiles(files, source, copy); !listed) return Fail(std::move(listed.error()));
+  return AddWhole(copy);
+}
+
+Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming) {
+  const ChatId& chat = incoming.summary.id;
   const std::lock_guard turn(fork_mutex_);
   // Keeps every other use of the name waiting until what is on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
-  if (!held) return Fail(std::move(held.error()));
-  if (!held->created) {
-    return Fail(Error{
-        .code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"});
-  }
-  auto incoming = IncomingChats::Open(
+  if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
+  // Also by a damaged one.
+  if (!held || !held->created) return Conflict("chat_exists", "there is a chat of this name already");
+  auto folder = IncomingChats::Open(
       {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .lock = false});
-  auto added = incoming.and_then([&](const IncomingChats& folder) { return folder.Add(copy); });
+  auto added = folder.and_then([&](const IncomingChats& chats) { return chats.Add(incoming); });
   Retire(chat, *held);
   if (!added) return Fail(std::move(added.error()));
-  return copy.summary;
+  return incoming.summary;
+}
+
+Result<ChatSummary> FileInteractionStore::ImportChat(const IncomingChat& chat) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  return AddWhole(chat);
 }
 
 }  // namespace reprise

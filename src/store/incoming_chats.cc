@@ -126,8 +126,9 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       if (auto made = (*store)->CreateChat(id, chat.summary.title); !made) return Fail(std::move(made.error()));
     }
     for (const InteractionId number : chat.interactions) {
-      const auto saved = chat.load(number).and_then(
-          [&](const Interaction& interaction) { return (*store)->SaveInteraction(interaction); });
+      const auto saved = chat.load(number)
+                             .and_then([&](const Interaction& one) { return (*store)->SaveInteraction(one); })
+                             .and_then([&] { return CountStep(options_.counter); });
       if (!saved) return saved;
     }
     for (const auto& [number, records] : chat.journals) {
@@ -138,8 +139,9 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   SealedFileStore file_store(
       {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .limits = kNoLimits});
   for (const FileId& file : chat.files) {
-    const auto put =
-        chat.load_file(file).and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); });
+    const auto put = chat.load_file(file)
+                         .and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); })
+                         .and_then([&] { return CountStep(options_.counter); });
     if (!put) return put;
   }
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
@@ -165,6 +167,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
     if (AsText(*meant) != AsText(*written)) {
       return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
     }
+    if (auto wanted = CountStep(options_.counter); !wanted) return wanted;
   }
   SealedFileStore file_store({.root = folder, .keys = options_.keys, .file_system = options_.file_system});
   for (const FileId& file : chat.files) {
@@ -174,6 +177,7 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
     if (*meant != *found) {
       return Fail(ErrorCode::kIo, file.str() + " did not come back from the disk as it was written");
     }
+    if (auto wanted = CountStep(options_.counter); !wanted) return wanted;
   }
   return {};
 }

@@ -1,33 +1,19 @@
 #pragma once
 
-#include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
+#include "base/work_counter.h"
 #include "crypto/key_set.h"
 #include "reprise/file_store.h"
 #include "reprise/file_system.h"
-#include "reprise/interaction.h"
+#include "reprise/incoming_chat.h"
 #include "reprise/interaction_store.h"
 #include "reprise/result.h"
 #include "store/directory_lock.h"
 
 namespace reprise {
-
-// A whole chat on its way into a data folder.
-struct IncomingChat {
-  ChatSummary summary;                      // as the folder is to keep it
-  std::vector<InteractionId> interactions;  // rising; finished, and each after its parent
-  // One of them, with `chat_id` the summary's id. Called twice: to write it, and to compare.
-  std::function<Result<Interaction>(InteractionId)> load;
-  std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
-  std::vector<QueuedMessage> queue{};
-  std::vector<FileId> files{};
-  std::function<Result<StoredFile>(const FileId&)> load_file{};  // one of them; called twice as well
-};
 
 // A stored chat as it is. Fails with what is wrong if any part of it is damaged. `from` must outlive the result; the
 // folder must not change meanwhile.
@@ -52,6 +38,7 @@ class IncomingChats {
     std::shared_ptr<const KeySet> keys;  // null: plain
     FileSystem& file_system;             // must outlive the object
     bool lock = true;                    // false: the caller has the lock
+    WorkCounter* counter = nullptr;      // null: nobody watches
   };
   // kConflict (reason "store_locked") if a server uses the folder. Removes what an earlier one left behind.
   static Result<IncomingChats> Open(Options options);
@@ -59,7 +46,8 @@ class IncomingChats {
   // Whether there is anything under this name.
   bool Has(const ChatId& chat) const;
   // kConflict (reason "chat_exists") if Has. Otherwise the failures of `load` and of InteractionStore; the folder is
-  // then as it was.
+  // then as it was. The counter counts each interaction and each file twice: when it is written, and when it is
+  // compared; kCancelled if it is told to stop.
   Result<void> Add(const IncomingChat& chat) const;
 
  private:

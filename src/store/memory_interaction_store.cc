@@ -162,6 +162,20 @@ Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, Inter
   return chats_.emplace(chat, std::move(copy)).first->second.summary;
 }
 
+Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat) {
+  StoredChat stored{.summary = chat.summary, .interactions = {}, .queue = chat.queue};
+  for (const InteractionId id : chat.interactions) {
+    auto loaded = chat.load(id);
+    if (!loaded) return Fail(std::move(loaded.error()));
+    stored.interactions.emplace(id, *std::move(loaded));
+    stored.next_number = id.number() + 1;
+  }
+  const std::lock_guard lock(mutex_);
+  const auto [place, is_new] = chats_.emplace(chat.summary.id, std::move(stored));
+  if (!is_new) return Conflict("chat_exists", "there is a chat of this name already");
+  return place->second.summary;
+}
+
 Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {
   const std::lock_guard lock(mutex_);
   if (chats_.erase(chat) == 0) return Fail(ErrorCode::kNotFound, "no such chat");

@@ -39,6 +39,7 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;
+  Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
   Result<void> DeleteChat(const ChatId& chat) override;
 
  private:

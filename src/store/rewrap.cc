@@ -16,7 +16,8 @@ constexpr int kMaxDepth = 8;  // .trash/CHAT/interactions is 3
 
 class Rewrapping {
  public:
-  Rewrapping(const KeySet& keys, FileSystem& file_system) : keys_(keys), file_system_(file_system) {}
+  Rewrapping(const KeySet& keys, FileSystem& file_system, WorkCounter* counter)
+      : keys_(keys), file_system_(file_system), counter_(counter) {}
 
   Result<void> Folder(const std::string& path, int depth = 0) {
     const auto entries = file_system_.ListDirectory(path);
@@ -31,6 +32,7 @@ class Rewrapping {
         sealed = Folder(below, depth + 1).map([] { return false; });
       } else if (!IsTemporaryName(entry.name)) {
         sealed = File(below);
+        if (auto wanted = CountStep(counter_); !wanted) return wanted;
       }
       if (!sealed) return Fail(std::move(sealed.error()));
       has_sealed = has_sealed || *sealed;
@@ -84,13 +86,15 @@ class Rewrapping {
 
   const KeySet& keys_;
   FileSystem& file_system_;
+  WorkCounter* const counter_;
   Rewrapped result_;
 };
 
 }  // namespace
 
-Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys, FileSystem& file_system) {
-  Rewrapping rewrapping(keys, file_system);
+Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys, FileSystem& file_system,
+                              WorkCounter* counter) {
+  Rewrapping rewrapping(keys, file_system, counter);
   file_system.Confine(data_folder);
   if (auto done = rewrapping.Folder(data_folder); !done) return Fail(std::move(done.error()));
   for (const std::string& folder : UnsavedFolders(data_folder)) {

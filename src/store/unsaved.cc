@@ -114,7 +114,7 @@ Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const K
     }
     RemoveEmptyDirectories(folder, chat);
   }
-  if (result.moved > 0) LogInfo("unsaved interactions brought home", {{"count", std::to_string(result.moved)}});
+  if (result.moved > 0) LogInfo("unsaved interactions brought home", {{"count", result.moved}});
   return result;
 }
 

@@ -50,15 +50,17 @@ std::optional<Problem> JournalProblem(const std::string& file, std::string_view 
 // One look at the files of one chat.
 class ChatCheck {
  public:
-  ChatCheck(const std::string& root, ChatId chat, std::shared_ptr<const KeySet> keys, FileSystem& file_system)
+  ChatCheck(const std::string& root, ChatId chat, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
+            WorkCounter* counter)
       : root_(root),
         chat_(std::move(chat)),
         keys_(std::move(keys)),
         file_system_(file_system),
+        counter_(counter),
         format_(MakeRecordFormat(keys_)),
         files_(root, MakeRecordFormat(keys_), file_system) {}
 
-  // kNotFound if there is nothing of this chat.
+  // kNotFound if there is nothing of this chat, kCancelled.
   Result<VerifyReport> Run() && {
     // The index first: a server writes an interaction before the index that knows it, so that what the index speaks of
     // is found in the listing.
@@ -71,10 +73,7 @@ class ChatCheck {
     if (!has_index_ && nothing && problems_.empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
-    for (const FileId& id : *files) CheckFile(id);
-    for (const std::uint32_t number : listed->checkpoints) CheckInteraction(InteractionId::FromNumber(number));
-    for (const std::uint32_t number : listed->journals) CheckJournal(InteractionId::FromNumber(number));
-    CheckQueue();
+    if (auto checked = CheckFiles(*listed, *files); !checked) return Fail(std::move(checked.error()));
     CheckHistory();
     // A chat's first index follows its first checkpoint, and comes before its second: looked for once more, as both may
     // have come since.
@@ -100,6 +99,27 @@ class ChatCheck {
     if (entries || entries.error().code != ErrorCode::kCorruption) return entries;
     Add(ProblemOf(name, entries.error()));
     return Entries();
+  }
+
+  // Fails when it is to stop.
+  Result<void> CheckFiles(const InteractionFiles& listed, const std::vector<FileId>& files) {
+    if (has_index_) {
+      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+    }
+    for (const FileId& id : files) {
+      CheckFile(id);
+      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+    }
+    for (const std::uint32_t number : listed.checkpoints) {
+      CheckInteraction(InteractionId::FromNumber(number));
+      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+    }
+    for (const std::uint32_t number : listed.journals) {
+      CheckJournal(InteractionId::FromNumber(number));
+      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+    }
+    CheckQueue();
+    return {};
   }
 
   bool HasIndexNow() const {
@@ -211,6 +231,7 @@ class ChatCheck {
   const ChatId chat_;
   const std::shared_ptr<const KeySet> keys_;
   FileSystem& file_system_;
+  WorkCounter* const counter_;
   const std::unique_ptr<RecordFormat> format_;
   const ChatFiles files_;
 
@@ -224,13 +245,12 @@ class ChatCheck {
 };
 
 // A chat may be deleted, and another one made in its place, between the look at one file and at the next: what is
-// wrong is wrong at a second look too.
+// wrong is wrong at a second look too. The first look is the one that is counted.
 Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, const std::shared_ptr<const KeySet>& keys,
-                                FileSystem& file_system) {
-  const auto check = [&] { return ChatCheck(root, chat, keys, file_system).Run(); };
-  const auto first = check();
+                                FileSystem& file_system, WorkCounter* counter) {
+  const auto first = ChatCheck(root, chat, keys, file_system, counter).Run();
   if (!first || first->problems.empty()) return first;
-  auto second = check();
+  auto second = ChatCheck(root, chat, keys, file_system, nullptr).Run();
   if (!second) return second;
   std::erase_if(second->problems, [&](const Problem& problem) {
     return std::find(first->problems.begin(), first->problems.end(), problem) == first->problems.end();
@@ -345,14 +365,16 @@ std::string NameOf(const PlaceInStore& place) {
 
 }  // namespace
 
-Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system) {
+Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
+                                 WorkCounter* counter) {
   auto chats = ChatFiles(root, MakeRecordFormat(keys), file_system).ListChats();
   if (!chats) return Fail(std::move(chats.error()));
   std::sort(chats->begin(), chats->end());
   VerifyReport report;
   for (const ChatId& chat : *chats) {
-    auto one = CheckTwice(root, chat, keys, file_system);
+    auto one = CheckTwice(root, chat, keys, file_system, counter);
     if (!one && one.error().code == ErrorCode::kNotFound) continue;  // empty, or deleted meanwhile
+    if (!one && one.error().code == ErrorCode::kCancelled) return one;
     if (!one) {
       report.problems.push_back(ProblemOf(chat.str(), one.error()));
       continue;
@@ -367,11 +389,12 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
 }
 
 Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
-                                FileSystem& file_system) {
-  return CheckTwice(root, chat, keys, file_system);
+                                FileSystem& file_system, WorkCounter* counter) {
+  return CheckTwice(root, chat, keys, file_system, counter);
 }
 
-Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system) {
+Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
+                                WorkCounter* counter) {
   if (IsGrantsFile(path)) {
     VerifyReport report;
     VerifyGrants(ParentDirectory(path), keys.get(), file_system, report);
@@ -384,7 +407,7 @@ Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const K
   }
   const auto text = file_system.ReadFile(path, kMaxRecordBytes);
   const bool there = text || text.error().code != ErrorCode::kNotFound;
-  auto report = CheckTwice(place->root, place->chat, std::move(keys), file_system);
+  auto report = CheckTwice(place->root, place->chat, std::move(keys), file_system, counter);
   if (!report) return report;
   const std::string name = NameOf(*place);
   std::erase_if(report->problems, [&](const Problem& problem) { return problem.file != name; });

@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "base/work_counter.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/ids.h"
@@ -28,13 +29,16 @@ struct VerifyReport {
   std::vector<Problem> problems;
 };
 
-// `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo.
-Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system);
+// `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo. `counter` counts the
+// files of chats (null: nobody watches); kCancelled if it is told to stop.
+Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
+                                 WorkCounter* counter = nullptr);
 Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
-                                FileSystem& file_system);
+                                FileSystem& file_system, WorkCounter* counter = nullptr);
 
 // One file. If it lies where a data folder would have it, its neighbours are asked what they know of it; a copy
 // elsewhere is only compared with what it says of itself. kNotFound if it is neither there nor missed by anybody.
-Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system);
+Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
+                                WorkCounter* counter = nullptr);
 
 }  // namespace reprise

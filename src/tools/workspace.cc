@@ -140,15 +140,21 @@ class TemporaryFile {
   bool renamed_ = false;
 };
 
-// What stands at the place of a file that is to be written.
-Result<struct stat> StatReplaceable(int parent, const std::string& name) {
+// Of a regular file; anything else is an error.
+Result<struct stat> StatRegular(int parent, const std::string& name) {
   struct stat status {};
   if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return Fail(WorkspaceError(errno));
   if (S_ISLNK(status.st_mode)) return Fail(WorkspaceError(ELOOP));
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
   if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  return status;
+}
+
+// What stands at the place of a file that is to be written.
+Result<struct stat> StatReplaceable(int parent, const std::string& name) {
+  auto status = StatRegular(parent, name);
   // A rename would replace a read-only file all the same.
-  if (::faccessat(parent, name.c_str(), W_OK, AT_EACCESS) != 0) return Fail(WorkspaceError(errno));
+  if (status && ::faccessat(parent, name.c_str(), W_OK, AT_EACCESS) != 0) return Fail(WorkspaceError(errno));
   return status;
 }
 
@@ -328,13 +334,20 @@ Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_b
   return ReadAll(fd->get(), max_bytes);
 }
 
-// Walks down without following any link, so that the lexical form of the path is the path.
-Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
+Result<std::string> Workspace::PathInWorkspace(std::string_view path) const {
   const auto relative = Relative(path);
   if (!relative) return Fail(relative.error());
   const fs::path normal = fs::path(*relative).lexically_normal();
   if (normal.begin() != normal.end() && *normal.begin() == "..") return Fail(Outside());
   if (!normal.has_filename() || normal == ".") return Fail(WorkspaceError(EISDIR));
+  return normal.string();
+}
+
+// Walks down without following any link, so that the lexical form of the path is the path.
+Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
+  const auto place = PathInWorkspace(path);
+  if (!place) return Fail(place.error());
+  const fs::path normal = *place;
   auto root = OpenRoot();
   if (!root) return Fail(root.error());
   Target target{.parent = std::move(*root), .name = normal.filename().string()};
@@ -362,6 +375,26 @@ Result<bool> Workspace::Replace(std::string_view path, std::string_view content,
   if (auto written = WriteAll((*temporary)->fd(), content); !written) return Fail(written.error());
   if (auto renamed = (*temporary)->RenameTo(target->name); !renamed) return Fail(renamed.error());
   return !existing;
+}
+
+Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view path, std::size_t max_bytes,
+                                                            Secrets secrets) const {
+  // Also of what lies below a directory that is not there yet.
+  if (secrets == Secrets::kClosed && LeadsToSecret(path)) return Fail(Secret());
+  const auto none_yet = [](const Error& error) -> Result<std::optional<std::string>> {
+    if (error.code == ErrorCode::kNotFound) return std::nullopt;
+    return Fail(error);
+  };
+  const auto target = OpenParent(path, /*create=*/false, secrets);
+  if (!target) return none_yet(target.error());
+  // Looked at before it is opened: to open a device may do something.
+  const auto status = StatRegular(target->parent.get(), target->name);
+  if (!status) return none_yet(status.error());
+  const auto file = OpenEntry(target->parent.get(), target->name, secrets);
+  if (!file) return none_yet(file.error());
+  auto content = ReadAll(file->get(), max_bytes);
+  if (!content) return Fail(std::move(content.error()));
+  return std::optional(*std::move(content));
 }
 
 Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content, Secrets secrets) {

@@ -59,6 +59,12 @@ class Workspace {
   Result<void> ChangeFile(std::string_view path, std::size_t max_bytes,
                           const std::function<Result<std::string>(std::string)>& change,
                           Secrets secrets = Secrets::kClosed);
+  // What WriteFile, ChangeFile or DeleteFile would meet, by the same rules; nullopt: there is no such file yet, and no
+  // directory above it perhaps. Follows no link.
+  Result<std::optional<std::string>> ReadForChange(std::string_view path, std::size_t max_bytes,
+                                                   Secrets secrets = Secrets::kClosed) const;
+  // Relative to the workspace, in its shortest form, as those three take it. kForbidden: it leads outside.
+  Result<std::string> PathInWorkspace(std::string_view path) const;
   // Removes a file or a symbolic link (not what it points to); no directories.
   Result<void> DeleteFile(std::string_view path, Secrets secrets = Secrets::kClosed);
 

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/text_file.h"
 
@@ -9,6 +10,7 @@ namespace reprise {
 namespace {
 
 constexpr std::size_t kMaxEditedBytes = 8 * 1024 * 1024;
+constexpr std::size_t kMaxPreviewedBytes = 1024 * 1024;  // of the file as it is, and as it would be
 
 ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string reason, const Workspace& workspace) {
   return {.spec = std::move(spec),
@@ -18,6 +20,38 @@ ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string
           .risk = risk,
           .approval_reason = std::move(reason),
           .terms = workspace.directory()};
+}
+
+// The file that a call would change, as it is; what it would become is left to the tool. Nobody has agreed to the call
+// yet, so secrets stay closed.
+Result<FileChange> FileAsItIs(const Workspace& workspace, const std::string& path) {
+  if (workspace.LeadsToSecret(path)) {
+    return Fail(NoChangeToShow(
+        "it is where you keep secrets (keys, logins, histories): it is not opened before you have agreed to the call"));
+  }
+  auto place = workspace.PathInWorkspace(path);
+  if (!place) return Fail(NoChangeToShow(place.error().message));
+  auto content = workspace.ReadForChange(path, kMaxPreviewedBytes);
+  if (!content) return Fail(NoChangeToShow(content.error().message));
+  if (*content && !(LooksLikeText(**content) && IsUtf8(**content))) {
+    return Fail(NoChangeToShow("the file is not UTF-8 text"));
+  }
+  return FileChange{.path = *std::move(place), .before = *std::move(content), .after = std::nullopt};
+}
+
+// The same for a call that needs a file to be there.
+Result<FileChange> ExistingFile(const Workspace& workspace, const std::string& path) {
+  auto change = FileAsItIs(workspace, path);
+  if (change && !change->before) return Fail(NoChangeToShow("the call would fail: there is no such file"));
+  return change;
+}
+
+Result<FileChange> WithAfter(FileChange change, std::string after) {
+  if (after.size() > kMaxPreviewedBytes) {
+    return Fail(NoChangeToShow("the file would be larger than " + std::to_string(kMaxPreviewedBytes / 1024) + " KiB"));
+  }
+  change.after = std::move(after);
+  return change;
 }
 
 class WriteFileTool final : public BuiltinTool {
@@ -46,6 +80,13 @@ class WriteFileTool final : public BuiltinTool {
     if (!created) return ToolFailure("cannot write " + QuotedPath(path) + ": " + created.error().message);
     return {.output = (*created ? "created " : "replaced ") + QuotedPath(path) + " (" + std::to_string(content.size()) +
                       " bytes)"};
+  }
+
+  Result<FileChange> PreviewChange(std::string_view arguments) const override {
+    const Arguments given(arguments);
+    auto change = FileAsItIs(workspace_, given.String("path").value_or(""));
+    if (!change) return change;
+    return WithAfter(*std::move(change), given.String("content").value_or(""));
   }
 
  private:
@@ -90,6 +131,16 @@ class EditFileTool final : public BuiltinTool {
     return {.output = "edited " + QuotedPath(path)};
   }
 
+  Result<FileChange> PreviewChange(std::string_view arguments) const override {
+    const Arguments given(arguments);
+    auto change = ExistingFile(workspace_, given.String("path").value_or(""));
+    if (!change) return change;
+    auto edited =
+        ReplaceOnce(*change->before, given.String("old_text").value_or(""), given.String("new_text").value_or(""));
+    if (!edited) return Fail(NoChangeToShow("the call would fail: " + edited.error().message));
+    return WithAfter(*std::move(change), *std::move(edited));
+  }
+
  private:
   static Result<std::string> ReplaceOnce(std::string content, const std::string& old_text,
                                          const std::string& new_text) {
@@ -126,6 +177,10 @@ class DeleteFileTool final : public BuiltinTool {
     const auto deleted = workspace_.DeleteFile(path, OpenIfAsked(context));
     if (!deleted) return ToolFailure("cannot delete " + QuotedPath(path) + ": " + deleted.error().message);
     return {.output = "deleted " + QuotedPath(path)};
+  }
+
+  Result<FileChange> PreviewChange(std::string_view arguments) const override {
+    return ExistingFile(workspace_, Arguments(arguments).String("path").value_or(""));
   }
 
  private:

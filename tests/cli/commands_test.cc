@@ -382,6 +382,13 @@ TEST_CASE("reprise serve: what it sends satisfies the schemas", "[commands][serv
   check("approve_response", "POST", "/approvals/" + id, R"({"approved": false, "feedback": "no"})");
   check("error", "POST", "/approvals/" + id, R"({"approved": true})");
   ::close(stream);
+  const int writing = server.OpenStream("/chats/c4/interactions", R"({"user_message": "write notes.txt: new"})",
+                                        "event: approval_required");
+  const std::string write = BodyOf(server.Http("GET", "/approvals"));
+  const std::string write_id = ParseJson(write)->at("approvals").at(0).at("approval_id").get<std::string>();
+  check("file_change", "GET", "/approvals/" + write_id + "/change");
+  check("error", "GET", "/approvals/" + id + "/change");
+  ::close(writing);
 }
 
 TEST_CASE("reprise serve --plain: the files on disk satisfy the schemas", "[commands][serve][schemas]") {

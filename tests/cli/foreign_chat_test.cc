@@ -48,7 +48,7 @@ TEST_CASE("ReadForeignChat: states, parents and event numbers are filled in", "[
                    Json{{"type", "ANSWER"}, {"content", "done"}}});
   const auto chat = Read(Json::array({second, Turn("int_001")}));
   REQUIRE(chat);
-  const Interaction& last = chat->interactions.back();
+  const Interaction last = chat->Whole(chat->interactions.back().id);
   CHECK(last.id == InteractionId::FromNumber(2));
   CHECK(last.parent_id == InteractionId::FromNumber(1));
   CHECK(last.events[1].seq == 2);

@@ -2,7 +2,7 @@
 
 #include <type_traits>
 
-#include "crypto/base64url.h"
+#include "base/base64url.h"
 #include "support/test.h"
 
 namespace reprise::key_set_test {

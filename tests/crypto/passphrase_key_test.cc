@@ -2,8 +2,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "base/base64url.h"
 #include "base/json.h"
-#include "crypto/base64url.h"
 #include "crypto/jwe.h"
 #include "support/test.h"
 

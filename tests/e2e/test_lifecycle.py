@@ -185,7 +185,7 @@ def test_without_any_configuration_a_key_in_the_environment_chooses_a_provider(m
 
 
 def test_defaults_work_in_any_folder(make_home):
-    """No flag but the port: data in ./chats, the workspace is ., the model is offline."""
+    """No flag but the port: data in the user's data folder, the workspace is ., the model is offline."""
     home = make_home()
     process = subprocess.Popen([str(BINARY), "serve", "--port", "0"], cwd=home.workspace, env=home.environment(), stdout=subprocess.PIPE,
                                stderr=subprocess.DEVNULL)
@@ -195,7 +195,8 @@ def test_defaults_work_in_any_folder(make_home):
         (home.workspace / "hello.txt").write_text("hi")
         stream = Client(port).turn("c", "list")
         assert "hello.txt" in stream.one("tool_result")["tool_output"]
-        assert (home.workspace / "chats/c/interactions/int_001.json").exists()
+        assert (home.user / ".local/share/reprise/chats/c/interactions/int_001.json").exists()
+        assert not (home.workspace / "chats").exists()
     finally:
         process.terminate()
         assert process.wait(SOON) == 0

@@ -19,7 +19,7 @@ SBIN = os.environ.get("PATH", "") + ":/usr/sbin:/usr/local/sbin"
 def example(program):
     """The configuration that docs/proxy.md shows."""
     page = (ROOT / "docs/proxy.md").read_text()
-    return re.search(rf"## {program}\n```\n(.*?)```", page, re.S).group(1)
+    return re.search(rf"## {program}\n```\w*\n(.*?)```", page, re.S).group(1)
 
 
 def nginx_command(folder, port, end, user):

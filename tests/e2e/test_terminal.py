@@ -11,7 +11,7 @@ from support.terminal import Terminal
 from support.timing import eventually
 
 WRITE = {"path": "f.txt", "content": "1"}
-UP, BACKSPACE, CTRL_C, CTRL_D = b"\x1b[A", b"\x7f", b"\x03", b"\x04"
+UP, BACKSPACE, CTRL_C, CTRL_D, CLEAR = b"\x1b[A", b"\x7f", b"\x03", b"\x04", b"\x15"
 
 ASKING_SERVER = r"""
 import json, sys
@@ -50,7 +50,7 @@ def open_chat(server):
 
 @pytest.fixture
 def chat(open_chat):
-    return open_chat().until("> ")
+    return open_chat().ready()
 
 
 def messages(server, name="c"):
@@ -67,8 +67,8 @@ def files(server):
 
 def test_an_answer_keeps_its_line_breaks(chat, provider):
     provider.plan(text("Here is a list:\n", "- one\n", "- two\n", "\n", "```\n", "def f(x):\n", "    return x\n", "```"), text("b\n"))
-    chat.say("list").until("Here is a list:\n- one\n- two\n\n```\ndef f(x):\n    return x\n```\n> ")
-    chat.say("more").until("\nb\n> ")
+    chat.say("list").shows("Here is a list:", "• one", "• two", "", "  def f(x):", "      return x")
+    chat.say("more").shows("> more", "b")
 
 
 def test_one_paste_is_one_message(chat, server, provider):
@@ -101,6 +101,8 @@ def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, ser
     reply = tools(call("write_file", WRITE, "w1"), say="thinking")
     reply.steps.insert(2, gate)
     provider.plan(reply, text("done"))
+    for _ in range(4):  # whole lines among them are messages, which are sent later
+        provider.plan(text("later"))
     chat.say("do it").until("thinking").type(keys)
     gate.release()
     chat.until("[e]dit the arguments: ")
@@ -110,16 +112,16 @@ def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, ser
 
 
 def test_lines_pasted_without_marks_do_not_answer_either(chat, server, provider):
-    provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
+    provider.plan(tools(call("write_file", WRITE, "w1")), text("done"), text("later"), text("later"), text("later"))
     chat.type("do it\ry\ra\ry\r").until("[e]dit the arguments: ")
     assert len(waiting(server)) == 1 and files(server) == []
     chat.say("y").until("done")
-    assert files(server) == ["f.txt"] and messages(server) == ["do it"]
+    assert files(server) == ["f.txt"] and messages(server)[0] == "do it"
 
 
 def test_ctrl_c_at_an_approval_cancels_the_run(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("never"), )
-    chat.say("do it").until("[e]dit the arguments: ").type(CTRL_C).until("(cancelled)").until("> ")
+    chat.say("do it").until("[e]dit the arguments: ").type(CTRL_C).until("(cancelled)").ready()
     assert server.client.interaction("c", "int_001")["status"] == "CANCELLED" and len(provider.requests) == 1 and files(server) == []
     provider.forget_plan()
     provider.plan(text("still here"))
@@ -128,16 +130,16 @@ def test_ctrl_c_at_an_approval_cancels_the_run(chat, server, provider):
 
 def test_ctrl_c_at_the_prompt_clears_the_line_first_and_leaves_second(chat, server, provider):
     provider.plan(text("fine"))
-    chat.type("half a mess").until("half a mess").type(CTRL_C).until("> ")
-    chat.say("whole").until("fine").until("> ")
+    chat.type("half a mess").until("half a mess").type(CTRL_C).ready()
+    chat.say("whole").until("fine").ready()
     assert messages(server) == ["whole"]
-    chat.type(CTRL_C).until("Ctrl-C once more leaves").until("> ").type(CTRL_C)
+    chat.type(CTRL_C).until("Ctrl-C once more leaves").ready().type(CTRL_C)
     assert chat.end() == 0
 
 
 def test_ctrl_c_while_it_runs_cancels_and_the_client_stays(chat, server, provider):
     provider.plan(text("half", Gate()))
-    chat.say("hi").until("half").type(CTRL_C).until("(cancelled)").until("> ").type(CTRL_D)
+    chat.say("hi").until("half").type(CTRL_C).until("(cancelled)").ready().type(CTRL_D)
     assert chat.end() == 1 and server.client.interaction("c", "int_001")["status"] == "CANCELLED"
 
 
@@ -147,7 +149,7 @@ def test_leaving_at_a_question_leaves_it_open_and_the_chat_asks_it_again(chat, o
     chat.end()
     assert len(waiting(server)) == 1
     again = open_chat()
-    again.until("int_001 waits for an answer").until("do it").until("path: f.txt").until("[e]dit the arguments: ").say("y").until("done").until("> ")
+    again.until("int_001 waits for an answer").until("do it").until("write_file f.txt").until("[e]dit the arguments: ").say("y").until("done").ready()
     assert files(server) == ["f.txt"]
 
 
@@ -155,13 +157,13 @@ def test_a_question_that_is_answered_elsewhere_goes_at_once(chat, server, provid
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
     chat.say("do it").until("[e]dit the arguments: ").type("ye")
     server.client.approve("c", "int_001", waiting(server)[0]["approval_id"]).expect(200)
-    chat.until("needs no answer any more").until("done").until("> ")
+    chat.until("needs no answer any more").until("done").ready()
 
 
 def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments: ").say("e").until("arguments: ").say('{"path":5}').until("reprise: ").until("[e]dit the arguments: ")
-    chat.say("e").until("arguments: ").say('{"path":"g.txt","content":"2"}').until("done")
+    chat.say("do it").until("[e]dit the arguments: ").say("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("reprise: ").until("[e]dit the arguments: ")
+    chat.say("e").until('arguments: {"path"').type(CLEAR).say('{"path":"g.txt","content":"2"}').until("done")
     assert files(server) == ["g.txt"]
 
 
@@ -174,11 +176,11 @@ def test_hidden_characters_of_an_approval_are_spelled_out(chat, server, provider
 def test_all_that_waits_can_be_answered_from_any_chat(open_chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")))
     server.client.start("other", "do it").until("approval_required")
-    chat = open_chat("mine").until("> ")
-    chat.say("/approvals").until("other/int_001").until("path: f.txt").until("[l]ater: ").say("l").until("> ")
+    chat = open_chat("mine").ready()
+    chat.say("/approvals").until("other/int_001").until("write_file f.txt").until("[l]ater: ").say("l").ready()
     assert len(waiting(server)) == 1
     provider.plan(text("done"))
-    chat.say("/approvals").until("[l]ater: ").say("y").until("> ")
+    chat.say("/approvals").until("[l]ater: ").say("y").ready()
     eventually(lambda: files(server) == ["f.txt"], "the approved call has run")
     chat.say("/approvals").until("nothing waits")
 
@@ -188,10 +190,9 @@ def test_a_message_while_another_client_runs_one_says_what_to_do(chat, server, p
     provider.plan(text("half", gate), text("after"))
     stream = server.client.start("c", "theirs")
     gate.wait_reached()
-    chat.say("mine").until("/follow shows it, /queue TEXT")
-    chat.say("/queue mine").until("(waits until what runs has ended)")
+    chat.say("mine").until("(waits until what runs has ended)")
     gate.release()
-    chat.until("after").until("> ")
+    chat.until("after").ready()
     stream.finish()
     assert messages(server) == ["theirs", "mine"]
 
@@ -200,7 +201,7 @@ def test_a_server_that_stops_is_named(chat, server, provider):
     provider.plan(text("half", Gate()))
     chat.say("hi").until("half")
     server.stop()
-    chat.until("the server is stopping").until("> ").type(CTRL_D)
+    chat.until("the server is stopping").ready().type(CTRL_D)
     assert chat.end() == 1
 
 
@@ -219,7 +220,7 @@ def outcome(provider):
 def test_a_form_is_filled_in_member_by_member(make_server, open_chat, provider):
     server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "required": ["name", "age"], "properties": {
         "name": {"type": "string", "title": "Your name"}, "age": {"type": "integer"}, "sure": {"type": "boolean"}}}})
-    chat = open_chat(at=server).until("> ")
+    chat = open_chat(at=server).ready()
     chat.say("ask").until("Who?").until("fill in the form? ").say("y").until("Your name").until("name> ").say("").until("cannot be left empty").until("name> ")
     chat.say("Ann").until("age> ").say("many").until("whole number").until("age> ").say("7").until("sure> ").say("").until("done")
     assert outcome(provider) == {"action": "accept", "content": {"name": "Ann", "age": 7}}
@@ -227,36 +228,36 @@ def test_a_form_is_filled_in_member_by_member(make_server, open_chat, provider):
 
 def test_a_form_can_be_declined(make_server, open_chat, provider):
     server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
-    open_chat(at=server).until("> ").say("ask").until("fill in the form? ").say("n").until("done")
+    open_chat(at=server).ready().say("ask").until("fill in the form? ").say("n").until("done")
     assert outcome(provider)["action"] == "decline"
 
 
 def test_an_address_to_open_is_shown(make_server, open_chat, provider):
     server = form(make_server, provider, {"mode": "url", "message": "Log in", "url": "https://example.org/login", "elicitationId": "e"})
-    open_chat(at=server).until("> ").say("ask").until("Log in").until("open: https://example.org/login").until("have you done that? ").say("y").until("done")
+    open_chat(at=server).ready().say("ask").until("Log in").until("open: https://example.org/login").until("have you done that? ").say("y").until("\ndone")
     assert outcome(provider)["action"] == "accept"
 
 
 def test_messages_that_begin_with_a_slash(chat, server, provider):
     provider.plan(text("one"), text("two"))
-    chat.say("/usr/bin/env is missing").until("one").until("> ").say("//help me").until("two").until("> ")
+    chat.say("/usr/bin/env is missing").until("one").ready().say("//help me").until("two").ready()
     assert messages(server) == ["/usr/bin/env is missing", "/help me"]
-    chat.say("/hisotry").until("did you mean /history?").say("/edit").until("/edit TEXT needs the text")
+    chat.say("/hisotry").until("did you mean /history?")
 
 
 def test_edit_and_undo_where_there_is_nothing_say_so(chat, provider):
     chat.say("/edit x").until("there is no message to edit yet").say("/history").until("nothing was said")
     provider.plan(text("fine"))
-    chat.say("hi").until("fine").until("> ").say("/undo").until("the first message cannot be taken back")
+    chat.say("hi").until("fine").ready().say("/undo").until("the first message cannot be taken back")
 
 
 def test_undo_goes_back_to_the_first_message_and_says_what_to_do_with_that_one(chat, server, provider):
     provider.plan(text("one"), text("two"), text("three"))
-    chat.say("hi").until("one").until("> ").say("ho").until("two").until("> ")
-    chat.say("/undo").until("back to int_001").until("> ")
-    chat.say("/undo").until("reprise: the first message cannot be taken back; /edit TEXT says another one instead").until("> ")
+    chat.say("hi").until("one").ready().say("ho").until("two").ready()
+    chat.say("/undo").until("back to int_001").ready()
+    chat.say("/undo").until("reprise: the first message cannot be taken back; /edit TEXT says another one instead").ready()
     assert messages(server) == ["hi"]
-    chat.say("/edit hey").until("three").until("> ")
+    chat.say("/edit hey").until("three").ready()
     assert messages(server) == ["hey"]
 
 

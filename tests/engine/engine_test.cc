@@ -241,6 +241,46 @@ TEST_CASE("Engine: an approval is listed, answered once, and a late answer is to
   CHECK(f.engine().PendingApprovals().empty());
 }
 
+TEST_CASE("Engine: what a waiting call would change is its tool's word on the arguments that were shown", "[engine]") {
+  Fixture f;
+  ToolTraits traits;
+  traits.spec = {"change", "a fake", R"({"type":"object"})"};
+  traits.read_only = false;
+  traits.requires_approval = true;
+  int ran = 0, asked = 0;
+  f.tools
+      .Add(traits,
+           [&](std::string_view, const ToolContext&) {
+             ++ran;
+             return ToolOutcome{"changed", false};
+           })
+      .preview = [&](std::string_view arguments) -> Result<FileChange> {
+    ++asked;
+    return FileChange{.path = "notes", .before = std::nullopt, .after = std::string(arguments)};
+  };
+  f.model.ThenCall({{"1", "change", R"({"a": 1})"}, {"2", "danger", "{}"}});
+  f.model.ThenAnswer("done");
+  const auto started = f.Start("x");
+  AwaitEvent(started->log, "approval_required");
+  std::vector<std::string> ids;
+  for (const PendingApproval& each : f.engine().PendingApprovals()) ids.push_back(each.request.approval_id);
+  REQUIRE(ids.size() == 2);  // both are asked about in one step
+  CHECK(asked == 0);         // nobody wanted to see it yet
+  const auto change = f.engine().PreviewChange(ids[0]);
+  REQUIRE(change);
+  CHECK(change->path == "notes");
+  CHECK(change->after == R"({"a": 1})");
+  CHECK(ran == 0);
+  CHECK(f.engine().PreviewChange(ids[1]).error().reason == "no_change_to_show");
+  CHECK(f.engine().PreviewChange("approval_unknown").error().code == ErrorCode::kNotFound);
+  CHECK(f.engine().AnswerApproval(ids[0], {.approved = true, .arguments = R"({"a": 2})"}));
+  CHECK(f.engine().PreviewChange(ids[0]).error().code == ErrorCode::kNotFound);
+  CHECK(f.engine().AnswerApproval(ids[1], {.approved = false}));
+  AwaitEnd(started->log);
+  CHECK(ran == 1);
+  CHECK(asked == 1);
+}
+
 TEST_CASE("Engine: an answer is taken when it is on record", "[engine]") {
   Fixture f;
   const bool approved = GENERATE(true, false);

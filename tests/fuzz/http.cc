@@ -118,6 +118,7 @@ class Reader {
       return true;
     }
     if (match_.route->body == BodyKind::kFile) parser_->LimitBody(limits_.file_bytes);
+    if (match_.route->body == BodyKind::kChat) parser_->LimitBody(limits_.chat_bytes);
     return true;
   }
   bool ContinueBody() {

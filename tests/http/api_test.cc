@@ -229,6 +229,8 @@ TEST_CASE("approve: can be answered without knowing the chat, and rejected with 
   const std::string id =
       FieldOf(running.ReadStreamUntil("event: approval_required"), "approval_required", "approval_id");
   CHECK(f.Post("/approvals/nope", R"({"approved":false})").status == 404);
+  CHECK(Body(f.Get("/approvals/" + id + "/change"))["error"]["code"] == "no_change_to_show");
+  CHECK(f.Get("/approvals/nope/change").status == 404);
   CHECK(f.Post("/approvals/" + id, R"({"approved":false,"feedback":"too risky"})").status == 200);
   const auto names = Names(running.ReadStreamUntil("interaction_complete\ndata"));
   CHECK(std::find(names.begin(), names.end(), "rejected") != names.end());
@@ -414,6 +416,7 @@ TEST_CASE("tools and models are listed", "[http]") {
   const Json tools = Body(f.Get("/tools"));
   CHECK(tools["read_only"] == Json({"look"}));
   CHECK(tools["read_write"] == Json({"danger"}));
+  CHECK(tools["approval_mode"] == "ask");
   CHECK(tools["tools"][0] == Json({{"name", "danger"},
                                    {"description", "a fake"},
                                    {"parameters", {{"type", "object"}}},

@@ -242,6 +242,27 @@ TEST_CASE("EventStream: nothing is written or told after Detach", "[http]") {
   CHECK(f.posted.empty());
 }
 
+TEST_CASE("EventStream: Detach tells how many bytes went out, head and frames included, and if all did", "[http]") {
+  StreamFixture f({.head = "HEAD"});
+  f.stream->Begin();
+  f.log->Append(0, Answer("a"));
+  f.log->Publish();
+  const std::string received = f.Received();
+  f.log->Append(0, Answer("never shown"));
+  CHECK(received.size() > f.log->end().offset);
+  const EventStream::Sent cut_off = f.stream->Detach();
+  CHECK(cut_off.bytes == received.size());
+  CHECK_FALSE(cut_off.complete);
+
+  StreamFixture whole;
+  whole.stream->Begin();
+  whole.log->Append(0, Answer("a"));
+  whole.log->Close();
+  const EventStream::Sent sent = whole.stream->Detach();
+  CHECK(sent.bytes == whole.Received().size());
+  CHECK(sent.complete);
+}
+
 TEST_CASE("EventStream: among many listeners the publisher only leaves word, once", "[http]") {
   StreamFixture f;
   f.stream->Begin();

@@ -3,8 +3,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <csignal>
 #include <fstream>
+#include <iterator>
+#include <thread>
 
 #include "support/temp_directory.h"
 #include "support/test.h"
@@ -55,6 +58,75 @@ TEST_CASE("DirectoryLock: a stale file with anything in it is no obstacle", "[st
   const TempDirectory folder;
   std::ofstream(folder.File(".lock")) << "99999999 and more";
   CHECK(DirectoryLock::Acquire(folder.File(".lock")));
+}
+
+TEST_CASE("DirectoryLock: tells who asks where the server listens", "[store]") {
+  const TempDirectory folder;
+  const std::string file = folder.File(".lock");
+  CHECK_FALSE(DirectoryLock::FindHolder(file).value());  // there is no file
+  auto lock = DirectoryLock::Acquire(file).value();
+  const std::string pid = std::to_string(::getpid());
+  auto holder = DirectoryLock::FindHolder(file).value();
+  REQUIRE(holder);
+  CHECK(holder->pid == pid);
+  CHECK(holder->url.empty());
+  lock->NoteUrl("http://127.0.0.1:8000");
+  holder = DirectoryLock::FindHolder(file).value();
+  REQUIRE(holder);
+  CHECK(holder->pid == pid);
+  CHECK(holder->url == "http://127.0.0.1:8000");
+  CHECK(DirectoryLock::Acquire(file).error().message == "another server (process " + pid + ") uses this data folder");
+  lock.reset();
+  CHECK_FALSE(DirectoryLock::FindHolder(file).value());
+  std::ifstream text(file);
+  CHECK(std::string(std::istreambuf_iterator<char>(text), {}) == pid + "\n");
+}
+
+TEST_CASE("DirectoryLock: what a killed server wrote there is nobody's URL", "[store]") {
+  const TempDirectory folder;
+  const std::string file = folder.File(".lock");
+  std::ofstream(file) << "4711\nhttp://127.0.0.1:9\n";
+  CHECK_FALSE(DirectoryLock::FindHolder(file).value());
+  const auto lock = DirectoryLock::Acquire(file);
+  REQUIRE(lock);
+  CHECK(DirectoryLock::FindHolder(file).value()->url.empty());
+}
+
+TEST_CASE("DirectoryLock: a URL is a whole line of one", "[store]") {
+  const TempDirectory folder;
+  const std::string file = folder.File(".lock");
+  const auto lock = DirectoryLock::Acquire(file);
+  REQUIRE(lock);
+  for (const char* text : {"1\nhttp://127.0.0.1:80", "http://127.0.0.1:80\n", "1\n\nhttp://127.0.0.1:80\n",
+                           "1\nfile:///etc\n", "1\nhttp://a\x1b[2J\n", "1\n", "", "\n"}) {
+    CAPTURE(text);
+    std::ofstream(file, std::ios::trunc) << text;
+    const auto holder = DirectoryLock::FindHolder(file).value();
+    REQUIRE(holder);
+    CHECK(holder->url.empty());
+  }
+}
+
+TEST_CASE("DirectoryLock: what is no file is not asked", "[store]") {
+  const TempDirectory folder;
+  const std::string link = folder.File("link");
+  REQUIRE(::symlink("/etc/hostname", link.c_str()) == 0);
+  CHECK(DirectoryLock::FindHolder(link).error().reason == "integrity_missing");
+  CHECK(DirectoryLock::FindHolder(folder.path()).error().reason == "integrity_missing");
+}
+
+TEST_CASE("DirectoryLock: whoever asks keeps nobody from taking it", "[store]") {
+  const TempDirectory folder;
+  const std::string file = folder.File(".lock");
+  REQUIRE(DirectoryLock::Acquire(file));
+  std::atomic<bool> stop = false;
+  std::jthread asking([&] {
+    while (!stop) static_cast<void>(DirectoryLock::FindHolder(file));
+  });
+  int refused = 0;
+  for (int i = 0; i < 2000; ++i) refused += DirectoryLock::Acquire(file) ? 0 : 1;
+  stop = true;
+  CHECK(refused == 0);
 }
 
 }  // namespace reprise::directory_lock_test

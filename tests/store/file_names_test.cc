@@ -17,6 +17,23 @@ TEST_CASE("FileNames: the documented layout", "[store]") {
   CHECK(trashed != TrashedChat("/d", Chat1(), At(0)));
 }
 
+TEST_CASE("FileNames: the name of a chat in the trash is read back", "[store]") {
+  const std::string path = TrashedChat("/d", Chat1(), At(83));
+  const auto name = ParseTrashName(path.substr(path.rfind('/') + 1));
+  REQUIRE(name);
+  CHECK(name->chat == Chat1());
+  CHECK(name->deleted_at == At(83));
+  for (const char* other :
+       {"", ".", "chat1", "chat1.0a1b2c3d", "chat1.20250115T100000.000Z", "chat1.20250115T100000.000Z.",
+        "chat1.20250115T100000.000Z.0A1B2C3D", "chat1.20250115T100000.000Z.0a1b2c3d.", ".20250115T100000.000Z.0a1b2c3d",
+        "chat1.20251315T100000.000Z.0a1b2c3d", "chat1.2025-01-15T10:00:00.000Z.0a1b2c3d",
+        "chat1.20250115T100000Z.0a1b2c3d", "a b.20250115T100000.000Z.0a1b2c3d",
+        "../chat1.20250115T100000.000Z.0a1b2c3d"}) {
+    CAPTURE(other);
+    CHECK_FALSE(ParseTrashName(other));
+  }
+}
+
 TEST_CASE("FileNames: only names of ours are read back", "[store]") {
   CHECK(ParseInteractionFile("int_007.json") == Id(7));
   CHECK(ParseInteractionFile("int_1234.json") == Id(1234));

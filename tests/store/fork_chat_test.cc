@@ -251,4 +251,83 @@ TEST_CASE("ForkChat: what a killed process left of one goes at the next start, a
   CHECK(store->ForkChat(Chat1(), Id(4), kCopy, std::nullopt));
 }
 
+// --- ImportChat ------------------------------------------------------------------------------------------------------
+
+namespace {
+
+// int_001 - int_002 and int_004, under the name that a chat of the store has not.
+IncomingChat Coming() {
+  return {.summary = {.id = kCopy,
+                      .title = "its own title",
+                      .created_at = At(1),
+                      .updated_at = At(2),
+                      .head = Id(2),
+                      .head_status = InteractionStatus::kCompleted},
+          .interactions = {Id(1), Id(2), Id(4)},
+          .load = [](InteractionId id) -> Result<Interaction> {
+            return Sample(kCopy, id, id == Id(1) ? std::nullopt : std::optional(Id(1)), "turn " + id.str());
+          }};
+}
+
+}  // namespace
+
+TEST_CASE("ImportChat: a whole chat comes in and goes on, in every store", "[import]") {
+  World world;
+  MemoryInteractionStore memory;
+  const auto files = world.Open(world.disk);
+  InteractionStore& store = GENERATE(true, false) ? static_cast<InteractionStore&>(memory) : *files;
+  Fill(store);
+  const IncomingChat coming = Coming();
+  const auto imported = store.ImportChat(coming);
+  REQUIRE(imported);
+  CHECK(*imported == coming.summary);
+  const auto chat = store.LoadChat(kCopy);
+  REQUIRE(chat);
+  CHECK(chat->summary == coming.summary);
+  REQUIRE(chat->interactions.size() == 3);
+  for (const Interaction& interaction : chat->interactions) CHECK(interaction == *coming.load(interaction.id));
+  CHECK(store.ReserveInteraction(kCopy)->number() == 5);
+  REQUIRE(store.SaveInteraction(Sample(kCopy, Id(5), Id(2), "five")));
+  CHECK(store.ImportChat(coming).error().reason == "chat_exists");
+}
+
+TEST_CASE("ImportChat: the name of a damaged chat is taken too", "[import]") {
+  World world;
+  Fill(*world.Open(world.disk));
+  std::ofstream(ChatFile(world.root, Chat1())) << "{}";
+  std::filesystem::remove_all(InteractionsDirectory(world.root, Chat1()));
+  IncomingChat coming = Coming();
+  coming.summary.id = Chat1();
+  const auto before = world.Files(Chat1());
+  CHECK(world.Open(world.disk)->ImportChat(coming).error().reason == "chat_exists");
+  CHECK(world.Files(Chat1()) == before);
+}
+
+TEST_CASE("ImportChat: whole with its files, or not there, whichever call to the disk fails", "[import][fault]") {
+  const StoredFile file = MakeFile("a.txt", "text/plain", "text").value();
+  IncomingChat coming = Coming();
+  coming.files = {file.info.id};
+  coming.load_file = [&](const FileId&) -> Result<StoredFile> { return file; };
+  for (std::size_t number = 1;; ++number) {
+    World world;
+    Fill(*world.Open(world.disk));
+    FaultyFileSystem faulty(world.disk, {.at = number});
+    bool imported = false;
+    {
+      const auto store = FileInteractionStore::Open({.root = world.root, .keys = world.keys, .file_system = faulty});
+      imported = store && (*store)->ImportChat(coming);
+    }
+    INFO("call " << number);
+    CHECK(world.Problems().empty());
+    const auto store = world.Open(world.disk);
+    const bool there = store->LoadSummary(kCopy).has_value();
+    if (imported) CHECK(there);
+    if (there) CHECK(store->LoadChat(kCopy)->interactions.size() == 3);
+    CHECK(store->ImportChat(coming).has_value() == !there);
+    CHECK(world.Leftovers() == 0);
+    if (!faulty.fired()) break;
+    REQUIRE(number < 500);
+  }
+}
+
 }  // namespace reprise::fork_chat_test

@@ -166,4 +166,35 @@ TEST_CASE("IncomingChats: a chat comes with its files, and with none of them if 
   CHECK(added.error().code == ErrorCode::kCorruption);
 }
 
+TEST_CASE("IncomingChats: stopped at any step, nothing is left behind", "[incoming]") {
+  World world;
+  IncomingChat chat = Branched();
+  const StoredFile file = MakeFile("a.txt", "text/plain", "text").value();
+  chat.files = {file.info.id};
+  chat.load_file = [&](const FileId&) -> Result<StoredFile> { return file; };
+  WorkCounter counter;
+  // Each interaction and each file twice.
+  const auto load = chat.load;
+  for (std::size_t at = 0; at < 6; ++at) {
+    WorkCounter stopped;
+    std::size_t loaded = 0;
+    chat.load = [&](InteractionId id) {
+      if (loaded++ == at) stopped.RequestStop();
+      return load(id);
+    };
+    const auto incoming =
+        IncomingChats::Open({.root = world.root, .keys = world.keys, .file_system = world.disk, .counter = &stopped});
+    REQUIRE(incoming);
+    INFO(at);
+    CHECK(incoming->Add(chat).error().code == ErrorCode::kCancelled);
+    CHECK(!incoming->Has(Chat1()));
+    CHECK(world.Entries() == 1);
+  }
+  chat.load = load;
+  const auto incoming =
+      IncomingChats::Open({.root = world.root, .keys = world.keys, .file_system = world.disk, .counter = &counter});
+  REQUIRE(incoming->Add(chat));
+  CHECK(counter.done() == 8);
+}
+
 }  // namespace reprise::incoming_chats_test

@@ -194,4 +194,26 @@ TEST_CASE("RewrapStore: whatever fails, all stays readable, and a second run fin
   }
 }
 
+TEST_CASE("RewrapStore: stopped at a file, it leaves all readable and goes on from there", "[store]") {
+  const KeySet old = KeySet::Generate();
+  const KeySet keys = old.WithNewKey(), fresh = keys.WithoutOldKeys();
+  MemoryFileSystem disk;
+  Fill(disk, &old);
+  for (int run = 1; run <= 2; ++run) {
+    WorkCounter stopped;
+    stopped.RequestStop();
+    const auto done = RewrapStore(kRoot, keys, disk, &stopped);
+    REQUIRE_FALSE(done);
+    CHECK(done.error().code == ErrorCode::kCancelled);
+    CHECK(stopped.done() == 1);
+    CheckReadable(disk, keys);
+  }
+  WorkCounter all;
+  const auto done = RewrapStore(kRoot, keys, disk, &all);
+  REQUIRE(done);
+  CHECK(done->files + done->current == 7);
+  CHECK(all.done() == FilesOf(disk).size());
+  CheckReadable(disk, fresh);
+}
+
 }  // namespace reprise::rewrap_test

@@ -261,4 +261,23 @@ TEST_CASE("VerifyFile: knows what the neighbours know, in the folder, elsewhere 
   CHECK(verify("/nowhere").error().code == ErrorCode::kNotFound);
 }
 
+TEST_CASE("VerifyStore: every file is counted once, and the work can be stopped at each", "[verify]") {
+  World world;
+  WorkCounter all;
+  const auto report = VerifyStore(kRoot, world.keys, world.disk, &all);
+  REQUIRE(report);
+  CHECK(all.done() == report->checked);
+
+  // One that has to be looked at twice.
+  REQUIRE(world.disk.RemoveFile(PathOf(RecordName(world.other, Id(3)))));
+  WorkCounter damaged;
+  CHECK(!VerifyStore(kRoot, world.keys, world.disk, &damaged)->problems.empty());
+  CHECK(damaged.done() == all.done() - 1);
+
+  WorkCounter stopped;
+  stopped.RequestStop();
+  CHECK(VerifyStore(kRoot, world.keys, world.disk, &stopped).error().code == ErrorCode::kCancelled);
+  CHECK(stopped.done() == 1);
+}
+
 }  // namespace reprise::verify_test

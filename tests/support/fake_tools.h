@@ -14,9 +14,15 @@ namespace reprise {
 class FakeTool : public Tool {
  public:
   using Body = std::function<ToolOutcome(std::string_view, const ToolContext&)>;
+  using Preview = std::function<Result<FileChange>(std::string_view)>;
   FakeTool(ToolTraits traits, Body body) : traits_(std::move(traits)), body_(std::move(body)) {}
   const ToolTraits& traits() const override { return traits_; }
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override { return body_(arguments, context); }
+  Result<FileChange> PreviewChange(std::string_view arguments) const override {
+    return preview ? preview(arguments) : Tool::PreviewChange(arguments);
+  }
+
+  Preview preview = {};  // to be set before use
 
  private:
   const ToolTraits traits_;
@@ -36,10 +42,11 @@ class FakeTools : public ToolRegistry, private ToolSet {
     traits.risk = requires_approval ? Risk::kHigh : Risk::kLow;
     Add(std::move(traits), std::move(body));
   }
-  void Add(ToolTraits traits, FakeTool::Body body) {
+  FakeTool& Add(ToolTraits traits, FakeTool::Body body) {
     specs_.push_back(traits.spec);
     owned_.push_back(std::make_unique<FakeTool>(std::move(traits), std::move(body)));
     tools_.push_back(owned_.back().get());
+    return *owned_.back();
   }
   Tool* Find(std::string_view name) const override {
     for (Tool* tool : tools_) {

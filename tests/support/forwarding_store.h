@@ -49,7 +49,12 @@ class ForwardingStore : public InteractionStore {
                                const std::optional<std::string>& title) override {
     return base_.ForkChat(source, last, c, title);
   }
+  Result<ChatSummary> ImportChat(const IncomingChat& chat) override { return base_.ImportChat(chat); }
   Result<void> DeleteChat(const ChatId& c) override { return base_.DeleteChat(c); }
+  Result<std::vector<TrashEntry>> ListTrash() override { return base_.ListTrash(); }
+  Result<ChatSummary> RestoreChat(const ChatId& c, const std::string& entry) override {
+    return base_.RestoreChat(c, entry);
+  }
 
  protected:
   InteractionStore& base_;

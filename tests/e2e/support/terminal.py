@@ -8,6 +8,8 @@ import struct
 import termios
 import time
 
+import pyte
+
 from .server import BINARY
 from .timing import SOON
 
@@ -21,7 +23,8 @@ class Terminal:
         self.pid, self.fd = pty.fork()
         if self.pid == 0:
             os.chdir(home.path)
-            os.execve(str(BINARY), ["reprise", *map(str, arguments)], home.environment(TERM="xterm", LC_ALL="C.UTF-8", **environment))
+            os.execve(str(BINARY), ["reprise", *map(str, arguments)], home.environment(**{"TERM": "xterm", "LC_ALL": "C.UTF-8", **environment}))
+        self.columns, self.rows = columns, rows
         fcntl.ioctl(self.fd, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
         self.raw = b""
         self.seen = 0  # of the text, up to the end of what `until` found
@@ -48,6 +51,37 @@ class Terminal:
             assert part, f"{words!r} is not shown ({'the end' if part == b'' else 'nothing more'}): {self.text[self.seen:]!r}"
             self.raw += part
         self.seen = at + len(words)
+        return self
+
+    @property
+    def screen(self):
+        """What a person sees now: the lines of the screen, without the empty ones at its end."""
+        screen = pyte.Screen(self.columns, self.rows)
+        pyte.ByteStream(screen).feed(self.raw)
+        lines = [line.rstrip() for line in screen.display]
+        while lines and not lines[-1]:
+            lines.pop()
+        return lines
+
+    def shows(self, *lines):
+        """Waits until these lines stand on the screen, one below the other."""
+        deadline = time.monotonic() + SOON
+        wanted = list(lines)
+        while not any(self.screen[i:i + len(wanted)] == wanted for i in range(len(self.screen))):
+            part = self._read(deadline)
+            assert part, f"{wanted} is not shown: {self.screen}"
+            self.raw += part
+        self.seen = len(self.text)
+        return self
+
+    def ready(self, typed=""):
+        """Waits until nothing runs and a message can be typed, or goes on with what was typed."""
+        deadline = time.monotonic() + SOON
+        while not ((lines := self.screen) and lines[-1] == f"> {typed}".rstrip() and not any("Ctrl-C stops" in line for line in lines)):
+            part = self._read(deadline)
+            assert part, f"it is not ready: {self.screen}"
+            self.raw += part
+        self.seen = len(self.text)
         return self
 
     def type(self, keys):

@@ -1,10 +1,10 @@
-#include "crypto/base64url.h"
+#include "base/base64url.h"
 
 #include "support/test.h"
 
 namespace reprise::base64url_test {
 
-TEST_CASE("Base64Url: the vectors of RFC 4648 without padding", "[crypto]") {
+TEST_CASE("Base64Url: the vectors of RFC 4648 without padding", "[base]") {
   const std::pair<std::string, std::string> vectors[] = {
       {"", ""},           {"f", "Zg"},          {"fo", "Zm8"},          {"foo", "Zm9v"},
       {"foob", "Zm9vYg"}, {"fooba", "Zm9vYmE"}, {"foobar", "Zm9vYmFy"}, {"\xfb\xff\xfe", "-__-"}};
@@ -14,7 +14,7 @@ TEST_CASE("Base64Url: the vectors of RFC 4648 without padding", "[crypto]") {
   }
 }
 
-TEST_CASE("Base64Url: what is not canonical is refused", "[crypto]") {
+TEST_CASE("Base64Url: what is not canonical is refused", "[base]") {
   for (const char* text : {"Zg==", "Zh", "Zm9", "Z", "Zm9v\n", "Zm 9v", "+/+/", "Zm9vY", "Zm\"v"}) {
     CAPTURE(text);
     CHECK_FALSE(DecodeBase64Url(text));
@@ -22,7 +22,7 @@ TEST_CASE("Base64Url: what is not canonical is refused", "[crypto]") {
 }
 
 TEST_CASE("Base64Url: every text of up to three characters decodes to bytes that encode to it, or not at all",
-          "[crypto]") {
+          "[base]") {
   std::size_t accepted = 0;
   for (int a = 0; a < 256; ++a) {
     for (int b = 0; b < 256; ++b) {

@@ -1,4 +1,4 @@
-#include "crypto/base64url.h"
+#include "base/base64url.h"
 
 #include <array>
 #include <cstdint>

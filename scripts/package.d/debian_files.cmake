@@ -1,0 +1,16 @@
+# CPack runs this between installing into its staging folder and packing that: what Debian wants otherwise than
+# `cmake --install` puts it.
+set(ROOT ${CPACK_TEMPORARY_INSTALL_DIRECTORY}/usr)
+set(DOC ${ROOT}/share/doc/reprise)
+set(VERSION ${CPACK_PACKAGE_VERSION}-${CPACK_DEBIAN_PACKAGE_RELEASE})
+
+file(REMOVE ${DOC}/LICENSE)  # `copyright` says where that text is on every Debian
+configure_file(${CMAKE_CURRENT_LIST_DIR}/copyright ${DOC}/copyright COPYONLY)
+configure_file(${CMAKE_CURRENT_LIST_DIR}/changelog.in ${DOC}/changelog.Debian @ONLY)
+file(MAKE_DIRECTORY ${ROOT}/share/zsh)
+file(RENAME ${ROOT}/share/zsh/site-functions ${ROOT}/share/zsh/vendor-completions)
+
+file(GLOB COMPRESSED ${ROOT}/share/man/man1/*.1 ${DOC}/changelog.Debian)
+execute_process(COMMAND gzip -9n ${COMPRESSED} COMMAND_ERROR_IS_FATAL ANY)
+file(GLOB_RECURSE FILES ${ROOT}/share/*)
+file(CHMOD ${FILES} PERMISSIONS OWNER_READ OWNER_WRITE GROUP_READ WORLD_READ)

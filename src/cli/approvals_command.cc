@@ -1,0 +1,133 @@
+#include "cli/approvals_command.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "base/utf8.h"
+#include "cli/chat_reader.h"
+#include "cli/chat_writer.h"
+#include "cli/console.h"
+#include "cli/server_access.h"
+#include "cli/terminal_text.h"
+#include "cli/transcript.h"
+
+namespace reprise {
+namespace {
+
+std::vector<Json> WaitingOf(const Json& waiting, const char* name) {
+  const auto list = waiting.find(name);
+  if (list == waiting.end() || !list->is_array()) return {};
+  return {list->begin(), list->end()};
+}
+
+std::string WhereOf(const Json& asked) {
+  return VisibleLine(MemberText(asked, "chat_id") + "/" + MemberText(asked, "interaction_id"));
+}
+
+std::string Since(const Json& asked) {
+  const auto created = ParseTimestamp(MemberText(asked, "created_at"));
+  return created ? "  since " + FormatForReading(*created) : "";
+}
+
+// What a person decides on, with everything that cannot be seen spelled out.
+void PrintApproval(const Json& asked) {
+  const std::string id = VisibleLine(MemberText(asked, "approval_id"));
+  std::string text = id + "  " + WhereOf(asked) + Since(asked) + "\n  " + VisibleLine(MemberText(asked, "tool_name")) +
+                     "  (risk: " + VisibleLine(MemberText(asked, "risk")) + ")\n    " +
+                     VisibleText(MemberText(asked, "tool_input"), "    ") + "\n";
+  if (const std::string reason = MemberText(asked, "reason"); !reason.empty())
+    text += "  " + VisibleLine(reason) + "\n";
+  Print(text + "  answer: reprise approvals " + id + " yes|no\n");
+}
+
+void PrintInput(const Json& asked) {
+  Print(VisibleLine(MemberText(asked, "request_id")) + "  " + WhereOf(asked) + Since(asked) + "\n  " +
+        VisibleText(MemberText(asked, "question"), "  ") + "\n  answer: reprise chat " +
+        VisibleLine(MemberText(asked, "chat_id")) + "\n");
+}
+
+int PrintWaiting(const Json& waiting) {
+  const auto approvals = WaitingOf(waiting, "approvals"), inputs = WaitingOf(waiting, "inputs");
+  if (approvals.empty() && inputs.empty()) Print("nothing waits for an answer\n");
+  bool first = true;
+  const auto apart = [&first] {
+    if (!first) Print("\n");
+    first = false;
+  };
+  for (const Json& asked : approvals) apart(), PrintApproval(asked);
+  for (const Json& asked : inputs) apart(), PrintInput(asked);
+  return kExitOk;
+}
+
+bool IsId(const std::string& text) {
+  return !text.empty() && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_';
+  });
+}
+
+Error NoSuchApproval(const std::string& id, const ServerClient& server) {
+  return MakeError(ErrorCode::kNotFound,
+                   "there is no approval " + id + " at " + server.url() + " (`reprise approvals` lists what waits)");
+}
+
+int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& waiting) {
+  const std::string& id = line.argument;
+  for (const Json& asked : WaitingOf(waiting, "inputs")) {
+    if (MemberText(asked, "request_id") != id) continue;
+    return Misused(id + " is a question, not an approval: `reprise chat " + MemberText(asked, "chat_id") +
+                   "` answers it");
+  }
+  Json shown;
+  for (const Json& asked : WaitingOf(waiting, "approvals")) {
+    if (MemberText(asked, "approval_id") == id) shown = asked;
+  }
+  Json body = {{"approved", line.answer == "yes"}};
+  if (!line.feedback.empty()) body["feedback"] = line.feedback;
+  if (!line.scope.empty()) body["scope"] = line.scope;
+  if (const std::string digest = MemberText(shown, "arguments_digest"); !digest.empty())
+    body["arguments_digest"] = digest;
+  const auto answered = server.Call("POST", "/approvals/" + id, body);
+  if (!answered && answered.error().reason == "not_found") return Complain(NoSuchApproval(id, server));
+  if (!answered && answered.error().reason == "already_processed") {
+    return Complain(MakeError(ErrorCode::kConflict, id + " was answered before, or its interaction has ended"));
+  }
+  if (!answered) return Complain(NotAnswering(answered.error(), server));
+  if (line.json) return Print(DumpJson(*answered) + "\n"), kExitOk;
+  std::string text = line.answer == "yes" ? "approved" : "rejected";
+  if (shown.is_object()) text += ": " + VisibleLine(MemberText(shown, "tool_name")) + " in " + WhereOf(shown);
+  Print(text + "\n");
+  return kExitOk;
+}
+
+}  // namespace
+
+int RunApprovals(const CommandLine& line, const Environment& environment) {
+  const bool answers = !line.answer.empty();
+  if (!line.argument.empty() && !answers) {
+    return Misused("yes or no is missing: reprise approvals " + line.argument + " yes|no");
+  }
+  if (!answers && !(line.feedback.empty() && line.scope.empty())) {
+    return Misused("--feedback and --scope go with an answer: reprise approvals APPROVAL yes|no");
+  }
+  if (line.answer == "no" && !line.scope.empty()) return Misused("--scope goes with yes: a no is for this call");
+  if (ToValidUtf8(line.feedback) != line.feedback) return Misused("--feedback is not UTF-8");
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return ComplainOfUse(options.error());
+  const auto server = OpenServer(line.url, *options, environment);
+  if (!server) return ComplainOfUse(server.error());
+  if (!*server) {
+    return Complain(MakeError(ErrorCode::kUnavailable,
+                              "no server uses the data folder " + FullPath(options->data_dir) +
+                                  ", and only a server's runs wait (`reprise serve` takes up what waited before)"));
+  }
+  if (answers && !IsId(line.argument)) return Complain(NoSuchApproval(line.argument, **server));
+  const auto waiting = (*server)->Call("GET", "/approvals");
+  if (!waiting) return Complain(NotAnswering(waiting.error(), **server));
+  if (answers) return AnswerApproval(**server, line, *waiting);
+  if (line.json) return Print(DumpJson(*waiting) + "\n"), kExitOk;
+  return PrintWaiting(*waiting);
+}
+
+}  // namespace reprise

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/command_line.h"
+#include "cli/environment.h"
+
+namespace reprise {
+
+// Copies a branch of a chat into a new chat.
+int RunFork(const CommandLine& line, const Environment& environment);
+
+}  // namespace reprise

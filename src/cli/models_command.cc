@@ -1,0 +1,70 @@
+#include "cli/models_command.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "base/logging.h"
+#include "cli/chat_writer.h"
+#include "cli/console.h"
+#include "cli/model_catalog.h"
+#include "cli/server_access.h"
+#include "cli/terminal_text.h"
+#include "net/curl_transport.h"
+
+namespace reprise {
+namespace {
+
+// As GET /models says it. Providers that can be asked are, for three seconds at most in all.
+Result<Json> ConfiguredModels(const Options& options) {
+  CurlTransport transport;
+  const auto directory = MakeModelDirectory(transport, options);
+  if (!directory) return Fail(directory.error());
+  Json models = Json::array();
+  for (const auto& entry : (*directory)->List()) {
+    Json model = {{"name", entry.name}, {"provider", entry.provider}};
+    if (entry.context_window != 0) model["context_window"] = entry.context_window;
+    models.push_back(std::move(model));
+  }
+  return Json{{"models", std::move(models)}, {"default", (*directory)->default_model()}};
+}
+
+void PrintModels(const Json& listed) {
+  const auto models = listed.find("models");
+  if (models == listed.end() || !models->is_array()) return;
+  std::size_t width = 0;
+  for (const Json& model : *models) width = std::max(width, MemberText(model, "name").size());
+  for (const Json& model : *models) {
+    const std::string name = MemberText(model, "name");
+    std::string text = VisibleLine(name), notes;
+    const auto window = model.find("context_window");
+    if (window != model.end()) notes = "  " + DumpJson(*window) + " tokens";
+    if (name == MemberText(listed, "default")) notes += "  (default)";
+    if (!notes.empty()) text.resize(std::max(text.size(), width), ' ');
+    Print(text + notes + "\n");
+  }
+}
+
+}  // namespace
+
+int RunModels(const CommandLine& line, const Environment& environment) {
+  const auto options = LoadOptions(line.flags, environment);
+  if (!options) return ComplainOfUse(options.error());
+  auto server = OpenServer(line.url, *options, environment);
+  // A folder that something else has does not keep the configuration from being read.
+  if (!server && server.error().reason == "store_locked") server = nullptr;
+  if (!server) return ComplainOfUse(server.error());
+  SetLogLevel(LogLevel::kError);
+  auto models = *server ? (*server)->Call("GET", "/models") : ConfiguredModels(*options);
+  if (!models && *server) return Complain(NotAnswering(models.error(), **server));
+  if (!models) return ComplainOfUse(models.error());
+  if (line.json) {
+    Print(DumpJson(*models) + "\n");
+  } else {
+    PrintModels(*models);
+  }
+  return kExitOk;
+}
+
+}  // namespace reprise

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/command_line.h"
+#include "cli/environment.h"
+
+namespace reprise {
+
+// Lists the models that can be named: those of the running server, else those of the configuration.
+int RunModels(const CommandLine& line, const Environment& environment);
+
+}  // namespace reprise

@@ -1,0 +1,11 @@
+#pragma once
+
+#include "cli/command_line.h"
+#include "cli/environment.h"
+
+namespace reprise {
+
+// Gives a chat another title. Its id stays: its files are sealed to that.
+int RunMv(const CommandLine& line, const Environment& environment);
+
+}  // namespace reprise

@@ -1,0 +1,87 @@
+#include "cli/screen.h"
+
+#include <sys/ioctl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdio>
+
+#include "cli/console.h"
+#include "cli/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kLeastColumns = 20, kLeastRows = 6;
+constexpr int kRowsForInput = 3;  // at least, below what changes
+
+}  // namespace
+
+void Screen::MeasureAgain() {
+  winsize size{};
+  if (::ioctl(STDOUT_FILENO, TIOCGWINSZ, &size) != 0 || size.ws_col == 0 || size.ws_row == 0) return;
+  columns_ = std::max<int>(size.ws_col, kLeastColumns);
+  rows_ = std::max<int>(size.ws_row, kLeastRows);
+}
+
+// Goes up by so many rows, and by those of what is shown below, and clears everything from there on.
+void Screen::TakeOff(int rows_above) {
+  // The terminal has wrapped these lines anew if it became narrower.
+  for (const std::string& line : shown_below_) {
+    rows_above += std::max(1, (DisplayWidth(line) + columns_ - 1) / columns_);
+  }
+  shown_below_.clear();
+  if (rows_above > 0) Print("\x1b[" + std::to_string(rows_above) + "A");
+  Print("\r\x1b[J");
+}
+
+void Screen::WriteLines() {
+  for (const std::string& line : pending_) Print(line + "\n");
+  pending_.clear();
+}
+
+void Screen::Draw() {
+  if (!input_.editing()) {
+    WriteLines();
+    std::fflush(stdout);
+    return;
+  }
+  const std::size_t room = static_cast<std::size_t>(std::max(1, rows_ - kRowsForInput));
+  if (below_.size() > room) below_.erase(below_.begin(), below_.end() - static_cast<std::ptrdiff_t>(room));
+  if (pending_.empty() && below_ == shown_below_) return;
+  TakeOff(std::min(input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
+  WriteLines();
+  for (const std::string& line : below_) Print(line + "\n");
+  shown_below_ = below_;
+  input_.editor()->Redraw();
+  std::fflush(stdout);
+}
+
+TerminalInput::Came Screen::ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
+                                        std::string& message) {
+  WriteLines();
+  for (const std::string& line : below_) Print(line + "\n");
+  shown_below_ = below_;
+  std::fflush(stdout);
+  const auto came = input_.ReadMessage(prompt, meanwhile, message);
+  const bool entered = came == TerminalInput::Came::kLine;
+  TakeOff(std::min(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
+  std::fflush(stdout);
+  return came;
+}
+
+TerminalInput::Came Screen::ReadAnswer(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
+                                       std::string& answer) {
+  if (meanwhile.proceed()) return TerminalInput::Came::kWithdrawn;
+  WriteLines();
+  for (const std::string& line : below_) Print(line + "\n");
+  shown_below_ = below_;
+  std::fflush(stdout);
+  const auto came = input_.ReadAnswer(prompt, meanwhile, answer);
+  const bool entered = came == TerminalInput::Came::kLine;
+  TakeOff(std::min(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
+  std::fflush(stdout);
+  return came;
+}
+
+}  // namespace reprise

@@ -1,0 +1,351 @@
+#include "cli/terminal_client.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "cli/exit_status.h"
+#include "cli/terminal_text.h"
+#include "cli/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kPastTurns = 3;  // that are shown of a chat when it is opened
+constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
+constexpr int kFirstAnswerMs = 10'000;
+
+bool Settles(const std::string& name, const Json& data, const std::string& id) {
+  if (name == "approved" || name == "rejected") return TextMember(data, "approval_id") == id;
+  if (name == "input_received") return TextMember(data, "request_id") == id;
+  return name == "cancelled" || name == "interaction_complete";
+}
+
+bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
+
+std::string LowerCase(std::string text) {
+  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
+  return text;
+}
+
+}  // namespace
+
+TerminalClient::TerminalClient(Parts parts)
+    : server_(parts.server),
+      input_(parts.input),
+      style_(parts.style),
+      screen_(parts.input),
+      view_(screen_, style_),
+      advice_(std::move(parts.leaving_advice)),
+      search_(std::move(parts.search)),
+      find_server_(std::move(parts.find_server)),
+      meanwhile_{.descriptor = [this] { return stream_ ? stream_->descriptor() : -1; },
+                 .timeout_ms = [this] { return TimeoutMs(); },
+                 .proceed = [this] { return Proceed(); }},
+      chat_(parts.chat.str()),
+      path_("/chats/" + chat_),
+      model_(std::move(parts.model)) {
+  input_.editor()->SetCompletion({.complete = [this](const std::string& line) { return Complete(line); },
+                                  .show =
+                                      [this](const std::vector<std::string>& lines) {
+                                        for (const std::string& line : lines) Tell("  " + line);
+                                        UpdateScreen(/*at_once=*/true);
+                                      }});
+}
+
+int TerminalClient::Run() {
+  Attach();
+  while (!leaving_) {
+    if (live_ && !open_.empty()) {
+      AskNext();
+      continue;
+    }
+    std::string text = std::exchange(draft_, {});
+    screen_.SetBelow(Below());
+    switch (screen_.ReadMessage("> ", meanwhile_, text)) {
+      case Came::kLine:
+        warned_ = false;
+        if (!text.empty()) Obey(text);
+        break;
+      case Came::kWithdrawn:
+        draft_ = text;
+        break;
+      case Came::kInterrupt:
+        if (running()) {
+          Cancel();
+          draft_ = text;
+          break;
+        }
+        leaving_ = warned_ && text.empty();
+        warned_ = text.empty();
+        if (warned_ && !leaving_) Tell("(Ctrl-C once more leaves, as Ctrl-D and /quit do)");
+        break;
+      case Came::kEnd:
+        leaving_ = true;
+        break;
+    }
+  }
+  if (running()) view_.End();
+  screen_.Draw();
+  return status_;
+}
+
+// --- what is said to the person ----------------------------------------------------------------------------------
+
+void TerminalClient::Tell(const std::string& text) {
+  for (const std::string& line : Wrap(VisibleText(text, ""), screen_.columns())) screen_.Add(line);
+}
+
+void TerminalClient::Complain(const std::string& text) {
+  for (const std::string& line : Wrap(VisibleLine("reprise: " + text), screen_.columns(), "", "  ")) {
+    screen_.Add(style_.Paint(Style::kError, line));
+  }
+}
+
+void TerminalClient::Failed(const Error& error) {
+  status_ = kExitFailure;
+  Complain(error.message);
+}
+
+Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
+  auto answer = server_.Call(method, path, body);
+  const bool refused = answer || (!answer.error().reason.empty() && answer.error().reason != "connection_failed");
+  if (refused || !find_server_ || !find_server_()) return answer;
+  return server_.Call(method, path, body);
+}
+
+// --- a chat is opened --------------------------------------------------------------------------------------------
+
+// Shows how the chat ended, and what runs or waits in it.
+void TerminalClient::Attach() {
+  input_.editor()->ForgetAll();
+  undone_.clear();
+  if (const auto models = Call("GET", "/models"); models && models->contains("models")) {
+    for (const Json& model : (*models)["models"]) {
+      const auto window = model.find("context_window");
+      windows_[TextMember(model, "name")] =
+          window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
+    }
+  }
+  const auto chat = Call("GET", path_);
+  if (!chat && chat.error().reason != "not_found") return Failed(chat.error());
+  if (!chat || !(*chat)["interactions"].is_array()) return;
+  std::vector<Json> turns;
+  for (const Json& interaction : (*chat)["interactions"]) {
+    const std::string message = TextMember(interaction, "user_message");
+    if (message.empty()) continue;
+    input_.editor()->Remember(message);
+    if (!IsRunning(TextMember(interaction, "status"))) turns.push_back(interaction);
+  }
+  const std::size_t first = turns.size() - std::min(turns.size(), kPastTurns);
+  if (first > 0) Tell("(" + std::to_string(first) + (first == 1 ? " turn" : " turns") + " before these: /history)");
+  for (std::size_t i = first; i < turns.size(); ++i) ShowTurn(turns[i], 0);
+  Follow(*chat);
+}
+
+// `number`: what /edit calls it; 0: it is not told.
+void TerminalClient::ShowTurn(const Json& interaction, std::size_t number) {
+  if (number != 0) {
+    Tell("[" + std::to_string(number) + "] " + TextMember(interaction, "id") + "  " +
+         TextMember(interaction, "status"));
+  }
+  ShowUserMessage(TextMember(interaction, "user_message"));
+  view_.Begin(/*live=*/false);
+  for (const Json& event : interaction.value("agent_events", Json::array())) {
+    if (event.is_object()) view_.Heard(LowerCase(TextMember(event, "type")), event);
+  }
+  view_.End();
+}
+
+void TerminalClient::ShowUserMessage(std::string_view text) {
+  for (const std::string& line : Wrap(Indented(text, ""), screen_.columns(), "> ", "  ")) {
+    screen_.Add(style_.Paint(Style::kBold, line));
+  }
+}
+
+// Shows an interaction of this chat that has not ended, to its end. False: there is none.
+bool TerminalClient::Follow(const Json& chat) {
+  for (const Json& interaction : chat.value("interactions", Json::array())) {
+    const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
+    if (!IsRunning(status)) continue;
+    Tell(id + (status == "RUNNING" ? " is running" : " waits for an answer") + " (Ctrl-C cancels it)");
+    ShowUserMessage(TextMember(interaction, "user_message"));
+    interaction_ = id;
+    Begin(server_.Stream("GET", path_ + "/interactions/" + id + "/events", Json(nullptr)), /*live=*/false);
+    return true;
+  }
+  return false;
+}
+
+// --- a message ---------------------------------------------------------------------------------------------------
+
+void TerminalClient::Obey(const std::string& text) {
+  const std::string word = text.substr(0, text.find_first_of(" \n"));
+  std::string rest = word.size() == text.size() ? "" : text.substr(word.size() + 1);
+  if (text.starts_with("//")) return Say(text.substr(1));
+  // No command has a further slash in its name: a path.
+  if (!text.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(text);
+  RunCommand(word, rest);
+}
+
+// What every request that starts a run may say.
+Json TerminalClient::Options() const {
+  Json body = Json::object();
+  if (!model_.empty()) body["model"] = model_;
+  return body;
+}
+
+void TerminalClient::Say(const std::string& text) {
+  // "@notes.txt" gives the file with the message, if there is one of this name here.
+  for (std::size_t at = text.find('@'); at != std::string::npos; at = text.find('@', at + 1)) {
+    if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\n') continue;
+    const std::string path = text.substr(at + 1, text.find_first_of(" \n", at) - at - 1);
+    if (!path.empty() && !Upload(path)) return;
+  }
+  Json body = Options();
+  body["user_message"] = text;
+  if (!attachments_.empty()) {
+    if (running()) return Complain("files go with a message that is sent at once: wait until this has ended");
+    body["attachments"] = attachments_;
+  } else {
+    body["if_running"] = "queue";
+  }
+  Start(path_ + "/interactions", std::move(body), text);
+}
+
+void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
+  auto stream = server_.Stream("POST", path, body);
+  // Whether it was taken; and the one after it must not overtake it.
+  const auto wait = [&] {
+    pollfd ready{stream->descriptor(), POLLIN, 0};
+    ::poll(&ready, 1, kFirstAnswerMs);
+    stream->Receive();
+  };
+  wait();
+  if (const auto& ended = stream->ended();
+      ended && !*ended && ended->error().reason == "connection_failed" && find_server_ && find_server_()) {
+    stream = server_.Stream("POST", path, body);
+    wait();
+  }
+  if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
+    draft_ = text;  // it was not taken: it is there to be sent again
+    return Failed(ended->error());
+  }
+  attachments_.clear();
+  undone_.clear();
+  if (running()) {
+    queued_.push_back({text, std::move(stream)});
+    return;
+  }
+  if (!text.empty()) ShowUserMessage(text);
+  Begin(std::move(stream), /*live=*/true);
+}
+
+// --- the run that is shown ---------------------------------------------------------------------------------------
+
+void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
+  stream_ = std::move(stream);
+  live_ = live;
+  complete_ = false;
+  open_.clear();
+  view_.Begin(/*live=*/true);
+  Receive();
+}
+
+// Whatever has come is shown. True: what is edited is withdrawn, for a question or because it needs no answer any more.
+bool TerminalClient::Proceed() {
+  if (running()) Receive();
+  for (QueuedText& waiting : queued_) waiting.stream->Receive();
+  UpdateScreen(/*at_once=*/false);
+  if (asking_.empty()) return live_ && !open_.empty();
+  return std::none_of(open_.begin(), open_.end(), [&](const OpenQuestion& each) { return each.id == asking_; });
+}
+
+void TerminalClient::Receive() {
+  stream_->Receive();
+  while (running()) {
+    const auto event = stream_->Next();
+    if (!event) break;
+    stale_ = true;
+    Heard(event->name, event->data);
+  }
+  if (running() && stream_->ended()) FinishRun();
+}
+
+void TerminalClient::Heard(const std::string& name, const Json& data) {
+  if (name == "stream_live") live_ = true;
+  if (name == "interaction_started") {
+    interaction_ = TextMember(data, "interaction_id");
+    const auto window = windows_.find(TextMember(data, "model"));
+    view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
+  }
+  const std::string run = path_ + "/interactions/" + interaction_;
+  if (name == "approval_required") open_.push_back({true, TextMember(data, "approval_id"), data, run});
+  if (name == "input_required") open_.push_back({false, TextMember(data, "request_id"), data, run});
+  std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
+  view_.Heard(name, data);
+  if (name == "interaction_complete") {
+    complete_ = true;
+    status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;
+  }
+}
+
+// The stream of the run has ended. The first of what was queued meanwhile is shown next.
+void TerminalClient::FinishRun() {
+  const auto ended = *stream_->ended();
+  view_.End();
+  stream_.reset();
+  open_.clear();
+  stale_ = true;
+  if (!ended) {
+    Failed(ended.error());
+  } else if (!complete_) {
+    status_ = kExitFailure;
+    Complain("the server is stopping; what waits for an answer is kept, and asked again when it is back");
+  }
+  if (queued_.empty()) return;
+  QueuedText next = std::move(queued_.front());
+  queued_.pop_front();
+  ShowUserMessage(next.text);
+  Begin(std::move(next.stream), /*live=*/true);
+}
+
+void TerminalClient::Cancel() {
+  if (interaction_.empty()) return;
+  if (auto done = Call("POST", path_ + "/interactions/" + interaction_ + "/cancel"); !done) Failed(done.error());
+}
+
+// --- drawing -----------------------------------------------------------------------------------------------------
+
+int TerminalClient::TimeoutMs() const {
+  if (!running()) return -1;
+  const auto next = drawn_ + (stale_ ? kBetweenDraws : kStatusStep) - std::chrono::steady_clock::now();
+  return static_cast<int>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next).count() + 1));
+}
+
+void TerminalClient::UpdateScreen(bool at_once) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!at_once && running() && now - drawn_ < (stale_ ? kBetweenDraws : kStatusStep)) return;
+  drawn_ = now;
+  stale_ = false;
+  screen_.MeasureAgain();
+  screen_.SetBelow(Below());
+  screen_.Draw();
+}
+
+std::vector<std::string> TerminalClient::Below() const {
+  std::vector<std::string> below = view_.Below();
+  for (const QueuedText& waiting : queued_) {
+    below.push_back(style_.Paint(Style::kDim, CutToWidth("queued: " + VisibleLine(waiting.text), screen_.columns())));
+  }
+  if (!attachments_.empty()) {
+    below.push_back(
+        style_.Paint(Style::kDim, std::to_string(attachments_.size()) + " file(s) go with the next message"));
+  }
+  below.insert(below.end(), question_text_.begin(), question_text_.end());
+  return below;
+}
+
+}  // namespace reprise

@@ -1,0 +1,172 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/json.h"
+#include "cli/run_view.h"
+#include "cli/screen.h"
+#include "cli/server_client.h"
+#include "cli/terminal_input.h"
+#include "cli/terminal_style.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// A person's conversation with the agent of a running server, at a terminal. One loop: a line is edited all the time,
+// and meanwhile what the run shows is drawn above it. What is typed while a run goes on is queued. A question takes the
+// line for itself; what was being typed comes back afterwards. For one thread.
+class TerminalClient {
+ public:
+  struct Parts {
+    ServerClient& server;
+    TerminalInput& input;
+    Style style;
+    ChatId chat;
+    std::string model;           // empty: the chat's last one, or the server's
+    std::string leaving_advice;  // "reprise chat", as far as the chat's id
+    // Prints where `text` stands in the folder's chats; null: the folder is not known here.
+    std::function<int(const std::string& text)> search;
+    // Called when the server does not answer any more: true if another one does now.
+    std::function<bool()> find_server;
+  };
+  explicit TerminalClient(Parts parts);
+
+  // Returns the exit status when the person leaves: of the last run.
+  int Run();
+
+ private:
+  using Came = TerminalInput::Came;
+  // A question that waits for its answer.
+  struct OpenQuestion {
+    bool is_approval;
+    std::string id;  // of the approval, or of the request
+    Json asked;
+    std::string run;         // its path
+    bool from_list = false;  // asked by /approvals: may be put off
+  };
+  struct QueuedText {
+    std::string text;
+    std::unique_ptr<ArrivingEvents> stream;
+  };
+  enum class Answered { kLine, kWithdrawn, kLeft };
+
+  // --- terminal_client.cc: the loop, and the run that is shown
+  void Attach();
+  void ShowTurn(const Json& interaction, std::size_t number);
+  void ShowUserMessage(std::string_view text);
+  bool Follow(const Json& chat);
+  void Obey(const std::string& text);
+  void Say(const std::string& text);
+  void Start(const std::string& path, Json body, const std::string& text);
+  void Begin(std::unique_ptr<ArrivingEvents> stream, bool live);
+  bool Proceed();
+  void Receive();
+  void Heard(const std::string& name, const Json& data);
+  void FinishRun();
+  void Cancel();
+  int TimeoutMs() const;
+  void UpdateScreen(bool at_once);
+  std::vector<std::string> Below() const;
+  bool running() const { return stream_ != nullptr; }
+
+  // Lines that stay.
+  void Tell(const std::string& text);
+  void Complain(const std::string& text);
+  void Failed(const Error& error);
+  Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
+
+  // --- terminal_questions.cc: what a run asks
+  void AskNext();
+  bool AskApproval(const OpenQuestion& question);
+  bool AskInput(const OpenQuestion& question);
+  std::optional<Json> FillIn(const std::string& schema);
+  Answered Answer(const std::string& prompt, std::string& line);
+  bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
+  std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
+  void AnswerAll(bool approved);
+  void ShowQuestion(std::vector<std::string> lines);
+  void KeepQuestion();
+
+  // --- terminal_commands.cc: what begins with a slash
+  struct Command {
+    std::string_view name, arguments, help;
+    void (TerminalClient::*run)(const std::string& arguments);
+  };
+  static const std::vector<Command>& Commands();
+  void RunCommand(const std::string& word, const std::string& arguments);
+  void Help(const std::string& arguments);
+  void ListChats(const std::string& arguments);
+  void NewChat(const std::string& arguments);
+  void Resume(const std::string& arguments);
+  void History(const std::string& arguments);
+  void Edit(const std::string& arguments);
+  void Undo(const std::string& arguments);
+  void Redo(const std::string& arguments);
+  void Branches(const std::string& arguments);
+  void Fork(const std::string& arguments);
+  void Regenerate(const std::string& arguments);
+  void GoOn(const std::string& arguments);
+  void Model(const std::string& arguments);
+  void Mode(const std::string& arguments);
+  void Approvals(const std::string& arguments);
+  void Tasks(const std::string& arguments);
+  void Usage(const std::string& arguments);
+  void Compact(const std::string& arguments);
+  void Attach(const std::string& path);
+  void Export(const std::string& arguments);
+  void Search(const std::string& arguments);
+  void Queue(const std::string& arguments);
+  void Quit(const std::string& arguments);
+  bool Upload(const std::string& path);
+  void SwitchTo(const std::string& chat);
+  // Turns of the head's branch that have a message, oldest first; nullopt: told.
+  std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
+  std::vector<std::string> Complete(const std::string& line);
+  Json Options() const;
+
+  ServerClient& server_;
+  TerminalInput& input_;
+  const Style style_;
+  Screen screen_;
+  RunView view_;
+  const std::string advice_;
+  const std::function<int(const std::string&)> search_;
+  const std::function<bool()> find_server_;
+  const TerminalInput::Meanwhile meanwhile_;
+
+  std::string chat_, path_;
+  std::string model_;                             // chosen; empty: the server's
+  std::map<std::string, std::uint64_t> windows_;  // context windows of models that are known
+  std::vector<std::string> attachments_;          // ids, for the next message
+  std::vector<std::string> listed_;               // ids of the chats that were listed last
+  std::vector<std::string> undone_;               // heads to go forward to
+  std::string draft_;                             // what was being typed when a question came
+  int status_ = 0;
+  bool leaving_ = false, warned_ = false;
+
+  // --- of the run that is shown
+  std::unique_ptr<ArrivingEvents> stream_;
+  bool live_ = false;  // nothing of it is a recording, whose questions may have been answered
+  bool complete_ = false;
+  std::string interaction_;
+  std::deque<OpenQuestion> open_;
+  std::deque<QueuedText> queued_;
+  std::chrono::steady_clock::time_point drawn_{};
+  bool stale_ = false;  // there is something new to draw
+
+  // --- of the question that is asked
+  std::string asking_;                      // its id; empty: none
+  std::vector<std::string> question_text_;  // below, until it is answered
+};
+
+}  // namespace reprise

@@ -1,0 +1,154 @@
+#include "cli/trash_commands.h"
+
+#include <algorithm>
+#include <array>
+#include <cstdio>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/chat_writer.h"
+#include "cli/console.h"
+#include "cli/did_you_mean.h"
+#include "cli/terminal_text.h"
+#include "cli/transcript.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kTitle = 60;
+
+std::string PaddedTo(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string ReadableSize(std::uint64_t bytes) {
+  constexpr std::array kUnits = {"B", "KB", "MB", "GB", "TB"};
+  double size = static_cast<double>(bytes);
+  std::size_t unit = 0;
+  for (; size >= 1000 && unit + 1 < kUnits.size(); ++unit) size /= 1000;
+  std::array<char, 32> text{};
+  std::snprintf(text.data(), text.size(), unit == 0 || size >= 100 ? "%.0f %s" : "%.1f %s", size, kUnits[unit]);
+  return text.data();
+}
+
+std::string LocalTime(const std::string& utc) {
+  const auto time = ParseTimestamp(utc);
+  return time ? FormatForReading(*time) : utc;
+}
+
+// What ListTrash says, checked: a server that is none of ours may say anything.
+struct Deleted {
+  std::string id, chat, deleted_at;
+  std::optional<std::string> title;
+  std::uint64_t bytes = 0;
+};
+std::vector<Deleted> EntriesOf(const Json& trash) {
+  std::vector<Deleted> entries;
+  const auto list = trash.find("entries");
+  if (list == trash.end() || !list->is_array()) return entries;
+  for (const Json& each : *list) {
+    Deleted entry{.id = MemberText(each, "id"),
+                  .chat = MemberText(each, "chat_id"),
+                  .deleted_at = MemberText(each, "deleted_at"),
+                  .title = {}};
+    if (each.contains("title") && each["title"].is_string()) entry.title = each["title"].get<std::string>();
+    if (each.contains("bytes") && each["bytes"].is_number_unsigned()) entry.bytes = each["bytes"].get<std::uint64_t>();
+    entries.push_back(std::move(entry));
+  }
+  return entries;
+}
+
+int PrintTrash(const std::vector<Deleted>& entries) {
+  if (entries.empty()) Print("the trash is empty\n");
+  std::size_t chats = 0, sizes = 0, ids = 0;
+  for (const Deleted& entry : entries) {
+    chats = std::max(chats, entry.chat.size());
+    sizes = std::max(sizes, ReadableSize(entry.bytes).size());
+    ids = std::max(ids, entry.id.size());
+  }
+  for (const Deleted& entry : entries) {
+    Print(PaddedTo(VisibleLine(entry.chat), chats) + "  " + VisibleLine(LocalTime(entry.deleted_at)) + "  " +
+          PaddedTo(ReadableSize(entry.bytes), sizes) + "  " + PaddedTo(VisibleLine(entry.id), ids) + "  " +
+          (entry.title ? VisibleLine(Shortened(*entry.title, kTitle)) : "(its title cannot be read)") + "\n");
+  }
+  return kExitOk;
+}
+
+// The entry that `wanted` names, which is its id or its chat's; of several the one that was deleted last.
+const Deleted* FindEntry(const std::vector<Deleted>& entries, const std::string& wanted) {
+  const auto found = std::find_if(entries.begin(), entries.end(),
+                                  [&](const Deleted& entry) { return entry.id == wanted || entry.chat == wanted; });
+  return found == entries.end() ? nullptr : &*found;
+}
+
+Error NotDeleted(const std::vector<Deleted>& entries, const std::string& wanted, const std::string& where) {
+  std::vector<std::string> known;
+  for (const Deleted& entry : entries) known.push_back(entry.chat);
+  return MakeError(ErrorCode::kNotFound, "there is no chat " + wanted + " in the trash of " + where +
+                                             DidYouMean(wanted, known) + " (`reprise restore` lists it)");
+}
+
+Error NotRestored(Error error, const Deleted& entry) {
+  const std::string& chat = entry.chat;
+  if (error.reason == "chat_exists") {
+    error.message = "there is a chat " + chat +
+                    " already, and the one in the trash can only come back under this name: " + "`reprise fork " +
+                    chat + " --as OTHER` and `reprise rm " + chat + "` make room for it";
+  } else if (error.reason.starts_with("integrity_")) {
+    error.message = entry.id + " cannot be read and stays in the trash: " + error.message;
+  }
+  return error;
+}
+
+}  // namespace
+
+int RunRm(const CommandLine& line, const Environment& environment) {
+  std::vector<ChatId> chats;
+  for (const std::string& argument : line.arguments) {
+    const auto chat = ChatId::Parse(argument);
+    if (!chat) return Misused("\"" + argument + "\" names no chat: " + chat.error().message);
+    chats.push_back(*chat);
+  }
+  const auto writer = ChatWriter::Open(line, environment);
+  if (!writer) return ComplainOfUse(writer.error());
+  Json deleted = Json::array(), failed = Json::array();
+  for (const ChatId& chat : chats) {
+    const auto done = (*writer)->Delete(chat);
+    if (!done) {
+      Complain(done.error());
+      failed.push_back({{"chat_id", chat.str()}, {"message", done.error().message}});
+      continue;
+    }
+    deleted.push_back(chat.str());
+    if (!line.json) Print(chat.str() + " is in the trash (`reprise restore " + chat.str() + "` brings it back)\n");
+  }
+  const bool all = failed.empty();
+  if (line.json) Print(DumpJson(Json{{"deleted", std::move(deleted)}, {"failed", std::move(failed)}}) + "\n");
+  return all ? kExitOk : kExitFailure;
+}
+
+int RunRestore(const CommandLine& line, const Environment& environment) {
+  const auto writer = ChatWriter::Open(line, environment);
+  if (!writer) return ComplainOfUse(writer.error());
+  const auto trash = (*writer)->ListTrash();
+  if (!trash) return Complain(trash.error());
+  if (line.argument.empty() && line.json) return Print(DumpJson(*trash) + "\n"), kExitOk;
+  const std::vector<Deleted> entries = EntriesOf(*trash);
+  if (line.argument.empty()) return PrintTrash(entries);
+
+  const Deleted* const entry = FindEntry(entries, line.argument);
+  if (entry == nullptr) return Complain(NotDeleted(entries, line.argument, (*writer)->where()));
+  const auto restored = (*writer)->Restore(entry->id);
+  if (!restored) return Complain(NotRestored(restored.error(), *entry));
+  if (line.json) return Print(DumpJson(*restored) + "\n"), kExitOk;
+  Print(VisibleLine(entry->chat) + " is back as it was on " + VisibleLine(LocalTime(entry->deleted_at)) + "\n");
+  const auto same =
+      std::count_if(entries.begin(), entries.end(), [&](const auto& each) { return each.chat == entry->chat; });
+  if (same > 1) Print("others of that name are still in the trash (`reprise restore` lists them)\n");
+  return kExitOk;
+}
+
+}  // namespace reprise

@@ -1,0 +1,442 @@
+#include "engine/chat_document.h"
+
+#include <algorithm>
+#include <charconv>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+
+#include "agent/history.h"
+#include "base/json.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kNoResult = "The result of this call is not known.";
+constexpr const char* kKeptMessages = "kept_messages";
+constexpr std::size_t kMaxChatId = 64;
+
+tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
+  return Fail(Error{
+      .code = ErrorCode::kInvalidArgument, .reason = "invalid_document", .message = where + ": " + std::string(what)});
+}
+
+// ISO 8601 as it is found in the wild: a space for the T, any number of decimals, a zone as an offset, or none (UTC).
+std::optional<Timestamp> ParseForeignTime(std::string text) {
+  constexpr std::size_t kSeconds = 19;  // up to the end of the seconds
+  if (text.size() < kSeconds) return std::nullopt;
+  if (text[10] == ' ') text[10] = 'T';
+  const auto seconds = ParseTimestamp(text.substr(0, kSeconds) + "Z");
+  if (!seconds) return std::nullopt;
+  Timestamp time = *seconds;
+  std::string_view rest = std::string_view(text).substr(kSeconds);
+  if (rest.starts_with('.')) {
+    const std::size_t end = std::min(rest.find_first_not_of("0123456789", 1), rest.size());
+    std::string millis(rest.substr(1, std::min<std::size_t>(end - 1, 3)));
+    millis.resize(3, '0');
+    time += std::chrono::milliseconds(std::stoi(millis));
+    rest.remove_prefix(end);
+  }
+  if (rest.empty() || rest == "Z" || rest == "z") return time;
+  int hours = 0, minutes = 0;
+  const auto digits = [&](std::size_t at, int& out) {
+    return std::from_chars(rest.data() + at, rest.data() + at + 2, out).ptr == rest.data() + at + 2;
+  };
+  const bool offset = rest.size() == 6 && (rest[0] == '+' || rest[0] == '-') && rest[3] == ':';
+  if (!offset || !digits(1, hours) || !digits(4, minutes) || hours > 23 || minutes > 59) return std::nullopt;
+  const auto shift = std::chrono::hours(hours) + std::chrono::minutes(minutes);
+  return rest[0] == '+' ? time - shift : time + shift;
+}
+
+// --- filling in what is missing --------------------------------------------------------------------------------------
+
+// The messages that an interaction's events tell of, for the state that nobody stored.
+void AddFromEvents(const Interaction& interaction, std::vector<Message>& messages) {
+  messages.push_back(Message{.role = Role::kUser, .content = interaction.user_message});
+  for (const AgentEvent& agent_event : interaction.events) {
+    const EventPayload& payload = agent_event.payload;
+    const auto say = [&](const std::string& text) {
+      messages.push_back(Message{.role = Role::kAssistant, .content = text});
+    };
+    if (const auto* answer = std::get_if<event::Answer>(&payload)) say(answer->content);
+    if (const auto* message = std::get_if<event::MessageText>(&payload)) say(message->content);
+    if (const auto* call = std::get_if<event::ToolCallStarted>(&payload)) {
+      if (messages.back().role != Role::kAssistant) messages.push_back(Message{.role = Role::kAssistant});
+      messages.back().tool_calls.push_back({call->id, call->tool_name, call->tool_input});
+    }
+    if (const auto* result = std::get_if<event::ToolResult>(&payload)) {
+      Message message{.role = Role::kTool, .content = result->tool_output};
+      message.tool_call_id = result->id;
+      message.name = result->tool_name;
+      messages.push_back(std::move(message));
+    }
+  }
+}
+
+bool BeginsWith(const std::vector<Message>& messages, const std::vector<Message>& beginning) {
+  return messages.size() >= beginning.size() && std::equal(beginning.begin(), beginning.end(), messages.begin());
+}
+
+class Reader {
+ public:
+  explicit Reader(ForeignChat& chat) : chat_(chat) {}
+
+  Result<void> Read(std::vector<ForeignInteraction> documents, const Json& about) {
+    chat_.title = TextMember(about, "title");
+    chat_.created_at = ParseForeignTime(TextMember(about, "created_at"));
+    chat_.updated_at = ParseForeignTime(TextMember(about, "updated_at"));
+    if (auto numbered = Number(documents); !numbered) return numbered;
+    for (ForeignInteraction& document : documents) {
+      if (auto added = Add(std::move(document)); !added) return added;
+    }
+    if (chat_.interactions.empty()) return {};
+    const auto head = numbers_.find(TextMember(about, "head"));
+    chat_.head = head != numbers_.end() ? head->second : chat_.interactions.back().id;
+    return {};
+  }
+
+ private:
+  // Their own numbers if all have one, else the order in which they were made.
+  Result<void> Number(std::vector<ForeignInteraction>& documents) {
+    const bool own = std::all_of(documents.begin(), documents.end(), [](const ForeignInteraction& document) {
+      return InteractionId::Parse(document.name).has_value();
+    });
+    const auto key = [own](const ForeignInteraction& document) {
+      const auto time = own ? std::nullopt : ParseForeignTime(TextMember(document.json, "created_at"));
+      return std::pair(own ? InteractionId::Parse(document.name)->number() : 0, time.value_or(Timestamp()));
+    };
+    std::stable_sort(documents.begin(), documents.end(),
+                     [&](const ForeignInteraction& a, const ForeignInteraction& b) { return key(a) < key(b); });
+    std::uint32_t next = 1;
+    for (const ForeignInteraction& document : documents) {
+      const auto id = own ? *InteractionId::Parse(document.name) : InteractionId::FromNumber(next++);
+      if (!numbers_.emplace(document.name, id).second) {
+        return Unusable(document.where, "there are two interactions of this name");
+      }
+    }
+    if (!own && !documents.empty()) chat_.notes.push_back("the interactions were given numbers");
+    return {};
+  }
+
+  Result<void> Add(ForeignInteraction document) {
+    const InteractionId id = numbers_.at(document.name);
+    if (document.json.contains("schema") && document.json["schema"] != 1) {
+      return Unusable(document.where, "its schema is not known here");
+    }
+    const auto parent = ParentOf(document, id);
+    if (!parent) return Fail(parent.error());
+    const auto created = TimeOf(document, "created_at");
+    const auto completed = TimeOf(document, "completed_at");
+    if (!created) return Fail(created.error());
+    if (!completed) return Fail(completed.error());
+    const auto kept = TakeKeptMessages(document, *parent);
+    if (!kept) return Fail(kept.error());
+    const Timestamp begun = created->value_or(last_time_.value_or(chat_.created_at.value_or(Now())));
+
+    Json out = std::move(document.json);
+    const auto edited = numbers_.find(TextMember(out, "edited_from"));
+    out["schema"] = 1;
+    out["id"] = id.str();
+    out["chat_id"] = "imported";  // the caller sets it
+    out["parent_id"] = *parent ? Json((*parent)->str()) : Json();
+    out["edited_from"] = edited == numbers_.end() ? Json() : Json(edited->second.str());
+    out["created_at"] = FormatTimestamp(begun);
+    out["completed_at"] = FormatTimestamp(completed->value_or(begun));
+    if (!out.contains("agent_events")) out["agent_events"] = Json::array();
+    if (out.contains("usage") && out["usage"].is_null()) out.erase("usage");
+    FillEvents(out["agent_events"], FormatTimestamp(begun));
+    if (const auto state = out.find("final_agent_state"); state != out.end()) CleanMessages(*state);
+
+    auto interaction = InteractionFromJson(out);
+    if (!interaction) {
+      const std::string& detail = interaction.error().detail;
+      return Unusable(document.where, interaction.error().message + (detail.empty() ? "" : " (" + detail + ")"));
+    }
+    if (*kept > 0) {
+      std::vector<Message>& messages = interaction->final_agent_state->messages;
+      const std::vector<Message>& before = MessagesAfter(**parent);
+      messages.insert(messages.begin(), before.begin(), before.begin() + static_cast<std::ptrdiff_t>(*kept));
+    }
+    Finish(*interaction);
+    last_time_ = interaction->completed_at;
+    Keep(*std::move(interaction));
+    return {};
+  }
+
+  Result<std::optional<InteractionId>> ParentOf(const ForeignInteraction& document, InteractionId id) {
+    const auto member = document.json.find("parent_id");
+    if (member == document.json.end()) {
+      return chat_.interactions.empty() ? std::nullopt : std::optional(chat_.interactions.back().id);
+    }
+    if (member->is_null()) return std::nullopt;
+    const auto found = numbers_.find(TextMember(document.json, "parent_id"));
+    if (found == numbers_.end()) {
+      chat_.notes.push_back(id.str() + " begins a branch: what it continued is not here");
+      return std::nullopt;
+    }
+    if (found->second >= id) return Unusable(document.where, "it comes before the one that it continues");
+    return found->second;
+  }
+
+  static Result<std::optional<Timestamp>> TimeOf(const ForeignInteraction& document, const char* name) {
+    const auto member = document.json.find(name);
+    if (member == document.json.end() || member->is_null()) return std::optional<Timestamp>();
+    const auto time = ParseForeignTime(TextMember(document.json, name));
+    if (!time) return Unusable(document.where, std::string(name) + " is no time");
+    return time;
+  }
+
+  // How many messages of the parent's state the state begins with, if it came as what it adds.
+  Result<std::size_t> TakeKeptMessages(ForeignInteraction& document, std::optional<InteractionId> parent) {
+    const auto state = document.json.find("final_agent_state");
+    if (state == document.json.end() || !state->is_object() || !state->contains(kKeptMessages)) return 0;
+    const Json kept = std::move((*state)[kKeptMessages]);
+    state->erase(kKeptMessages);
+    const std::size_t most = parent ? MessagesAfter(*parent).size() : 0;
+    if (kept.is_number_unsigned() && kept.get<std::uint64_t>() <= most) return kept.get<std::size_t>();
+    return Unusable(document.where, std::string(kKeptMessages) + " is not a number of messages that its parent has");
+  }
+
+  static void FillEvents(Json& events, const std::string& time) {
+    if (!events.is_array()) return;  // the codec says so
+    std::uint64_t last_seq = 0;
+    std::uint32_t round = 0;
+    bool after_result = false;
+    for (Json& event : events) {
+      if (!event.is_object()) return;
+      const auto seq = event.find("seq");
+      const bool rising = seq != event.end() && seq->is_number_unsigned() && *seq > last_seq;
+      if (!rising) event["seq"] = last_seq + 1;
+      last_seq = event["seq"].get<std::uint64_t>();
+      const bool result = TextMember(event, "type") == event::ToolResult::kType;
+      if (after_result && !result) ++round;
+      after_result = result;
+      if (const auto given = event.find("round_index"); given == event.end()) {
+        event["round_index"] = round;
+      } else if (given->is_number_unsigned()) {
+        round = given->get<std::uint32_t>();
+      }
+      const auto at = ParseForeignTime(TextMember(event, "at"));
+      event["at"] = at ? FormatTimestamp(*at) : time;
+      for (const char* name : {"tool_input", "tool_output"}) {
+        const auto text = event.find(name);
+        if (text != event.end() && !text->is_string()) *text = DumpJson(*text);
+      }
+    }
+  }
+
+  // Libraries that print every member of a message print null for those it has not.
+  static void CleanMessages(Json& state) {
+    const auto messages = state.is_object() ? state.find("messages") : state.end();
+    if (!state.is_object() || messages == state.end() || !messages->is_array()) return;
+    for (Json& message : *messages) {
+      if (!message.is_object()) continue;
+      for (auto member = message.begin(); member != message.end();) {
+        member = member.value().is_null() && member.key() != "content" ? message.erase(member) : std::next(member);
+      }
+    }
+  }
+
+  // A stored interaction has ended, and has a state that a provider accepts.
+  void Finish(Interaction& interaction) {
+    if (!IsFinished(interaction.status)) {
+      interaction.status = InteractionStatus::kFailed;
+      interaction.error = InteractionError{"interrupted", "it had not ended when it was taken out", true};
+      chat_.notes.push_back(interaction.id.str() + " had not ended");
+    }
+    if (!interaction.final_agent_state) {
+      AgentState& state = interaction.final_agent_state.emplace();
+      if (interaction.parent_id) state = *chat_.Whole(*interaction.parent_id).final_agent_state;
+      AddFromEvents(interaction, state.messages);
+      chat_.notes.push_back(interaction.id.str() + " had no state; it was made from its events");
+    }
+    if (CompleteToolCalls(interaction.final_agent_state->messages, kNoResult) > 0) {
+      chat_.notes.push_back(interaction.id.str() + " had tool calls without a result");
+    }
+  }
+
+  // Without the messages of its parent's state.
+  void Keep(Interaction interaction) {
+    std::vector<Message>& messages = interaction.final_agent_state->messages;
+    std::vector<Message> whole = messages;
+    if (interaction.parent_id) {
+      const std::vector<Message>& before = MessagesAfter(*interaction.parent_id);
+      if (!before.empty() && BeginsWith(messages, before)) {
+        messages.erase(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(before.size()));
+        messages.shrink_to_fit();
+        chat_.kept_messages.emplace(interaction.id, before.size());
+      }
+    }
+    last_messages_ = std::move(whole);
+    chat_.interactions.push_back(std::move(interaction));
+  }
+
+  // Nearly always asked of the one before. Good until the next call.
+  const std::vector<Message>& MessagesAfter(InteractionId id) {
+    if (chat_.interactions.back().id == id) return last_messages_;
+    other_messages_ = std::move(chat_.Whole(id).final_agent_state->messages);
+    return other_messages_;
+  }
+
+  ForeignChat& chat_;
+  std::map<std::string, InteractionId> numbers_;  // by what they are called
+  std::optional<Timestamp> last_time_;
+  std::vector<Message> last_messages_;   // of the last one's whole state
+  std::vector<Message> other_messages_;  // of another's, for who has asked
+};
+
+Result<std::vector<ForeignInteraction>> InteractionsIn(Json list, const std::string& where) {
+  std::vector<ForeignInteraction> documents;
+  for (Json& json : list) {
+    const std::string number = std::to_string(documents.size() + 1);
+    std::string place = where + ", interaction " + number;
+    if (!json.is_object()) return Unusable(place, "it is no JSON object");
+    std::string id = TextMember(json, "id");
+    if (id.empty()) id = "#" + number;
+    documents.push_back({.where = std::move(place), .name = std::move(id), .json = std::move(json)});
+  }
+  return documents;
+}
+
+Result<void> ReadFiles(const Json& list, const std::string& where, ForeignChat& chat) {
+  if (!list.is_array()) return Unusable(where, "files is no array");
+  for (const Json& json : list) {
+    const std::string place = where + ", file " + std::to_string(chat.files.size() + 1);
+    auto file = StoredFileFromJson(json);
+    if (!file) return Unusable(place, file.error().detail.empty() ? file.error().message : file.error().detail);
+    if (auto added = AddForeignFile(*std::move(file), place, chat); !added) return added;
+  }
+  return {};
+}
+
+}  // namespace
+
+Interaction ForeignChat::Whole(InteractionId id) const {
+  const auto find = [this](InteractionId wanted) {
+    return std::lower_bound(interactions.begin(), interactions.end(), wanted,
+                            [](const Interaction& one, InteractionId other) { return one.id < other; });
+  };
+  Interaction whole = *find(id);
+  // From this one back to the last that has all of its messages, and forward again.
+  std::vector<const Interaction*> added;
+  for (auto one = find(id); kept_messages.contains(one->id);) {
+    added.push_back(&*one);
+    one = find(*one->parent_id);
+    if (!kept_messages.contains(one->id)) added.push_back(&*one);
+  }
+  if (added.empty()) return whole;
+  std::vector<Message>& messages = whole.final_agent_state->messages;
+  messages.clear();
+  for (auto one = added.rbegin(); one != added.rend(); ++one) {
+    const auto kept = kept_messages.find((*one)->id);
+    messages.resize(kept == kept_messages.end() ? 0 : kept->second);
+    const std::vector<Message>& own = (*one)->final_agent_state->messages;
+    messages.insert(messages.end(), own.begin(), own.end());
+  }
+  return whole;
+}
+
+Result<void> ReadInteractions(std::vector<ForeignInteraction> documents, const Json& about, ForeignChat& chat) {
+  return Reader(chat).Read(std::move(documents), about);
+}
+
+Result<void> AddForeignFile(StoredFile file, const std::string& where, ForeignChat& chat) {
+  for (const StoredFile& other : chat.files) {
+    if (other.info.id == file.info.id) return Unusable(where, "there are two files of this id");
+  }
+  auto clean = MakeFile(file.info.filename, file.info.mime_type, std::move(file.content));
+  if (!clean) return Unusable(where, clean.error().message);
+  clean->info.id = file.info.id;
+  clean->info.created_at = file.info.created_at;
+  chat.files.push_back(*std::move(clean));
+  return {};
+}
+
+Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
+  if (!document.is_object()) return Unusable(where, "it is no JSON object");
+  if (document.contains("ciphertext")) {
+    return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+  }
+  ForeignChat chat;
+  Json list;
+  if (document.contains("user_message")) {
+    chat.name = TextMember(document, "chat_id");
+    list = Json::array();
+    list.push_back(std::move(document));
+    document = Json::object();
+  } else if (document.contains("interactions") && document["interactions"].is_array()) {
+    chat.name = TextMember(document, "id");
+    list = std::move(document["interactions"]);
+  } else {
+    return Unusable(where, "it is neither a chat nor an interaction");
+  }
+  auto interactions = InteractionsIn(std::move(list), where);
+  if (!interactions) return Fail(std::move(interactions.error()));
+  if (document.contains("damaged")) chat.notes.push_back("the export lacks interactions that were damaged");
+  auto read = ReadInteractions(*std::move(interactions), document, chat);
+  if (const Json& files = MemberOf(document, "files"); read && !files.is_null()) read = ReadFiles(files, where, chat);
+  if (!read) return Fail(std::move(read.error()));
+  return chat;
+}
+
+Json ToChatDocument(const ForeignChat& chat) {
+  Json document = {{"id", chat.name}, {"title", chat.title}};
+  if (chat.created_at) document["created_at"] = FormatTimestamp(*chat.created_at);
+  if (chat.updated_at) document["updated_at"] = FormatTimestamp(*chat.updated_at);
+  document["head"] = chat.head ? Json(chat.head->str()) : Json();
+  Json& interactions = document["interactions"] = Json::array();
+  for (const Interaction& interaction : chat.interactions) {
+    interactions.push_back(ToJson(interaction));
+    const auto kept = chat.kept_messages.find(interaction.id);
+    if (kept != chat.kept_messages.end()) interactions.back()["final_agent_state"][kKeptMessages] = kept->second;
+  }
+  if (chat.files.empty()) return document;
+  Json& files = document["files"] = Json::array();
+  for (const StoredFile& file : chat.files) files.push_back(ToJson(file));
+  return document;
+}
+
+IncomingChat ToIncomingChat(const ChatId& name, ForeignChat foreign) {
+  IncomingChat chat{
+      .summary = {.id = name, .title = std::move(foreign.title), .head = foreign.head}, .interactions = {}, .load = {}};
+  Timestamp first = Now(), last{};
+  for (Interaction& interaction : foreign.interactions) {
+    interaction.chat_id = name;
+    chat.interactions.push_back(interaction.id);
+    first = std::min(first, interaction.created_at);
+    last = std::max(last, interaction.completed_at.value_or(interaction.created_at));
+    if (interaction.id == foreign.head) chat.summary.head_status = interaction.status;
+    if (chat.summary.title.empty()) chat.summary.title = TitleFromMessage(interaction.user_message);
+  }
+  chat.summary.created_at = foreign.created_at.value_or(first);
+  chat.summary.updated_at = foreign.updated_at.value_or(std::max(last, chat.summary.created_at));
+  for (const StoredFile& file : foreign.files) chat.files.push_back(file.info.id);
+  const auto held = std::make_shared<const ForeignChat>(std::move(foreign));
+  chat.load = [held](InteractionId id) -> Result<Interaction> { return held->Whole(id); };
+  chat.load_file = [held](const FileId& id) -> Result<StoredFile> {
+    return *std::find_if(held->files.begin(), held->files.end(),
+                         [&](const StoredFile& file) { return file.info.id == id; });
+  };
+  return chat;
+}
+
+IncomingChat RenamedTo(const ChatId& name, const IncomingChat& chat) {
+  IncomingChat renamed = chat;
+  renamed.summary.id = name;
+  renamed.load = [load = chat.load, name](InteractionId id) {
+    return load(id).map([&](Interaction interaction) {
+      interaction.chat_id = name;
+      return interaction;
+    });
+  };
+  return renamed;
+}
+
+ChatId NumberedName(const ChatId& name, int number) {
+  const std::string suffix = "-" + std::to_string(number);
+  return ChatId::Parse(name.str().substr(0, kMaxChatId - suffix.size()) + suffix).value();
+}
+
+}  // namespace reprise

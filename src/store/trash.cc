@@ -1,0 +1,140 @@
+// Chats in the trash: what is there, and the way back.
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/logging.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/file_names.h"
+#include "store/store_errors.h"
+
+namespace reprise {
+namespace {
+
+tl::unexpected<Error> NotInTrash() { return Fail(ErrorCode::kNotFound, "there is no such chat in the trash"); }
+
+Error NameTaken() {
+  return {.code = ErrorCode::kConflict, .reason = "chat_exists", .message = "there is a chat of this name already"};
+}
+
+Result<bool> HasName(FileSystem& file_system, const std::string& folder, const std::string& name) {
+  return file_system.ListDirectory(folder).map([&](const std::vector<DirectoryEntry>& entries) {
+    return std::any_of(entries.begin(), entries.end(), [&](const auto& each) { return each.name == name; });
+  });
+}
+
+// Of the files below the folder; no link is followed. For people, so what cannot be read counts as nothing.
+std::uint64_t BytesIn(const std::string& folder) {
+  using std::filesystem::recursive_directory_iterator;
+  std::uint64_t bytes = 0;
+  std::error_code failed;
+  for (recursive_directory_iterator entry(folder, failed), end; !failed && entry != end; entry.increment(failed)) {
+    std::error_code gone;
+    if (!std::filesystem::is_regular_file(entry->symlink_status(gone))) continue;
+    const auto size = entry->file_size(gone);
+    if (!gone) bytes += size;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+Result<std::vector<TrashEntry>> ChatFiles::ListTrash() const {
+  const std::string trash = TrashDirectory(root_);
+  const auto found = file_system_.ListDirectory(trash);
+  std::vector<TrashEntry> entries;
+  if (!found && found.error().code == ErrorCode::kNotFound) return entries;  // nothing was ever deleted
+  if (!found) return Fail(FolderError(".trash", found.error()));
+  for (const DirectoryEntry& each : *found) {
+    const auto name = each.is_directory ? ParseTrashName(each.name) : std::nullopt;
+    if (!name) continue;
+    const std::string folder = trash + "/" + each.name;
+    const RecordPlace place{.chat = name->chat};
+    const auto index =
+        ReadRecordText(file_system_, folder + "/chat.json", place)
+            .and_then([&](const std::string& text) { return format_->Open(place, text); })
+            .and_then([&](const OpenedRecord& record) { return ChatIndexFromJson(name->chat, record.plaintext); });
+    entries.push_back({.id = each.name,
+                       .chat_id = name->chat,
+                       .title = index ? std::optional(index->summary.title) : std::nullopt,
+                       .deleted_at = name->deleted_at,
+                       .bytes = BytesIn(folder)});
+  }
+  std::sort(entries.begin(), entries.end(), [](const TrashEntry& a, const TrashEntry& b) {
+    return a.deleted_at != b.deleted_at ? a.deleted_at > b.deleted_at : a.id < b.id;
+  });
+  return entries;
+}
+
+Result<void> ChatFiles::FindInTrash(const ChatId& chat, const std::string& entry) const {
+  const auto name = ParseTrashName(entry);
+  if (!name || name->chat != chat) return NotInTrash();
+  const std::string trash = TrashDirectory(root_);
+  const auto deleted = HasName(file_system_, trash, entry);
+  if (!deleted && deleted.error().code != ErrorCode::kNotFound) return Fail(FolderError(".trash", deleted.error()));
+  if (!deleted || !*deleted) return NotInTrash();
+  // A link, or a file, is nothing that was deleted.
+  const auto inside = file_system_.ListDirectory(trash + "/" + entry);
+  if (!inside && inside.error().code == ErrorCode::kNotFound) return NotInTrash();
+  if (!inside) return Fail(FolderError(".trash/" + entry, inside.error()));
+  return {};
+}
+
+Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::string& entry) const {
+  if (auto there = FindInTrash(chat, entry); !there) return Fail(std::move(there.error()));
+  const std::string trash = TrashDirectory(root_);
+  const std::string from = trash + "/" + entry, to = ChatDirectory(root_, chat);
+  const auto taken = HasName(file_system_, root_, chat.str());
+  if (!taken) return Fail(taken.error());
+  if (*taken) return Fail(NameTaken());  // also by an empty folder, which a rename would replace
+  if (const auto unfinished = file_system_.ListDirectory(from + "/interactions"); unfinished) {
+    const bool journals = std::any_of(unfinished->begin(), unfinished->end(), [](const DirectoryEntry& each) {
+      return ParseJournalFile(each.name).has_value();
+    });
+    // Without this list the next start looks into every chat for journals, and finds these.
+    auto forgotten = journals ? file_system_.RemoveFile(RunningFile(root_)) : Result<void>();
+    if (!forgotten && forgotten.error().code != ErrorCode::kNotFound) return Fail(forgotten.error());
+  }
+  if (auto moved = file_system_.Rename(from, to); !moved) {
+    return moved.error().code == ErrorCode::kNotFound ? NotInTrash() : Fail(std::move(moved.error()));
+  }
+  // The chat's name in the data folder before that in the trash is gone: between two syncs it may be found in both
+  // places, never in none.
+  auto found = SyncRoot().and_then([&] { return ReadChat(chat); });
+  if (!found) {
+    if (auto back = file_system_.Rename(to, from); !back) {
+      LogError("a chat that could not be restored lies in the data folder, not in the trash",
+               {{"chat", chat.str()}, {"detail", back.error().detail}});
+    }
+    static_cast<void>(file_system_.SyncDirectory(trash).and_then([&] { return SyncRoot(); }));
+    if (found.error().code == ErrorCode::kNotFound) {
+      return Fail(IntegrityError("missing", {.chat = chat}, "there is nothing of the chat in " + entry));
+    }
+    return found;
+  }
+  if (auto synced = file_system_.SyncDirectory(trash); !synced) {
+    LogWarning("a restored chat may be found in the trash as well after a power loss", {{"chat", chat.str()}});
+  }
+  return found;
+}
+
+Result<std::vector<TrashEntry>> FileInteractionStore::ListTrash() { return files_.ListTrash(); }
+
+Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const std::string& entry) {
+  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  // First, since who asks twice is told that it is gone, not that its own chat is in the way.
+  if (auto there = files_.FindInTrash(chat, entry); !there) return Fail(std::move(there.error()));
+  // Keeps every other use of the name waiting until what is on disk can be read.
+  auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
+  if (!held && held.error().code == ErrorCode::kCorruption) return Fail(NameTaken());  // by a damaged chat
+  if (!held) return Fail(std::move(held.error()));
+  if (!held->created) return Fail(NameTaken());
+  auto restored = files_.TakeFromTrash(chat, entry);
+  short_states_.Take(chat.str());
+  long_states_.Drop(chat.str());
+  Retire(chat, *held);
+  return restored.map([](const ChatOnDisk& on_disk) { return on_disk.index.summary; });
+}
+
+}  // namespace reprise

@@ -1,0 +1,157 @@
+#include "cli/grammar_docs.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include "cli/command_line.h"
+#include "cli/command_notes.h"
+#include "cli/completion_script.h"
+#include "cli/man_page.h"
+#include "cli/settings.h"
+#include "reprise/options.h"
+#include "support/test.h"
+
+namespace reprise::test::grammar_docs_test {
+namespace {
+
+// The words of a line as a shell takes them apart, up to what is for the shell: a redirection, a pipe.
+std::vector<std::string> Words(std::string_view line) {
+  std::vector<std::string> words(1);
+  bool quoted = false;
+  for (const char c : line) {
+    if (c == '"') {
+      quoted = !quoted;
+    } else if (c == ' ' && !quoted) {
+      words.emplace_back();
+    } else {
+      words.back() += c;
+    }
+  }
+  const auto shell =
+      std::find_if(words.begin(), words.end(), [](const std::string& word) { return word == "|" || word == ">"; });
+  words.erase(shell, words.end());
+  return words;
+}
+
+const OptionDoc& Flag(const CommandDoc& root, std::string_view command, const std::string& name) {
+  const CommandDoc* doc = FindCommand(root, command);
+  REQUIRE(doc != nullptr);
+  for (const OptionDoc& flag : doc->flags) {
+    if (std::find(flag.names.begin(), flag.names.end(), name) != flag.names.end()) return flag;
+  }
+  throw std::runtime_error("no flag " + name);
+}
+
+}  // namespace
+
+TEST_CASE("DescribeCommands: what the grammar says", "[grammar-docs]") {
+  const CommandDoc root = DescribeCommands();
+  CHECK(root.name.empty());
+  const CommandDoc* init = FindCommand(root, "keys init");
+  REQUIRE(init != nullptr);
+  CHECK(init->help == "Create the key file if there is none");
+  CHECK(FindCommand(root, "keys fly") == nullptr);
+
+  CHECK(Flag(root, "serve", "--data-dir").is_folder);
+  CHECK(Flag(root, "serve", "--key-file").is_file);
+  CHECK(Flag(root, "serve", "--plain").value.empty());
+  CHECK(Flag(root, "serve", "--log-level").choices == std::vector<std::string>{"debug", "info", "warning", "error"});
+  CHECK(Flag(root, "replay", "--mode").choices == std::vector<std::string>{"recorded", "events"});
+  CHECK(Flag(root, "replay", "--speed").value == "FACTOR");
+  CHECK(Flag(root, "export", "-o").names == std::vector<std::string>{"-o", "--output"});
+
+  const OptionDoc what = FindCommand(root, "cat")->arguments.at(0);
+  CHECK(what.value == "WHAT");
+  CHECK(what.required);
+  CHECK_FALSE(what.repeated);
+  CHECK(what.is_chat);
+  CHECK(what.is_file);
+  CHECK(FindCommand(root, "verify")->arguments.at(0).repeated);
+  CHECK_FALSE(FindCommand(root, "export")->arguments.at(0).is_file);
+}
+
+TEST_CASE("DescribeCommands: what is hidden is left out", "[grammar-docs]") {
+  const CommandDoc root = DescribeCommands();
+  for (const CommandDoc* command : AllCommands(root)) {
+    for (const OptionDoc& flag : command->flags) {
+      CHECK(std::find(flag.names.begin(), flag.names.end(), "--chats") == flag.names.end());
+    }
+  }
+}
+
+TEST_CASE("Settings: the choices are those that are taken", "[grammar-docs]") {
+  int with_choices = 0;
+  for (const Setting& setting : Settings()) {
+    std::istringstream choices{std::string(setting.choices)};
+    for (std::string choice; std::getline(choices, choice, ','); ++with_choices) {
+      Options options;
+      INFO(setting.name << " " << choice);
+      CHECK(setting.apply(options, choice));
+    }
+    Options options;
+    if (!setting.choices.empty()) CHECK_FALSE(setting.apply(options, "no_such_choice"));
+  }
+  CHECK(with_choices > 0);
+}
+
+TEST_CASE("Examples are understood, and belong to a command that there is", "[grammar-docs]") {
+  const CommandDoc root = DescribeCommands();
+  int examples = 0;
+  for (const CommandDoc* command : AllCommands(root)) {
+    for (const CommandExample& example : ExamplesOf(command->name)) {
+      ++examples;
+      INFO(example.line);
+      const auto words = Words(example.line);
+      std::vector<const char*> arguments;
+      for (const std::string& word : words) arguments.push_back(word.c_str());
+      CHECK(words.front() == "reprise");
+      const auto parsed = ParseCommandLine(static_cast<int>(arguments.size()), arguments.data());
+      if (const auto* ended = std::get_if<EarlyExit>(&parsed)) {
+        CHECK(ended->status == 0);
+        CHECK(command->name == "help");
+      } else {
+        // Without a command it is the client.
+        CHECK(std::get<CommandLine>(parsed).command == (command->name.empty() ? "chat" : command->name));
+      }
+    }
+    INFO(command->name);
+    CHECK((command->name.empty() || !command->commands.empty() || !ExamplesOf(command->name).empty()));
+  }
+  // None is of a command that is gone.
+  CHECK(static_cast<std::size_t>(examples) == AllExamples().size());
+}
+
+TEST_CASE("ManPage: names, escapes and sections", "[grammar-docs]") {
+  CommandDoc root;
+  root.help = "A program.";
+  root.commands.emplace_back().name = "fly";
+  CommandDoc& fly = root.commands.front().commands.emplace_back();
+  fly.name = "fly high";
+  fly.help = "Fly at a well-known 'height'";
+  fly.flags = {{.names = {"-s", "--speed"}, .value = "N", .choices = {"slow", "fast"}, .help = ".5 is \\slow"}};
+  fly.arguments = {{.value = "WHERE", .help = "a place", .required = true, .repeated = true}};
+  CHECK(ManPageName(root) == "reprise");
+  CHECK(ManPageName(fly) == "reprise-fly-high");
+  const std::string page = ManPage(root, fly);
+  INFO(page);
+  CHECK(page.starts_with(".TH REPRISE\\-FLY\\-HIGH 1 "));
+  CHECK(page.find("reprise\\-fly\\-high \\- Fly at a well-known \\(aqheight\\(aq\n") != std::string::npos);
+  CHECK(page.find("\\fBreprise fly high\\fP [\\fIOPTION\\fP\\~...] \\fIWHERE\\fP\\~...\n") != std::string::npos);
+  // A point at the beginning of a line would be a macro.
+  CHECK(page.find(".TP\n\\fB\\-s\\fP, \\fB\\-\\-speed\\fP \\fIN\\fP\n\\&.5 is \\eslow. One of: fast.\n") !=
+        std::string::npos);
+  CHECK(page.ends_with(".SH SEE ALSO\n.BR reprise (1),\n.BR reprise\\-fly (1)\n"));
+}
+
+TEST_CASE("CompletionScript: only shells that are known", "[grammar-docs]") {
+  const CommandDoc root = DescribeCommands();
+  CHECK_FALSE(CompletionScript("csh", root));
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    const auto script = CompletionScript(shell, root);
+    REQUIRE(script);
+    CHECK(script->find("@GRAMMAR@") == std::string::npos);
+    CHECK(script->find("passphrase-file") != std::string::npos);
+  }
+}
+
+}  // namespace reprise::test::grammar_docs_test

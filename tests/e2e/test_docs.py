@@ -1,0 +1,428 @@
+"""README.md and docs/: their commands are run as written, and what they list is what the program has.
+
+A block of commands is ```sh, and says what the test does with it:
+  ```sh test            it is run by bash, exits with 0, and prints what a following ```output block shows
+  ```sh test waits      the same, in the background: it waits for a person, whose answer the next block gives
+  ```sh test stopped    the same, while the server is stopped
+  ```sh skip=REASON     it is not run, and why
+In an ```output block `...` stands for anything within a line and, alone on a line, for any lines. The blocks of a page are
+one walk: one user's home, one server. The one thing that is replaced in them is 127.0.0.1:8000, by the server's address.
+"""
+import dataclasses
+import json
+import os
+import pathlib
+import re
+import select
+import signal
+import subprocess
+import time
+
+import jsonschema
+import pytest
+
+from support import schemas
+from support.server import BINARY, ROOT
+from support.terminal import Terminal
+from support.timing import SLACK, SOON
+
+README = ROOT / "README.md"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+LINKED = [*PAGES, ROOT / "CONTRIBUTING.md", ROOT / "src" / "README.md", *sorted((ROOT / "schemas").glob("*.md"))]
+ADDRESS = "127.0.0.1:8000"
+MODES = {"test", "test waits", "test stopped"}
+
+
+def name_of(page):
+    return str(page.relative_to(ROOT))
+
+
+@dataclasses.dataclass
+class Block:
+    line: int  # of the page, from 1
+    language: str
+    how: str  # the rest of the fence's first line
+    text: str
+
+
+def blocks(page):
+    """The fenced blocks of a page."""
+    found, block = [], None
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if block is not None and line == "```":
+            found.append(block)
+            block = None
+        elif block is not None:
+            block.text += line + "\n"
+        elif line.startswith("```"):
+            language, _, how = line[3:].partition(" ")
+            block = Block(number + 1, language, how.strip(), "")
+    assert block is None, f"{name_of(page)}:{block.line}: the block has no end"
+    return found
+
+
+def prose(page):
+    """A page's lines without those of fenced blocks, with their numbers."""
+    fenced = False
+    for number, line in enumerate(page.read_text().splitlines(), 1):
+        if line.startswith("```"):
+            fenced = not fenced
+        elif not fenced:
+            yield number, line
+
+
+def commands(page):
+    """Each block of commands with the ```output block that follows it, or None."""
+    all_blocks = blocks(page)
+    for block, after in zip(all_blocks, [*all_blocks[1:], None]):
+        if block.language == "sh":
+            yield block, after if after is not None and after.language == "output" else None
+
+
+def as_pattern(expected):
+    """What an ```output block allows."""
+    lines = []
+    for line in expected.rstrip("\n").split("\n"):
+        lines.append(r"(?:.*\n)*" if line == "..." else ".*".join(re.escape(part) for part in line.rstrip().split("...")) + r"[ \t]*\n")
+    return re.compile("".join(lines))
+
+
+def matches(expected, printed):
+    return as_pattern(expected).fullmatch(printed.rstrip("\n") + "\n") is not None
+
+
+class Walk:
+    """A reader who does what a page says, in a home of their own."""
+
+    def __init__(self, home):
+        self.home = pathlib.Path(home)
+        self.folder = self.home / "project"
+        programs = self.home / "programs"
+        for folder in (self.folder, programs, self.home / "tmp"):
+            folder.mkdir(parents=True)
+        (programs / "reprise").symlink_to(BINARY)
+        kept = {name: value for name, value in os.environ.items() if name == "LANG" or name.endswith("SAN_OPTIONS")}
+        self.environment = {**kept, "HOME": str(self.home), "PATH": f"{programs}:{os.environ['PATH']}", "TMPDIR": str(self.home / "tmp")}
+        self.log = self.home / "serve.log"
+        self.server = None
+        self.waiting = None  # a block in the background, its process and what that has printed
+        self.start()
+
+    def start(self):
+        with open(self.log, "ab") as log:
+            self.server = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--data-dir", "chats"], cwd=self.folder, env=self.environment,
+                                           stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
+        line = first_line(self.server.stdout, SOON)
+        address = re.match(r"reprise listening on http://(127\.0\.0\.1:(\d+))\n", line)
+        assert address, f"{line!r}; log: {self.log.read_text()[-2000:]}"
+        self.address = address[1]
+        self.environment["REPRISE_PORT"] = address[2]
+
+    def stop(self):
+        self.server.terminate()
+        assert self.server.wait(SOON) == 0, self.log.read_text()[-2000:]
+        self.server.stdout.close()
+
+    def bash(self, block):
+        return subprocess.Popen(["bash", "-euo", "pipefail", "-c", block.text.replace(ADDRESS, self.address)], cwd=self.folder, env=self.environment,
+                                stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, start_new_session=True)
+
+    def run(self, where, block, output):
+        """Runs one block; `output` is what it should print, or None."""
+        assert block.how in MODES, f"{where}: ```sh {block.how}"
+        if block.how == "test waits":
+            assert self.waiting is None, f"{where}: one waits already"
+            process = self.bash(block)
+            self.waiting = (where, process, output)
+            self.until_it_waits()
+            return
+        if block.how == "test stopped":
+            self.stop()
+        process = self.bash(block)
+        self.finish(where, process, output, *communicate(process))
+        if block.how == "test stopped":
+            self.start()
+        self.join()
+
+    def until_it_waits(self):
+        """Reads what the block prints until it has shown what it waits for."""
+        where, process, output = self.waiting
+        printed = b""
+        deadline = time.monotonic() + SOON
+        while b"_required\n" not in printed:  # event: approval_required, event: input_required
+            ready, _, _ = select.select([process.stdout], [], [], max(0, deadline - time.monotonic()))
+            assert ready, f"{where} asks nothing: {printed.decode()[-2000:]}"
+            more = os.read(process.stdout.fileno(), 65536)
+            assert more, f"{where} ends without asking: {printed.decode()[-2000:]} {communicate(process)[1].decode()[-2000:]}"
+            printed += more
+        self.waiting = (where, process, output, printed)
+
+    def join(self):
+        """The block in the background has its answer now, and ends."""
+        if self.waiting is not None:
+            where, process, output, printed = self.waiting
+            self.waiting = None
+            rest, errors = communicate(process)
+            self.finish(where, process, output, printed + rest, errors)
+
+    def finish(self, where, process, output, printed, errors):
+        said = f"printed:\n{printed.decode()[-4000:]}\nerrors:\n{errors.decode()[-2000:]}\nlog:\n{self.log.read_text()[-2000:]}"
+        assert process.returncode == 0, f"{where}: exit status {process.returncode}\n{said}"
+        if output is not None:
+            assert matches(output.text, printed.decode()), f"{where} should print:\n{output.text}\n{said}"
+
+    def close(self):
+        if self.waiting is not None:
+            os.killpg(self.waiting[1].pid, signal.SIGKILL)
+            self.waiting[1].communicate()
+        if self.server.poll() is None:
+            self.stop()
+
+
+def communicate(process):
+    try:
+        return process.communicate(timeout=20 * SLACK)
+    except subprocess.TimeoutExpired:
+        os.killpg(process.pid, signal.SIGKILL)
+        printed, errors = process.communicate()
+        raise AssertionError(f"does not end: {printed.decode()[-2000:]} {errors.decode()[-2000:]}") from None
+
+
+def first_line(pipe, limit):
+    deadline, line = time.monotonic() + limit, b""
+    while not line.endswith(b"\n"):
+        ready, _, _ = select.select([pipe], [], [], max(0, deadline - time.monotonic()))
+        byte = os.read(pipe.fileno(), 1) if ready else b""
+        if not byte:
+            break
+        line += byte
+    return line.decode()
+
+
+@pytest.fixture
+def walk(tmp_path):
+    reader = Walk(tmp_path / "home")
+    yield reader
+    reader.close()
+
+
+@pytest.mark.limit(120)
+@pytest.mark.parametrize("page", [page for page in PAGES if any(block.how.startswith("test") for block, _ in commands(page))], ids=name_of)
+def test_the_commands_of_a_page_do_what_it_says(page, walk):
+    for block, output in commands(page):
+        if not block.how.startswith("skip="):
+            walk.run(f"{name_of(page)}:{block.line}", block, output)
+    assert walk.waiting is None, f"{walk.waiting[0]}: nobody answers it"
+
+
+def test_things_to_try_in_the_shell_work(walk):
+    """The table of the README: what is typed into a shell. What is typed into the client is looked up in its help."""
+    tried = []
+    for _, line in prose(README):
+        row = re.fullmatch(r"\| [^|]+ \| `((?:reprise|curl) (?:\\\||[^|`])+)` \|", line)
+        if row:
+            tried.append(row[1])
+            block = Block(0, "sh", "test", row[1].replace("\\|", "|"))
+            walk.run(f"README.md: {row[1]}", block, None)
+    assert tried
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_each_block_of_commands_is_run_or_says_why_not(page):
+    for block in blocks(page):
+        where = f"{name_of(page)}:{block.line}"
+        if block.language == "sh":
+            assert block.how in MODES or re.fullmatch(r"skip=\S.{5,}", block.how), f"{where}: ```sh {block.how}"
+        else:
+            assert block.language, f"{where}: the block does not say what it is"
+            assert block.language not in ("bash", "shell", "console"), f"{where}: commands are ```sh"
+            hidden = re.search(r"^(?:\$ |curl |reprise |scripts/)", block.text, re.M) if block.language != "output" else None
+            assert not hidden, f"{where}: commands are ```sh, where they are run"
+    after_blank = True
+    for number, line in prose(page):
+        assert not (after_blank and line.startswith("    ")), f"{name_of(page)}:{number}: a block without a fence says not what it is"
+        after_blank = line == ""
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_each_output_belongs_to_commands(page):
+    all_blocks = blocks(page)
+    for before, block in zip([None, *all_blocks], all_blocks):
+        if block.language == "output":
+            assert before is not None and before.language == "sh", f"{name_of(page)}:{block.line}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_lines_fit_a_screen(page):
+    long = [f"{name_of(page)}:{number}" for number, line in enumerate(page.read_text().splitlines(), 1) if len(line) > 160]
+    assert not long
+
+
+def test_the_readme_is_short():
+    assert len(README.read_text().splitlines()) <= 150
+
+
+def anchors(page):
+    """The names that a page's headings get where it is shown."""
+    for _, line in prose(page):
+        heading = re.fullmatch(r"#+ (.*)", line)
+        if heading:
+            yield re.sub(r"[^\w\- ]", "", heading[1].replace("`", "").lower()).replace(" ", "-")
+
+
+@pytest.mark.parametrize("page", LINKED, ids=name_of)
+def test_links_lead_somewhere(page):
+    for number, line in prose(page):
+        for target in re.findall(r"\]\(([^)\s]+)\)", re.sub(r"`[^`]*`", "", line) if "](" not in line else line):
+            if re.match(r"[a-z]+://", target):
+                continue
+            path, _, anchor = target.partition("#")
+            file = (page.parent / path).resolve() if path else page
+            assert file.exists(), f"{name_of(page)}:{number}: {target}"
+            if anchor and file.suffix == ".md":
+                assert anchor in set(anchors(file)), f"{name_of(page)}:{number}: {target}"
+
+
+def test_every_page_is_found_from_the_readme():
+    text = README.read_text()
+    assert [page.name for page in PAGES[1:] if f"](docs/{page.name}" not in text] == []
+
+
+def help_of(*words):
+    return subprocess.run([str(BINARY), *words, "--help"], capture_output=True, text=True, check=True).stdout
+
+
+def rows(page):
+    """The cells of the rows of a page's tables."""
+    for _, line in prose(page):
+        if line.startswith("|") and not re.fullmatch(r"[|\- :]+", line):
+            yield [cell.strip() for cell in re.split(r"(?<!\\)\|", line)[1:-1]]
+
+
+CONFIGURATION = ROOT / "docs" / "configuration.md"
+
+
+def documented_settings():
+    """docs/configuration.md: by flag or, where a row has none, by key: the row's key and default."""
+    for cells in rows(CONFIGURATION):
+        if len(cells) == 4:
+            flag, key = (re.fullmatch(r"`([^`]+)`", cell) for cell in cells[:2])
+            if flag or key:
+                yield flag[1] if flag else None, key[1] if key else None, cells[2]
+
+
+def flags_of_serve():
+    """Each flag of `reprise serve --help` with what the help says of it."""
+    found = {}
+    for line in help_of("serve").splitlines():
+        option = re.match(r"\s+(?:-\w,)?(--[a-z0-9-]+)(.*)", line)
+        if option:
+            last = found[option[1]] = [option[2]]
+        elif found:
+            last.append(line)
+    found.pop("--help")
+    return {flag: " ".join(" ".join(text).split()) for flag, text in found.items()}
+
+
+def test_all_settings_are_documented():
+    documented = {flag: (key, default) for flag, key, default in documented_settings() if flag}
+    flags = flags_of_serve()
+    assert set(documented) == set(flags)
+    for flag, text in flags.items():
+        key, default = documented[flag]
+        if flag in ("--config", "--new-key"):
+            assert key is None, flag
+            continue
+        assert key == {"--tool-timeout-s": "tools.timeout_s"}.get(flag, flag[2:].replace("-", "_"))
+        told = re.search(r"\(default:? ([^():]+?)(?::|\)|$)", text)
+        if told:
+            assert told[1].split()[0].strip(",").removeprefix("./") in default, f"{flag}: {told[1]!r}, documented: {default!r}"
+
+
+def leaves(schema, path=""):
+    """The keys of the configuration's schema that hold a value, as `providers.NAME.type`, with their descriptions."""
+    if "oneOf" in schema and "type" not in schema and any("properties" in one for one in schema["oneOf"]):
+        for one in schema["oneOf"]:
+            yield from leaves(one, path)
+    elif schema.get("type") == "object" and "properties" in schema:
+        for key, value in schema["properties"].items():
+            yield from leaves(value, f"{path}.{key}" if path else key)
+    elif schema.get("type") == "object" and "properties" in schema.get("additionalProperties", {}) or "oneOf" in schema.get("additionalProperties", {}):
+        yield from leaves(schema["additionalProperties"], f"{path}.NAME")
+    elif schema.get("type") == "array" and schema["items"].get("type") == "object":
+        yield from leaves(schema["items"], f"{path}[]")
+    else:
+        yield path, schema.get("description", "")
+
+
+def test_all_keys_of_the_configuration_are_documented():
+    documented = {key: default for _, key, default in documented_settings() if key}
+    known = {}
+    for key, description in leaves(schemas.load("config")):
+        known[key] = known.get(key) or description
+    assert set(documented) == set(known) - {"$schema"}
+    for key, description in known.items():
+        told = re.search(r"(?<!by )\bdefault:? (\d+|\S*\w)", description)
+        if told and key in documented and told[1] not in ("an", "as"):
+            assert told[1].strip('[]"') in documented[key], f"{key}: {told[1]!r}, documented: {documented[key]!r}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=name_of)
+def test_examples_of_configurations_are_configurations(page):
+    """A ```jsonc block is a configuration file; comments go to the end of their line."""
+    for block in blocks(page):
+        if block.language == "jsonc":
+            value = json.loads(re.sub(r"(?m)(^|\s)//.*$", "", block.text))
+            errors = [error.message for error in jsonschema.Draft7Validator(schemas.load("config")).iter_errors(value)]
+            assert not errors, f"{name_of(page)}:{block.line}: {errors}"
+
+
+def test_all_routes_are_documented():
+    described = {f"{method.upper()} {path}" for path, methods in json.loads((ROOT / "schemas" / "openapi.json").read_text())["paths"].items()
+                 for method in methods if method in ("get", "post", "put", "patch", "delete")}
+    documented = [cells[0].strip("`") for cells in rows(ROOT / "docs" / "http.md") if re.fullmatch(r"`[A-Z]+ /[^`]*`", cells[0])]
+    assert sorted(documented) == sorted(described)
+
+
+def test_all_events_are_documented():
+    names = set()
+    for definition, schema in schemas.load("event")["definitions"].items():
+        if definition.endswith("_event") and "type" in schema.get("properties", {}):
+            names.add(definition[:-len("_event")])
+    documented = {name for cells in rows(ROOT / "docs" / "http.md") for name in re.findall(r"`([a-z_]+)`", cells[0])}
+    assert names and names <= documented
+
+
+def test_all_sub_commands_are_documented():
+    page = ROOT / "docs" / "command-line.md"
+    if not page.exists():
+        pytest.skip("there is no docs/command-line.md")
+    text = page.read_text()
+    below = re.split(r"(?m)^(?:Subcommands|SUBCOMMANDS|Commands):\n", help_of())[1].split("\n\n")[0]
+    commands = re.findall(r"(?m)^  ([a-z][a-z-]*) ", below)
+    assert len(commands) > 10
+    assert [command for command in commands if f"reprise {command}" not in text] == []
+
+
+def test_all_commands_of_the_client_are_documented(offline):
+    """docs/terminal.md has a row for each; what README and docs type into the client is there."""
+    client = Terminal(offline.home, "chat", "commands", "--url", f"http://127.0.0.1:{offline.port}")
+    try:
+        client.until("> ").say("/help").until("/quit ")
+        offered = set(re.findall(r"(?m)^(/[a-z]+) ", client.text))
+        client.say("/quit")
+        assert client.end() == 0
+    finally:
+        client.kill()
+    assert len(offered) > 5, client.text
+    documented = {command for cells in rows(ROOT / "docs" / "terminal.md") for command in re.findall(r"^`(/[a-z]+)[ `]", cells[0])}
+    assert documented == offered
+    for page in PAGES:
+        for number, line in prose(page):
+            for command in re.findall(r"`(/[a-z]+)(?: [^`]*)?`", line):
+                assert command in offered | PATHS, f"{name_of(page)}:{number}: {command}"
+
+
+# Words in backquotes that begin with / and are no commands: routes and folders.
+PATHS = {"/chats", "/approvals", "/grants", "/tools", "/models", "/audit", "/healthz", "/readyz", "/metrics", "/usr", "/bin", "/sbin", "/opt", "/etc",
+         "/tmp", "/run", "/dev", "/proc", "/lib"}

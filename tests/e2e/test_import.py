@@ -1,0 +1,178 @@
+"""Chats come in beside a running server: by POST /import, and by `reprise import`, which goes through it."""
+import json
+import subprocess
+
+import pytest
+from support.server import BINARY
+from support.timing import SLACK, SOON, eventually
+
+NEEDLE = "the-vault-opens-at-nine"
+
+
+def reprise(home, *arguments, status=0, **environment):
+    command = [str(BINARY), *map(str, arguments), "--data-dir", str(home.data)]
+    done = subprocess.run(command, cwd=home.path, env=home.environment(**environment), stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                          timeout=3 * SOON, check=False)
+    assert done.returncode == status, (done.stdout[-800:], done.stderr[-800:])
+    return done
+
+
+def imported(home, *arguments, status=0):
+    told = json.loads(reprise(home, "import", *arguments, "--json", status=status).stdout)
+    return [(chat["chat_id"], chat["interactions"], chat["notes"]) for chat in told["imported"]], told["failed"]
+
+
+def turns(client, chat, *messages):
+    for message in messages:
+        client.post(f"/chats/{chat}/interactions", {"user_message": message, "stream": False}).expect(200)
+
+
+def content(client, chat):
+    """All that is told of a chat but its name."""
+    history = client.get(f"/chats/{chat}?branches=all").expect(200).json
+    history.pop("id")
+    for interaction in history["interactions"]:
+        full = client.get(f"/chats/{chat}/interactions/{interaction['id']}").expect(200).json
+        interaction.update(full)
+        assert interaction.pop("chat_id") == chat
+    return history
+
+
+def document(text="Where to?", **more):
+    return {"id": "trip", "title": "A trip", "interactions": [
+        {"id": "int_001", "status": "COMPLETED", "user_message": text, "agent_events": [{"type": "ANSWER", "content": "To Rome."}]}], **more}
+
+
+def chats(client):
+    return sorted(chat["id"] for chat in client.get("/chats?limit=500").json["chats"])
+
+
+def leftovers(home):
+    return [path.name for path in home.data.iterdir() if path.name.startswith(".incoming")]
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+def test_an_export_comes_in_beside_the_server_as_the_same_chat(offline):
+    home, client = offline.home, offline.client
+    turns(client, "alpha", f"echo {NEEDLE}", "calculate 6*7", "task: Buy milk")
+    client.edit("alpha", "int_002", "calculate 1+2").finish()
+    file = client.request("POST", "/chats/alpha/files?name=a.bin", bytes(range(256)), headers={"Content-Type": "image/png"}).expect(201).json
+    turns(client, "beta", "echo hello")
+    out = home.path / "out"
+    reprise(home, "export", "-o", out)
+    before = content(client, "alpha")
+    assert imported(home, out) == ([("alpha-2", 4, []), ("beta-2", 1, [])], [])
+    assert content(client, "alpha-2") == before and content(client, "beta-2") == content(client, "beta")
+    assert client.get("/chats/alpha-2/files").json["files"] == [file]
+    assert client.get(f"/chats/alpha-2/files/{file['id']}").body == bytes(range(256))
+    assert content(client, "alpha") == before, "the others are as they were"
+    turns(client, "alpha-2", "echo goes on")
+    assert "in order" in reprise(home, "verify").stdout
+    assert not home.find_text(NEEDLE), "sealed, as everything that the server keeps"
+
+
+def test_a_document_comes_in_beside_the_server(offline, tmp_path):
+    path = tmp_path / "trip.json"
+    path.write_text(json.dumps(document()))
+    note = "int_001 had no state; it was made from its events"
+    assert imported(offline.home, path) == ([("trip", 1, [note])], [])
+    assert reprise(offline.home, "import", path).stdout == f"trip-2  1 interaction from {path}\n  {note}\n"
+    assert imported(offline.home, path, "--as", "named")[0] == [("named", 1, [note])]
+    taken = reprise(offline.home, "import", path, "--as", "named", status=1)
+    assert "there is a chat named already" in taken.stderr and taken.stdout == ""
+    assert chats(offline.client) == ["named", "trip", "trip-2"]
+    offline.check_records = False  # an answer without the request that it was given to
+
+
+def test_the_messages_are_those_that_the_command_gives_by_itself(make_server, tmp_path):
+    server = make_server()
+    broken = document()
+    broken["interactions"].append({"id": "int_002", "status": "DONE", "user_message": "And then?"})
+    nameless = document(id="../x")
+    (tmp_path / "sealed.json").write_text(json.dumps({"ciphertext": "x", "protected": "x", "iv": "x", "tag": "x"}))
+    paths = [tmp_path / "sealed.json", tmp_path / "none.json"]
+    for name, value in (("broken", broken), ("nameless", nameless), ("other", {"a": 1})):
+        paths.append(tmp_path / f"{name}.json")
+        paths[-1].write_text(json.dumps(value))
+    beside = reprise(server.home, "import", *paths, status=1)
+    assert chats(server.client) == [] and beside.stdout == ""
+    server.stop()
+    alone = reprise(server.home, "import", *paths, status=1)
+    assert alone.stderr == beside.stderr and beside.stderr.count("\n") == len(paths), beside.stderr
+
+
+def test_a_chat_with_long_states_comes_in_whole(make_server):
+    """Together they would not go through the server: each repeats the one before it."""
+    server = make_server()
+    home, client = server.home, server.client
+    for number in range(40):
+        turns(client, "long", f"echo {number} " + "word " * 2000)
+    out = home.path / "out"
+    reprise(home, "export", "-o", out)
+    exported = sum(path.stat().st_size for path in out.rglob("int_*.json"))
+    assert imported(home, out)[0] == [("long-2", 40, [])]
+    assert content(client, "long-2") == content(client, "long")
+    stored = sum(path.stat().st_size for path in (home.data / "long-2").rglob("int_*.json"))
+    assert stored < exported / 2, "linked, as those that were made here"
+
+
+def test_a_server_that_wants_a_token_gets_it(make_server, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("t" * 40)
+    token.chmod(0o600)
+    server = make_server(arguments=["--token-file", token], token="t" * 40)
+    server.check_records = False
+    path = tmp_path / "trip.json"
+    path.write_text(json.dumps(document()))
+    refused = reprise(server.home, "import", path, status=1)
+    assert "token" in refused.stderr
+    assert imported(server.home, path, "--token-file", token)[0][0][0] == "trip"
+    # Of a server on another folder.
+    other = server.home.path / "elsewhere"
+    done = subprocess.run([str(BINARY), "import", str(path), "--data-dir", str(other), "--token-file", str(token), "--url", f"http://127.0.0.1:{server.port}"],
+                          env=server.home.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=False)
+    assert done.returncode == 0 and done.stdout.startswith("trip-2 "), (done.stdout, done.stderr)
+    assert not other.exists()
+
+
+# --- the route --------------------------------------------------------------------------------------------------------
+
+def test_curl_brings_a_chat_in(make_server):
+    server = make_server()
+    server.check_records = False
+    made = server.client.post("/import", document()).expect(201, "imported").json
+    assert made["id"] == "trip" and made["head"] == "int_001" and made["status"] == "COMPLETED" and len(made["notes"]) == 1
+    assert server.client.post("/import", document()).expect(201, "imported").json["id"] == "trip-2"
+    assert server.client.post("/import?as=trip", document()).expect(409, "error").json["error"]["code"] == "chat_exists"
+    broken = server.client.post("/import", document(interactions=[{"user_message": "x", "status": "COMPLETED", "created_at": "soon"}])).expect(400, "error")
+    assert broken.json["error"]["message"] == "the document, interaction 1: created_at is no time"
+    assert chats(server.client) == ["trip", "trip-2"]
+    history = server.client.get("/chats/trip").json
+    again = server.client.post("/import?as=copy", history).expect(201, "imported").json
+    assert again["notes"] == [], "what the server tells of a chat can be brought in"
+    assert content(server.client, "copy") == content(server.client, "trip")
+
+
+@pytest.mark.limit(60 + 20 * SLACK)
+def test_a_server_that_is_killed_meanwhile_has_the_whole_chat_or_nothing(make_server):
+    server = make_server()
+    home = server.home
+    turns(server.client, "kept", "echo hello")
+    path = home.path / "long.json"
+    path.write_text(json.dumps(document(id="long", interactions=[
+        {"id": f"int_{n:03}", "status": "COMPLETED", "user_message": f"question {n}", "agent_events": [{"type": "ANSWER", "content": "yes"}]} for n in range(1, 401)])))
+    process = subprocess.Popen([str(BINARY), "import", str(path), "--data-dir", str(home.data)], env=home.environment(), stdin=subprocess.DEVNULL,
+                               stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    eventually(lambda: len(list(home.data.glob(".incoming.*/long/interactions/*.json"))) > 5, "it comes in", 5 * SOON)
+    server.client.get("/chats/kept").expect(200)
+    turns(server.client, "kept", "echo meanwhile")
+    server.kill()
+    out, err = process.communicate(timeout=3 * SOON)
+    assert process.returncode == 1 and out == "" and err.count("\n") == 1, (out, err)
+    again = make_server(home=home)
+    again.check_records = False
+    assert chats(again.client) == ["kept"]
+    assert imported(home, path)[0][0][:2] == ("long", 400)
+    assert leftovers(home) == []
+    assert "in order" in reprise(home, "verify").stdout

@@ -1,0 +1,306 @@
+"""`reprise` alone: the terminal client with a server of its own, what it draws, and one-shot questions."""
+import fcntl
+import json
+import os
+import random
+import re
+import subprocess
+
+import pytest
+
+from support.provider import Gate, call, text, tools
+from support.server import BINARY, Home
+from support.terminal import PASTE_BEGIN, PASTE_END, Terminal
+from support.timing import SOON, eventually
+
+CTRL_C, CTRL_D = b"\x03", b"\x04"
+COLOURED = re.compile(rb"\x1b\[[0-9;]+m")
+
+
+@pytest.fixture
+def home(tmp_path):
+    return Home(tmp_path / "user")
+
+
+@pytest.fixture
+def alone(home):
+    """A terminal in an empty home, without a server."""
+    opened = []
+
+    def make(*arguments, columns=100, rows=40, **environment):
+        terminal = Terminal(home, *arguments, columns=columns, rows=rows, **environment)
+        opened.append(terminal)
+        return terminal
+
+    yield make
+    for terminal in opened:
+        terminal.kill()
+    eventually(lambda: not is_used(data_folder(home)), "the server has ended")
+
+
+@pytest.fixture
+def attached(server):
+    opened = []
+
+    def make(name="c", **how):
+        terminal = Terminal(server.home, "chat", name, "--url", f"http://127.0.0.1:{server.port}", **how)
+        opened.append(terminal)
+        return terminal.until("/help lists the commands")
+
+    yield make
+    for terminal in opened:
+        terminal.kill()
+
+
+def data_folder(home):
+    return home.user / ".local" / "share" / "reprise" / "chats"
+
+
+def is_used(folder):
+    try:
+        with open(folder / ".lock", "r+b") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            return False
+    except FileNotFoundError:
+        return False
+    except BlockingIOError:
+        return True
+
+
+def reprise(home, *arguments, stdin=b"", **environment):
+    done = subprocess.run([str(BINARY), *arguments], input=stdin, cwd=home.path, env=home.environment(**environment), capture_output=True,
+                          timeout=SOON, check=False)
+    return done.returncode, done.stdout.decode(), done.stderr.decode()
+
+
+def test_the_first_start_says_what_a_person_has_to_know(alone, home):
+    chat = alone().until("chats").until(str(data_folder(home))).until("keys.jwks").until("copy it to a safe place").until("workspace").until("demo").ready()
+    chat.say("what is 2+2?").until("4").ready().type(CTRL_D)
+    assert chat.end() == 0
+    assert len(list(data_folder(home).glob("*/interactions/*.json"))) == 1
+    eventually(lambda: not is_used(data_folder(home)), "the server has ended with its only client")
+
+
+def test_the_next_start_says_it_no_more_and_goes_on_where_it_was(alone, home):
+    first = alone().until("copy it").ready().say("echo hello there").until("hello there").ready().type(CTRL_D)
+    first.end()
+    again = alone("--continue").until("> echo hello there").until("hello there").ready()
+    assert "copy it" not in again.text
+
+
+def test_two_terminals_share_one_server_and_it_outlives_the_first(alone, home):
+    first = alone().ready()
+    second = alone().ready()
+    second.say("echo one").until("one").ready()
+    first.type(CTRL_D).end()
+    second.say("echo two").until("two").ready()
+
+
+def test_a_client_whose_server_has_gone_starts_another(alone, home):
+    chat = alone().ready()
+    pid = int((data_folder(home) / ".lock").read_text().split()[0])
+    os.kill(pid, 9)
+    chat.say("echo still here").until("still here").ready()
+
+
+def test_a_killed_client_leaves_its_question_to_the_next(alone, home):
+    chat = alone("chat", "c").ready().say("write a.txt: hi").until("allow?")
+    chat.kill()
+    again = alone("chat", "c").until("waits for an answer").until("write_file a.txt").until("allow?").say("y").ready()
+    eventually(lambda: (home.path / "a.txt").exists(), "the approved call has run")
+    again.type(CTRL_D).end()
+
+
+def test_a_configuration_here_keeps_the_chats_here(home):
+    (home.path / "reprise.json").write_text('{"model": "offline"}')
+    home.trust("reprise.json", cwd=home.path)
+    assert reprise(home, "-p", "echo hi")[1] == "hi\n"
+    assert (home.path / "chats").is_dir() and not data_folder(home).exists()
+    eventually(lambda: not is_used(home.path / "chats"), "the server has ended")
+
+
+# --- one question ----------------------------------------------------------------------------------------------------
+
+def test_one_question_prints_the_answer_alone(home):
+    assert reprise(home, "-p", "what is 2+2?") == (0, "2+2 = 4\n", "")
+    assert reprise(home, stdin=b"echo from a pipe\n") == (0, "from a pipe\n", "")
+    status, out, _ = reprise(home, "-p", "echo one", stdin=b"two\n")
+    assert status == 0 and "one" in out and "two" in out
+
+
+def test_one_question_that_needs_an_approval_fails_and_keeps_it(home):
+    status, out, err = reprise(home, "--chat", "c", "-p", "write a.txt: hi")
+    assert (status, out) == (1, "") and "an approval is needed: write_file a.txt" in err and "reprise --chat c" in err
+    status, out, _ = reprise(home, "ls", "--json")
+    assert status == 0 and "c" in out and not (home.path / "a.txt").exists()
+
+
+def test_one_question_as_events(home):
+    status, out, _ = reprise(home, "--json", "-p", "echo hi")
+    events = [json.loads(line) for line in out.splitlines()]
+    assert status == 0 and events[0]["type"] == "INTERACTION_STARTED" and events[-1]["status"] == "COMPLETED"
+
+
+def test_one_question_in_the_newest_chat(home):
+    assert reprise(home, "--chat", "old", "-p", "echo 1")[0] == 0
+    assert reprise(home, "--continue", "-p", "echo 2")[0] == 0
+    assert len(list(data_folder(home).glob("old/interactions/*.json"))) == 2
+
+
+def test_wrong_usage_is_told(home):
+    assert reprise(home)[0] == 2
+    assert reprise(home, "--chat", "../x", "-p", "hi")[0] == 2
+    assert reprise(home, "--chat", "x", "--continue", "-p", "hi")[0] == 2
+    assert reprise(home, "-p", "hi", "--url", "http://127.0.0.1:1")[0] == 1
+
+
+def test_a_failed_answer_fails(home):
+    status, out, err = reprise(home, "-p", "fail: auth")
+    assert status == 1 and out == "" and err.startswith("reprise: ")
+
+
+# --- the screen ------------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("columns", [60, 120])
+@pytest.mark.parametrize("environment", [{}, {"NO_COLOR": "1"}], ids=["coloured", "plain"])
+def test_an_approval_shows_the_difference(attached, server, provider, columns, environment):
+    (server.home.workspace / "notes.txt").write_text("one\ntwo\nthree\n")
+    provider.plan(tools(call("write_file", {"path": "notes.txt", "content": "one\n2\nthree\n"}, "w1")), text("done"))
+    chat = attached(columns=columns, **environment)
+    chat.say("change it").until("allow?")
+    screen = chat.screen
+    assert any(line.startswith("write_file notes.txt") and "risk" in line for line in screen), screen
+    assert any(line.startswith("-two") for line in screen) and any(line.startswith("+2") for line in screen), screen
+    assert all(len(line) <= columns for line in screen)
+    assert bool(COLOURED.search(chat.raw)) == (environment == {})
+    chat.say("y").until("done").ready()
+    assert (server.home.workspace / "notes.txt").read_text() == "one\n2\nthree\n"
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_markdown_is_drawn_as_it_comes(attached, provider, columns):
+    gate = Gate()
+    provider.plan(text("# Title\n\nSome **bold** words.\n\n- a\n- b\n\n| x | y |\n|---|---|\n| 1 | 2 |\n\nlast ", gate, "words\n"))
+    chat = attached(columns=columns)
+    chat.say("show").until("Title").until("bold")
+    gate.release()
+    chat.until("last words").ready()
+    screen = "\n".join(chat.screen)
+    assert "**" not in screen and "• a\n• b" in screen and all(len(line) <= columns for line in chat.screen)
+
+
+def test_what_is_typed_meanwhile_is_queued_and_shown(attached, server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate, " and whole"), text("second"))
+    chat = attached()
+    chat.say("first").until("half")
+    chat.say("and then this").until("queued: and then this")
+    gate.release()
+    chat.until("and whole").until("> and then this").until("second").ready()
+    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["first", "and then this"]
+
+
+def test_a_half_typed_line_is_there_again_after_a_question(attached, server, provider):
+    gate = Gate()
+    reply = tools(call("write_file", {"path": "f.txt", "content": "1"}, "w1"), say="thinking")
+    reply.steps.insert(2, gate)
+    provider.plan(reply, text("done"), text("other"))
+    chat = attached()
+    chat.say("do it").until("thinking").type("half a mess").until("half a mess")
+    gate.release()
+    chat.until("allow?").say("n use another name").until("done").ready("half a mess").type("age\r").until("other")
+    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["do it", "half a message"]
+    assert any("use another name" in json.dumps(m) for m in provider.requests[1].conversation)
+
+
+def test_several_calls_can_be_answered_together(attached, server, provider):
+    calls = [call("write_file", {"path": f"{name}.txt", "content": "1"}, name) for name in "abc"]
+    provider.plan(tools(*calls), text("done"))
+    chat = attached()
+    chat.say("do it").until("a.txt").until("to all 3").say("Y").until("done").ready()
+    assert sorted(p.name for p in server.home.workspace.iterdir()) == ["a.txt", "b.txt", "c.txt"]
+
+
+def test_an_answer_from_elsewhere_takes_the_question_off_the_screen(attached, server, provider):
+    provider.plan(tools(call("write_file", {"path": "f.txt", "content": "1"}, "w1")), text("done"))
+    chat = attached()
+    chat.say("do it").until("allow?")
+    server.client.approve("c", "int_001", server.client.get("/approvals").json["approvals"][0]["approval_id"]).expect(200)
+    chat.until("done").ready()
+    assert not any("allow?" in line or line.startswith("+1") for line in chat.screen), chat.screen
+
+
+def test_a_live_command_shows_its_output_and_the_status_line(alone, home):
+    chat = alone("--approval-mode", "approve_all").ready()
+    chat.say("run: echo line one; sleep 1; echo line two").until("Ctrl-C stops").until("line one").until("line two").ready()
+
+
+def test_tab_completes_commands(attached):
+    attached().type("/bra\t").until("/branches")
+
+
+def test_the_editor_of_a_person_is_used(attached, server, provider, tmp_path):
+    editor = tmp_path / "editor"
+    editor.write_text("#!/bin/sh\nprintf 'from\\nmy editor' > \"$1\"\n")
+    editor.chmod(0o755)
+    provider.plan(text("fine"))
+    attached(EDITOR=str(editor)).type("draft").until("draft").type(b"\x18\x05").until("my editor").type("\r").until("fine")
+    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["from\nmy editor"]
+
+
+def test_commands_of_a_chat(attached, server, provider):
+    provider.plan(text("one"), text("two"), text("three"), text("four"))
+    chat = attached()
+    chat.say("first").until("one").ready().say("second").until("two").ready()
+    chat.say("/edit 1 other").until("branch of their own").until("three").ready()
+    chat.say("/branches").until("1. int_002").until("2. int_003 *").ready()
+    chat.say("/branches 1").until("ends at int_002").ready()
+    chat.say("/history").until("[1] int_001").until("[2] int_002").ready()
+    chat.say("/undo").until("back to int_001").ready().say("/redo").until("forward to int_002").ready()
+    chat.say("/regenerate").until("four").ready()
+    chat.say("/usage").until("this branch:").ready().say("/model").until("* test/scripted").ready()
+    chat.say("/mode").until("approval mode: ask").ready().say("/tasks").until("no plan and no tasks").ready()
+    chat.say("/export out.md").until("written to out.md").ready()
+    assert "other" in (server.home.path / "out.md").read_text() or "first" in (server.home.path / "out.md").read_text()
+    chat.say("/fork copy of it").until("chat ").ready().say("/chats").until("copy of it").ready()
+    chat.say("/new").until("chat ").ready().say("/resume c").until("chat c").ready().say("/help").until("/branches [N]").ready()
+    chat.say("/quit")
+    assert chat.end() == 0
+
+
+def test_files_go_with_a_message(attached, server, provider):
+    (server.home.path / "notes.txt").write_text("what the file says")
+    provider.plan(text("read"), text("read again"))
+    chat = attached()
+    chat.say("see @notes.txt please").until("(with notes.txt)").until("read").ready()
+    assert "what the file says" in json.dumps(provider.requests[0].conversation)
+    chat.say("/attach notes.txt").until("1 file(s)").say("and again").until("read again")
+
+
+SEQUENCES = int(os.environ.get("REPRISE_TYPE_AHEAD", "40"))
+
+
+def test_nothing_that_came_before_a_question_answers_it(attached, server, provider):
+    """Random keys, lines and pastes while the model speaks: `REPRISE_TYPE_AHEAD=500` tries as many."""
+    chat = attached()
+    chosen = random.Random(12)
+    pieces = [b"y", b"y\r", b"a\r", b"Y\r", b"yes\r", b"e\r", b"\r", b"n", b" ", b"always\r", b"\x1b[A", b"\t", b"\x7f", b"\x15",
+              PASTE_BEGIN + b"y\na\n" + PASTE_END, PASTE_BEGIN + b"y\r" + PASTE_END + b"\r", PASTE_BEGIN + b"y\ry\r"]
+    for number in range(SEQUENCES):
+        keys = b"".join(chosen.choices(pieces, k=chosen.randint(1, 8)))
+        gate = Gate()
+        reply = tools(call("write_file", {"path": f"f{number}.txt", "content": "1"}, f"w{number}"), say=f"speaks {number}.")
+        reply.steps.insert(2, gate)
+        provider.forget_plan()
+        provider.plan(reply, *[text(f"end {number}.")] * 12)
+        chat.type(b"\x15").say(f"go {number}").until(f"speaks {number}.").type(keys)
+        gate.release()
+        chat.until("allow?")
+        assert len(server.client.get("/approvals").json["approvals"]) == 1, keys
+        assert not list(server.home.workspace.iterdir()), keys
+        chat.say("n").until(f"end {number}.")
+        eventually(lambda: not server.client.get("/chats/c/queue").json["queue"] and
+                   server.client.get("/chats/c").json["interactions"][-1]["status"] == "COMPLETED", "what was queued has been said")
+        if keys.count(PASTE_BEGIN) > keys.count(PASTE_END):
+            chat.type(PASTE_END)
+    assert not list(server.home.workspace.iterdir())
