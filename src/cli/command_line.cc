@@ -181,7 +181,8 @@ class Grammar {
   }
   // Talking with the agent of the server that uses the data folder; one is started if there is none.
   void AddTalking(CLI::App& command) {
-    command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")->type_name("TEXT");
+    command.add_option("-p,--prompt", out_.prompt, "send this one message, and print the answer alone")
+        ->type_name("TEXT");
     command.add_flag("--continue", out_.newest_chat, "go on with the chat that was used last");
     command.add_option("--color", out_.colour, "auto, always or never (default auto: at a terminal, without NO_COLOR)")
         ->type_name("WHEN")

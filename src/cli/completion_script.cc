@@ -245,14 +245,15 @@ constexpr std::string_view kFish = R"script(# fish completion for reprise, print
 function __reprise_command
     set -l found
     for word in (commandline -opc)[2..-1]
-        if contains -- (string join ' ' $found $word) $__reprise_commands
+        if contains -- (string join -- ' ' $found $word) $__reprise_commands
             set -a found $word
         end
     end
-    string join ' ' $found
+    string join -- ' ' $found
 end
 function __reprise_at
-    test (__reprise_command) = "$argv[1]"
+    set -l command (__reprise_command)
+    test "$command" = "$argv[1]"
 end
 function __reprise_chats
     set -l where
@@ -299,7 +300,7 @@ std::string FishScript(const CommandDoc& root) {
       for (const std::string& name : flag.names) {
         lines += name.starts_with("--") ? " -l " + name.substr(2) : " -s " + name.substr(1);
       }
-      if (!flag.value.empty()) lines += " -r" + FishAction(flag, root);
+      if (!flag.value.empty()) lines += (flag.is_file ? " -r" : " -x") + FishAction(flag, root);
       lines += " -d " + quoted(flag.help) + "\n";
     }
     for (const OptionDoc& argument : command->arguments) {

@@ -4,12 +4,14 @@
 #include <poll.h>
 #include <signal.h>
 #include <spawn.h>
+#include <sys/eventfd.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <array>
 #include <cerrno>
+#include <cstdint>
 #include <filesystem>
 #include <string_view>
 #include <utility>
@@ -140,9 +142,27 @@ Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const En
   return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
 }
 
-void AwaitRelease(int descriptor) {
-  pollfd closed{descriptor, 0, 0};  // POLLHUP comes unasked
-  while (::poll(&closed, 1, -1) < 0 && errno == EINTR) {
+ReleaseWatch::ReleaseWatch(int held, std::function<bool()> is_used)
+    : is_used_(std::move(is_used)), ended_(::eventfd(0, EFD_CLOEXEC)), thread_([this, held] { Watch(held); }) {}
+
+ReleaseWatch::~ReleaseWatch() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = ::write(ended_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void ReleaseWatch::Watch(int held) const {
+  constexpr int kBetweenLooksMs = 200;
+  bool released = false;
+  for (;;) {
+    // POLLHUP comes unasked; a negative descriptor is passed over.
+    std::array<pollfd, 2> waits = {pollfd{ended_.get(), POLLIN, 0}, pollfd{released ? -1 : held, 0, 0}};
+    if (::poll(waits.data(), waits.size(), released ? kBetweenLooksMs : -1) < 0 && errno != EINTR) return;
+    if (waits[0].revents != 0) return;
+    released = released || waits[1].revents != 0;
+    if (!released || is_used_()) continue;
+    ::kill(::getpid(), SIGTERM);
+    return;
   }
 }
 

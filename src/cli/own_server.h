@@ -2,8 +2,11 @@
 
 #include <sys/types.h>
 
+#include <functional>
 #include <memory>
 #include <string>
+#include <thread>
+#include <utility>
 
 #include "base/unique_fd.h"
 #include "cli/environment.h"
@@ -30,7 +33,21 @@ class OwnServer {
   const UniqueFd held_;  // the server reads its other end, and finds that it is closed
 };
 
-// In the server: blocks until nobody holds the other end of `descriptor` any more.
-void AwaitRelease(int descriptor);
+// In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `is_used` says no,
+// which it is asked by a thread of its own, five times a second from then on. The destructor ends the watch.
+class ReleaseWatch {
+ public:
+  ReleaseWatch(int held, std::function<bool()> is_used);
+  ReleaseWatch(const ReleaseWatch&) = delete;
+  ReleaseWatch& operator=(const ReleaseWatch&) = delete;
+  ~ReleaseWatch();
+
+ private:
+  void Watch(int held) const;
+
+  const std::function<bool()> is_used_;
+  const UniqueFd ended_;
+  std::thread thread_;  // last: it uses the others
+};
 
 }  // namespace reprise

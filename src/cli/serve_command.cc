@@ -1,13 +1,10 @@
 #include "cli/serve_command.h"
 
-#include <signal.h>
 #include <unistd.h>
 
-#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
-#include <thread>
 
 #include "base/logging.h"
 #include "base/memory_reserve.h"
@@ -25,8 +22,6 @@
 
 namespace reprise {
 namespace {
-
-constexpr std::chrono::milliseconds kBetweenLooks{200};
 
 LogLevel LevelOf(const std::string& name) {
   if (name == "debug") return LogLevel::kDebug;
@@ -74,20 +69,6 @@ std::string ReachableHost(const std::string& host) {
   return host == "::" ? "::1" : host;
 }
 
-// For a server that a client has started for itself: stops this process when that client has gone and nobody else uses
-// the server. What waits for an answer is kept.
-void StopWhenUnused(int held, const Engine& engine, const HttpServer& server) {
-  std::thread([held, &engine, &server] {
-    AwaitRelease(held);
-    for (;;) {
-      const Engine::Counters counters = engine.counters();
-      if (server.connections() == 0 && counters.active_runs <= counters.waiting_approvals) break;
-      std::this_thread::sleep_for(kBetweenLooks);
-    }
-    ::kill(::getpid(), SIGTERM);
-  }).detach();
-}
-
 int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
           ServiceManager& manager) {
   auto server_options = ServerOptionsFrom(options);
@@ -112,14 +93,20 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   Print("reprise listening on " + Url(host, (*server)->port()) + "\n");
   if (!FlushOutput()) LogWarning("nobody reads the standard output");
   manager.Tell("READY=1");
+  std::optional<ReleaseWatch> watch;
   if (line.until_released >= 0) {
     ::setsid();  // Ctrl-C and Ctrl-Z at the client's terminal are not for this process
-    StopWhenUnused(line.until_released, (*parts)->engine(), **server);
+    // What waits for an answer is kept.
+    watch.emplace(line.until_released, [&] {
+      const Engine::Counters counters = (*parts)->engine().counters();
+      return (*server)->connections() != 0 || counters.active_runs > counters.waiting_approvals;
+    });
   }
 
   providers.Begin();
   ReleaseStartUpMemory();
   signals.Wait();
+  watch.reset();
   LogInfo("stopping");
   manager.Tell("STOPPING=1");
   // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.

@@ -56,9 +56,20 @@ TEST_CASE("ParseCommandLine: chats in and out", "[command-line]") {
   CHECK(Understood({"encrypt", "--all", "--in-place"}).in_place);
 }
 
+TEST_CASE("ParseCommandLine: without a command it is a conversation", "[command-line]") {
+  const CommandLine alone = Understood({});
+  CHECK(alone.command == "chat");
+  CHECK(alone.bare);
+  const CommandLine asking = Understood({"-p", "why?", "--chat", "c", "--json", "--model", "offline"});
+  CHECK(asking.command == "chat");
+  CHECK(asking.prompt == "why?");
+  CHECK(asking.argument == "c");
+  CHECK(asking.json);
+  CHECK(asking.flags.at("model") == "offline");
+}
+
 TEST_CASE("ParseCommandLine: wrong usage is status 2 and one line", "[command-line]") {
-  for (const auto& arguments : std::vector<std::vector<const char*>>{{},
-                                                                     {"fly"},
+  for (const auto& arguments : std::vector<std::vector<const char*>>{{"fly"},
                                                                      {"serve", "--prot", "1"},
                                                                      {"serve", "extra"},
                                                                      {"cat"},

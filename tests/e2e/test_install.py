@@ -139,6 +139,28 @@ def test_bash_completes_commands_values_and_files(scripts, make_home):
     assert offers("keys", "passphrase", "--key-file", "serve", "--rem") == ["--remove"]
 
 
+@pytest.mark.skipif(not shutil.which("fish"), reason="there is no fish")
+def test_fish_completes_the_same(scripts, make_home):
+    home = make_home()
+    folder = home.path / "folder"
+    (folder / "inner").mkdir(parents=True)
+    (folder / "infile.json").touch()
+
+    def offers(line):
+        done = run("fish", "--no-config", "-c", 'source $argv[1]; complete -C "$argv[2]"', scripts["fish"], line,
+                   env=home.environment(PATH=f"{BUILD}:{os.environ['PATH']}"), cwd=folder)
+        return sorted(offered.split("\t")[0] for offered in done.splitlines())
+
+    assert offers("reprise ke") == ["keys"]
+    assert offers("reprise keys in") == ["init"]
+    assert offers("reprise serve --log-level ") == ["debug", "error", "info", "warning"]
+    assert offers("reprise serve --log-level=d") == ["--log-level=debug"]
+    assert offers("reprise completion ") == ["bash", "fish", "zsh"]
+    assert offers("reprise serve --data-dir in") == ["inner/"]
+    assert offers("reprise serve --config in") == ["infile.json", "inner/"]
+    assert offers("reprise keys passphrase --key-file x --rem") == ["--remove"]
+
+
 def test_bash_completes_chats_of_the_folder_that_the_line_names(scripts, make_server):
     server = make_server()
     for chat in ("alpha", "alphabet", "beta"):
