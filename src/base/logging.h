@@ -19,8 +19,8 @@ void SetLogFormat(LogFormat format);
 // made anew. If it fails all goes on as before.
 Result<void> LogToFile(const std::string& path);
 
-// Called before each line is written; what it returns lives until that is done. For a program that draws on the terminal
-// that the lines go to. Null: none, as at the start.
+// Called before each line is written; what it returns lives until that is done. For a program that draws on the
+// terminal that the lines go to. Null: none, as at the start.
 using LogGuard = std::shared_ptr<void> (*)();
 void SetLogGuard(LogGuard guard);
 

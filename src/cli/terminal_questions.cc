@@ -121,8 +121,9 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
   const ApprovalText shown = DescribeApproval(question.asked, whole);
   cut = shown.cut;
   std::vector<std::string> lines;
-  if (question.from_list) lines.push_back(style_.Paint(Style::kDim, VisibleLine(TextMember(question.asked, "chat_id") + "/" +
-                                            TextMember(question.asked, "interaction_id"))));
+  if (question.from_list)
+    lines.push_back(style_.Paint(Style::kDim, VisibleLine(TextMember(question.asked, "chat_id") + "/" +
+                                                          TextMember(question.asked, "interaction_id"))));
   // Of a change of a file people read the difference.
   if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
     const auto change = server_.Call("GET", "/approvals/" + question.id + "/change");

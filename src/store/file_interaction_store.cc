@@ -661,8 +661,9 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
   // A chat whose index is damaged can be deleted as well, so it is not read; the locks keep writers out.
   auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
-  if (held && !(*held)->index_on_disk && !(*held)->numbers.empty()) {
-    // It tells whoever looks into the trash what this was. Without it the interactions alone do.
+  if (held && !(*held)->numbers.empty()) {
+    // The one on disk may be behind. It tells whoever looks into the trash what this was; without it the interactions
+    // do.
     static_cast<void>(WriteIndexLocked(*held->state, (*held)->index, Durability::kUnsynced));
   }
   auto moved = files_.MoveToTrash(chat);

@@ -24,8 +24,8 @@ struct Rewrapped {
 // and those under the current key are not written.
 //
 // REQUIRES: the caller holds the data folder's lock. kNotFound without a data folder; kIo, kStorageFull: some files
-// have not been reached, none is harmed. `counter` counts the files, sealed or not (null: nobody watches); kCancelled if
-// it is told to stop.
+// have not been reached, none is harmed. `counter` counts the files, sealed or not (null: nobody watches); kCancelled
+// if it is told to stop.
 Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys, FileSystem& file_system,
                               WorkCounter* counter = nullptr);
 

@@ -29,8 +29,8 @@ struct VerifyReport {
   std::vector<Problem> problems;
 };
 
-// `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo. `counter` counts the
-// files of chats (null: nobody watches); kCancelled if it is told to stop.
+// `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo. `counter` counts
+// the files of chats (null: nobody watches); kCancelled if it is told to stop.
 Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
                                  WorkCounter* counter = nullptr);
 Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
