@@ -279,6 +279,7 @@ def test_files_go_with_a_message(attached, server, provider):
 SEQUENCES = int(os.environ.get("REPRISE_TYPE_AHEAD", "40"))
 
 
+@pytest.mark.limit(900)
 def test_nothing_that_came_before_a_question_answers_it(attached, server, provider):
     """Random keys, lines and pastes while the model speaks: `REPRISE_TYPE_AHEAD=500` tries as many."""
     chat = attached()
