@@ -57,24 +57,12 @@ const TerminalInput::Meanwhile kNothing = {
 
 bool IsRefusal(const Error& error) { return !error.reason.empty(); }
 
-// The question is not open any more: nobody has to answer it.
-bool IsClosed(const Error& error) {
-  return error.reason == "already_processed" || error.reason == "not_found" || error.reason == "no_such_approval" ||
-         error.reason == "no_such_request";
-}
-
 // A question that waits for its answer.
 struct OpenQuestion {
   bool is_approval;
   std::string id;  // of the approval, or of the request
   Json asked;
 };
-
-bool Settles(const std::string& name, const Json& data, const std::string& id) {
-  if (name == "approved" || name == "rejected") return TextMember(data, "approval_id") == id;
-  if (name == "input_received") return TextMember(data, "request_id") == id;
-  return name == "cancelled" || name == "interaction_complete";
-}
 
 class Conversation {
  public:
@@ -420,7 +408,7 @@ class Conversation {
     const auto given = server_.Call("POST", RunPath() + route, body);
     if (given) return true;
     if (given.error().reason == "stale") return Warn(given.error().message), true;  // the question follows
-    if (!IsRefusal(given.error()) || IsClosed(given.error())) return Failed(given.error()), true;
+    if (!IsRefusal(given.error()) || IsNoLongerOpen(given.error())) return Failed(given.error()), true;
     Warn(given.error().message);
     return false;
   }
@@ -527,12 +515,9 @@ class Conversation {
       Ask(VisibleLine(field.name) + ": " + field.hint + "\n");
       for (;;) {
         if (Answer(VisibleLine(field.name) + "> ", line) != Answered::kLine) return Unanswered();
-        const bool has_default = field.schema.contains("default");
-        if (line.empty() && (!field.required || has_default)) break;
-        auto value = line.empty() ? Result<Json>(Fail(ErrorCode::kInvalidArgument, "this cannot be left empty"))
-                                  : field.Parse(line);
+        auto value = field.ParseLine(line);
         if (value) {
-          object[field.name] = *std::move(value);
+          if (*value) object[field.name] = **std::move(value);
           break;
         }
         Warn(value.error().message);

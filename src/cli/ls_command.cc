@@ -17,11 +17,6 @@ namespace {
 
 constexpr std::size_t kTitleCharacters = 60;
 
-std::string Padded(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
-}
-
 struct Unreadable {
   ChatId chat;
   Error error;

@@ -134,6 +134,17 @@ ApprovalText DescribeApproval(const Json& asked, bool whole) {
   return shown;
 }
 
+bool Settles(const std::string& event_name, const Json& data, const std::string& id) {
+  if (event_name == "approved" || event_name == "rejected") return TextMember(data, "approval_id") == id;
+  if (event_name == "input_received") return TextMember(data, "request_id") == id;
+  return event_name == "cancelled" || event_name == "interaction_complete";
+}
+
+bool IsNoLongerOpen(const Error& error) {
+  return error.reason == "already_processed" || error.reason == "not_found" || error.reason == "no_such_approval" ||
+         error.reason == "no_such_request";
+}
+
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {
   std::string label = tool_name;
   const auto arguments = ParseJson(tool_input);
@@ -161,6 +172,12 @@ Result<Json> FormField::Parse(const std::string& text) const {
   const Json choices = ChoicesOf(schema);
   if (!choices.empty() && !IsOption(choices, text)) return Wanted("one of " + OptionList(choices));
   return Json(text);
+}
+
+Result<std::optional<Json>> FormField::ParseLine(const std::string& line) const {
+  if (!line.empty()) return Parse(line).map([](Json value) { return std::optional(std::move(value)); });
+  if (!required || schema.contains("default")) return std::nullopt;
+  return Fail(ErrorCode::kInvalidArgument, "this cannot be left empty");
 }
 
 std::vector<FormField> FieldsOf(const std::string& schema) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -20,6 +21,11 @@ ApprovalText DescribeApproval(const Json& asked, bool whole);
 // "write_file a.txt": a call in a few words.
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input);
 
+// Whether an event says that the question with this id, an approval's or a request's, needs no answer any more.
+bool Settles(const std::string& event_name, const Json& data, const std::string& id);
+// The same of a refused answer.
+bool IsNoLongerOpen(const Error& refusal);
+
 // One member of the object that a question wants as its answer.
 struct FormField {
   std::string name;
@@ -29,6 +35,9 @@ struct FormField {
 
   // The value that `text` says. kInvalidArgument: the message says what would have been right.
   Result<Json> Parse(const std::string& text) const;
+  // The same of a line that a person has typed; nullopt: it is left out, as one that is not required or has a default
+  // may be.
+  Result<std::optional<Json>> ParseLine(const std::string& line) const;
 };
 // Empty if `schema` (JSON text) does not describe an object of simple members.
 std::vector<FormField> FieldsOf(const std::string& schema);

@@ -38,16 +38,6 @@ void KeepEnd(std::string& text, std::size_t bytes) {
   while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.erase(0, 1);
 }
 
-std::vector<std::string> Lines(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  return lines;
-}
-
 std::string Seconds(std::chrono::steady_clock::duration time) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
   if (seconds < 60) return std::to_string(seconds) + " s";
@@ -136,7 +126,7 @@ void RunView::ShowResult(const Json& data) {
   const std::string id = TextMember(data, "id");
   const bool failed = IsTrue(data, "is_error");
   output_.erase(id);
-  const std::vector<std::string> lines = Lines(TextMember(data, "tool_output"));
+  const std::vector<std::string> lines = LinesOf(TextMember(data, "tool_output"));
   if (labels_.size() > 1) screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + Label(id) + ":", screen_.columns())));
   for (std::size_t i = 0; i < std::min(lines.size(), kResultLines); ++i) {
     const std::string line = CutToWidth("  " + WithoutTabs(VisibleLine(lines[i])), screen_.columns());
@@ -268,7 +258,7 @@ std::vector<std::string> RunView::Below() const {
   std::vector<std::string> below;
   if (text_) below = text_->Tail();
   for (const auto& [id, kept] : output_) {
-    const std::vector<std::string> lines = Lines(kept);
+    const std::vector<std::string> lines = LinesOf(kept);
     for (std::size_t i = lines.size() - std::min(lines.size(), kOutputLines); i < lines.size(); ++i) {
       below.push_back(
           style_.Paint(Style::kDim, CutToWidth("  │ " + WithoutTabs(VisibleLine(lines[i])), screen_.columns())));

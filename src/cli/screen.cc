@@ -57,31 +57,28 @@ void Screen::Draw() {
   std::fflush(stdout);
 }
 
-TerminalInput::Came Screen::ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
-                                        std::string& message) {
+template <typename Read>
+TerminalInput::Came Screen::AroundInput(Read read) {
   WriteLines();
   for (const std::string& line : below_) Print(line + "\n");
   shown_below_ = below_;
   std::fflush(stdout);
-  const auto came = input_.ReadMessage(prompt, meanwhile, message);
+  const TerminalInput::Came came = read();
   const bool entered = came == TerminalInput::Came::kLine;
   TakeOff(std::min(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
   std::fflush(stdout);
   return came;
 }
 
+TerminalInput::Came Screen::ReadMessage(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
+                                        std::string& message) {
+  return AroundInput([&] { return input_.ReadMessage(prompt, meanwhile, message); });
+}
+
 TerminalInput::Came Screen::ReadAnswer(const std::string& prompt, const TerminalInput::Meanwhile& meanwhile,
                                        std::string& answer) {
   if (meanwhile.proceed()) return TerminalInput::Came::kWithdrawn;
-  WriteLines();
-  for (const std::string& line : below_) Print(line + "\n");
-  shown_below_ = below_;
-  std::fflush(stdout);
-  const auto came = input_.ReadAnswer(prompt, meanwhile, answer);
-  const bool entered = came == TerminalInput::Came::kLine;
-  TakeOff(std::min(entered ? input_.editor()->Rows(columns_) : input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
-  std::fflush(stdout);
-  return came;
+  return AroundInput([&] { return input_.ReadAnswer(prompt, meanwhile, answer); });
 }
 
 }  // namespace reprise

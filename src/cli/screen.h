@@ -35,6 +35,8 @@ class Screen {
                                  std::string& answer);
 
  private:
+  template <typename Read>
+  TerminalInput::Came AroundInput(Read read);
   void TakeOff(int rows_above);
   void WriteLines();
 

@@ -5,7 +5,9 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/ascii.h"
 #include "cli/exit_status.h"
+#include "cli/question_text.h"
 #include "cli/terminal_text.h"
 #include "cli/wrapped_text.h"
 
@@ -16,18 +18,7 @@ constexpr std::size_t kPastTurns = 3;  // that are shown of a chat when it is op
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
 constexpr int kFirstAnswerMs = 10'000;
 
-bool Settles(const std::string& name, const Json& data, const std::string& id) {
-  if (name == "approved" || name == "rejected") return TextMember(data, "approval_id") == id;
-  if (name == "input_received") return TextMember(data, "request_id") == id;
-  return name == "cancelled" || name == "interaction_complete";
-}
-
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
-
-std::string LowerCase(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
 
 }  // namespace
 

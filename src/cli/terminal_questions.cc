@@ -15,22 +15,6 @@ constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the r
 constexpr int kDiffLines = 40;          // unless all of it is asked for
 constexpr const char* kHowToAnswer = "y, n, a or e; words behind y or n are for the model, as in: n use another name";
 
-std::vector<std::string> SplitLines(std::string_view text) {
-  std::vector<std::string> lines;
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find('\n'), text.size());
-    lines.emplace_back(text.substr(0, end));
-    text.remove_prefix(std::min(text.size(), end + 1));
-  }
-  return lines;
-}
-
-// The question is not open any more: nobody has to answer it.
-bool IsNoLongerOpen(const Error& error) {
-  return error.reason == "already_processed" || error.reason == "not_found" || error.reason == "no_such_approval" ||
-         error.reason == "no_such_request";
-}
-
 // "n", "no", or either with words behind it.
 bool IsAnswer(const std::string& line, std::string_view letter, std::string_view word, std::string& words) {
   for (const std::string_view name : {letter, word}) {
@@ -150,7 +134,7 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
     }
   }
   bool first = true;
-  for (const std::string& line : SplitLines(shown.text)) {
+  for (const std::string& line : LinesOf(shown.text)) {
     for (const std::string& part : Wrap(line, screen_.columns(), "", first ? "  " : "    ")) {
       lines.push_back(first ? style_.Paint(Style::kBold, part) : part);
     }
@@ -330,12 +314,9 @@ std::optional<Json> TerminalClient::FillIn(const std::string& schema) {
     for (;;) {
       line.clear();
       if (Answer(VisibleLine(field.name) + "> ", line) != Answered::kLine) return std::nullopt;
-      const bool has_default = field.schema.contains("default");
-      if (line.empty() && (!field.required || has_default)) break;
-      auto value = line.empty() ? Result<Json>(Fail(ErrorCode::kInvalidArgument, "this cannot be left empty"))
-                                : field.Parse(line);
+      auto value = field.ParseLine(line);
       if (value) {
-        object[field.name] = *std::move(value);
+        if (*value) object[field.name] = **std::move(value);
         break;
       }
       Complain(value.error().message);

@@ -1,5 +1,6 @@
 #include "cli/terminal_text.h"
 
+#include <algorithm>
 #include <cstdint>
 
 #include "base/hidden_characters.h"
@@ -66,6 +67,21 @@ std::string StreamedText::End() {
   std::string shown = Visible(held_, "\n", Shown::kSteering);
   held_.clear();
   return shown;
+}
+
+std::vector<std::string> LinesOf(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return lines;
+}
+
+std::string Padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
 }
 
 std::string Shortened(std::string_view text, std::size_t max_characters) {

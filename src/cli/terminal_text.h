@@ -2,6 +2,7 @@
 
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace reprise {
 
@@ -30,6 +31,12 @@ class StreamedText {
  private:
   std::string held_;  // a carriage return whose line feed may come with the next piece
 };
+
+// The lines of a text, without their ends. An end at the end of the text begins no further line.
+std::vector<std::string> LinesOf(std::string_view text);
+
+// With spaces behind it up to `width` bytes.
+std::string Padded(std::string text, std::size_t width);
 
 // The first `max_characters` characters, with "..." in place of the rest.
 std::string Shortened(std::string_view text, std::size_t max_characters);

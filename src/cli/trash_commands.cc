@@ -19,11 +19,6 @@ namespace {
 
 constexpr std::size_t kTitle = 60;
 
-std::string PaddedTo(std::string text, std::size_t width) {
-  text.resize(std::max(text.size(), width), ' ');
-  return text;
-}
-
 std::string ReadableSize(std::uint64_t bytes) {
   constexpr std::array kUnits = {"B", "KB", "MB", "GB", "TB"};
   double size = static_cast<double>(bytes);
@@ -70,8 +65,8 @@ int PrintTrash(const std::vector<Deleted>& entries) {
     ids = std::max(ids, entry.id.size());
   }
   for (const Deleted& entry : entries) {
-    Print(PaddedTo(VisibleLine(entry.chat), chats) + "  " + VisibleLine(LocalTime(entry.deleted_at)) + "  " +
-          PaddedTo(ReadableSize(entry.bytes), sizes) + "  " + PaddedTo(VisibleLine(entry.id), ids) + "  " +
+    Print(Padded(VisibleLine(entry.chat), chats) + "  " + VisibleLine(LocalTime(entry.deleted_at)) + "  " +
+          Padded(ReadableSize(entry.bytes), sizes) + "  " + Padded(VisibleLine(entry.id), ids) + "  " +
           (entry.title ? VisibleLine(Shortened(*entry.title, kTitle)) : "(its title cannot be read)") + "\n");
   }
   return kExitOk;
