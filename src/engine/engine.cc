@@ -150,7 +150,11 @@ class Engine::Impl {
   Result<Place> PlaceAtHead(const ChatId& chat);
   // What follows the head and only a fallback could take, oldest first; without what can be saved now.
   std::vector<Interaction> RescuedAfter(const ChatId& chat, std::optional<InteractionId> head);
-  Result<Place> PlaceBeside(const Interaction& edited);
+  struct Edited {
+    Interaction interaction;
+    AgentState before;  // the state that it began with
+  };
+  Result<Edited> LoadEdited(const ChatId& chat, InteractionId id);
   // REQUIRES: the chat is idle.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   // REQUIRES: the chat is idle.
@@ -171,7 +175,7 @@ class Engine::Impl {
   Result<void> CheckTarget(const ChatId& chat, InteractionId id, const StartRequest& request) const;
   Result<void> CheckAttachments(const ChatId& chat, const StartRequest& request) const;
   // The same with other files, if `attachments` says which.
-  Result<Place> PlaceBeside(const Interaction& edited, const std::optional<std::vector<FileId>>& attachments);
+  Result<Place> PlaceBeside(Edited edited, const std::optional<std::vector<FileId>>& attachments);
   // Where an interaction that did not come to its end goes on, as a sibling.
   Result<Place> PlaceToResume(Interaction ended);
 
@@ -823,20 +827,21 @@ Result<Place> Engine::Impl::PlaceAtHead(const ChatId& chat) {
   return Place{.parent = summary->head, .edited_from = {}, .state = (*std::move(state)).value_or(AgentState{})};
 }
 
-Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited) {
-  auto state = parts_.store.LoadPreviousState(edited.chat_id, edited.id);
-  if (!state) return Fail(state.error());
-  return Place{
-      .parent = edited.parent_id, .edited_from = edited.id, .state = (*std::move(state)).value_or(AgentState{})};
+Result<Engine::Impl::Edited> Engine::Impl::LoadEdited(const ChatId& chat, InteractionId id) {
+  // Its state continues the one before it, which is put together once in this order.
+  auto before = parts_.store.LoadPreviousState(chat, id);
+  if (!before) return Fail(std::move(before.error()));
+  auto edited = parts_.store.LoadInteraction(chat, id);
+  if (!edited) return Fail(std::move(edited.error()));
+  return Edited{.interaction = *std::move(edited), .before = (*std::move(before)).value_or(AgentState{})};
 }
 
-Result<Place> Engine::Impl::PlaceBeside(const Interaction& edited,
-                                        const std::optional<std::vector<FileId>>& attachments) {
-  auto place = PlaceBeside(edited);
-  if (!place) return place;
-  auto attached = attachments ? AttachFiles(parts_.files, edited.chat_id, *attachments) : AttachedTo(edited);
+Result<Place> Engine::Impl::PlaceBeside(Edited edited, const std::optional<std::vector<FileId>>& attachments) {
+  const Interaction& beside = edited.interaction;
+  auto attached = attachments ? AttachFiles(parts_.files, beside.chat_id, *attachments) : AttachedTo(beside);
   if (!attached) return Fail(std::move(attached.error()));
-  place->attached = *std::move(attached);
+  Place place{.parent = beside.parent_id, .edited_from = beside.id, .state = std::move(edited.before)};
+  place.attached = *std::move(attached);
   return place;
 }
 
@@ -1157,10 +1162,10 @@ Result<Engine::Recovered> Engine::Recover() { return impl_->Recover(); }
 Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interaction, StartRequest request) {
   if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
   const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& edit) -> Result<Place> {
-    const auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
-    if (!edited) return Fail(edited.error());
-    if (edit.model.empty()) edit.model = edited->model;
-    return impl->PlaceBeside(*edited, edit.attachments);
+    auto edited = impl->LoadEdited(chat, interaction);
+    if (!edited) return Fail(std::move(edited.error()));
+    if (edit.model.empty()) edit.model = edited->interaction.model;
+    return impl->PlaceBeside(*std::move(edited), edit.attachments);
   };
   return impl_->Launch(chat, std::move(request), find_place);
 }
@@ -1168,16 +1173,17 @@ Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interac
 Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request) {
   if (auto there = impl_->CheckTarget(chat, interaction, request); !there) return Fail(std::move(there.error()));
   const auto find_place = [impl = impl_.get(), chat, interaction](StartRequest& again) -> Result<Place> {
-    auto edited = impl->parts_.store.LoadInteraction(chat, interaction);
-    if (!edited) return Fail(edited.error());
-    if (edited->user_message.empty()) {
+    auto edited = impl->LoadEdited(chat, interaction);
+    if (!edited) return Fail(std::move(edited.error()));
+    const Interaction& asked = edited->interaction;
+    if (asked.user_message.empty()) {
       return Fail(Error{.code = ErrorCode::kConflict,
                         .reason = "no_message",
                         .message = "the interaction has no message that could be sent again"});
     }
-    if (again.model.empty()) again.model = edited->model;
-    again.user_message = edited->user_message;
-    return impl->PlaceBeside(*edited, again.attachments);
+    if (again.model.empty()) again.model = asked.model;
+    again.user_message = asked.user_message;
+    return impl->PlaceBeside(*std::move(edited), again.attachments);
   };
   return impl_->Launch(chat, std::move(request), find_place);
 }

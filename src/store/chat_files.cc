@@ -68,6 +68,8 @@ bool IsCutOff(std::string_view text, bool sealed) {
     return false;
   } catch (const Json::parse_error& error) {
     return error.byte > text.size();  // it is the end that came too early
+  } catch (const Json::out_of_range&) {
+    return false;  // a number that is too large
   }
 }
 

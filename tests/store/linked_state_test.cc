@@ -7,6 +7,7 @@
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/sample.h"
+#include "support/forwarding_file_system.h"
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
@@ -56,6 +57,8 @@ class LongChat {
     return all;
   }
 
+  std::shared_ptr<const KeySet> keys() const { return keys_; }
+
   MemoryFileSystem disk;
 
  private:
@@ -63,6 +66,16 @@ class LongChat {
   std::shared_ptr<const KeySet> keys_;
   std::uint32_t number_ = 0;
   AgentState state_;
+};
+
+class CountedReads final : public ForwardingFileSystem {
+ public:
+  using ForwardingFileSystem::ForwardingFileSystem;
+  Result<std::string> ReadFile(const std::string& path, std::uint64_t max_bytes) override {
+    ++reads;
+    return base_.ReadFile(path, max_bytes);
+  }
+  int reads = 0;
 };
 
 }  // namespace
@@ -177,6 +190,22 @@ TEST_CASE("Long chats: a damaged, replaced or missing file before a state is nam
   REQUIRE(all);
   CHECK(all->interactions.size() == 29);
   CHECK(all->damaged.size() == 1);
+}
+
+TEST_CASE("Long chats: the state before an interaction is put together once for both", "[store]") {
+  LongChat chat(3000);
+  for (int i = 0; i < 60; ++i) REQUIRE(chat.Open()->SaveInteraction(chat.NextTurn()));
+  CountedReads disk(chat.disk);
+  const auto store =
+      *FileInteractionStore::Open({.root = kRoot, .keys = chat.keys(), .file_system = disk, .lock = false});
+  const InteractionId last = Id(60);
+  REQUIRE(store->LoadSummary(Chat1()));
+  disk.reads = 0;
+  REQUIRE(store->LoadPreviousState(Chat1(), last));
+  CHECK(disk.reads > 10);
+  disk.reads = 0;
+  REQUIRE(store->LoadInteraction(Chat1(), last));
+  CHECK(disk.reads <= 2);  // its own file and its parent's
 }
 
 TEST_CASE("UnlinkState: a link that is not one of ours is damage", "[store]") {

@@ -113,6 +113,16 @@ TEST_CASE("VerifyStore: every truncation of a record is found", "[verify][long]"
   }
 }
 
+TEST_CASE("VerifyStore: an index with a number that is too large is damaged", "[verify]") {
+  World world(/*sealed=*/false);
+  for (const char* text : {"1e999", R"({"schema":1e999)", "[-1e999]"}) {
+    const std::string index = RecordName(Chat1(), std::nullopt);
+    world.disk.Overwrite(PathOf(index), text);
+    CHECK(Named(world.Verify()).contains(index));
+    CHECK_FALSE(world.Open()->ListUnreadableChats()->empty());
+  }
+}
+
 TEST_CASE("VerifyStore: every pair of files that changed places is found, both named", "[verify]") {
   World world;
   std::vector<std::string> all = FilesOf(Chat1());
