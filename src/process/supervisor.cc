@@ -79,10 +79,7 @@ void Limit(__rlimit_resource_t resource, rlim_t value) {
   ::setrlimit(resource, &limit);
 }
 
-void Confine(const SupervisorPlan& plan) {
-  if (plan.memory_bytes > 0) Limit(RLIMIT_DATA, plan.memory_bytes);
-  if (plan.file_bytes > 0) Limit(RLIMIT_FSIZE, plan.file_bytes);
-  if (!plan.confined) return;
+void Confine() {
   // What fails here is defence in depth: the command runs all the same.
   ::syscall(SYS_keyctl, KEYCTL_JOIN_SESSION_KEYRING, nullptr);
   const int score = ::open("/proc/self/oom_score_adj", O_WRONLY | O_CLOEXEC);
@@ -98,12 +95,15 @@ void Confine(const SupervisorPlan& plan) {
   ::prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
   Limit(RLIMIT_CORE, 0);
   Limit(RLIMIT_NOFILE, kMaxOpenFiles);
-  Confine(plan);
+  if (plan.confined) Confine();
   if (plan.extra_fd >= 0) ::fcntl(kExtraDescriptor, F_SETFD, 0);
   sigset_t none;
   ::sigemptyset(&none);
   ::sigprocmask(SIG_SETMASK, &none, nullptr);
   if (::chdir(plan.directory) == 0 && ::dup2(kInput, 0) >= 0 && ::dup2(kOutput, 1) >= 0 && ::dup2(kErrors, 2) >= 0) {
+    // Last: until then this is a copy of the server, which may be larger than that already.
+    if (plan.file_bytes > 0) Limit(RLIMIT_FSIZE, plan.file_bytes);
+    if (plan.memory_bytes > 0) Limit(RLIMIT_DATA, plan.memory_bytes);
     ::execve(plan.argv[0], plan.argv, plan.environment);
   }
   Report(SupervisorReport::kStartFailed, errno);
