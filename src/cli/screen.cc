@@ -35,9 +35,12 @@ void Screen::TakeOff(int rows_above) {
   Print("\r\x1b[J");
 }
 
+// In one piece: a terminal that gets a line at a time works several times as much.
 void Screen::WriteLines() {
-  for (const std::string& line : pending_) Print(line + "\n");
+  std::string text;
+  for (const std::string& line : pending_) text.append(line).append("\n");
   pending_.clear();
+  if (!text.empty()) Print(text);
 }
 
 void Screen::Draw() {

@@ -20,9 +20,16 @@ bool IsSteering(std::uint32_t code) {
 enum class Shown { kAllHidden, kSteering };
 
 std::string Visible(std::string_view text, std::string_view line_end, Shown shown) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f; };
   const std::string valid = ToValidUtf8(text);
   std::string out;
+  out.reserve(valid.size());
   for (std::string_view rest = valid; !rest.empty();) {
+    // Most of what is shown, quickly.
+    const auto plain_end = std::find_if_not(rest.begin(), rest.end(), is_plain);
+    out.append(rest.begin(), plain_end);
+    rest.remove_prefix(static_cast<std::size_t>(plain_end - rest.begin()));
+    if (rest.empty()) break;
     if (rest.starts_with("\r\n")) {
       rest.remove_prefix(1);  // the line end as Windows writes it
       continue;

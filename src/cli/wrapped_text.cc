@@ -12,6 +12,8 @@
 namespace reprise {
 namespace {
 
+bool IsPlain(char c) { return c >= ' ' && c < 0x7f; }
+
 // What a text is made of: one character, or one sequence of Style, which has no width.
 struct TextPart {
   std::string_view text;
@@ -20,12 +22,18 @@ struct TextPart {
 };
 
 TextPart NextTextPart(std::string_view text) {
-  const auto first = static_cast<unsigned char>(text[0]);
-  if (first >= 0x20 && first < 0x7f) return {text.substr(0, 1), 1, false};
+  if (IsPlain(text[0])) return {text.substr(0, 1), 1, false};
   if (const std::size_t paint = PaintSequence(text); paint > 0) return {text.substr(0, paint), 0, true};
   const std::string_view character = Utf8Prefix(text, 1);
   const int width = ::wcwidth(static_cast<wchar_t>(CodePointOf(character)));
   return {character, width < 0 ? 1 : width, false};  // libc may be older than the character
+}
+
+// The letters of ASCII that the text begins with, as one part.
+TextPart PlainPart(std::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), [](char c) { return IsPlain(c) && c != ' '; });
+  const auto length = static_cast<std::size_t>(end - text.begin());
+  return {text.substr(0, length), static_cast<int>(length), false};
 }
 
 // Puts words into lines.
@@ -44,6 +52,7 @@ class Wrapper {
     } else {
       word_ += part.text;
       word_width_ += part.width;
+      word_has_paint_ |= part.is_paint;
       if (!part.is_paint) word_has_text_ = true;
     }
   }
@@ -71,15 +80,19 @@ class Wrapper {
       }
       spaces_ = 0;
     }
-    for (std::string_view rest = word_; !rest.empty();) {
-      const TextPart part = NextTextPart(rest);
-      rest.remove_prefix(part.text.size());
-      if (used_ + part.width > width_) EndLine();
-      Append(part);
+    if (used_ + word_width_ <= width_ && !word_has_paint_) {
+      if (word_has_text_) Append({word_, word_width_, false});
+    } else {
+      for (std::string_view rest = word_; !rest.empty();) {
+        const TextPart part = NextTextPart(rest);
+        rest.remove_prefix(part.text.size());
+        if (used_ + part.width > width_) EndLine();
+        Append(part);
+      }
     }
     word_.clear();
     word_width_ = 0;
-    word_has_text_ = false;
+    word_has_text_ = word_has_paint_ = false;
   }
 
   void Append(TextPart part) {
@@ -114,7 +127,7 @@ class Wrapper {
   int spaces_ = 0;  // before the word
   std::string word_;
   int word_width_ = 0;
-  bool word_has_text_ = false;
+  bool word_has_text_ = false, word_has_paint_ = false;
 };
 
 }  // namespace
@@ -122,7 +135,8 @@ class Wrapper {
 int DisplayWidth(std::string_view text) {
   int width = 0;
   while (!text.empty()) {
-    const TextPart part = NextTextPart(text);
+    TextPart part = PlainPart(text);
+    if (part.width == 0) part = NextTextPart(text);
     text.remove_prefix(part.text.size());
     width += part.width;
   }
@@ -133,7 +147,8 @@ std::vector<std::string> Wrap(std::string_view text, int width, std::string_view
                               std::string_view hanging_indent) {
   Wrapper wrapper(width, first_indent, hanging_indent);
   while (!text.empty()) {
-    const TextPart part = NextTextPart(text);
+    TextPart part = PlainPart(text);
+    if (part.width == 0) part = NextTextPart(text);
     text.remove_prefix(part.text.size());
     wrapper.Add(part);
   }

@@ -1,6 +1,6 @@
 // The scripted provider. What it answers stands in the last user message: "[[bench n=500 us=20000 pad=32 batch=1
-// tool=0]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as the reader takes
-// them; batch=B: B chunks in one write; tool=1: first a call of write_file. Each chunk holds "~<time>~", when it was
+// lines=0 tool=0]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as the reader takes
+// them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file. Each chunk holds "~<time>~", when it was
 // written.
 #include <cstdio>
 #include <cstdlib>
@@ -13,7 +13,7 @@ namespace reprise::bench {
 namespace {
 
 struct Script {
-  long n = 1, us = 0, pad = 32, batch = 1, tool = 0;
+  long n = 1, us = 0, pad = 32, batch = 1, lines = 0, tool = 0;
 };
 
 long Number(std::string_view text, std::string_view key, long otherwise) {
@@ -29,6 +29,7 @@ Script ReadScript(const std::string& body) {
                 .us = Number(text, " us=", 0),
                 .pad = Number(text, " pad=", 32),
                 .batch = Number(text, " batch=", 1),
+                .lines = Number(text, " lines=", 0),
                 .tool = Number(text, " tool=", 0)};
   // The second round of a turn: the tool's result follows the message.
   if (body.find("\"tool_call_id\"", at) != std::string::npos) script.tool = 0;
@@ -74,7 +75,7 @@ class Conversation {
     script_ = ReadScript(request.body);
     sent_ = 0;
     writing_ = true;
-    padding_ = std::string(static_cast<std::size_t>(script_.pad), 'x');
+    padding_ = std::string(static_cast<std::size_t>(script_.pad), 'x') + (script_.lines != 0 ? "\\n" : "");
     started_ = Now();
     peer_.Send(kHead);
     if (script_.tool == 0) return Continue();
