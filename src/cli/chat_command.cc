@@ -612,7 +612,8 @@ void TellOfFirstStart(const Options& options, const std::string& url) {
       "  server     " +
       url + "\n" +
       (options.model == "offline"
-           ? "  model      offline, a demonstration: say demo. OPENAI_API_KEY or ANTHROPIC_API_KEY brings a real one\n"
+           ? "  model      offline, a demonstration: say demo\n"
+             "             with OPENAI_API_KEY or ANTHROPIC_API_KEY set, a real one\n"
            : "  model      " + VisibleLine(options.model) + "\n"));
 }
 

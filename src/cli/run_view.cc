@@ -38,6 +38,9 @@ void KeepEnd(std::string& text, std::size_t bytes) {
   while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.erase(0, 1);
 }
 
+// What these do is told by events of their own.
+bool TellsItself(const std::string& tool) { return tool == "update_plan" || tool == "manage_tasks"; }
+
 std::string Seconds(std::chrono::steady_clock::duration time) {
   const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
   if (seconds < 60) return std::to_string(seconds) + " s";
@@ -58,7 +61,9 @@ void RunView::Begin(bool live) {
   running_ = true;
   begun_ = Clock::now();
   said_ = false;
+  thought_in_.reset();
   labels_.clear();
+  named_.clear();
   output_.clear();
   doing_ = "starting";
   input_tokens_ = output_tokens_ = 0;
@@ -126,14 +131,17 @@ void RunView::ShowResult(const Json& data) {
   const std::string id = TextMember(data, "id");
   const bool failed = IsTrue(data, "is_error");
   output_.erase(id);
+  doing_ = "waiting for the model";
+  if (!failed && TellsItself(TextMember(data, "tool_name"))) return;
   const std::vector<std::string> lines = LinesOf(TextMember(data, "tool_output"));
-  if (labels_.size() > 1) screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + Label(id) + ":", screen_.columns())));
+  if (std::exchange(named_, id) != id) {
+    screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + Label(id) + ":", screen_.columns())));
+  }
   for (std::size_t i = 0; i < std::min(lines.size(), kResultLines); ++i) {
     const std::string line = CutToWidth("  " + WithoutTabs(VisibleLine(lines[i])), screen_.columns());
     screen_.Add(style_.Paint(failed ? Style::kError : Style::kDim, line));
   }
   if (lines.size() > kResultLines) Note("  ... " + Grouped(lines.size() - kResultLines) + " lines more");
-  doing_ = "waiting for the model";
 }
 
 void RunView::ShowNested(const Json& data) {
@@ -158,9 +166,11 @@ void RunView::Heard(const std::string& name, const Json& data) {
     if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
     thinking_ += TextMember(data, "content");
     KeepEnd(thinking_, kKeptThinking);
+    thought_in_ = NumberMember(data, "round_index");
     doing_ = "thinking";
   } else if (name == "thinking") {
-    EndThinking(TextMember(data, "content"));
+    const bool shown = thinking_.empty() && thought_in_ == NumberMember(data, "round_index");
+    if (!shown) EndThinking(TextMember(data, "content"));
   } else if (name == "answer" || name == "message") {
     if (!std::exchange(said_, false)) ShowText(TextMember(data, "content"));
     EndText();
@@ -173,14 +183,22 @@ void RunView::Heard(const std::string& name, const Json& data) {
     EndText();
     EndThinking({});
     const std::string id = TextMember(data, "id");
-    labels_[id] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
-    screen_.Add(style_.Paint(Style::kAccent, CutToWidth("● " + labels_[id], screen_.columns())));
+    const std::string tool = TextMember(data, "tool_name");
+    labels_[id] = CallLabel(tool, TextMember(data, "tool_input"));
     doing_ = "running " + labels_[id];
+    if (TellsItself(tool)) return;
+    screen_.Add(style_.Paint(Style::kAccent, CutToWidth("● " + labels_[id], screen_.columns())));
+    named_ = id;
   } else if (name == "approval_required") {
     EndText();
     labels_[TextMember(data, "call_id")] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
+    doing_ = "waiting for an answer";
+  } else if (name == "input_required") {
+    EndText();
+    doing_ = "waiting for an answer";
   } else if (name == "approved") {
     const bool edited = data.contains("tool_input");
+    doing_ = "running " + Label(TextMember(data, "call_id"));
     Fact(Style::kAdded, "✓ allowed" + (edited ? std::string(", with other arguments") : "") + ": " +
                             Label(TextMember(data, "call_id")));
   } else if (name == "rejected") {

@@ -53,9 +53,11 @@ class RunView {
   bool live_ = false, running_ = false;
   Clock::time_point begun_{}, thinking_since_{};
   std::optional<MarkdownStream> text_;
-  bool said_ = false;                          // the answer has been shown piece by piece
-  std::string thinking_;                       // the end of it
+  bool said_ = false;     // the answer has been shown piece by piece
+  std::string thinking_;  // the end of it
+  std::optional<std::uint64_t> thought_in_;    // the round whose thinking has been shown from its pieces
   std::map<std::string, std::string> labels_;  // call id -> what it is
+  std::string named_;                          // the call that the last lines were about
   std::map<std::string, std::string> output_;  // call id -> the end of what it has printed so far
   std::string doing_, model_;
   std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
