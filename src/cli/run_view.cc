@@ -209,6 +209,7 @@ void RunView::Heard(const std::string& name, const Json& data) {
                               ": " + Label(TextMember(data, "call_id")));
   } else if (name == "input_received") {
     const auto response = data.find("response");
+    doing_ = "waiting for the model";
     Note(response == data.end() || !response->is_string() ? "  (declined)" : "  " + TextMember(data, "response"));
   } else if (name == "tool_output_delta") {
     ShowOutput(data);
