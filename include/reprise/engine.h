@@ -67,6 +67,8 @@ struct StartRequest {
   // Files of the chat whose text goes with the message. nullopt: none, or when an interaction is edited or run again,
   // what was attached to it, as it was then.
   std::optional<std::vector<FileId>> attachments{};
+  // From this message on a summary, which the model makes first, stands in requests for what was said before it.
+  bool compact = false;
 };
 
 // A run that has to wait for its chat. Thread-safe.

@@ -47,10 +47,12 @@ struct Grant {
   bool operator==(const Grant&) const = default;
 };
 
-// What stands for the older messages in requests, as they would not fit all. The messages themselves stay.
+// What stands for the older messages in requests, as they would not fit all, or a person wanted it so. The messages
+// themselves stay.
 struct Compaction {
   std::uint64_t first = 0, end = 0;  // the messages [first, end) are what `summary` tells
   std::string summary{};
+  bool requested = false;  // by a person: also where all would fit
   bool operator==(const Compaction&) const = default;
 };
 

@@ -235,6 +235,12 @@ void AgentLoop::AskModel() {
   }
   tools_ = parts_.tools.Current();
   ComposeSystemPrompt();
+  if (limits_.sum_up_first && round_ == 0) {
+    Compaction wanted = context_.RequestedExtent(state_);
+    if (wanted.end > wanted.first && (!state_.compaction || state_.compaction->end < wanted.end)) {
+      return SumUp(std::move(wanted));
+    }
+  }
   if (context_.Fits(state_, tools_->specs())) return SendRequest();
   Compaction next = context_.NextExtent(state_, tools_->specs());
   const bool is_new = next.end > next.first && (!state_.compaction || state_.compaction->end != next.end);

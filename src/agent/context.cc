@@ -16,6 +16,7 @@ constexpr std::int64_t kMaxResponse = 64 * 1024;                   // tokens tha
 constexpr std::int64_t kMaxPercent = 400;
 constexpr std::int64_t kMeaningfulTokens = 1000;  // in less than this a provider's own additions weigh too much
 constexpr std::size_t kMaxSummaryBytes = 6000;    // every later checkpoint of the chat repeats it
+constexpr std::size_t kMaxMaterial = 128 * 1024;  // of which one is made where the model's limits are not known
 constexpr std::size_t kLeastKept = 5;
 constexpr std::int64_t kLeastShortened = 50;  // tokens: enough to say that it was
 constexpr std::int64_t kNoLimit = std::numeric_limits<std::int64_t>::max();
@@ -94,6 +95,8 @@ class Parts {
     return last_user_ != kNone && last_user_ >= first_ ? Cost(last_user_, limits) : 0;
   }
   bool IsLastUser(std::size_t i) const { return i == last_user_; }
+  // Where it is; behind all if the user has said nothing.
+  std::size_t last_user() const { return std::min(last_user_, size()); }
 
   template <typename Limits>
   std::vector<Message> Build(const Compaction& extent, const Limits& limits) const {
@@ -149,12 +152,14 @@ Context::Context(std::int64_t window)
     : budget_(window <= 0 ? 0 : std::max<std::int64_t>(1, window - std::min(window / 4, kMaxResponse))) {}
 
 std::size_t Context::max_summary_bytes() const {
+  if (budget_ == 0) return kMaxSummaryBytes;
   const auto tenth = static_cast<std::size_t>(budget_ * 100 / percent_ / 10 * kBytesPerToken);
   const std::size_t around = kSummaryIntro.size() + kTokensPerMessage * kBytesPerToken;
   return std::min(tenth, kMaxSummaryBytes) - std::min({tenth, kMaxSummaryBytes, around});
 }
 
 std::size_t Context::max_material_bytes() const {
+  if (budget_ == 0) return kMaxMaterial;
   return static_cast<std::size_t>(budget_ * 100 / percent_ / 2 * kBytesPerToken);
 }
 
@@ -172,6 +177,7 @@ std::int64_t Context::Estimate(const std::vector<Message>& messages, const std::
 }
 
 std::int64_t Context::Room(const std::vector<ToolSpec>& tools) const {
+  if (budget_ == 0) return kNoLimit;
   return budget_ * 100 / percent_ - EstimateTokens(tools) - system_tokens_;
 }
 
@@ -183,7 +189,9 @@ std::vector<Context::Limits> Context::Shortenings(std::int64_t room) const {
 }
 
 bool Context::FitsWhole(const AgentState& state, const std::vector<ToolSpec>& tools) const {
-  return budget_ == 0 || EstimateAll(state.messages) <= Room(tools);
+  const Parts parts(state);
+  if (state.compaction && state.compaction->requested && parts.Known().end > parts.first()) return false;
+  return EstimateAll(state.messages) <= Room(tools);
 }
 
 bool Context::Fits(const AgentState& state, const std::vector<ToolSpec>& tools) const {
@@ -217,7 +225,12 @@ Compaction Context::NextExtent(const AgentState& state, const std::vector<ToolSp
   if (begin == parts.size() && begin > parts.first()) begin = parts.GroupBegin(begin);
   Compaction known = parts.Known();
   if (known.end >= begin) return known;
-  return {.first = parts.first(), .end = begin};
+  return {.first = parts.first(), .end = begin, .requested = known.requested};
+}
+
+Compaction Context::RequestedExtent(const AgentState& state) const {
+  const Parts parts(state);
+  return {.first = parts.first(), .end = std::max(parts.first(), parts.last_user()), .requested = true};
 }
 
 Result<std::vector<Message>> Context::View(const AgentState& state, const std::vector<ToolSpec>& tools) const {

@@ -21,7 +21,7 @@ std::int64_t EstimateTokens(const std::vector<ToolSpec>& tools);
 // tool calls and their results together. This is a view: nothing is taken out of the state.
 class Context {
  public:
-  // `window` is what request and response may have together, in tokens; 0: not known, and all is sent.
+  // `window` is what request and response may have together, in tokens; 0: not known, and there is no limit.
   explicit Context(std::int64_t window);
 
   // Tokens that a request may have. 0: not known.
@@ -45,6 +45,8 @@ class Context {
   // For a state that does not fit: what a summary should stand for, its text still to be written. An extent that is
   // empty or that of the state's own compaction: there is nothing more to sum up.
   Compaction NextExtent(const AgentState& state, const std::vector<ToolSpec>& tools) const;
+  // What a summary should stand for that a person asks for: all that was said before the last message of the user.
+  Compaction RequestedExtent(const AgentState& state) const;
   // What is sent. Where a summary is not enough tool results are shortened, then what the user said before, and say so;
   // what is sent never exceeds the budget. kTooLarge (reason "context_length") if even that does not help.
   Result<std::vector<Message>> View(const AgentState& state, const std::vector<ToolSpec>& tools) const;

@@ -196,11 +196,13 @@ void TerminalClient::Say(const std::string& text) {
   }
   Json body = Options();
   body["user_message"] = text;
-  if (!attachments_.empty()) {
-    if (running()) return Complain("files go with a message that is sent at once: wait until this has ended");
-    body["attachments"] = attachments_;
-  } else {
+  if (compact_) body["compact"] = true;
+  if (!attachments_.empty()) body["attachments"] = attachments_;
+  if (!compact_ && attachments_.empty()) {
     body["if_running"] = "queue";
+  } else if (running()) {
+    draft_ = text;
+    return Complain("a message with files or a summary is sent at once: wait until this has ended");
   }
   Start(path_ + "/interactions", std::move(body), text);
 }
@@ -224,6 +226,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     return Failed(ended->error());
   }
   attachments_.clear();
+  compact_ = false;
   undone_.clear();
   if (running()) {
     queued_.push_back({text, std::move(stream)});
@@ -331,6 +334,11 @@ std::vector<std::string> TerminalClient::Below() const {
   for (const QueuedText& waiting : queued_) {
     below.push_back(style_.Paint(Style::kDim, CutToWidth("queued: " + VisibleLine(waiting.text), screen_.columns())));
   }
+  if (allows_ != Allows::kNothing) {
+    below.push_back(style_.Paint(
+        Style::kWarning, allows_ == Allows::kAll ? "allows everything (/mode ask)" : "allows edits (/mode ask)"));
+  }
+  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message sums up what was said before it"));
   if (!attachments_.empty()) {
     below.push_back(
         style_.Paint(Style::kDim, std::to_string(attachments_.size()) + " file(s) go with the next message"));

@@ -59,6 +59,8 @@ class TerminalClient {
     std::unique_ptr<ArrivingEvents> stream;
   };
   enum class Answered { kLine, kWithdrawn, kLeft };
+  // What the person allows in this chat without being asked: nothing, changes of files in the workspace, or all.
+  enum class Allows { kNothing, kEdits, kAll };
 
   // --- terminal_client.cc: the loop, and the run that is shown
   void Attach();
@@ -87,6 +89,8 @@ class TerminalClient {
 
   // --- terminal_questions.cc: what a run asks
   void AskNext();
+  bool AllowedByMode(const OpenQuestion& question) const;
+  bool AllowByMode(const OpenQuestion& question);
   bool AskApproval(const OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
   std::optional<Json> FillIn(const std::string& schema);
@@ -146,8 +150,10 @@ class TerminalClient {
 
   std::string chat_, path_;
   std::string model_;                             // chosen; empty: the server's
+  Allows allows_ = Allows::kNothing;              // until another chat is opened
   std::map<std::string, std::uint64_t> windows_;  // context windows of models that are known
   std::vector<std::string> attachments_;          // ids, for the next message
+  bool compact_ = false;                          // the next message asks for a summary of all before it
   std::vector<std::string> listed_;               // ids of the chats that were listed last
   std::vector<std::string> undone_;               // heads to go forward to
   std::string draft_;                             // what was being typed when a question came

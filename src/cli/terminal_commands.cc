@@ -62,11 +62,13 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/regenerate", "", "sends the last message again", &TerminalClient::Regenerate},
       {"/continue", "", "goes on with a turn that failed or was cancelled", &TerminalClient::GoOn},
       {"/model", "[NAME]", "the models; uses another one from now on", &TerminalClient::Model},
-      {"/mode", "", "what asks for approval, and what was allowed for good", &TerminalClient::Mode},
+      {"/mode", "[ask|edits|all]",
+       "what this chat may do unasked: nothing, change files, everything (without: how it is now)",
+       &TerminalClient::Mode},
       {"/approvals", "", "all that waits for an answer, in every chat", &TerminalClient::Approvals},
       {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
-      {"/compact", "", "how much of the context window is used, and when older turns are summed up",
+      {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
       {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
       {"/export", "FILE", "writes this chat to a file, as Markdown (.md) or JSON", &TerminalClient::Export},
@@ -139,6 +141,8 @@ void TerminalClient::SwitchTo(const std::string& chat) {
   path_ = "/chats/" + chat_;
   interaction_.clear();
   attachments_.clear();
+  compact_ = false;
+  allows_ = Allows::kNothing;
   Tell("chat " + chat_);
   Attach();
 }
@@ -324,11 +328,25 @@ void TerminalClient::Model(const std::string& arguments) {
   Tell("the next messages go to " + model_);
 }
 
-void TerminalClient::Mode(const std::string&) {
+void TerminalClient::Mode(const std::string& arguments) {
+  static const std::vector<std::string> names = {"ask", "edits", "all"};
+  const auto chosen = std::find(names.begin(), names.end(), arguments);
+  if (!arguments.empty() && chosen == names.end()) {
+    return Complain("there is no mode " + arguments + DidYouMean(arguments, names) + " (ask, edits or all)");
+  }
+  if (!arguments.empty()) {
+    allows_ = static_cast<Allows>(chosen - names.begin());
+    return Tell(allows_ == Allows::kNothing ? "every call that needs an approval is asked about"
+                : allows_ == Allows::kEdits
+                    ? "changes of files in the workspace are shown and allowed until you leave this chat; the rest is "
+                      "asked about"
+                    : "everything that is asked is shown and allowed until you leave this chat");
+  }
+  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, /mode edits or /mode all changes it)");
   const auto tools = Call("GET", "/tools");
   if (!tools) return Failed(tools.error());
-  Tell("approval mode: " + TextMember(*tools, "approval_mode") +
-       " (the server's: --approval-mode or \"approval_mode\" in the configuration)");
+  Tell("the server: " + TextMember(*tools, "approval_mode") +
+       " (--approval-mode or \"approval_mode\" in the configuration)");
   std::string asking;
   for (const Json& tool : tools->value("tools", Json::array())) {
     const auto asks = tool.find("requires_approval");
@@ -405,12 +423,13 @@ void TerminalClient::Usage(const std::string&) {
   }
 }
 
-void TerminalClient::Compact(const std::string&) {
-  std::string used = Grouped(view_.context_tokens()) + " tokens of this chat were in the last request";
-  Tell(view_.context_tokens() == 0 ? "nothing was sent yet" : used);
-  Tell(
-      "Older turns are summed up by themselves when three quarters of the model's context window are full; the chat "
-      "keeps all of them.");
+void TerminalClient::Compact(const std::string& arguments) {
+  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  if (!Turns("there is nothing to sum up yet")) return;
+  compact_ = true;
+  if (!arguments.empty()) return Say(arguments);
+  if (view_.context_tokens() != 0) Tell(Grouped(view_.context_tokens()) + " tokens were in the last request");
+  Tell("the next message has what was said so far summed up; the chat keeps all of it");
 }
 
 // --- files -------------------------------------------------------------------------------------------------------
@@ -506,6 +525,10 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
     for (const Json& each : list->value(chats ? "chats" : "models", Json::array())) {
       add(word + " ", TextMember(each, chats ? "id" : "name"), "");
     }
+    return found;
+  }
+  if (word == "/mode") {
+    for (const char* name : {"ask", "edits", "all"}) add(word + " ", name, "");
     return found;
   }
   // The path behind the last @, or behind a command that takes one.

@@ -36,10 +36,28 @@ bool IsAnswer(const std::string& line, std::string_view letter, std::string_view
 void TerminalClient::AskNext() {
   const OpenQuestion question = open_.front();
   asking_ = question.id;
-  const bool settled = question.is_approval ? AskApproval(question) : AskInput(question);
+  const bool settled = AllowedByMode(question) ? AllowByMode(question)
+                       : question.is_approval  ? AskApproval(question)
+                                               : AskInput(question);
   if (settled) std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
   asking_.clear();
   question_text_.clear();
+}
+
+bool TerminalClient::AllowedByMode(const OpenQuestion& question) const {
+  if (!question.is_approval || question.from_list || allows_ == Allows::kNothing) return false;
+  const std::string tool = TextMember(question.asked, "tool_name");
+  return allows_ == Allows::kAll || tool == "write_file" || tool == "edit_file";
+}
+
+// What is allowed stands among the lines that stay.
+bool TerminalClient::AllowByMode(const OpenQuestion& question) {
+  bool cut = false;
+  screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
+  return Give(question, "/approve",
+              {{"approval_id", question.id},
+               {"approved", true},
+               {"arguments_digest", TextMember(question.asked, "arguments_digest")}});
 }
 
 // Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that

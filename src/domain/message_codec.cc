@@ -68,6 +68,7 @@ void Write(auto& out, const AgentState& state, std::size_t first) {
       json["first"] = compaction->first;
       json["end"] = compaction->end;
       json["summary"] = compaction->summary;
+      if (compaction->requested) json["requested"] = true;
     });
   }
   if (!state.memory.empty()) out["memory"] = ToJson(state.memory);
@@ -214,7 +215,8 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
     JsonReader inner(*compaction, "compaction");
     state.compaction = Compaction{.first = static_cast<std::uint64_t>(inner.Integer("first")),
                                   .end = static_cast<std::uint64_t>(inner.Integer("end")),
-                                  .summary = inner.String("summary")};
+                                  .summary = inner.String("summary"),
+                                  .requested = inner.Bool("requested", false)};
     if (inner.error()) return Fail(*inner.error());
   }
   if (const Json* memory = reader.Find("memory")) state.memory = reader.Take(MemoryFromJson(*memory), {});

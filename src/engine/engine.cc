@@ -388,6 +388,7 @@ Result<std::shared_ptr<Run>> Engine::Impl::MakeRun(const ChatId& chat, StartRequ
                 .prompt = LoadPrompt(),
                 .guards = *std::move(guards),
                 .interrupted = place->interrupted,
+                .compact = request.compact,
                 .log = std::move(waited.log),
                 .attached_text = std::move(place->attached.text)},
       Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
@@ -640,12 +641,14 @@ Result<void> Engine::Impl::CheckTarget(const ChatId& chat, InteractionId id, con
 }
 
 Result<void> Engine::Impl::CheckAttachments(const ChatId& chat, const StartRequest& request) const {
-  if (!request.attachments || request.attachments->empty() || request.if_running == IfRunning::kReject) return {};
-  if (request.if_running == IfRunning::kQueue) {
+  const bool has_attachments = request.attachments && !request.attachments->empty();
+  if (request.if_running == IfRunning::kQueue && (has_attachments || request.compact)) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_member",
-                      .message = "\"attachments\" do not go with \"if_running\": \"queue\""});
+                      .message = std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
+                                 " not go with \"if_running\": \"queue\""});
   }
+  if (!has_attachments || request.if_running == IfRunning::kReject) return {};
   return AttachFiles(parts_.files, chat, *request.attachments).map([](const Attached&) {});
 }
 

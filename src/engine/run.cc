@@ -45,6 +45,7 @@ Run::Run(Plan plan, Services services)
            : plan.log ? plan.log
                       : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
+      compact_(plan.compact),
       attached_text_(std::move(plan.attached_text)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
@@ -84,7 +85,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                            .tool_timeout = services_.options.tool_timeout,
                            .approval_mode = services_.options.approval_mode,
                            .retry = {.max_retries = services_.options.max_retries},
-                           .context_window = context_window_};
+                           .context_window = context_window_,
+                           .sum_up_first = compact_};
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };

@@ -40,6 +40,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     AgentGuards guards{};
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
     std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
+    bool compact = false;                     // StartRequest::compact
     std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
     // What another process has shown of this very interaction, and the id of the question of a tool that waits.
     struct Shown {
@@ -142,6 +143,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   // Used by Start only.
   AgentState initial_state_;
+  const bool compact_;
   std::string attached_text_;
   ModelClient* const client_;
   const std::string client_model_;

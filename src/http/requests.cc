@@ -206,6 +206,7 @@ Result<RunBody> ParseStartBody(std::string_view text) {
   RunBody body;
   body.request.user_message = reader.Text("user_message");
   body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
+  body.request.compact = reader.OptionalBool("compact").value_or(false);
   ReadRunOptions(reader, body, /*may_queue=*/true);
   return FinishReading(reader, std::move(body));
 }

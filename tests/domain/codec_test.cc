@@ -66,7 +66,7 @@ Interaction FullInteraction() {
       {.role = Role::kTool, .content = "out", .tool_call_id = "call_1", .name = "run_shell", .is_error = true}};
   state.grants = {{"run_shell", "sha256:00"}, {"run_shell", "sha256:00", "sha256:01"}};
   state.agenda = {.tasks = {{"1", "Pack", "done"}, {"x", "Drive", "todo"}}, .plan = {"a", "b"}};
-  state.compaction = Compaction{.first = 1, .end = 3, .summary = "they spoke"};
+  state.compaction = Compaction{.first = 1, .end = 3, .summary = "they spoke", .requested = true};
   state.memory = {{"page", "page-1", "About"}, {"file", "a.txt"}};
   interaction.final_agent_state = state;
   interaction.model = "openai/x";

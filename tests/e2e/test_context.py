@@ -112,3 +112,61 @@ def test_a_compaction_survives_the_process(make_server, provider, make_home):
     again = server.client.stream("POST", "/chats/c/interactions/int_005/resume")
     again.finish()
     assert not again.all("compacted") and provider.requests[-1].messages == sent
+
+
+# --- a summary that somebody asks for ---------------------------------------------------------------------------------
+
+def summed_up(request):
+    return "sum up" in request.messages[0]["content"]
+
+
+def answers(provider, summary="they spoke of numbers"):
+    provider.answer_with(lambda request: text(summary if summed_up(request) else "fine"))
+
+
+@pytest.mark.parametrize("config", [OPTIONS, {}], ids=["a known window", "no known window"])
+def test_a_summary_that_is_asked_for_is_sent_from_then_on(make_server, provider, config):
+    server = make_server(provider, config=config)
+    answers(provider)
+    for number in range(3):
+        server.client.turn("c", f"question {number}")
+    stream = server.client.turn("c", "question 3", compact=True)
+    told = stream.one("compacted")
+    assert told["summary"] == "they spoke of numbers" and told["messages"] == 5, "all that was said behind the first message"
+    for number in (4, 5):
+        server.client.turn("c", f"question {number}")
+    sent = [m["content"] for m in provider.requests[-1].conversation]
+    assert sent[0] == "question 0" and "they spoke of numbers" in sent[1]
+    assert sent[2:] == ["question 3", "fine", "question 4", "fine", "question 5"]
+    state = server.client.interaction("c", "int_006")["final_agent_state"]
+    assert len(state["messages"]) == 12, "the chat keeps all of it"
+    assert state["compaction"] == {"first": 1, "end": 6, "summary": "they spoke of numbers", "requested": True}
+    for number in range(1, 7):
+        report = server.client.post(f"/chats/c/interactions/int_{number:03}/replay", {"mode": "recorded"}).expect(200).json
+        assert report["match"] is True, report
+    # An edit restores what was before it.
+    server.client.edit("c", "int_004", "another question").finish()
+    assert [m["content"] for m in provider.requests[-1].conversation][:4] == ["question 0", "fine", "question 1", "fine"]
+
+
+def test_a_summary_that_is_asked_for_twice_tells_what_the_first_told(server, provider):
+    answers(provider)
+    for number in range(2):
+        server.client.turn("c", f"question {number}")
+    server.client.turn("c", "question 2", compact=True)
+    answers(provider, "and then of letters")
+    stream = server.client.turn("c", "question 3", compact=True)
+    assert stream.one("compacted")["summary"] == "and then of letters"
+    assert any("they spoke of numbers" in m["content"] for m in [r for r in provider.requests if summed_up(r)][-1].messages)
+
+
+def test_there_may_be_nothing_to_sum_up(server, provider):
+    answers(provider)
+    assert not server.client.turn("c", "question 0", compact=True).all("compacted")
+    assert server.client.turn("c", "question 1", compact=True).one("compacted")["messages"] == 1
+
+
+def test_what_waits_cannot_ask_for_a_summary(server, provider):
+    refused = server.client.post("/chats/c/interactions", {"user_message": "x", "compact": True, "if_running": "queue"}).expect(400)
+    assert "compact" in refused.json["error"]["message"]
+    server.client.post("/chats/c/interactions", {"user_message": "x", "compact": "yes"}).expect(400)

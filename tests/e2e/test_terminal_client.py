@@ -258,13 +258,38 @@ def test_commands_of_a_chat(attached, server, provider):
     chat.say("/undo").until("back to int_001").ready().say("/redo").until("forward to int_002").ready()
     chat.say("/regenerate").until("four").ready()
     chat.say("/usage").until("this branch:").ready().say("/model").until("* test/scripted").ready()
-    chat.say("/mode").until("approval mode: ask").ready().say("/tasks").until("no plan and no tasks").ready()
+    chat.say("/mode").until("here: ask").until("the server: ask").ready().say("/tasks").until("no plan and no tasks").ready()
     chat.say("/export out.md").until("written to out.md").ready()
     assert "other" in (server.home.path / "out.md").read_text() or "first" in (server.home.path / "out.md").read_text()
     chat.say("/fork copy of it").until("chat ").ready().say("/chats").until("copy of it").ready()
     chat.say("/new").until("chat ").ready().say("/resume c").until("chat c").ready().say("/help").until("/branches [N]").ready()
     chat.say("/quit")
     assert chat.end() == 0
+
+
+def test_a_mode_allows_without_asking_and_shows_it(attached, server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one\n"}, "w1")), text("written"),
+                  tools(call("run_shell", {"command": "echo ran"}, "s1")), text("not run"),
+                  tools(call("run_shell", {"command": "echo ran > b.txt"}, "s2")), text("has run"),
+                  tools(call("write_file", {"path": "a.txt", "content": "two\n"}, "w2")), text("end"))
+    chat = attached()
+    chat.say("/mode edit").until("did you mean edits?").ready()
+    chat.say("/mode edits").until("changes of files").ready().say("write").until("+one").until("allowed").until("written").ready()
+    assert "allow?" not in chat.text and (server.home.workspace / "a.txt").read_text() == "one\n"
+    chat.say("run").until("allow?").say("n").until("not run").ready()
+    chat.say("/mode all").until("everything").ready().say("run").until("echo ran > b.txt").until("has run").ready()
+    assert (server.home.workspace / "b.txt").read_text() == "ran\n"
+    chat.say("/new").until("chat chat_").ready().say("write").until("allow?").type(CTRL_C).ready()
+    assert (server.home.workspace / "a.txt").read_text() == "one\n", "another chat asks"
+
+
+def test_what_was_said_is_summed_up_on_request(attached, provider):
+    provider.answer_with(lambda request: text("in short" if "sum up" in request.messages[0]["content"] else "fine"))
+    chat = attached()
+    chat.say("/compact").until("nothing to sum up yet").ready()
+    chat.say("first").until("fine").ready().say("/compact").until("summed up").ready()
+    chat.say("second").until("are summed up from now on").until("fine").ready().say("/compact third").until("are summed up from now on").ready()
+    assert any("in short" in m["content"] for m in provider.requests[-1].messages)
 
 
 def test_files_go_with_a_message(attached, server, provider):
