@@ -20,6 +20,7 @@
 #include "base/json.h"
 #include "cli/console.h"
 #include "cli/did_you_mean.h"
+#include "cli/interrupts.h"
 #include "cli/key_access.h"
 #include "cli/one_shot.h"
 #include "cli/own_server.h"
@@ -370,7 +371,6 @@ class Conversation {
       stream_->Receive();
       return stream_->ended().has_value() || settled();
     };
-    input_.DropTypedAhead();
     if (!input_.is_terminal()) Ask(prompt);
     const TerminalInput::Meanwhile meanwhile = {
         .descriptor = [this] { return stream_ == nullptr ? -1 : stream_->descriptor(); },
@@ -611,10 +611,9 @@ void TellOfFirstStart(const Options& options, const std::string& url) {
       " (what the agent works on)\n"
       "  server     " +
       url + "\n" +
-      (options.model == "offline"
-           ? "  model      offline, a demonstration: say demo\n"
-             "             with OPENAI_API_KEY or ANTHROPIC_API_KEY set, a real one\n"
-           : "  model      " + VisibleLine(options.model) + "\n"));
+      (options.model == "offline" ? "  model      offline, a demonstration: say demo\n"
+                                    "             with OPENAI_API_KEY or ANTHROPIC_API_KEY set, a real one\n"
+                                  : "  model      " + VisibleLine(options.model) + "\n"));
 }
 
 Result<std::string> AllOfStandardInput() {
@@ -681,7 +680,10 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     url = *std::move(found);
   }
 
-  TerminalInput input;  // before the transport's thread
+  // One of the two, before the transport's thread.
+  std::optional<Interrupts> interrupts;
+  std::optional<TerminalInput> input;
+  is_one_shot ? void(interrupts.emplace()) : void(input.emplace());
   const auto connected = ConnectTo({url}, options);
   if (!connected) return Complain(connected.error());
   ServerClient& server = **connected;
@@ -691,15 +693,16 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   const auto model = line.flags.find("model");
   const std::string chosen_model = model == line.flags.end() ? "" : model->second;
 
-  if (is_one_shot) return RunOneShot(server, *chat, chosen_model, message, line.json);
+  if (is_one_shot) return RunOneShot(server, *interrupts, *chat, chosen_model, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, url);
-  if (!line.json) Print("chat " + chat->str() + " (/help lists the commands)\n");
-  if (line.json || !input.is_terminal() || !output_is_terminal)
-    return Conversation(server, input, *chat, line.json).Run();
+  if (!line.json) Print("chat " + chat->str() + ", /help lists the commands\n");
+  if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
+    return Conversation(server, *input, *chat, line.json).Run();
+  }
 
   TerminalClient client({
       .server = server,
-      .input = input,
+      .input = *input,
       .style = Style(DecideColour(line.colour, environment, output_is_terminal)),
       .chat = *chat,
       .model = chosen_model,
@@ -710,11 +713,12 @@ int RunChat(const CommandLine& line, const Environment& environment) {
         search.limit = 50;
         return RunSearch(search, environment);
       },
-      .find_server = *named ? std::function<bool()>() : [&] {
+      .find_server = *named ? std::function<Result<void>()>() : [&]() -> Result<void> {
         own.reset();
         auto found = FindOrStart(options, line.flags, environment, own);
-        if (found) server.SetUrl(*found);
-        return found.has_value();
+        if (!found) return Fail(std::move(found.error()));
+        server.SetUrl(*found);
+        return {};
       }});
   return client.Run();
 }

@@ -12,6 +12,7 @@
 #include <cstdio>
 #include <cstring>
 #include <cwchar>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -24,7 +25,7 @@
 namespace reprise {
 namespace {
 
-constexpr int kHistory = 500;
+constexpr std::size_t kHistory = 500;
 constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
 
 // Looked up at run time, as libcurl is: only who talks at a terminal needs it.
@@ -107,7 +108,7 @@ class LibEdit final : public LineEditor {
     if (edit_ == nullptr) return;
     history_ = library_.history_init();
     HistEventW event;
-    library_.history(history_, &event, H_SETSIZE, kHistory);
+    library_.history(history_, &event, H_SETSIZE, static_cast<int>(kHistory));
     library_.set(edit_, EL_CLIENTDATA, this);
     library_.set(edit_, EL_HIST, library_.history, history_);
     library_.set(edit_, EL_PROMPT, &LibEdit::PromptOf);
@@ -118,8 +119,30 @@ class LibEdit final : public LineEditor {
     library_.set(edit_, EL_ADDFN, L"reprise-nothing", L"does nothing", &LibEdit::Nothing);
     Bind(L"\\e[200~", L"reprise-paste");
     Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was dropped
-    Bind(L"\\e\\r", L"reprise-newline");
-    Bind(L"\\e\\n", L"reprise-newline");
+    // Alt-Enter, Shift-Enter as terminals write it that can tell it from Enter, and Ctrl-J.
+    BindAll({L"\\e\\r", L"\\e\\n", L"\\e[13;2u", L"\\e[27;2;13~", L"^J"}, L"reprise-newline");
+    // A paste may hold what the terminal would make signals of.
+    for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
+      library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
+    }
+    library_.set(edit_, EL_ADDFN, L"reprise-interrupt", L"ends the edit", &LibEdit::Interrupt);
+    library_.set(edit_, EL_ADDFN, L"reprise-suspend", L"stops the process", &LibEdit::Stop);
+    library_.set(edit_, EL_ADDFN, L"reprise-quit", L"ends the process", &LibEdit::Quit);
+    Bind(L"^C", L"reprise-interrupt");
+    Bind(L"^Z", L"reprise-suspend");
+    Bind(L"\\034", L"reprise-quit");
+    library_.set(edit_, EL_ADDFN, L"reprise-up", L"the line above, or what was entered before", &LibEdit::Up);
+    library_.set(edit_, EL_ADDFN, L"reprise-down", L"the line below, or what was entered next", &LibEdit::Down);
+    BindAll({L"\\e[A", L"\\eOA", L"^P"}, L"reprise-up");
+    BindAll({L"\\e[B", L"\\eOB", L"^N"}, L"reprise-down");
+    // Keys without a meaning here: Insert, Page Up and Down, F1 to F12.
+    BindAll({L"\\e[2~", L"\\e[5~", L"\\e[6~", L"\\eOP", L"\\eOQ", L"\\eOR", L"\\eOS", L"\\e[15~", L"\\e[17~",
+             L"\\e[18~", L"\\e[19~", L"\\e[20~", L"\\e[21~", L"\\e[23~", L"\\e[24~"},
+            L"reprise-nothing");
+    // It counts wrongly what inserting and deleting characters moves where a text has several rows: it draws them anew.
+    for (const wchar_t* capability : {L"ic", L"im", L"ei", L"IC", L"dc", L"DC"}) {
+      library_.set(edit_, EL_SETTC, capability, L"", static_cast<wchar_t*>(nullptr));
+    }
     Bind(L"\\e[1~", L"ed-move-to-beg");
     Bind(L"\\e[4~", L"ed-move-to-end");
     Bind(L"\\e[3~", L"ed-delete-next-char");
@@ -141,6 +164,7 @@ class LibEdit final : public LineEditor {
     prompt_ = Wide(prompt);
     prefill_ = Wide(text);
     came_.reset();
+    past_at_ = past_.size();
     int count = 0;
     const wchar_t* line = library_.gets(edit_, &count);
     if (came_) {
@@ -156,10 +180,13 @@ class LibEdit final : public LineEditor {
 
   void Remember(const std::string& text) override {
     HistEventW event;
-    library_.history(history_, &event, H_ENTER, Wide(text).c_str());
+    past_.push_back(Wide(text));
+    if (past_.size() > kHistory) past_.erase(past_.begin());
+    library_.history(history_, &event, H_ENTER, past_.back().c_str());
   }
   void ForgetAll() override {
     HistEventW event;
+    past_.clear();
     library_.history(history_, &event, H_CLEAR);
   }
 
@@ -174,8 +201,7 @@ class LibEdit final : public LineEditor {
 
  private:
   // The row, from 0, in which the library puts the cursor behind prompt and `text`: it writes a control character as
-  // two
-  // (^A), fills up to the next multiple of eight for a tab, and goes to the next row as soon as one is full.
+  // two (^A), fills up to the next multiple of eight for a tab, and goes to the next row as soon as one is full.
   int RowOfEnd(std::wstring_view text, int columns) const {
     int row = 0, column = 0;
     const auto advance = [&](int width) {
@@ -221,9 +247,18 @@ class LibEdit final : public LineEditor {
   static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
   static unsigned char Complete(::EditLine* edit, wint_t) { return Of(edit).CompleteLine(); }
   static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
+  static unsigned char Interrupt(::EditLine* edit, wint_t) { return Of(edit).End(Came::kInterrupt), CC_EOF; }
+  static unsigned char Stop(::EditLine* edit, wint_t) { return Of(edit).Suspend(), CC_NORM; }
+  static unsigned char Quit(::EditLine*, wint_t) { return ::raise(SIGQUIT), CC_NORM; }
+  static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
+  static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
 
   void Bind(const wchar_t* keys, const wchar_t* function) {
     library_.set(edit_, EL_BIND, keys, function, static_cast<wchar_t*>(nullptr));
+  }
+
+  void BindAll(std::initializer_list<const wchar_t*> all, const wchar_t* function) {
+    for (const wchar_t* const keys : all) Bind(keys, function);
   }
 
   bool End(Came came) {
@@ -270,6 +305,42 @@ class LibEdit final : public LineEditor {
     library_.insert(edit_, text.c_str());
   }
 
+  // The text up to the cursor, and behind it.
+  std::pair<std::wstring_view, std::wstring_view> AroundCursor() const {
+    const LineInfoW* const line = library_.line(edit_);
+    return {{line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)},
+            {line->cursor, static_cast<std::size_t>(line->lastchar - line->cursor)}};
+  }
+
+  // To the same place of the line above, or its end; from the first line to what was entered before.
+  unsigned char GoUp() {
+    const auto [before, behind] = AroundCursor();
+    if (const std::size_t end = before.rfind(L'\n'); end != std::wstring_view::npos) {
+      const std::size_t place = before.size() - end - 1;
+      const std::size_t begin = end == 0 ? 0 : before.rfind(L'\n', end - 1) + 1;
+      library_.move(edit_, -static_cast<int>(before.size() - std::min(begin + place, end)));
+      return CC_REFRESH;
+    }
+    if (past_at_ == 0) return CC_ERROR;
+    if (past_at_ == past_.size()) draft_ = std::wstring(before) + std::wstring(behind);
+    Replace(past_[--past_at_]);
+    return CC_REFRESH;
+  }
+
+  unsigned char GoDown() {
+    const auto [before, behind] = AroundCursor();
+    if (const std::size_t end = behind.find(L'\n'); end != std::wstring_view::npos) {
+      const std::size_t place = before.size() - (before.rfind(L'\n') + 1);
+      const std::size_t next_end = std::min(behind.find(L'\n', end + 1), behind.size());
+      library_.move(edit_, static_cast<int>(std::min(end + 1 + place, next_end)));
+      return CC_REFRESH;
+    }
+    if (past_at_ >= past_.size()) return CC_ERROR;
+    ++past_at_;
+    Replace(past_at_ == past_.size() ? draft_ : past_[past_at_]);
+    return CC_REFRESH;
+  }
+
   unsigned char CompleteLine() {
     const LineInfoW* const line = library_.line(edit_);
     if (!completion_.complete || line->cursor != line->lastchar) return CC_ERROR;
@@ -296,8 +367,10 @@ class LibEdit final : public LineEditor {
     const LineInfoW* const line = library_.line(edit_);
     // The library leaves the cursor where it was; the editor has the screen for itself and gives it back as it was.
     library_.set(edit_, EL_PREP_TERM, 0);
+    keys_.LeaveTerminal();
     const auto edited =
         EditInOwnEditor(Narrow({line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer)}));
+    keys_.ReturnToTerminal();
     library_.set(edit_, EL_PREP_TERM, 1);
     if (!edited) return CC_ERROR;
     Replace(Wide(*edited));
@@ -306,7 +379,9 @@ class LibEdit final : public LineEditor {
 
   void Suspend() {
     library_.set(edit_, EL_PREP_TERM, 0);
+    keys_.LeaveTerminal();
     ::raise(SIGSTOP);
+    keys_.ReturnToTerminal();
     library_.set(edit_, EL_PREP_TERM, 1);
     library_.set(edit_, EL_REFRESH);
   }
@@ -318,6 +393,10 @@ class LibEdit final : public LineEditor {
     const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
     while (bytes.size() < length && IncompleteUtf8Tail(bytes) != 0) {
       if (!NextByte(byte)) return false;
+      if ((byte & 0xc0) != 0x80) {  // the character was cut off: this is the next one
+        keys_.PutBack(byte);
+        break;
+      }
       bytes += static_cast<char>(byte);
     }
     character = Wide(bytes).front();
@@ -328,11 +407,9 @@ class LibEdit final : public LineEditor {
   unsigned char TakePaste() {
     std::wstring pasted;
     wchar_t character = 0;
-    while (!pasted.ends_with(kPasteEnd)) {
-      if (!NextCharacter(character)) return CC_EOF;
-      pasted += character;
-    }
-    pasted.resize(pasted.size() - kPasteEnd.size());
+    while (!pasted.ends_with(kPasteEnd) && NextCharacter(character)) pasted += character;
+    const bool is_whole = pasted.ends_with(kPasteEnd);
+    if (is_whole) pasted.resize(pasted.size() - kPasteEnd.size());
     std::wstring text;
     for (std::size_t i = 0; i < pasted.size(); ++i) {
       const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
@@ -345,7 +422,9 @@ class LibEdit final : public LineEditor {
         text += pasted[i];
       }
     }
-    return Insert(text);
+    if (is_whole) return Insert(text);
+    library_.insert(edit_, text.c_str());
+    return End(*came_), CC_EOF;
   }
 
   unsigned char Insert(const std::wstring& text) {
@@ -362,6 +441,9 @@ class LibEdit final : public LineEditor {
   ::EditLine* edit_ = nullptr;
   ::HistoryW* history_ = nullptr;
   std::wstring prompt_, cleared_, prefill_;  // cleared: the text when it ended
+  std::vector<std::wstring> past_;           // the oldest first
+  std::size_t past_at_ = 0;                  // which of them is shown; behind all: `draft_`, or none yet
+  std::wstring draft_;                       // what was typed before one of them was shown
   Completion completion_;
   std::optional<Came> came_;
 };

@@ -16,9 +16,15 @@ class KeySource {
   virtual ~KeySource() = default;
   // Blocks for the next byte, or for something else that a person or the program does meanwhile.
   virtual Came NextByte(unsigned char& byte) = 0;
+  // Puts `byte` back: it is the next one.
+  virtual void PutBack(unsigned char byte) = 0;
+  // Another program gets the terminal, as it was before, and gives it back.
+  virtual void LeaveTerminal() = 0;
+  virtual void ReturnToTerminal() = 0;
 };
 
-// Edits a text on the terminal: cursor keys, history, wide characters, and a paste as what it is, line ends and all.
+// Edits a text on the terminal: cursor keys, history, wide characters, and a paste as what it is, line ends, control
+// characters and all: while it edits, Ctrl-C, Ctrl-Z and Ctrl-\ are keys.
 // For one thread. The terminal is in the mode it was before while no Edit runs.
 class LineEditor {
  public:
@@ -33,10 +39,10 @@ class LineEditor {
     kInterrupt,  // Ctrl-C; `text` is what it cleared
     kWithdrawn,  // as the source says
   };
-  // Shows `prompt` (without line ends) and edits `text` until Enter. Alt-Enter begins another line, Ctrl-X Ctrl-E opens
-  // the text in the person's own editor ($VISUAL, $EDITOR).
+  // Shows `prompt` (without line ends) and edits `text` until Enter. Alt-Enter, Shift-Enter and Ctrl-J begin another
+  // line, Ctrl-X Ctrl-E opens the text in the person's own editor ($VISUAL, $EDITOR).
   virtual Came Edit(const std::string& prompt, std::string& text) = 0;
-  // What the cursor-up key brings back.
+  // What the cursor-up key brings back, in the first line of a text.
   virtual void Remember(const std::string& text) = 0;
   // Forgets what was remembered.
   virtual void ForgetAll() = 0;

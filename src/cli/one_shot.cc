@@ -2,8 +2,11 @@
 
 #include <poll.h>
 
+#include <array>
 #include <cerrno>
 #include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
 
 #include "cli/console.h"
 #include "cli/question_text.h"
@@ -11,22 +14,30 @@
 
 namespace reprise {
 
-int RunOneShot(ServerClient& server, const ChatId& chat, const std::string& model, const std::string& message,
-               bool json) {
+int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat, const std::string& model,
+               const std::string& message, bool json) {
   // Whoever asks in a script may be gone before the answer: what was begun is finished, and an open question kept.
   Json body = {{"user_message", message}, {"on_disconnect", "continue"}};
   if (!model.empty()) body["model"] = model;
   const auto stream = server.Stream("POST", "/chats/" + chat.str() + "/interactions", body);
   int status = kExitFailure;
-  bool complete = false, told = false;
+  bool complete = false, told = false, interrupted = false, cancelled = false;
+  std::string run;  // its path
   while (!complete) {
-    pollfd ready{stream->descriptor(), POLLIN, 0};
-    if (::poll(&ready, 1, -1) < 0 && errno != EINTR) break;
+    std::array<pollfd, 2> ready = {pollfd{stream->descriptor(), POLLIN, 0}, pollfd{interrupts.descriptor(), POLLIN, 0}};
+    if (::poll(ready.data(), ready.size(), -1) < 0 && errno != EINTR) break;
+    if (interrupts.Take() && std::exchange(interrupted, true)) return kExitFailure;  // twice: who does not want to wait
+    if (interrupted && !run.empty() && !std::exchange(cancelled, true)) {
+      if (auto done = server.Call("POST", run + "/cancel"); !done) return Complain(done.error());
+    }
     stream->Receive();
     while (const auto event = stream->Next()) {
       const auto& [name, data] = *event;
       if (json) Print(DumpJson(data) + "\n");
-      if (name == "answer" && !json) {
+      if (name == "interaction_started") {
+        run = "/chats/" + chat.str() + "/interactions/" + TextMember(data, "interaction_id");
+        if (interrupted) break;  // it is cancelled first
+      } else if (name == "answer" && !json) {
         const std::string text = TextMember(data, "content");
         Print(Indented(text, "") + "\n");
         if (data.contains("truncated")) Warn("the answer was cut off: " + VisibleLine(TextMember(data, "reason")));
@@ -34,7 +45,7 @@ int RunOneShot(ServerClient& server, const ChatId& chat, const std::string& mode
         Warn(VisibleLine(TextMember(data, "message")));
         told = true;
       } else if (name == "cancelled") {
-        Warn("the run was cancelled: " + VisibleLine(TextMember(data, "reason")));
+        Warn(cancelled ? "cancelled" : "the run was cancelled: " + VisibleLine(TextMember(data, "reason")));
         told = true;
       } else if (name == "approval_required" || name == "input_required") {
         const std::string what =
@@ -50,6 +61,11 @@ int RunOneShot(ServerClient& server, const ChatId& chat, const std::string& mode
       }
     }
     if (const auto& ended = stream->ended(); ended && !complete) {
+      if (!*ended && ended->error().reason == "busy") {
+        Warn("something runs in chat " + chat.str() + ", or waits for an answer: `reprise --chat " + chat.str() +
+             "` shows it");
+        return kExitFailure;
+      }
       if (!*ended) return Complain(ended->error());
       break;
     }

@@ -2,7 +2,7 @@
 
 #include <string>
 
-#include "base/json.h"
+#include "cli/interrupts.h"
 #include "cli/server_client.h"
 #include "reprise/ids.h"
 
@@ -10,8 +10,8 @@ namespace reprise {
 
 // Sends one message and prints the answer's text alone, or with `json` every event, one a line. Returns the exit
 // status: failure unless it was COMPLETED. An approval or a question that comes up is not waited for: it stays open,
-// and the person is told how to answer it. `model` may be empty: the server's.
-int RunOneShot(ServerClient& server, const ChatId& chat, const std::string& model, const std::string& message,
-               bool json);
+// and the person is told how to answer it. Ctrl-C cancels the run. `model` may be empty: the server's.
+int RunOneShot(ServerClient& server, Interrupts& interrupts, const ChatId& chat, const std::string& model,
+               const std::string& message, bool json);
 
 }  // namespace reprise

@@ -102,7 +102,8 @@ void TerminalClient::Failed(const Error& error) {
 Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
   auto answer = server_.Call(method, path, body);
   const bool refused = answer || (!answer.error().reason.empty() && answer.error().reason != "connection_failed");
-  if (refused || !find_server_ || !find_server_()) return answer;
+  if (refused || !find_server_) return answer;
+  if (auto found = find_server_(); !found) return Fail(std::move(found.error()));
   return server_.Call(method, path, body);
 }
 
@@ -208,6 +209,11 @@ void TerminalClient::Say(const std::string& text) {
 }
 
 void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
+  if (lost_) FollowAgain();
+  if (lost_) {
+    draft_ = text;
+    return;
+  }
   auto stream = server_.Stream("POST", path, body);
   // Whether it was taken; and the one after it must not overtake it.
   const auto wait = [&] {
@@ -217,7 +223,11 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   };
   wait();
   if (const auto& ended = stream->ended();
-      ended && !*ended && ended->error().reason == "connection_failed" && find_server_ && find_server_()) {
+      ended && !*ended && ended->error().reason == "connection_failed" && find_server_) {
+    if (auto found = find_server_(); !found) {
+      draft_ = text;
+      return Failed(found.error());
+    }
     stream = server_.Stream("POST", path, body);
     wait();
   }
@@ -251,9 +261,10 @@ void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
 bool TerminalClient::Proceed() {
   if (running()) Receive();
   for (QueuedText& waiting : queued_) waiting.stream->Receive();
-  UpdateScreen(/*at_once=*/false);
-  if (asking_.empty()) return live_ && !open_.empty();
-  return std::none_of(open_.begin(), open_.end(), [&](const OpenQuestion& each) { return each.id == asking_; });
+  const auto is_asked = [&](const OpenQuestion& each) { return each.id == asking_; };
+  const bool withdrawn = asking_.empty() ? live_ && !open_.empty() : std::none_of(open_.begin(), open_.end(), is_asked);
+  if (!withdrawn) UpdateScreen(/*at_once=*/false);
+  return withdrawn;
 }
 
 void TerminalClient::Receive() {
@@ -296,13 +307,28 @@ void TerminalClient::FinishRun() {
     Failed(ended.error());
   } else if (!complete_) {
     status_ = kExitFailure;
-    Complain("the server is stopping; what waits for an answer is kept, and asked again when it is back");
+    Complain("the server has stopped; what waits for an answer is kept");
+  }
+  if (!ended || !complete_) {
+    FollowAgain();
+    if (running()) return;
+    if (!lost_) Tell("(/continue goes on with what was cut off)");
   }
   if (queued_.empty()) return;
   QueuedText next = std::move(queued_.front());
   queued_.pop_front();
   ShowUserMessage(next.text);
   Begin(std::move(next.stream), /*live=*/true);
+}
+
+// What the server has made of the run during which it went away: it may have asked something that still waits.
+void TerminalClient::FollowAgain() {
+  lost_ = true;
+  const auto chat = Call("GET", path_);
+  if (!chat && !chat.error().reason.empty() && chat.error().reason != "connection_failed") lost_ = false;
+  if (!chat) return Failed(chat.error());
+  lost_ = false;
+  Follow(*chat);
 }
 
 void TerminalClient::Cancel() {

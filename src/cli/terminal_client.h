@@ -36,8 +36,9 @@ class TerminalClient {
     std::string leaving_advice;  // "reprise chat", as far as the chat's id
     // Prints where `text` stands in the folder's chats; null: the folder is not known here.
     std::function<int(const std::string& text)> search;
-    // Called when the server does not answer any more: true if another one does now.
-    std::function<bool()> find_server;
+    // Called when the server does not answer any more: finds another one, or says why there is none. Null: there is
+    // only this one.
+    std::function<Result<void>()> find_server;
   };
   explicit TerminalClient(Parts parts);
 
@@ -67,6 +68,7 @@ class TerminalClient {
   void ShowTurn(const Json& interaction, std::size_t number);
   void ShowUserMessage(std::string_view text);
   bool Follow(const Json& chat);
+  void FollowAgain();
   void Obey(const std::string& text);
   void Say(const std::string& text);
   void Start(const std::string& path, Json body, const std::string& text);
@@ -145,7 +147,7 @@ class TerminalClient {
   RunView view_;
   const std::string advice_;
   const std::function<int(const std::string&)> search_;
-  const std::function<bool()> find_server_;
+  const std::function<Result<void>()> find_server_;
   const TerminalInput::Meanwhile meanwhile_;
 
   std::string chat_, path_;
@@ -164,6 +166,7 @@ class TerminalClient {
   std::unique_ptr<ArrivingEvents> stream_;
   bool live_ = false;  // nothing of it is a recording, whose questions may have been answered
   bool complete_ = false;
+  bool lost_ = false;  // the server has gone during one, which has not been looked after since
   std::string interaction_;
   std::deque<OpenQuestion> open_;
   std::deque<QueuedText> queued_;

@@ -7,16 +7,21 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 #include <string_view>
 
 namespace reprise {
 namespace {
 
-// A paste arrives in pieces; after such a silence it has ended.
+// A paste arrives in pieces, where the terminal does not mark its end; after such a silence it has ended.
 constexpr int kQuietMs = 50;
+// After such a silence within a marked paste nobody waits for the rest of it; after such a one its end has been lost.
+constexpr std::chrono::milliseconds kHalt{500};
+constexpr std::chrono::seconds kLongestSilence{10};
 
-// The terminal marks where a paste begins and ends.
+// The terminal marks where a paste begins and ends, if it is asked to.
 constexpr std::string_view kMarkPastes = "\x1b[?2004h", kDoNotMarkPastes = "\x1b[?2004l";
+constexpr std::string_view kPasteBegin = "\x1b[200~", kPasteEnd = "\x1b[201~";
 
 int OutputTerminal() { return ::isatty(STDOUT_FILENO) != 0 ? STDOUT_FILENO : STDERR_FILENO; }
 
@@ -26,10 +31,11 @@ void WriteToTerminal(std::string_view text) {
 
 // For the signals that end the process: what it leaves must be a terminal that one can type at.
 termios mode_at_start;
+bool pastes_are_marked = false;
 
 void RestoreAndDie(int number) {
   ::tcsetattr(STDIN_FILENO, TCSANOW, &mode_at_start);
-  WriteToTerminal(kDoNotMarkPastes);
+  if (pastes_are_marked) WriteToTerminal(kDoNotMarkPastes);
   ::raise(number);  // SA_RESETHAND: the usual course, when this has returned
 }
 
@@ -43,6 +49,8 @@ void RestoreWhenKilled() {
 }  // namespace
 
 TerminalInput::TerminalInput() {
+  const char* const kind = std::getenv("TERM");
+  is_dumb_ = kind == nullptr || std::string_view(kind).empty() || std::string_view(kind) == "dumb";
   editor_ = LineEditor::Open(*this);
   sigset_t held;
   ::sigemptyset(&held);
@@ -52,6 +60,7 @@ TerminalInput::TerminalInput() {
     ::sigaddset(&held, SIGTSTP);
     ::sigaddset(&held, SIGWINCH);
     mode_at_start = before_;
+    pastes_are_marked = !is_dumb_;
     RestoreWhenKilled();
     HideTyping();
   }
@@ -63,7 +72,7 @@ TerminalInput::~TerminalInput() {
   if (editor_ == nullptr) return;
   editor_.reset();  // it has its own idea of the terminal
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-  WriteToTerminal(kDoNotMarkPastes);
+  MarkPastes(false);
 }
 
 // What is typed while the agent speaks would stand in the middle of its text.
@@ -74,14 +83,22 @@ void TerminalInput::HideTyping() const {
   hidden.c_cc[VMIN] = 1;
   hidden.c_cc[VTIME] = 0;
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &hidden);
-  WriteToTerminal(kMarkPastes);
+  MarkPastes(true);
 }
 
-void TerminalInput::Suspend() const {
+void TerminalInput::MarkPastes(bool marked) const {
+  if (!is_dumb_) WriteToTerminal(marked ? kMarkPastes : kDoNotMarkPastes);
+}
+
+void TerminalInput::LeaveTerminal() {
   ::tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-  WriteToTerminal(kDoNotMarkPastes);
+  MarkPastes(false);
+}
+
+void TerminalInput::Suspend() {
+  LeaveTerminal();
   ::raise(SIGSTOP);
-  HideTyping();
+  ReturnToTerminal();
 }
 
 int TerminalInput::TakeSignal() {
@@ -93,15 +110,28 @@ bool TerminalInput::ReadMore() {
   std::array<char, 4096> bytes;
   const ssize_t size = ::read(STDIN_FILENO, bytes.data(), bytes.size());
   if (size > 0) read_.append(bytes.data(), static_cast<std::size_t>(size));
+  if (size > 0) last_read_ = std::chrono::steady_clock::now();
   if (size == 0 || (size < 0 && errno != EINTR && errno != EAGAIN)) ended_ = true;
   return size > 0;
 }
 
+unsigned char TerminalInput::TakeByte() {
+  const char byte = read_.front();
+  read_.erase(0, 1);
+  last_bytes_ += byte;
+  if (last_bytes_.size() > kPasteBegin.size()) last_bytes_.erase(0, 1);
+  if (last_bytes_ == kPasteBegin) in_paste_ = true;
+  if (last_bytes_ == kPasteEnd) in_paste_ = false;
+  return static_cast<unsigned char>(byte);
+}
+
 KeySource::Came TerminalInput::NextByte(unsigned char& byte) {
   for (;;) {
+    if (in_paste_ && std::chrono::steady_clock::now() - last_read_ > kLongestSilence) in_paste_ = false;
+    while (drops_paste_ && in_paste_ && !read_.empty()) TakeByte();
+    if (!in_paste_) drops_paste_ = false;
     if (!read_.empty()) {
-      byte = static_cast<unsigned char>(read_.front());
-      read_.erase(0, 1);
+      byte = TakeByte();
       return KeySource::Came::kByte;
     }
     if (ended_) return KeySource::Came::kEnd;
@@ -115,7 +145,10 @@ KeySource::Came TerminalInput::NextByte(unsigned char& byte) {
       if (number == SIGTSTP) return KeySource::Came::kSuspend;
       if (number == SIGWINCH) return KeySource::Came::kResized;
     }
-    if ((ready == 0 || waits[2].revents != 0) && meanwhile_->proceed()) return KeySource::Came::kWithdrawn;
+    // A paste is taken as a whole, unless it comes to a halt.
+    const bool withdrawn = (ready == 0 || waits[2].revents != 0) && meanwhile_->proceed();
+    const bool arrives = in_paste_ && !drops_paste_ && std::chrono::steady_clock::now() - last_read_ < kHalt;
+    if (withdrawn && !arrives) return KeySource::Came::kWithdrawn;
     if (waits[0].revents != 0) ReadMore();
   }
 }
@@ -170,18 +203,18 @@ TerminalInput::Came TerminalInput::ReadMessage(const std::string& prompt, const 
 TerminalInput::Came TerminalInput::ReadAnswer(const std::string& prompt, const Meanwhile& meanwhile,
                                               std::string& answer) {
   if (meanwhile.proceed()) return Came::kWithdrawn;
-  return editor_ == nullptr ? ReadPipe(meanwhile, answer) : Edit(prompt, meanwhile, answer);
+  if (editor_ == nullptr) return ReadPipe(meanwhile, answer);
+  ::tcdrain(OutputTerminal());  // what is asked can be seen
+  DropTypedAhead();
+  return Edit(prompt, meanwhile, answer);
 }
 
 void TerminalInput::DropTypedAhead() {
-  if (editor_ == nullptr) return;
+  pollfd waits{STDIN_FILENO, POLLIN, 0};
   do {
-    read_.clear();
-    ::tcflush(STDIN_FILENO, TCIFLUSH);
-    pollfd waits{STDIN_FILENO, POLLIN, 0};
-    if (::poll(&waits, 1, kQuietMs) <= 0) return;
-  } while (ReadMore());
-  read_.clear();
+    while (!read_.empty()) TakeByte();
+  } while (::poll(&waits, 1, kQuietMs) > 0 && ReadMore());
+  drops_paste_ = in_paste_;
 }
 
 bool TerminalInput::WaitForOrInterrupt(int descriptor) {

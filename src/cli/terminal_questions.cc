@@ -79,9 +79,9 @@ void TerminalClient::KeepQuestion() {
 
 // The next line, as the answer to what is shown. Nothing that was typed before counts.
 TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::string& line) {
-  input_.DropTypedAhead();
   UpdateScreen(/*at_once=*/true);
   screen_.SetBelow(Below());
+  const ArrivingEvents* const asking_run = stream_.get();
   switch (screen_.ReadAnswer(prompt, meanwhile_, line)) {
     case Came::kLine:
       KeepQuestion();
@@ -89,7 +89,7 @@ TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::
       return Answered::kLine;
     case Came::kWithdrawn:
       question_text_.clear();
-      if (running()) Tell("(this needs no answer any more)");
+      if (running() && stream_.get() == asking_run) Tell("(this needs no answer any more)");
       return Answered::kWithdrawn;
     case Came::kInterrupt:
       KeepQuestion();

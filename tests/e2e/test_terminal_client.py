@@ -4,11 +4,12 @@ import json
 import os
 import random
 import re
+import signal
 import subprocess
 
 import pytest
 
-from support.provider import Gate, call, text, tools
+from support.provider import Gate, Reply, call, text, tools
 from support.server import BINARY, Home
 from support.terminal import PASTE_BEGIN, PASTE_END, Terminal
 from support.timing import SOON, eventually
@@ -109,6 +110,31 @@ def test_a_killed_client_leaves_its_question_to_the_next(alone, home):
     again = alone("chat", "c").until("waits for an answer").until("write_file a.txt").until("allow?").say("y").ready()
     eventually(lambda: (home.path / "a.txt").exists(), "the approved call has run")
     again.type(CTRL_D).end()
+
+
+def test_a_question_is_asked_again_when_its_server_has_gone(alone, home):
+    chat = alone().until("/help lists the commands").ready().say("write z.txt: zed").until("allow?")
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        os.kill(int((data_folder(home) / ".lock").read_text().split()[0]), number)
+        chat.until("int_001 waits for an answer").until("allow?")
+    chat.say("y").until("created").ready()
+    assert (home.path / "z.txt").read_text() == "zed"
+
+
+def test_one_question_is_cancelled_by_ctrl_c(home):
+    with subprocess.Popen([str(BINARY), "-p", "slow: " + "word " * 500], cwd=home.path, env=home.environment(), stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as asking:
+        eventually(lambda: list(data_folder(home).glob("*/interactions/*.journal")), "it runs")
+        asking.send_signal(signal.SIGINT)
+        out, err = asking.communicate(timeout=SOON)
+    assert (asking.returncode, out, err) == (1, b"", b"reprise: cancelled\n")
+
+
+def test_a_terminal_that_can_only_print_gets_no_escapes(alone, home):
+    chat = alone(TERM="dumb").until("/help lists the commands").say("what is 2+2?").until("2+2 = 4").say("run: echo ran").until("allow?")
+    chat.say("y").until("ran").type(CTRL_D)
+    chat.end()
+    assert b"\x1b" not in chat.raw
 
 
 def test_a_configuration_here_keeps_the_chats_here(home):
@@ -243,8 +269,45 @@ def test_the_editor_of_a_person_is_used(attached, server, provider, tmp_path):
     editor.write_text("#!/bin/sh\nprintf 'from\\nmy editor' > \"$1\"\n")
     editor.chmod(0o755)
     provider.plan(text("fine"))
-    attached(EDITOR=str(editor)).type("draft").until("draft").type(b"\x18\x05").until("my editor").type("\r").until("fine")
-    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["from\nmy editor"]
+    attached(EDITOR=str(editor)).type("draft").until("draft").type(b"\x18\x05").until("my editor").paste(" and\rmore").type("\r").until("fine")
+    assert [i["user_message"] for i in server.client.history("c")["interactions"]] == ["from\nmy editor and\nmore"]
+
+
+def test_a_text_of_several_rows_is_edited_in_its_middle(attached):
+    words = "echo " + " ".join(f"{n:04}" for n in range(40))
+    chat = attached(columns=60)
+    chat.type(words + "\x01" + "\x1b[C" * 100 + "@@@")
+    whole = "> " + words[:100] + "@@@" + words[100:]
+    chat.shows(*[whole[at:at + 60].rstrip() for at in range(0, len(whole), 60)])
+
+
+def test_lines_of_a_message_and_earlier_messages_are_reached_by_the_arrow_keys(attached, provider):
+    provider.plan(text("one"), text("two"))
+    chat = attached()
+    chat.say("first").until("one").ready().type("up\x1b\rdown\x1b\rend").shows("> up", "down", "end")
+    chat.type("\x1b[A\x1b[AX").shows("> upX", "down", "end").type("\x1b[A").ready("first").type("\x1b[B").shows("> upX", "down", "end")
+    chat.type("\x15\x0b\x15").type("\x1b[B" * 3 + "\x15" * 3)
+    chat.type("\x1b[15~\x1b[5~last\x1b[13;2uline").shows("> last", "line")
+
+
+def test_a_paste_may_hold_what_the_keyboard_would_make_signals_of(attached, provider):
+    provider.plan(text("got it"))
+    chat = attached().ready()
+    chat.paste("abc\x03y\rdef\x04\x1a\x1c").shows("> abc^Cy", "def^D^Z^\\").type("\r").until("got it")
+    assert provider.requests[0].last["content"] == "abc\x03y\ndef\x04\x1a\x1c"
+
+
+def test_a_paste_that_a_question_comes_into_is_one_message_and_answers_nothing(attached, server, provider):
+    gate = Gate()
+    provider.plan(Reply([gate, *tools(call("write_file", {"path": "a.txt", "content": "x"}, "w1")).steps]), text("not written"))
+    chat = attached()
+    chat.say("write").type(PASTE_BEGIN + b"abc\rdef\r")
+    gate.release()
+    eventually(lambda: server.client.get("/approvals").json["approvals"], "it asks")
+    chat.type(b"y\rmore" + PASTE_END).until("allow?")
+    assert not (server.home.workspace / "a.txt").exists()
+    chat.say("n").until("not written").shows("> abc", "def", "y", "more")
+    assert not (server.home.workspace / "a.txt").exists() and len(provider.requests) == 2
 
 
 def test_commands_of_a_chat(attached, server, provider):
@@ -321,11 +384,11 @@ def test_nothing_that_came_before_a_question_answers_it(attached, server, provid
         chat.type(b"\x15").say(f"go {number}").until(f"speaks {number}.").type(keys)
         gate.release()
         chat.until("allow?")
+        if keys.rfind(PASTE_BEGIN) > keys.rfind(PASTE_END):
+            chat.type(b"y\ra\r" + PASTE_END)  # the rest of it comes late
         assert len(server.client.get("/approvals").json["approvals"]) == 1, keys
         assert not list(server.home.workspace.iterdir()), keys
         chat.say("n").until(f"end {number}.")
         eventually(lambda: not server.client.get("/chats/c/queue").json["queue"] and
                    server.client.get("/chats/c").json["interactions"][-1]["status"] == "COMPLETED", "what was queued has been said")
-        if keys.count(PASTE_BEGIN) > keys.count(PASTE_END):
-            chat.type(PASTE_END)
     assert not list(server.home.workspace.iterdir())
