@@ -11,10 +11,12 @@
 #include <utility>
 
 #include "base/unique_fd.h"
+#include "model/event_json.h"
 
 namespace reprise {
 namespace {
 
+constexpr std::string_view kTextDelta = "text_delta";
 constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
 
 // RFC 3986, section 2.1.
@@ -83,14 +85,16 @@ class ArrivingEvents::Arriving final : public HttpResponseHandler {
 
   struct Taken {
     int status;
-    std::string bytes;
     std::optional<Result<void>> ended;
   };
-  Taken Take() {
+  // `bytes` becomes what has come; its memory is used for what comes next.
+  Taken Take(std::string& bytes) {
     std::uint64_t count;
     [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // none: nothing has come
+    bytes.clear();
     const std::lock_guard lock(mutex_);
-    return {status_, std::exchange(bytes_, {}), ended_};
+    bytes_.swap(bytes);
+    return {status_, ended_};
   }
   int descriptor() const { return arrived_.get(); }
 
@@ -112,13 +116,27 @@ ArrivingEvents::~ArrivingEvents() { stop_.request_stop(); }
 
 int ArrivingEvents::descriptor() const { return arriving_->descriptor(); }
 
+void ArrivingEvents::TakeText(std::string_view data) {
+  const EventJson json(data);
+  if (!json.valid()) return;
+  const std::string_view text = StringOr(json.root()["content"], {});
+  if (events_.empty() || events_.back().name != kTextDelta) {
+    events_.push_back({std::string(kTextDelta), Json{{"content", ""}}});
+  }
+  events_.back().data["content"].get_ref<std::string&>() += text;
+}
+
 void ArrivingEvents::Receive() {
-  const auto [status, bytes, ended] = arriving_->Take();
+  const auto [status, ended] = arriving_->Take(bytes_);
   if (status >= 400) {
-    refusal_ += bytes;
+    refusal_ += bytes_;
   } else {
-    parser_.Feed(bytes);
+    parser_.Feed(bytes_);
     while (const auto event = parser_.Next()) {
+      if (merges_text_ && event->type == kTextDelta) {
+        TakeText(event->data);
+        continue;
+      }
       auto data = ParseJson(event->data, kMaxAnswerDepth);
       if (data) events_.push_back({std::string(event->type), *std::move(data)});
     }

@@ -26,6 +26,10 @@ class ArrivingEvents {
   ArrivingEvents& operator=(const ArrivingEvents&) = delete;
   ~ArrivingEvents();
 
+  // From now on pieces of a text that have come together are one event, with nothing but its "content": whoever draws
+  // them has less to do.
+  void MergeText() { merges_text_ = true; }
+
   // Readable when Receive may find something.
   int descriptor() const;
   // Takes what has come; does not wait.
@@ -44,7 +48,11 @@ class ArrivingEvents {
 
   const std::shared_ptr<Arriving> arriving_;
   std::stop_source stop_;
+  void TakeText(std::string_view data);
+
+  std::string bytes_;  // taken last
   SseParser parser_;
+  bool merges_text_ = false;
   std::deque<Event> events_;
   std::string refusal_;
   std::optional<Result<void>> ended_;

@@ -250,6 +250,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
 
 void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
   stream_ = std::move(stream);
+  stream_->MergeText();
   live_ = live;
   complete_ = false;
   open_.clear();

@@ -21,6 +21,7 @@ enum class Shown { kAllHidden, kSteering };
 
 std::string Visible(std::string_view text, std::string_view line_end, Shown shown) {
   const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
   const std::string valid = ToValidUtf8(text);
   std::string out;
   out.reserve(valid.size());

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #include "base/hidden_characters.h"
 #include "base/utf8.h"
@@ -55,6 +56,17 @@ class Wrapper {
       word_has_paint_ |= part.is_paint;
       if (!part.is_paint) word_has_text_ = true;
     }
+  }
+
+  // A line of nothing but plain letters, from its beginning to its end. False: it is not such a line, or does not fit,
+  // and is to be added part by part.
+  bool AddLine(std::string_view line) {
+    if (has_text_ || word_has_text_ || spaces_ != 0 || line.empty() || line.front() == ' ' || line.back() == ' ')
+      return false;
+    if (used_ + static_cast<int>(std::min(line.size(), static_cast<std::size_t>(width_) + 1)) > width_) return false;
+    if (!std::all_of(line.begin(), line.end(), IsPlain)) return false;
+    Append({line, static_cast<int>(line.size()), false});
+    return true;
   }
 
   // A part that stands where it comes, spaces too.
@@ -146,11 +158,18 @@ int DisplayWidth(std::string_view text) {
 std::vector<std::string> Wrap(std::string_view text, int width, std::string_view first_indent,
                               std::string_view hanging_indent) {
   Wrapper wrapper(width, first_indent, hanging_indent);
+  bool begins_line = true;
   while (!text.empty()) {
+    if (std::exchange(begins_line, false)) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      if (wrapper.AddLine(line)) text.remove_prefix(line.size());
+      if (text.empty()) break;
+    }
     TextPart part = PlainPart(text);
     if (part.width == 0) part = NextTextPart(text);
     text.remove_prefix(part.text.size());
     wrapper.Add(part);
+    begins_line = part.text == "\n";
   }
   return wrapper.Finish();
 }
