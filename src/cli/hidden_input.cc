@@ -33,6 +33,8 @@ class HiddenTerminal {
     termios hidden = before_;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     hidden.c_lflag |= ECHONL | ICANON | ISIG;
+    hidden.c_iflag |= ICRNL;  // the terminal client has none
+    hidden.c_iflag &= ~static_cast<tcflag_t>(INLCR | IGNCR);
     tcsetattr(fd_, TCSAFLUSH, &hidden);  // FLUSH: what was typed before the question is no answer
   }
   ~HiddenTerminal() {

@@ -12,7 +12,9 @@
 #include <array>
 #include <cerrno>
 #include <cstdint>
+#include <cstdio>
 #include <filesystem>
+#include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -25,21 +27,30 @@ namespace {
 constexpr std::string_view kListening = "reprise listening on ";
 constexpr int kHeldDescriptor = 3;  // in the server
 constexpr std::size_t kMaxComplaint = 4096;
+constexpr off_t kLongLog = 4 << 20;
 
-std::string StateFolder(const Environment& environment) {
-  if (const auto state = environment("XDG_STATE_HOME")) return *state + "/reprise";
-  return environment("HOME").value_or("/tmp") + "/.local/state/reprise";
+// XDG Base Directory Specification: a relative path counts for nothing.
+std::optional<std::string> StateFolder(const Environment& environment) {
+  if (const auto state = environment("XDG_STATE_HOME"); state && state->starts_with('/')) return *state + "/reprise";
+  if (const auto home = environment("HOME"); home && home->starts_with('/')) return *home + "/.local/state/reprise";
+  return std::nullopt;
 }
 
 Error CannotStart(const std::string& why) {
   return MakeError(ErrorCode::kUnavailable, "the server could not be started: " + why);
 }
 
-Result<UniqueFd> OpenServerLog(const std::string& folder) {
+// One that has become long is kept as server.log.1, in place of the one before.
+Result<UniqueFd> OpenServerLog(const Environment& environment) {
+  const auto folder = StateFolder(environment);
+  if (!folder) return Fail(CannotStart("there is no place for its log; set HOME"));
   std::error_code failed;
-  std::filesystem::create_directories(folder, failed);
-  UniqueFd log(::open((folder + "/server.log").c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!log) return Fail(CannotStart("its log cannot be written: " + folder + "/server.log"));
+  std::filesystem::create_directories(*folder, failed);
+  const std::string path = *folder + "/server.log";
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && status.st_size > kLongLog) ::rename(path.c_str(), (path + ".1").c_str());
+  UniqueFd log(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!log) return Fail(CannotStart("its log cannot be written: " + path));
   return log;
 }
 
@@ -96,10 +107,9 @@ Result<pid_t> Spawn(const std::vector<std::string>& words, int out, int log, int
   std::vector<char*> arguments;
   for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
   arguments.push_back(nullptr);
-  std::error_code failed;
-  const std::string program = std::filesystem::read_symlink("/proc/self/exe", failed).string();
+  // Itself, though its file may have been replaced meanwhile.
   pid_t child = -1;
-  const int error = ::posix_spawn(&child, program.c_str(), &files, &attributes, arguments.data(), environ);
+  const int error = ::posix_spawn(&child, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
   ::posix_spawnattr_destroy(&attributes);
   ::posix_spawn_file_actions_destroy(&files);
   if (error != 0) return Fail(CannotStart("its program could not be run"));
@@ -122,7 +132,7 @@ std::string FirstLine(int out) {
 }  // namespace
 
 Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const Environment& environment) {
-  auto log = OpenServerLog(StateFolder(environment));
+  auto log = OpenServerLog(environment);
   if (!log) return Fail(std::move(log.error()));
   auto out = MakePipe();
   if (!out) return Fail(std::move(out.error()));

@@ -24,12 +24,22 @@ void Screen::MeasureAgain() {
   rows_ = std::max<int>(size.ws_row, kLeastRows);
 }
 
+int Screen::RowsOf(const std::vector<std::string>& lines) const {
+  int rows = 0;
+  for (const std::string& line : lines) rows += std::max(1, (DisplayWidth(line) + columns_ - 1) / columns_);
+  return rows;
+}
+
+void Screen::SetBelow(std::vector<std::string> lines) {
+  below_ = std::move(lines);
+  // How wide a tab is depends on where it stands.
+  for (std::string& line : below_) line = WithoutTabs(line);
+}
+
 // Goes up by so many rows, and by those of what is shown below, and clears everything from there on.
 void Screen::TakeOff(int rows_above) {
   // The terminal has wrapped these lines anew if it became narrower.
-  for (const std::string& line : shown_below_) {
-    rows_above += std::max(1, (DisplayWidth(line) + columns_ - 1) / columns_);
-  }
+  rows_above += RowsOf(shown_below_);
   shown_below_.clear();
   if (rows_above > 0) Print("\x1b[" + std::to_string(rows_above) + "A");
   Print("\r\x1b[J");
@@ -49,8 +59,8 @@ void Screen::Draw() {
     std::fflush(stdout);
     return;
   }
-  const std::size_t room = static_cast<std::size_t>(std::max(1, rows_ - kRowsForInput));
-  if (below_.size() > room) below_.erase(below_.begin(), below_.end() - static_cast<std::ptrdiff_t>(room));
+  const int input_rows = input_.editor()->RowsAboveCursor(columns_) + kRowsForInput;
+  while (!below_.empty() && RowsOf(below_) > std::max(1, rows_ - input_rows)) below_.erase(below_.begin());
   if (pending_.empty() && below_ == shown_below_) return;
   TakeOff(std::min(input_.editor()->RowsAboveCursor(columns_), rows_ - 1));
   WriteLines();

@@ -16,6 +16,8 @@ class Screen {
 
   int columns() const { return columns_; }
   int rows() const { return rows_; }
+  // That these lines take.
+  int RowsOf(const std::vector<std::string>& lines) const;
   // After the terminal has been given another size.
   void MeasureAgain();
 
@@ -23,7 +25,7 @@ class Screen {
   void Add(std::string line) { pending_.push_back(std::move(line)); }
   void Add(const std::vector<std::string>& lines) { pending_.insert(pending_.end(), lines.begin(), lines.end()); }
   // What stands below from the next Draw on. Of more than the terminal has room for, the last lines are shown.
-  void SetBelow(std::vector<std::string> lines) { below_ = std::move(lines); }
+  void SetBelow(std::vector<std::string> lines);
 
   // Brings the terminal up to date, around the line that is edited if there is one. Without one, nothing is below.
   void Draw();

@@ -59,7 +59,7 @@ class TerminalClient {
     std::string text;
     std::unique_ptr<ArrivingEvents> stream;
   };
-  enum class Answered { kLine, kWithdrawn, kLeft };
+  enum class Answered { kLine, kWithdrawn, kLeft, kBack };
   // What the person allows in this chat without being asked: nothing, changes of files in the workspace, or all.
   enum class Allows { kNothing, kEdits, kAll };
 
@@ -96,10 +96,10 @@ class TerminalClient {
   bool AskApproval(const OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
   std::optional<Json> FillIn(const std::string& schema);
-  Answered Answer(const std::string& prompt, std::string& line);
+  Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
   bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
-  void AnswerAll(bool approved);
+  void AnswerAll(const std::vector<OpenQuestion>& shown, bool approved);
   void ShowQuestion(std::vector<std::string> lines);
   void KeepQuestion();
 

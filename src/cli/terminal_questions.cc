@@ -46,24 +46,27 @@ void TerminalClient::AskNext() {
 
 bool TerminalClient::AllowedByMode(const OpenQuestion& question) const {
   if (!question.is_approval || question.from_list || allows_ == Allows::kNothing) return false;
+  if (allows_ == Allows::kAll) return true;
+  // What is risky (a file where secrets are kept, say) is asked about.
   const std::string tool = TextMember(question.asked, "tool_name");
-  return allows_ == Allows::kAll || tool == "write_file" || tool == "edit_file";
+  return (tool == "write_file" || tool == "edit_file") && TextMember(question.asked, "risk") == "medium";
 }
 
 // What is allowed stands among the lines that stay.
 bool TerminalClient::AllowByMode(const OpenQuestion& question) {
   bool cut = false;
   screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
-  return Give(question, "/approve",
-              {{"approval_id", question.id},
-               {"approved", true},
-               {"arguments_digest", TextMember(question.asked, "arguments_digest")}});
+  const Json body = {{"approval_id", question.id},
+                     {"approved", true},
+                     {"arguments_digest", TextMember(question.asked, "arguments_digest")}};
+  // Whatever keeps it from being allowed is something for the person.
+  return Give(question, "/approve", body) || AskApproval(question);
 }
 
 // Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that
 // stay.
 void TerminalClient::ShowQuestion(std::vector<std::string> lines) {
-  if (static_cast<int>(lines.size()) + kRowsBesideQuestion <= screen_.rows()) {
+  if (screen_.RowsOf(lines) + kRowsBesideQuestion <= screen_.rows()) {
     question_text_ = std::move(lines);
   } else {
     screen_.Add(lines);
@@ -78,7 +81,7 @@ void TerminalClient::KeepQuestion() {
 }
 
 // The next line, as the answer to what is shown. Nothing that was typed before counts.
-TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::string& line) {
+TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::string& line, bool may_go_back) {
   UpdateScreen(/*at_once=*/true);
   screen_.SetBelow(Below());
   const ArrivingEvents* const asking_run = stream_.get();
@@ -89,9 +92,10 @@ TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::
       return Answered::kLine;
     case Came::kWithdrawn:
       question_text_.clear();
-      if (running() && stream_.get() == asking_run) Tell("(this needs no answer any more)");
+      if (running() && stream_.get() == asking_run) Tell("(already answered)");
       return Answered::kWithdrawn;
     case Came::kInterrupt:
+      if (may_go_back) return Answered::kBack;
       KeepQuestion();
       if (running()) Cancel();
       open_.clear();
@@ -161,14 +165,14 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
   return lines;
 }
 
-void TerminalClient::AnswerAll(bool approved) {
-  const std::deque<OpenQuestion> all = open_;
-  for (const OpenQuestion& each : all) {
-    if (!each.is_approval) continue;
-    Give(each, "/approve",
-         {{"approval_id", each.id},
-          {"approved", approved},
-          {"arguments_digest", TextMember(each.asked, "arguments_digest")}});
+// Those whose answer could not be given are asked again.
+void TerminalClient::AnswerAll(const std::vector<OpenQuestion>& shown, bool approved) {
+  for (const OpenQuestion& each : shown) {
+    const bool settled = Give(each, "/approve",
+                              {{"approval_id", each.id},
+                               {"approved", approved},
+                               {"arguments_digest", TextMember(each.asked, "arguments_digest")}});
+    if (settled) std::erase_if(open_, [&](const OpenQuestion& open) { return open.id == each.id; });
   }
 }
 
@@ -184,6 +188,7 @@ bool TerminalClient::AskApproval(const OpenQuestion& question) {
     }
   }
   bool whole = false;
+  std::string edited;  // arguments
   for (;;) {
     bool cut = false;
     std::vector<std::string> lines;
@@ -211,6 +216,7 @@ bool TerminalClient::AskApproval(const OpenQuestion& question) {
                    line)) {
       case Answered::kWithdrawn:
       case Answered::kLeft:
+      case Answered::kBack:
         return true;
       case Answered::kLine:
         break;
@@ -218,17 +224,11 @@ bool TerminalClient::AskApproval(const OpenQuestion& question) {
     if (question.from_list && (line == "l" || line == "later")) return true;
     if (!together.empty() && (line == "Y" || line == "N")) {
       // Only what was shown: another one may have come since.
-      std::deque<OpenQuestion> shown(together.begin(), together.end());
-      shown.push_front(question);
-      open_.swap(shown);
-      AnswerAll(line == "Y");
-      open_.swap(shown);
-      std::erase_if(open_, [&](const OpenQuestion& each) {
-        return std::any_of(together.begin(), together.end(),
-                           [&](const OpenQuestion& one) { return one.id == each.id; });
-      });
-      return true;
+      together.insert(together.begin(), question);
+      AnswerAll(together, line == "Y");
+      return std::none_of(open_.begin(), open_.end(), [&](const OpenQuestion& open) { return open.id == question.id; });
     }
+    if (line == "Y" || line == "N") line = line == "Y" ? "y" : "n";
     if (line == "s" || line == "show") {
       whole = true;
       continue;
@@ -241,12 +241,14 @@ bool TerminalClient::AskApproval(const OpenQuestion& question) {
     if (line == "a" || line == "always") {
       body["scope"] = "chat";
     } else if (line == "e" || line == "edit") {
-      std::string edited = TextMember(question.asked, "tool_input_escaped");
+      if (edited.empty()) edited = TextMember(question.asked, "tool_input_escaped");
       if (edited.empty()) edited = TextMember(question.asked, "tool_input");
-      if (Answer("arguments: ", edited) != Answered::kLine) return true;
+      const Answered answered = Answer("arguments (Ctrl-C: back): ", edited, /*may_go_back=*/true);
+      if (answered == Answered::kBack) continue;
+      if (answered != Answered::kLine) return true;
       const auto arguments = ParseJson(edited);
       if (!arguments || !arguments->is_object()) {
-        Complain("the arguments must be a JSON object");
+        Complain("the arguments must be a JSON object; e edits them again");
         continue;
       }
       body["arguments"] = edited;  // as it was typed
@@ -272,7 +274,11 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
   Json body = {{"request_id", question.id}};
   std::string line;
   if (!url.empty() || !schema.empty()) {
-    if (!url.empty()) lines.push_back("  open: " + VisibleLine(url));
+    if (!url.empty()) {
+      for (const std::string& part : Wrap("open: " + VisibleLine(url), screen_.columns(), "  ", "    ")) {
+        lines.push_back(part);
+      }
+    }
     do {
       ShowQuestion(lines);
       line.clear();
@@ -296,7 +302,10 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
   for (const Json& option : question.asked.value("options", Json::array())) {
     if (!option.is_string()) continue;
     options.push_back(option.get<std::string>());
-    lines.push_back("  " + std::to_string(options.size()) + ". " + VisibleLine(options.back()));
+    const std::string number = "  " + std::to_string(options.size()) + ". ";
+    for (const std::string& part : Wrap(VisibleLine(options.back()), screen_.columns(), number, "     ")) {
+      lines.push_back(part);
+    }
   }
   ShowQuestion(std::move(lines));
   if (Answer(options.empty() ? "answer: " : "answer (a number, or words): ", line) != Answered::kLine) return true;

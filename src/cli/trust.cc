@@ -3,14 +3,18 @@
 #include <termios.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <nlohmann/json.hpp>
 #include <string_view>
 #include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "cli/console.h"
+#include "cli/private_file.h"
 #include "cli/program_files.h"
 #include "cli/prompt_folder.h"
 #include "cli/terminal_text.h"
@@ -27,8 +31,8 @@ Error Untrusted(const Options& options, const FileDigests& files) {
   if (options.workspace != ".") hint += " --workspace " + options.workspace;
   return Error{.code = ErrorCode::kForbidden,
                .reason = "untrusted",
-               .message = names + (files.size() == 1 ? " has" : " have") +
-                          " not been allowed as now, and tools could have written that; `" + hint +
+               .message = names + (files.size() == 1 ? " is new or has" : " are new or have") +
+                          " changed since you allowed it, and the agent's tools could have written it; `" + hint +
                           "` shows what the server would do and allows it, --config FILE uses another configuration"};
 }
 
@@ -42,7 +46,7 @@ bool AnswersYes(std::string_view question) {
     const ssize_t got = ::read(STDIN_FILENO, &c, 1);
     if (got < 0 && errno == EINTR) continue;
     if (got <= 0 || line.size() > 16) return false;
-    if (c == '\n') break;
+    if (c == '\n' || c == '\r') break;
     line += c;
   }
   return line == "y" || line == "Y" || line == "yes" || line == "Yes";
@@ -91,6 +95,33 @@ std::string_view NameOf(ApprovalMode mode) {
   return "ask";
 }
 
+// Each setting of a configuration by its path, "tools.sandbox_paths.write: [\"/srv\"]", that nothing else tells of.
+void AddSettings(const Json& object, const std::string& prefix, std::vector<std::string>& lines) {
+  static const std::vector<std::string_view> told = {"$schema", "mcpServers", "hooks",    "providers",
+                                                     "model",   "workspace",  "data_dir", "approval_mode"};
+  constexpr std::size_t kShownValue = 300;
+  for (const auto& [name, value] : object.items()) {
+    if (prefix.empty() && std::find(told.begin(), told.end(), name) != told.end()) continue;
+    if (value.is_object() && !value.empty()) {
+      AddSettings(value, prefix + name + ".", lines);
+    } else {
+      lines.push_back(prefix + name + ": " + Shortened(DumpJson(value), kShownValue));
+    }
+  }
+}
+
+// What commands may reach comes first.
+std::vector<std::string> SettingsOf(const std::string& config_file) {
+  constexpr std::size_t kMost = 1 << 20;
+  std::vector<std::string> lines;
+  const auto text = ReadSmallFile(config_file, kMost);
+  const auto root = text ? ParseJsonWithComments(*text) : Fail(text.error());
+  if (root && root->is_object()) AddSettings(*root, "", lines);
+  std::stable_partition(lines.begin(), lines.end(),
+                        [](const std::string& line) { return line.starts_with("tools.sandbox_paths"); });
+  return lines;
+}
+
 }  // namespace
 
 Result<FileDigests> FilesToTrust(const Options& options) {
@@ -118,6 +149,9 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
   for (const ProviderOptions& provider : options.providers) {
     add("sends what models are told to " + provider.name + " at " + provider.base_url +
         (provider.api_key.empty() ? "" : ", with a key"));
+  }
+  if (!options.config_file.empty()) {
+    for (const std::string& line : SettingsOf(options.config_file)) add(line);
   }
   std::error_code failed;
   const std::string workspace = std::filesystem::weakly_canonical(options.workspace, failed).string();

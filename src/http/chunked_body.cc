@@ -26,7 +26,7 @@ ChunkedBody::Fed ChunkedBody::Take(std::string_view bytes, std::string& body, st
       size_ -= part;
       if (size_ == 0) state_ = State::kDataCr;
     } else {
-      fed.refusal = TakeByte(bytes[fed.used++], most - body.size());
+      fed.refusal = TakeByte(bytes[fed.used++], body.size(), most);
       if (fed.refusal) return fed;
     }
   }
@@ -34,7 +34,7 @@ ChunkedBody::Fed ChunkedBody::Take(std::string_view bytes, std::string& body, st
 }
 
 // A byte of the framing.
-std::optional<Reply> ChunkedBody::TakeByte(char byte, std::size_t room) {
+std::optional<Reply> ChunkedBody::TakeByte(char byte, std::size_t taken, std::size_t most) {
   const auto expect = [&](char wanted, State next) -> std::optional<Reply> {
     if (byte != wanted) return Malformed();
     state_ = next;
@@ -50,7 +50,7 @@ std::optional<Reply> ChunkedBody::TakeByte(char byte, std::size_t room) {
       if (digits_ == 0) return Malformed();
       return expect('\r', State::kSizeEnd);
     case State::kSizeEnd:
-      if (size_ > room) return ProtocolErrorReply(413, "too_large", "the body is larger than the limit");
+      if (size_ > most - taken) return BodyTooLarge(most);
       digits_ = 0;
       return expect('\n', size_ == 0 ? State::kLastCr : State::kData);
     case State::kDataCr:

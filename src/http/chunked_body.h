@@ -27,7 +27,7 @@ class ChunkedBody {
 
  private:
   enum class State { kSize, kSizeEnd, kData, kDataCr, kDataLf, kLastCr, kLastLf, kDone };
-  std::optional<Reply> TakeByte(char byte, std::size_t room);
+  std::optional<Reply> TakeByte(char byte, std::size_t taken, std::size_t most);
 
   State state_ = State::kSize;
   int digits_ = 0;          // of the size that is being read

@@ -247,7 +247,7 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
   }
   parser_->LimitBody(most);
   if (parser_->content_length().value_or(0) > most) {
-    return ProtocolErrorReply(413, "too_large", "the body is larger than the limit");
+    return BodyTooLarge(most);
   }
   if (match_.route->body == BodyKind::kJson) return std::nullopt;
   return TakeUploadShare(parser_->content_length().value_or(most));

@@ -72,4 +72,11 @@ Reply ProtocolErrorReply(int status, std::string code, std::string message) {
   return MakeErrorReply(status, {{"code", std::move(code)}, {"message", std::move(message)}, {"retryable", retryable}});
 }
 
+Reply BodyTooLarge(std::uint64_t most) {
+  constexpr std::uint64_t kMebibyte = 1024 * 1024;
+  const std::string limit =
+      most >= kMebibyte ? std::to_string(most / kMebibyte) + " MiB" : std::to_string(most) + " bytes";
+  return ProtocolErrorReply(413, "too_large", "the body is larger than " + limit);
+}
+
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "base/json.h"
@@ -18,5 +19,7 @@ Reply ErrorReply(const Error& error);
 
 // An error that HTTP itself knows a status for and ErrorCode does not (408, 414, 417, 431, ...).
 Reply ProtocolErrorReply(int status, std::string code, std::string message);
+// 413: a body may have so many bytes.
+Reply BodyTooLarge(std::uint64_t most);
 
 }  // namespace reprise

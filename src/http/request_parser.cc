@@ -20,7 +20,6 @@ using boost::beast::string_view;
 constexpr std::string_view kHeadEnd = "\r\n\r\n";
 
 Reply BadRequest(std::string message) { return ProtocolErrorReply(400, "bad_request", std::move(message)); }
-Reply BodyTooLarge() { return ProtocolErrorReply(413, "too_large", "the body is larger than the limit"); }
 
 bool HasBareLineEnd(std::string_view bytes, std::size_t from) {
   for (std::size_t i = from; i < bytes.size(); ++i) {
@@ -173,7 +172,7 @@ RequestParser::Fed RequestParser::TakeBody(std::string_view bytes) {
     return {.used = fed.used, .refusal = std::move(fed.refusal)};
   }
   const auto part = static_cast<std::size_t>(std::min<std::uint64_t>(impl.missing, bytes.size()));
-  if (part > impl.body_bytes - impl.body.size()) return {.used = 0, .refusal = BodyTooLarge()};
+  if (part > impl.body_bytes - impl.body.size()) return {.used = 0, .refusal = BodyTooLarge(impl.body_bytes)};
   impl.body.append(bytes.substr(0, part));
   impl.missing -= part;
   return {.used = part, .refusal = {}};
