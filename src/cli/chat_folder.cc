@@ -1,8 +1,13 @@
 #include "cli/chat_folder.h"
 
+#include <fcntl.h>
+
 #include <algorithm>
+#include <cerrno>
+#include <cstdio>
 #include <filesystem>
 #include <nlohmann/json.hpp>
+#include <system_error>
 
 #include "base/atomic_write.h"
 #include "base/json.h"
@@ -59,6 +64,12 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
       .and_then([&] { return Disk().SyncDirectory(ChatDirectory(root, id)); });
 }
 
+Result<void> Exchange(const std::string& made, const std::string& target) {
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return Fail(ErrorCode::kUnavailable, target + " cannot be replaced in one step on this disk; remove it first",
+              std::generic_category().message(errno));
+}
+
 }  // namespace
 
 Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
@@ -70,9 +81,9 @@ Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, Int
   auto written = CreateDirectories(Disk(), folder)
                      .and_then([&](bool) { return WriteDocuments(folder, chat, store, counter); })
                      .and_then([&] { return WriteFiles(folder, chat.summary.id, files); });
-  // What was there goes into the folder that is removed at the end; for a moment neither is in its place.
-  if (written && !free) written = Disk().Rename(target, folder + "/replaced");
-  if (written) written = Disk().Rename(ChatDirectory(folder, chat.summary.id), target);
+  // What was there goes into the folder that is removed at the end, in the same step: at no moment is neither in place.
+  const std::string made = ChatDirectory(folder, chat.summary.id);
+  if (written) written = free ? Disk().Rename(made, target) : Exchange(made, target);
   if (written) written = Disk().SyncDirectory(directory);
   std::error_code ignored;  // a leftover has a name that nothing reads
   std::filesystem::remove_all(folder, ignored);

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <vector>
 
 #include "base/json.h"
 #include "base/utf8.h"
@@ -81,6 +84,61 @@ Json ChoicesOf(const Json& schema) {
   return Json::array();
 }
 
+// What people call the choices, as far as the schema says: of `enumNames`, or each one's `title`.
+std::vector<std::string> TitlesOf(const Json& schema) {
+  std::vector<std::string> titles;
+  for (const char* name : {"enumNames", "oneOf", "anyOf"}) {
+    const auto list = schema.find(name);
+    if (list == schema.end() || !list->is_array()) continue;
+    for (const Json& each : *list)
+      titles.push_back(each.is_string() ? each.get<std::string>() : TextMember(each, "title"));
+    break;
+  }
+  return titles;
+}
+
+// "1. noon (At noon), 2. night"
+std::string NumberedChoices(const Json& schema) {
+  const Json choices = ChoicesOf(schema);
+  const std::vector<std::string> titles = TitlesOf(schema);
+  std::string list;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const std::string value = choices[i].is_string() ? choices[i].get<std::string>() : DumpJson(choices[i]);
+    list += (i == 0 ? "" : ", ") + std::to_string(i + 1) + ". " + VisibleLine(value);
+    if (i < titles.size() && !titles[i].empty() && titles[i] != value) list += " (" + VisibleLine(titles[i]) + ")";
+  }
+  return list;
+}
+
+// The choice that `text` is, itself or by its number; null: none.
+const Json* ChoiceOf(const Json& choices, const std::string& text) {
+  for (const Json& choice : choices) {
+    if (choice == Json(text) || (!choice.is_string() && DumpJson(choice) == text)) return &choice;
+  }
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number && number >= 1 && number <= choices.size() ? &choices[number - 1] : nullptr;
+}
+
+std::optional<double> Limit(const Json& schema, const char* name) {
+  const auto limit = schema.find(name);
+  return limit != schema.end() && limit->is_number() ? std::optional(limit->get<double>()) : std::nullopt;
+}
+
+// "at least 2 and at most 5 characters"; empty: there are no limits.
+std::string LimitsOf(const Json& schema, const char* least, const char* most, const std::string& unit) {
+  const auto low = schema.find(least), high = schema.find(most);
+  std::string text;
+  if (low != schema.end() && low->is_number()) text = "at least " + DumpJson(*low);
+  if (high != schema.end() && high->is_number()) text += (text.empty() ? "" : " and ") + ("at most " + DumpJson(*high));
+  return text.empty() ? "" : text + unit;
+}
+
+bool IsWithin(const Json& schema, const char* least, const char* most, double value) {
+  return value >= Limit(schema, least).value_or(value) && value <= Limit(schema, most).value_or(value);
+}
+
 std::string HintOf(const Json& schema, bool required) {
   const std::string type = TextMember(schema, "type");
   std::string hint = type.empty() ? "text" : type == "boolean" ? "yes or no" : VisibleLine(type);
@@ -88,7 +146,11 @@ std::string HintOf(const Json& schema, bool required) {
   Json choices = ChoicesOf(schema);
   if (type == "array" && schema.contains("items")) choices = ChoicesOf(schema["items"]);
   if (type == "array") hint = "several, with commas";
-  if (!choices.empty()) hint += type == "array" ? ", of " + OptionList(choices) : ", one of " + OptionList(choices);
+  if (!choices.empty()) hint += type == "array" ? ", of " + OptionList(choices) : ", one of " + NumberedChoices(schema);
+  for (const std::string& limits :
+       {LimitsOf(schema, "minLength", "maxLength", " characters"), LimitsOf(schema, "minimum", "maximum", "")}) {
+    if (!limits.empty()) hint += ", " + limits;
+  }
   if (const auto usual = schema.find("default"); usual != schema.end())
     hint += ", default " + VisibleLine(DumpJson(*usual));
   if (!required) hint += "; may be left empty";
@@ -166,11 +228,23 @@ Result<Json> FormField::Parse(const std::string& text) const {
     auto number = ParseJson(text);
     const bool fits = number && (type == "integer" ? number->is_number_integer() : number->is_number());
     if (!fits) return Wanted(type == "integer" ? "a whole number" : "a number");
+    if (!IsWithin(schema, "minimum", "maximum", number->get<double>())) {
+      return Wanted(LimitsOf(schema, "minimum", "maximum", ""));
+    }
     return number;
   }
   if (type == "array") return ParseList(schema, text);
   const Json choices = ChoicesOf(schema);
-  if (!choices.empty() && !IsOption(choices, text)) return Wanted("one of " + OptionList(choices));
+  if (!choices.empty()) {
+    const Json* const choice = ChoiceOf(choices, text);
+    if (choice == nullptr) return Wanted("one of " + NumberedChoices(schema));
+    return *choice;
+  }
+  const auto length =
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+  if (!IsWithin(schema, "minLength", "maxLength", static_cast<double>(length))) {
+    return Wanted(LimitsOf(schema, "minLength", "maxLength", " characters"));
+  }
   return Json(text);
 }
 

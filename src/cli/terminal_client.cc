@@ -3,6 +3,7 @@
 #include <poll.h>
 
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 #include "base/ascii.h"
@@ -14,9 +15,24 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kPastTurns = 3;  // that are shown of a chat when it is opened
+constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
+constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
 constexpr int kFirstAnswerMs = 10'000;
+
+// The files that a message names: "@notes.txt", or with blanks in the name, @"my notes.txt".
+std::vector<std::string> PathsIn(std::string_view text) {
+  std::vector<std::string> paths;
+  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
+    if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\n') continue;
+    std::string_view rest = text.substr(at + 1);
+    const bool is_quoted = rest.starts_with('"');
+    if (is_quoted) rest.remove_prefix(1);
+    const std::string_view path = rest.substr(0, rest.find_first_of(is_quoted ? "\"\n" : " \n"));
+    if (!path.empty()) paths.emplace_back(path);
+  }
+  return paths;
+}
 
 bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
 
@@ -151,8 +167,11 @@ void TerminalClient::ShowTurn(const Json& interaction, std::size_t number) {
 }
 
 void TerminalClient::ShowUserMessage(std::string_view text) {
-  for (const std::string& line : Wrap(Indented(text, ""), screen_.columns(), "> ", "  ")) {
-    screen_.Add(style_.Paint(Style::kBold, line));
+  const std::vector<std::string> lines = Wrap(Indented(text, ""), screen_.columns(), "> ", "  ");
+  const std::size_t shown = lines.size() > kMostLines ? kMostLines / 2 : lines.size();
+  for (std::size_t i = 0; i < shown; ++i) screen_.Add(style_.Paint(Style::kBold, lines[i]));
+  if (shown < lines.size()) {
+    screen_.Add(style_.Paint(Style::kDim, "  ... " + Grouped(lines.size() - shown) + " lines more"));
   }
 }
 
@@ -189,22 +208,33 @@ Json TerminalClient::Options() const {
 }
 
 void TerminalClient::Say(const std::string& text) {
-  // "@notes.txt" gives the file with the message, if there is one of this name here.
-  for (std::size_t at = text.find('@'); at != std::string::npos; at = text.find('@', at + 1)) {
-    if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\n') continue;
-    const std::string path = text.substr(at + 1, text.find_first_of(" \n", at) - at - 1);
-    if (!path.empty() && !Upload(path)) return;
+  std::vector<std::string> files;
+  for (const std::string& path : PathsIn(text)) {
+    std::error_code unknown;
+    if (std::filesystem::is_regular_file(path, unknown)) {
+      files.push_back(path);
+    } else if (!std::filesystem::exists(path, unknown) && path.find_first_of("./") != std::string::npos) {
+      Tell("(there is no file " + path + " here: it goes as text)");
+    }
   }
-  Json body = Options();
-  body["user_message"] = text;
-  if (compact_) body["compact"] = true;
-  if (!attachments_.empty()) body["attachments"] = attachments_;
-  if (!compact_ && attachments_.empty()) {
-    body["if_running"] = "queue";
-  } else if (running()) {
+  if (running() && (compact_ || !files.empty() || !attachments_.empty())) {
     draft_ = text;
     return Complain("a message with files or a summary is sent at once: wait until this has ended");
   }
+  Json body = Options();
+  body["user_message"] = text;
+  std::vector<std::string> attachments = attachments_;
+  for (const std::string& path : files) {
+    const auto id = Upload(path);
+    if (!id) {
+      draft_ = text;
+      return;
+    }
+    attachments.push_back(*id);
+  }
+  if (!attachments.empty()) body["attachments"] = attachments;
+  if (compact_) body["compact"] = true;
+  if (!compact_ && attachments.empty()) body["if_running"] = "queue";
   Start(path_ + "/interactions", std::move(body), text);
 }
 

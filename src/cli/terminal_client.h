@@ -95,7 +95,7 @@ class TerminalClient {
   bool AllowByMode(const OpenQuestion& question);
   bool AskApproval(const OpenQuestion& question);
   bool AskInput(const OpenQuestion& question);
-  std::optional<Json> FillIn(const std::string& schema);
+  std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
   Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
   bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
@@ -133,7 +133,8 @@ class TerminalClient {
   void Search(const std::string& arguments);
   void Queue(const std::string& arguments);
   void Quit(const std::string& arguments);
-  bool Upload(const std::string& path);
+  // The id that the file has in this chat; nullopt: told.
+  std::optional<std::string> Upload(const std::string& path);
   void SwitchTo(const std::string& chat);
   // Turns of the head's branch that have a message, oldest first; nullopt: told.
   std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
@@ -174,8 +175,10 @@ class TerminalClient {
   bool stale_ = false;  // there is something new to draw
 
   // --- of the question that is asked
-  std::string asking_;                      // its id; empty: none
-  std::vector<std::string> question_text_;  // below, until it is answered
+  std::string asking_;                          // its id; empty: none
+  std::string filled_in_;                       // the form that was filled in last
+  std::map<std::string, std::string> entered_;  // what was typed into its fields
+  std::vector<std::string> question_text_;      // below, until it is answered
 };
 
 }  // namespace reprise

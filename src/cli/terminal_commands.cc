@@ -83,9 +83,13 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
 
 void TerminalClient::RunCommand(const std::string& word, const std::string& arguments) {
   std::vector<std::string> known;
+  if (word == "/exit") return Quit(arguments);
   for (const Command& command : Commands()) {
-    if (command.name == word) return (this->*command.run)(Trimmed(arguments));
     known.emplace_back(command.name);
+    if (command.name != word) continue;
+    const std::string given = Trimmed(arguments);
+    if (command.arguments.empty() && !given.empty()) return Complain(word + " takes no argument (" + given + ")");
+    return (this->*command.run)(given);
   }
   Complain("there is no such command" + DidYouMean(word, known) + " (/help lists them; //... says it)");
 }
@@ -321,7 +325,10 @@ void TerminalClient::Model(const std::string& arguments) {
   }
   // A provider may know models that it does not list; the server says so if it does not.
   const bool known = std::find(names.begin(), names.end(), arguments) != names.end();
-  if (!known && arguments.find('/') == std::string::npos) {
+  const std::string provider = arguments.substr(0, arguments.find('/') + 1);
+  const bool knows_provider =
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(provider); });
+  if (!known && (provider.empty() || !knows_provider)) {
     return Complain("there is no model " + arguments + DidYouMean(arguments, names) + " (/model lists them)");
   }
   model_ = arguments;
@@ -434,33 +441,30 @@ void TerminalClient::Compact(const std::string& arguments) {
 
 // --- files -------------------------------------------------------------------------------------------------------
 
-bool TerminalClient::Upload(const std::string& path) {
+std::optional<std::string> TerminalClient::Upload(const std::string& path) {
   auto bytes = ReadSmallFile(path, kMaxUpload);
-  if (!bytes) {
-    if (bytes.error().code == ErrorCode::kNotFound) return true;  // a word that begins with @
-    Failed(bytes.error());
-    return false;
-  }
+  if (!bytes) return Failed(bytes.error()), std::nullopt;
   const std::string name = std::filesystem::path(path).filename().string();
   const auto stored = server_.Upload(path_ + "/files", name, *std::move(bytes));
-  if (!stored) {
-    Failed(stored.error());
-    return false;
-  }
-  attachments_.push_back(TextMember(*stored, "id"));
+  if (!stored) return Failed(stored.error()), std::nullopt;
   Tell("(with " + name + ")");
-  return true;
+  return TextMember(*stored, "id");
 }
 
 void TerminalClient::Attach(const std::string& path) {
   if (path.empty()) return Complain("/attach FILE needs the file");
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return Complain("there is no file " + path + " here");
-  static_cast<void>(Upload(path));
+  if (std::filesystem::is_directory(path, failed)) return Complain(path + " is a folder; /attach takes a file");
+  if (const auto id = Upload(path)) attachments_.push_back(*id);
 }
 
 void TerminalClient::Export(const std::string& file) {
   if (file.empty()) return Complain("/export FILE needs the file to write: chat.md is Markdown, chat.json is JSON");
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown)) {
+    return Complain("there is a file " + file + " already; choose another name");
+  }
   const auto chat = Call("GET", path_);
   if (!chat && chat.error().reason == "not_found") return Complain("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
@@ -532,10 +536,12 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
     return found;
   }
   // The path behind the last @, or behind a command that takes one.
-  const std::size_t last = line.rfind(' ') == std::string::npos ? 0 : line.rfind(' ') + 1;
-  const bool is_argument = (word == "/attach" || word == "/export") && last > 0;
+  const bool is_argument = (word == "/attach" || word == "/export") && space != std::string::npos;
+  const std::size_t quoted = line.rfind("@\"");
+  const bool is_quoted = !is_argument && quoted != std::string::npos && line.find('"', quoted + 2) == std::string::npos;
+  const std::size_t last = is_argument ? space + 1 : is_quoted ? quoted : line.rfind(' ') + 1;
   if (!is_argument && (last >= line.size() || line[last] != '@')) return found;
-  const std::size_t begin = is_argument ? last : last + 1;
+  const std::size_t begin = is_argument ? last : is_quoted ? last + 2 : last + 1;
   const std::string path = line.substr(begin);
   const std::size_t slash = path.rfind('/');
   const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
@@ -547,7 +553,14 @@ std::vector<std::string> TerminalClient::Complete(const std::string& line) {
     if (beginning.empty() && name.starts_with('.')) continue;
     if (VisibleLine(name) != name) continue;  // it could not be typed either
     std::error_code unknown;
-    add(line.substr(0, begin) + folder, name, entry->is_directory(unknown) ? "/" : "");
+    const bool is_folder = entry->is_directory(unknown);
+    const std::string before = line.substr(0, begin) + folder;
+    // A name with blanks is put in quotes, as is what completes it further.
+    if (!is_argument && !is_quoted && name.starts_with(beginning) && (folder + name).find(' ') != std::string::npos) {
+      found.push_back(line.substr(0, last) + "@\"" + folder + name + (is_folder ? "/" : "\""));
+      continue;
+    }
+    add(before, name, is_folder ? "/" : is_quoted ? "\"" : "");
   }
   std::sort(found.begin(), found.end());
   return found;

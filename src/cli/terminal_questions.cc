@@ -243,7 +243,7 @@ bool TerminalClient::AskApproval(const OpenQuestion& question) {
     } else if (line == "e" || line == "edit") {
       if (edited.empty()) edited = TextMember(question.asked, "tool_input_escaped");
       if (edited.empty()) edited = TextMember(question.asked, "tool_input");
-      const Answered answered = Answer("arguments (Ctrl-C: back): ", edited, /*may_go_back=*/true);
+      const Answered answered = Answer("arguments: ", edited, /*may_go_back=*/true);
       if (answered == Answered::kBack) continue;
       if (answered != Answered::kLine) return true;
       const auto arguments = ParseJson(edited);
@@ -279,20 +279,22 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
         lines.push_back(part);
       }
     }
-    do {
+    for (;;) {
       ShowQuestion(lines);
       line.clear();
       if (Answer(std::string(url.empty() ? "fill in the form? " : "have you done that? ") + "[y]es, [n]o: ", line) !=
           Answered::kLine) {
         return true;
       }
-    } while (line != "y" && line != "yes" && line != "n" && line != "no");
+      if (line == "y" || line == "yes" || line == "n" || line == "no") break;
+      Tell("y or n");
+    }
     if (line.starts_with("n")) {
       body["declined"] = true;
     } else if (schema.empty()) {
       body["response"] = "done";
     } else {
-      auto object = FillIn(schema);
+      auto object = FillIn(question, schema);
       if (!object) return true;
       body["response"] = *std::move(object);
     }
@@ -325,8 +327,10 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
 }
 
 // The object that a form wants, member by member. nullopt: the question is settled, or left open.
-std::optional<Json> TerminalClient::FillIn(const std::string& schema) {
+std::optional<Json> TerminalClient::FillIn(const OpenQuestion& question, const std::string& schema) {
   Json object = Json::object();
+  // The server may not take the form: what was entered is there again.
+  if (std::exchange(filled_in_, question.id) != question.id) entered_.clear();
   std::string line;
   const std::vector<FormField> fields = FieldsOf(schema);
   if (fields.empty()) Tell("a JSON object of this schema: " + schema);
@@ -339,10 +343,11 @@ std::optional<Json> TerminalClient::FillIn(const std::string& schema) {
   for (const FormField& field : fields) {
     Tell(VisibleLine(field.name) + ": " + field.hint);
     for (;;) {
-      line.clear();
+      line = entered_[field.name];
       if (Answer(VisibleLine(field.name) + "> ", line) != Answered::kLine) return std::nullopt;
       auto value = field.ParseLine(line);
       if (value) {
+        entered_[field.name] = line;
         if (*value) object[field.name] = **std::move(value);
         break;
       }

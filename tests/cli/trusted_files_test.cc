@@ -76,7 +76,7 @@ TEST_CASE("RequireTrust: every file, and as it was allowed", "[cli]") {
   const auto refused = RequireTrust(options, {{"/a", kOne}, {"/b", kTwo}, {"/c", kOne}}, /*ask=*/false);
   REQUIRE_FALSE(refused);
   CHECK(refused.error().code == ErrorCode::kForbidden);
-  CHECK(refused.error().message.starts_with("/b, /c have not been allowed"));
+  CHECK(refused.error().message.starts_with("/b, /c are new or have changed"));
   CHECK(refused.error().message.find("`reprise trust named.json`") != std::string::npos);
 }
 

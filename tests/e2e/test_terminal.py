@@ -159,7 +159,7 @@ def test_a_question_that_is_answered_elsewhere_goes_at_once(chat, server, provid
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
     chat.say("do it").until("[e]dit the arguments: ").type("ye")
     server.client.approve("c", "int_001", waiting(server)[0]["approval_id"]).expect(200)
-    chat.until("needs no answer any more").until("done").ready()
+    chat.until("already answered").until("done").ready()
 
 
 def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, provider):

@@ -355,6 +355,37 @@ def test_what_was_said_is_summed_up_on_request(attached, provider):
     assert any("in short" in m["content"] for m in provider.requests[-1].messages)
 
 
+def test_what_is_no_file_stays_a_word(attached, server, provider):
+    (server.home.path / "two words.txt").write_text("quoted")
+    (server.home.path / "folder").mkdir()
+    provider.plan(*[text("fine")] * 4)
+    chat = attached()
+    chat.say("look at @folder and @somebody").until("fine").ready()
+    chat.say("and @none.txt").until("there is no file none.txt here").until("fine").ready()
+    chat.type("read @two\t").shows('> read @"two words.txt"').type("\r").until("with two words.txt").until("fine").ready()
+    assert "quoted" in provider.requests[-1].last["content"]
+    chat.say("/attach folder").until("is a folder").ready().say("/undo 3").until("/undo takes no argument").ready()
+    chat.say("/export two words.txt").until("already; choose another name").ready().say("/model nowhere/x").until("no model nowhere/x").ready()
+    chat.say("/exit")
+    assert chat.end() == 0
+
+
+def test_arguments_are_edited_until_they_are_right(attached, server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one"}, "w1")), text("done"))
+    chat = attached()
+    chat.say("write").until("allow?").say("e").until("arguments: {").type("\x7f\r").until("e edits them again").until("allow?")
+    chat.say("e").until("arguments: {").type(CTRL_C).until("allow?").say("e").until("arguments: {").type("}\r").until("done").ready()
+    assert (server.home.workspace / "a.txt").read_text() == "one"
+
+
+def test_a_question_longer_than_the_screen_is_drawn_once(attached, provider):
+    options = [f"{n} " + "word " * 100 for n in range(6)]
+    provider.plan(tools(call("ask_human", {"question": "Which?", "options": options}, "q1")), text("fine"))
+    chat = attached(columns=80, rows=24)
+    chat.say("ask").until("answer (a number").say("2").until("fine").ready()
+    assert chat.text.count("1. 0 word") <= 2
+
+
 def test_files_go_with_a_message(attached, server, provider):
     (server.home.path / "notes.txt").write_text("what the file says")
     provider.plan(text("read"), text("read again"))
