@@ -252,11 +252,17 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     stream->Receive();
   };
   wait();
-  if (const auto& ended = stream->ended();
-      ended && !*ended && ended->error().reason == "connection_failed" && find_server_) {
-    if (auto found = find_server_(); !found) {
+  const auto& ended_early = stream->ended();
+  const bool is_lost =
+      ended_early && !*ended_early && stream->received().empty() &&
+      (ended_early->error().reason == "connection_failed" || ended_early->error().reason == "connection_lost");
+  if (is_lost && find_server_) {
+    FollowAgain();
+    if (running()) return;  // it was taken, and waits
+    if (lost_ || EndsWith(text)) {
       draft_ = text;
-      return Failed(found.error());
+      if (!lost_) Tell("(this may have been taken just before: /history shows it)");
+      return;
     }
     stream = server_.Stream("POST", path, body);
     wait();
@@ -352,13 +358,23 @@ void TerminalClient::FinishRun() {
   Begin(std::move(next.stream), /*live=*/true);
 }
 
+// Whether this is what was said last in this chat, as the server knows it.
+bool TerminalClient::EndsWith(const std::string& text) {
+  const auto chat = Call("GET", path_);
+  if (!chat) return false;
+  const Json& turns = MemberOf(*chat, "interactions");
+  return turns.is_array() && !turns.empty() && TextMember(turns.back(), "user_message") == text;
+}
+
 // What the server has made of the run during which it went away: it may have asked something that still waits.
 void TerminalClient::FollowAgain() {
   lost_ = true;
-  const auto chat = Call("GET", path_);
-  if (!chat && !chat.error().reason.empty() && chat.error().reason != "connection_failed") lost_ = false;
+  auto chat = Call("GET", path_);
+  if (!chat && chat.error().reason == "connection_lost") chat = Call("GET", path_);  // it was just ending
+  const bool answers = chat || !(chat.error().reason.empty() || chat.error().reason == "connection_failed");
+  lost_ = !answers;
+  if (!chat && chat.error().reason == "not_found") return;  // nothing has been said yet
   if (!chat) return Failed(chat.error());
-  lost_ = false;
   Follow(*chat);
 }
 

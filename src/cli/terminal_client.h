@@ -69,6 +69,7 @@ class TerminalClient {
   void ShowUserMessage(std::string_view text);
   bool Follow(const Json& chat);
   void FollowAgain();
+  bool EndsWith(const std::string& text);
   void Obey(const std::string& text);
   void Say(const std::string& text);
   void Start(const std::string& path, Json body, const std::string& text);
