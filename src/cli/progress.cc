@@ -27,7 +27,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-constexpr std::chrono::milliseconds kBeforeFirst{300}, kBetween{100};
+constexpr std::chrono::milliseconds kBeforeFirst{30}, kBetween{33};
 constexpr std::size_t kUsualColumns = 80;
 constexpr std::string_view kErase = "\r\x1b[K";
 

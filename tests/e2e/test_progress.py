@@ -94,7 +94,7 @@ def test_at_a_terminal_a_line_moves_and_is_gone_at_the_end(home):
     assert any(line.endswith(" left") for line in drawn)
     seen = counts(terminal.raw)
     assert len(set(seen)) >= 3 and seen == sorted(seen), seen
-    assert len(drawn) <= 10 * seconds + 1
+    assert len(drawn) <= 31 * seconds + 1
     assert screen(terminal.raw) == [f"{INTERACTIONS + 1} files checked, all in order", ""]
 
 

@@ -236,7 +236,7 @@ def test_a_form_can_be_declined(make_server, open_chat, provider):
 
 def test_an_address_to_open_is_shown(make_server, open_chat, provider):
     server = form(make_server, provider, {"mode": "url", "message": "Log in", "url": "https://example.org/login", "elicitationId": "e"})
-    open_chat(at=server).ready().say("ask").until("Log in").until("open: https://example.org/login").until("have you done that? ").say("y").until("\ndone")
+    open_chat(at=server).ready().say("ask").until("Log in").until("open: https://example.org/login").until("have you done that? ").say("y").until("accept").ready()
     assert outcome(provider)["action"] == "accept"
 
 
