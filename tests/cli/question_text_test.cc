@@ -61,6 +61,25 @@ TEST_CASE("FieldsOf: members become fields that check what is typed", "[cli]") {
   CHECK_FALSE(fields[4].Parse("a,c"));
 }
 
+TEST_CASE("FieldsOf: limits are told and kept, and a choice has a number and a title", "[cli]") {
+  const auto fields = FieldsOf(R"({"type":"object","properties":{
+      "name":{"type":"string","minLength":2,"maxLength":5},"age":{"type":"integer","minimum":18},
+      "when":{"type":"string","enum":["noon","2"],"enumNames":["At noon","At two"]},
+      "size":{"type":"string","oneOf":[{"const":"s","title":"Small"},{"const":"l","title":"Large"}]}}})");
+  REQUIRE(fields.size() == 4);
+  CHECK(fields[0].hint == "(string, at least 2 and at most 5 characters; may be left empty)");
+  CHECK(fields[0].Parse("A").error().message == "this must be at least 2 and at most 5 characters");
+  CHECK(fields[0].Parse("\xC3\xA4\xC3\xB6\xC3\xBC\xC3\x9F!"));
+  CHECK_FALSE(fields[0].Parse("Anneli"));
+  CHECK(fields[1].Parse("17").error().message == "this must be at least 18");
+  CHECK(fields[1].Parse("18"));
+  CHECK(fields[2].hint == "(string, one of 1. noon (At noon), 2. 2 (At two); may be left empty)");
+  CHECK(*fields[2].Parse("1") == Json("noon"));
+  CHECK(*fields[2].Parse("2") == Json("2"));
+  CHECK_FALSE(fields[2].Parse("3"));
+  CHECK(*fields[3].Parse("2") == Json("l"));
+}
+
 TEST_CASE("FieldsOf: what is no object of simple members is not taken apart", "[cli]") {
   CHECK(FieldsOf("").empty());
   CHECK(FieldsOf("[]").empty());

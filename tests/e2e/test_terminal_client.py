@@ -121,6 +121,15 @@ def test_a_question_is_asked_again_when_its_server_has_gone(alone, home):
     assert (home.path / "z.txt").read_text() == "zed"
 
 
+@pytest.mark.parametrize(("closed", "status", "told"), [("<&-", 0, ""), ("2>&-", 0, ""), (">&-", 1, "the output could not be written")])
+def test_closed_standard_descriptors_do_no_harm(home, closed, status, told):
+    done = subprocess.run(["sh", "-c", f'"$0" -p "echo hi" {closed}', str(BINARY)], cwd=home.path, env=home.environment(), capture_output=True,
+                          timeout=SOON, check=False)
+    assert done.returncode == status and told in done.stderr.decode()
+    assert done.stdout == (b"hi\n" if status == 0 else b"")
+    assert "level=" not in (data_folder(home) / ".lock").read_text()
+
+
 def test_one_question_is_cancelled_by_ctrl_c(home):
     with subprocess.Popen([str(BINARY), "-p", "slow: " + "word " * 500], cwd=home.path, env=home.environment(), stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL)) as asking:

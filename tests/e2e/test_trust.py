@@ -746,3 +746,12 @@ def test_every_name_that_is_made_is_known(make_home):
     # Nor is there one that is none any more, but for a log that has grown, a folder that is gone before it can be watched, and the copy of a log elsewhere.
     assert {name for name in known["data"] - made["data"] if not name.startswith(".incoming.RANDOM/")} == {"audit.1.jsonl", ".audit.jsonl.RANDOM.tmp"}
     assert known["beside"] == made["beside"]
+
+
+def test_what_a_configuration_sets_is_shown_before_it_is_allowed(make_home):
+    home = make_home()
+    write(home.workspace / "reprise.json", json.dumps({"max_rounds": 3, "log_file": "x.log", "tools": {"deny": ["run_shell"],
+                                                       "sandbox_paths": {"read": ["/etc"], "write": ["/srv"]}}}))
+    shown = reprise(home, "trust", cwd=home.workspace).stdout.splitlines()
+    told = ['tools.sandbox_paths.read: ["/etc"]', 'tools.sandbox_paths.write: ["/srv"]', "max_rounds: 3", 'log_file: "x.log"', 'tools.deny: ["run_shell"]']
+    assert [line.strip() for line in shown if line.strip() in told] == told
