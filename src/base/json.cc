@@ -135,8 +135,8 @@ class Builder final : public nlohmann::json_sax<Json> {
   std::optional<std::size_t> at_;
 };
 
-// simdjson reads a text several times as fast as nlohmann's parser, which says what is wrong and where. It wants some ten
-// times the text as scratch space: a thread keeps that of short texts.
+// simdjson reads a text several times as fast as nlohmann's parser, which says what is wrong and where. It wants some
+// ten times the text as scratch space: a thread keeps that of short texts.
 constexpr std::size_t kShortText = 64 * 1024, kLongestText = 4 * 1024 * 1024;
 constexpr std::size_t kMaxScratchDepth = 256;
 

@@ -53,8 +53,8 @@ class RunView {
   bool live_ = false, running_ = false;
   Clock::time_point begun_{}, thinking_since_{};
   std::optional<MarkdownStream> text_;
-  bool said_ = false;     // the answer has been shown piece by piece
-  std::string thinking_;  // the end of it
+  bool said_ = false;                          // the answer has been shown piece by piece
+  std::string thinking_;                       // the end of it
   std::optional<std::uint64_t> thought_in_;    // the round whose thinking has been shown from its pieces
   std::map<std::string, std::string> labels_;  // call id -> what it is
   std::string named_;                          // the call that the last lines were about

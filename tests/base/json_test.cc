@@ -66,11 +66,29 @@ TEST_CASE("ParseJson: an object of 100,000 members is read like a small one", "[
 }
 
 TEST_CASE("ParseJson: every value is what nlohmann's parser reads", "[base]") {
-  for (const char* text :
-       {"0", "-0", "-0.0", "1", "-1", "18446744073709551615", "18446744073709551616", "-9223372036854775808",
-        "-9223372036854775809", "0.1", "1E5", "1e308", "5e-324", "2.2250738585072011e-308", "-1.5e-7", "true", "null",
-        R"("")", R"("\u0000\ud83d\ude00\"\\\/\b\f\n\r\t")", R"({"":[],"a":{},"b":[{},[]]})", " [ 1 , 2 ] ",
-        "\xEF\xBB\xBF[1]", "123456789012345678901234567890"}) {
+  for (const char* text : {"0",
+                           "-0",
+                           "-0.0",
+                           "1",
+                           "-1",
+                           "18446744073709551615",
+                           "18446744073709551616",
+                           "-9223372036854775808",
+                           "-9223372036854775809",
+                           "0.1",
+                           "1E5",
+                           "1e308",
+                           "5e-324",
+                           "2.2250738585072011e-308",
+                           "-1.5e-7",
+                           "true",
+                           "null",
+                           R"("")",
+                           R"("\u0000\ud83d\ude00\"\\\/\b\f\n\r\t")",
+                           R"({"":[],"a":{},"b":[{},[]]})",
+                           " [ 1 , 2 ] ",
+                           "\xEF\xBB\xBF[1]",
+                           "123456789012345678901234567890"}) {
     INFO(text);
     const auto parsed = ParseJson(text);
     REQUIRE(parsed);
@@ -78,8 +96,8 @@ TEST_CASE("ParseJson: every value is what nlohmann's parser reads", "[base]") {
     CHECK(parsed->dump() == expected.dump());
     CHECK(*parsed == expected);
   }
-  for (const char* text : {R"("\ud83d")", R"("\udc00\ud83d")", "01", "1.", ".5", "+1", "-", "1e", "\"\t\"", "[1 2]", "NaN",
-                           "1e309", "\"a", "tru", "{\"a\"}", "{1:2}"}) {
+  for (const char* text : {R"("\ud83d")", R"("\udc00\ud83d")", "01", "1.", ".5", "+1", "-", "1e", "\"\t\"", "[1 2]",
+                           "NaN", "1e309", "\"a", "tru", "{\"a\"}", "{1:2}"}) {
     INFO(text);
     CHECK_FALSE(ParseJson(text));
     CHECK_FALSE(Json::accept(text));

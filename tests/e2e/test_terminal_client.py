@@ -211,6 +211,17 @@ def test_an_approval_shows_the_difference(attached, server, provider, columns, e
     assert (server.home.workspace / "notes.txt").read_text() == "one\n2\nthree\n"
 
 
+def test_colours_can_be_read_on_light_and_dark(attached, server, provider):
+    """None of white, grey or black, no background and no colour beyond the palette's: whatever it is, it is the person's own choice."""
+    (server.home.workspace / "a.txt").write_text("one\n")
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "two\n"}, "w1"), think="hm"),
+                  text("# Title\n\n**bold** *em* `code` [a](https://b.org)\n\n> quote\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```c\nint x;\n```\n"))
+    chat = attached(columns=60)
+    chat.say("go").until("allow?").say("y").until("int x;").ready().say("/nonsense").until("no such command").ready()
+    codes = {code for sequence in re.findall(rb"\x1b\[([0-9;]*)m", chat.raw) for code in sequence.split(b";")}
+    assert codes <= {b"", b"0", b"1", b"2", b"3", b"4", b"31", b"32", b"33", b"34", b"35", b"36"} and {b"31", b"32"} <= codes, codes
+
+
 @pytest.mark.parametrize("columns", [60, 120])
 def test_markdown_is_drawn_as_it_comes(attached, provider, columns):
     gate = Gate()
