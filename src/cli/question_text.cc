@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -194,6 +195,34 @@ ApprovalText DescribeApproval(const Json& asked, bool whole) {
   }
   if (const std::string reason = TextMember(asked, "reason"); !reason.empty()) shown.text += VisibleLine(reason) + "\n";
   return shown;
+}
+
+std::string ApprovalLegend(const ApprovalChoices& offered) {
+  std::string legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments";
+  if (offered.cut) legend += ", [s]how all";
+  if (offered.together > 1) legend += ", [Y]es or [N]o to all " + std::to_string(offered.together);
+  if (offered.may_be_put_off) legend += ", [l]ater";
+  return legend;
+}
+
+TypedAnswer ParseApprovalAnswer(std::string_view line) {
+  using Kind = TypedAnswer::Kind;
+  constexpr std::pair<std::string_view, Kind> kAnswers[] = {
+      {"y", Kind::kYes},      {"yes", Kind::kYes},       {"n", Kind::kNo},      {"no", Kind::kNo},
+      {"a", Kind::kAlways},   {"e", Kind::kEdit},        {"edit", Kind::kEdit}, {"s", Kind::kShow},
+      {"show", Kind::kShow},  {"always", Kind::kAlways}, {"l", Kind::kLater},   {"later", Kind::kLater},
+      {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},
+  };
+  for (const auto& [word, kind] : kAnswers) {
+    if (line == word) return {kind, {}};
+    if ((kind != Kind::kYes && kind != Kind::kNo) || !line.starts_with(word)) continue;
+    // "n use another name", "no, use another name"
+    const std::string_view rest = line.substr(word.size());
+    for (const std::string_view gap : {", ", " "}) {
+      if (rest.starts_with(gap)) return {kind, std::string(rest.substr(gap.size()))};
+    }
+  }
+  return {};
 }
 
 bool Settles(const std::string& event_name, const Json& data, const std::string& id) {

@@ -1,8 +1,10 @@
 #pragma once
 
+#include <cstddef>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/json.h"
@@ -17,6 +19,23 @@ struct ApprovalText {
 };
 // The tool and what it touches first, then the other arguments, the risk and the reason.
 ApprovalText DescribeApproval(const Json& asked, bool whole);
+
+// What may be said to an approval, beside yes and no.
+struct ApprovalChoices {
+  std::size_t together = 1;  // calls that ask together
+  bool cut = false;          // not all of them is shown
+  bool may_be_put_off = false;
+};
+// "[y]es, [n]o, ...": the letters that answer.
+std::string ApprovalLegend(const ApprovalChoices& offered);
+
+// What a person has typed to it: one of these, or yes or no with `words` behind it, for the model.
+struct TypedAnswer {
+  enum class Kind { kYes, kNo, kAlways, kEdit, kShow, kLater, kYesToAll, kNoToAll, kUnclear };
+  Kind kind = Kind::kUnclear;
+  std::string words;
+};
+TypedAnswer ParseApprovalAnswer(std::string_view line);
 
 // "write_file a.txt": a call in a few words.
 std::string CallLabel(const std::string& tool_name, const std::string& tool_input);

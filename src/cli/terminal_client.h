@@ -92,15 +92,19 @@ class TerminalClient {
 
   // --- terminal_questions.cc: what a run asks
   void AskNext();
-  bool AllowedByMode(const OpenQuestion& question) const;
+  bool Ask(const OpenQuestion& question);
+  bool AllowedByMode(const OpenQuestion& question);
   bool AllowByMode(const OpenQuestion& question);
-  bool AskApproval(const OpenQuestion& question);
+  void AskApproval(const OpenQuestion& question);
+  std::string ShowApprovals(const std::vector<OpenQuestion>& shown, bool whole);
+  Answered EditArguments(const OpenQuestion& question, std::string& edited);
   bool AskInput(const OpenQuestion& question);
   std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
   Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
   bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
-  void AnswerAll(const std::vector<OpenQuestion>& shown, bool approved);
+  std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
+  void AnswerAll(std::vector<OpenQuestion>& shown, bool approved);
   void ShowQuestion(std::vector<std::string> lines);
   void KeepQuestion();
 

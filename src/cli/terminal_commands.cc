@@ -160,7 +160,7 @@ void TerminalClient::Resume(const std::string& arguments) {
   const std::string id = number >= 1 && number <= listed_.size() ? listed_[number - 1] : arguments;
   const auto chat = ChatId::Parse(id);
   if (!chat) return Complain(chat.error().message);
-  if (const auto there = Call("GET", path_.substr(0, 7) + id); !there) {
+  if (const auto there = Call("GET", "/chats/" + id); !there) {
     if (there.error().reason == "not_found") return Complain("there is no chat " + id + " (/chats lists them)");
     return Failed(there.error());
   }
@@ -389,15 +389,7 @@ void TerminalClient::Approvals(const std::string&) {
   if (questions.empty()) return Tell("nothing waits for an answer");
   for (const OpenQuestion& question : questions) {
     open_.assign(1, question);
-    asking_ = question.id;
-    const bool is_approval = question.is_approval;
-    while (!open_.empty() && !leaving_ && !(is_approval ? AskApproval(question) : AskInput(question))) {
-    }
-    const bool left = open_.empty();
-    open_.clear();
-    asking_.clear();
-    question_text_.clear();
-    if (leaving_ || left) return;
+    if (!Ask(question)) return;
   }
   if (const auto chat = Call("GET", path_)) Follow(*chat);
 }

@@ -1,5 +1,6 @@
 // What a run asks the person: approvals, questions of tools, forms.
 #include <algorithm>
+#include <iterator>
 #include <utility>
 
 #include "cli/diff_view.h"
@@ -15,52 +16,51 @@ constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the r
 constexpr int kDiffLines = 40;          // unless all of it is asked for
 constexpr const char* kHowToAnswer = "y, n, a or e; words behind y or n are for the model, as in: n use another name";
 
-// "n", "no", or either with words behind it.
-bool IsAnswer(const std::string& line, std::string_view letter, std::string_view word, std::string& words) {
-  for (const std::string_view name : {letter, word}) {
-    if (line == name) return true;
-    if (line.size() <= name.size() || !line.starts_with(name)) continue;
-    const std::size_t at = line[name.size()] == ' '                     ? name.size()
-                           : line.substr(name.size()).starts_with(", ") ? name.size() + 1
-                                                                        : std::string::npos;
-    if (at == std::string::npos) continue;
-    words = line.substr(at + 1);
-    return true;
-  }
-  return false;
+bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
+
+Json AnswerTo(const std::string& id, const Json& asked, bool approved) {
+  return {{"approval_id", id}, {"approved", approved}, {"arguments_digest", TextMember(asked, "arguments_digest")}};
+}
+
+void Append(std::vector<std::string>& lines, const std::vector<std::string>& more) {
+  lines.insert(lines.end(), more.begin(), more.end());
 }
 
 }  // namespace
 
 // Asks the question that has been open longest.
-void TerminalClient::AskNext() {
-  const OpenQuestion question = open_.front();
+void TerminalClient::AskNext() { Ask(OpenQuestion(open_.front())); }
+
+// Asks it until it is settled or put off. False: nothing else is to be asked now, as when the person goes.
+bool TerminalClient::Ask(const OpenQuestion& question) {
   asking_ = question.id;
-  const bool settled = AllowedByMode(question) ? AllowByMode(question)
-                       : question.is_approval  ? AskApproval(question)
-                                               : AskInput(question);
-  if (settled) std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
+  if (!question.is_approval) {
+    while (!AskInput(question)) {
+    }
+  } else if (!AllowedByMode(question) || !AllowByMode(question)) {
+    // Whatever keeps it from being allowed is something for the person.
+    AskApproval(question);
+  }
+  const bool goes_on = !open_.empty() && !leaving_;
+  std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
   asking_.clear();
   question_text_.clear();
+  return goes_on;
 }
 
-bool TerminalClient::AllowedByMode(const OpenQuestion& question) const {
+bool TerminalClient::AllowedByMode(const OpenQuestion& question) {
   if (!question.is_approval || question.from_list || allows_ == Allows::kNothing) return false;
   if (allows_ == Allows::kAll) return true;
-  // What is risky (a file where secrets are kept, say) is asked about.
-  const std::string tool = TextMember(question.asked, "tool_name");
-  return (tool == "write_file" || tool == "edit_file") && TextMember(question.asked, "risk") == "medium";
+  // What is risky (a file where secrets are kept, say) is asked about, and what nobody could read afterwards.
+  return ChangesFile(TextMember(question.asked, "tool_name")) && TextMember(question.asked, "risk") == "medium" &&
+         server_.Call("GET", "/approvals/" + question.id + "/change").has_value();
 }
 
-// What is allowed stands among the lines that stay.
+// What is allowed stands among the lines that stay. False: it could not be given.
 bool TerminalClient::AllowByMode(const OpenQuestion& question) {
   bool cut = false;
   screen_.Add(DescribeQuestion(question, /*whole=*/false, cut));
-  const Json body = {{"approval_id", question.id},
-                     {"approved", true},
-                     {"arguments_digest", TextMember(question.asked, "arguments_digest")}};
-  // Whatever keeps it from being allowed is something for the person.
-  return Give(question, "/approve", body) || AskApproval(question);
+  return Give(question, "/approve", AnswerTo(question.id, question.asked, /*approved=*/true));
 }
 
 // Shows it below, where it goes when it needs no answer any more, or, if there is no room for it, among the lines that
@@ -116,7 +116,7 @@ bool TerminalClient::Give(const OpenQuestion& question, const std::string& route
   const auto given = Call("POST", question.run + route, body);
   if (given) return true;
   if (given.error().reason == "stale") return Complain(given.error().message), true;  // the question follows
-  if (given.error().reason.empty() || IsNoLongerOpen(given.error())) return Failed(given.error()), true;
+  if (IsNoLongerOpen(given.error())) return Failed(given.error()), true;
   Complain(given.error().message);
   return false;
 }
@@ -128,10 +128,10 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
   cut = shown.cut;
   std::vector<std::string> lines;
   if (question.from_list)
-    lines.push_back(style_.Paint(Style::kDim, VisibleLine(TextMember(question.asked, "chat_id") + "/" +
-                                                          TextMember(question.asked, "interaction_id"))));
+    Append(lines, Painted(Style::kDim, VisibleLine(TextMember(question.asked, "chat_id") + "/" +
+                                                   TextMember(question.asked, "interaction_id"))));
   // Of a change of a file people read the difference.
-  if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
+  if (ChangesFile(tool) || tool == "delete_file") {
     const auto change = server_.Call("GET", "/approvals/" + question.id + "/change");
     if (change && change->is_object()) {
       const auto text = [&](const char* name) {
@@ -140,19 +140,18 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
                                                               : std::nullopt;
       };
       const std::string path = VisibleLine(TextMember(*change, "path")), risk = TextMember(question.asked, "risk");
-      lines.push_back(style_.Paint(Style::kBold, VisibleLine(tool) + " " + path) +
-                      (risk.empty() ? "" : "  (risk: " + VisibleLine(risk) + ")"));
+      Append(lines, Wrap(style_.Paint(Style::kBold, VisibleLine(tool) + " " + path) +
+                             (risk.empty() ? "" : "  (risk: " + VisibleLine(risk) + ")"),
+                         screen_.columns(), "", "  "));
       const Diff diff = DiffLines(text("before"), text("after"), style_,
                                   {.path = path, .width = screen_.columns(), .max_lines = whole ? 0 : kDiffLines});
-      lines.insert(lines.end(), diff.lines.begin(), diff.lines.end());
+      Append(lines, diff.lines);
       cut = diff.cut;
-      for (const std::string& line : Wrap(VisibleLine(TextMember(question.asked, "reason")), screen_.columns())) {
-        lines.push_back(line);
-      }
+      Append(lines, Wrap(VisibleLine(TextMember(question.asked, "reason")), screen_.columns()));
       return lines;
     }
     if (!change && change.error().reason == "no_change_to_show") {
-      lines.push_back(style_.Paint(Style::kWarning, VisibleLine(change.error().message)));
+      Append(lines, Painted(Style::kWarning, VisibleLine(change.error().message)));
     }
   }
   bool first = true;
@@ -165,119 +164,118 @@ std::vector<std::string> TerminalClient::DescribeQuestion(const OpenQuestion& qu
   return lines;
 }
 
-// Those whose answer could not be given are asked again.
-void TerminalClient::AnswerAll(const std::vector<OpenQuestion>& shown, bool approved) {
-  for (const OpenQuestion& each : shown) {
-    const bool settled = Give(each, "/approve",
-                              {{"approval_id", each.id},
-                               {"approved", approved},
-                               {"arguments_digest", TextMember(each.asked, "arguments_digest")}});
-    if (settled) std::erase_if(open_, [&](const OpenQuestion& open) { return open.id == each.id; });
-  }
+// In as many lines as it takes.
+std::vector<std::string> TerminalClient::Painted(Style::Role role, const std::string& text) const {
+  std::vector<std::string> lines = Wrap(text, screen_.columns());
+  for (std::string& line : lines) line = style_.Paint(role, line);
+  return lines;
 }
 
-bool TerminalClient::AskApproval(const OpenQuestion& question) {
-  Json body = {{"approval_id", question.id},
-               {"approved", false},
-               {"arguments_digest", TextMember(question.asked, "arguments_digest")}};
-  // Those that are open together can be answered together, after all of them were shown.
-  std::vector<OpenQuestion> together;
-  if (!question.from_list) {
-    for (const OpenQuestion& each : open_) {
-      if (each.is_approval && each.id != question.id) together.push_back(each);
+// Gives all of them the same answer. Those that could not be given it stay, here and among the open ones.
+void TerminalClient::AnswerAll(std::vector<OpenQuestion>& shown, bool approved) {
+  std::erase_if(shown, [&](const OpenQuestion& each) {
+    if (!Give(each, "/approve", AnswerTo(each.id, each.asked, approved))) return false;
+    std::erase_if(open_, [&](const OpenQuestion& open) { return open.id == each.id; });
+    return true;
+  });
+}
+
+// Shows the calls, the last of them first (it is the one to answer), and what may be answered. Returns the prompt.
+std::string TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown, bool whole) {
+  ApprovalChoices offered{.together = shown.size(), .may_be_put_off = shown.front().from_list};
+  std::vector<std::string> lines;
+  for (std::size_t i = 1; i <= shown.size(); ++i) {
+    if (i == shown.size() && i > 1) {
+      Append(lines,
+             Painted(Style::kWarning, "of " + std::to_string(i) + " calls that ask together, the first to answer is:"));
     }
+    bool cut = false;
+    Append(lines, DescribeQuestion(shown[i % shown.size()], whole, cut));
+    offered.cut = offered.cut || cut;
+    if (i < shown.size()) lines.emplace_back();
+  }
+  const std::string legend = ApprovalLegend(offered);
+  std::string prompt = "allow? " + legend + ": ";
+  // An answer of one letter stands behind it.
+  if (DisplayWidth(prompt) + 1 >= screen_.columns()) {
+    Append(lines, Wrap(legend, screen_.columns()));
+    prompt = "allow? ";
+  }
+  ShowQuestion(std::move(lines));
+  return prompt;
+}
+
+// The person edits the arguments. kLine: `edited` is an object, as it was typed.
+TerminalClient::Answered TerminalClient::EditArguments(const OpenQuestion& question, std::string& edited) {
+  if (edited.empty()) edited = TextMember(question.asked, "tool_input_escaped");
+  if (edited.empty()) edited = TextMember(question.asked, "tool_input");
+  const Answered answered = Answer("arguments: ", edited, /*may_go_back=*/true);
+  if (answered != Answered::kLine) return answered;
+  const auto arguments = ParseJson(edited);
+  if (arguments && arguments->is_object()) return Answered::kLine;
+  Complain("the arguments must be a JSON object; e edits them again");
+  return Answered::kBack;
+}
+
+// Until it is settled, put off or taken away.
+void TerminalClient::AskApproval(const OpenQuestion& question) {
+  // Those that are open together can be answered together, after all of them were shown: only those, as another one may
+  // come meanwhile.
+  std::vector<OpenQuestion> shown{question};
+  if (!question.from_list) {
+    std::copy_if(open_.begin(), open_.end(), std::back_inserter(shown),
+                 [&](const OpenQuestion& each) { return each.is_approval && each.id != question.id; });
   }
   bool whole = false;
   std::string edited;  // arguments
   for (;;) {
-    bool cut = false;
-    std::vector<std::string> lines;
-    for (const OpenQuestion& each : together) {
-      bool other_cut = false;
-      const auto more = DescribeQuestion(each, whole, other_cut);
-      lines.insert(lines.end(), more.begin(), more.end());
-      cut = cut || other_cut;
-      lines.emplace_back();
-    }
-    bool own_cut = false;
-    const auto own = DescribeQuestion(question, whole, own_cut);
-    if (!together.empty()) {
-      lines.push_back(style_.Paint(Style::kWarning, "of " + std::to_string(together.size() + 1) +
-                                                        " calls that ask together, the first to answer is:"));
-    }
-    lines.insert(lines.end(), own.begin(), own.end());
-    cut = cut || own_cut;
-    ShowQuestion(std::move(lines));
-
-    std::string line, words;
-    const std::string all = together.empty() ? "" : ", [Y]es or [N]o to all " + std::to_string(together.size() + 1);
-    switch (Answer("allow? [y]es, [n]o, [a]lways in this chat, [e]dit the arguments" +
-                       std::string(cut ? ", [s]how all" : "") + all + (question.from_list ? ", [l]ater" : "") + ": ",
-                   line)) {
-      case Answered::kWithdrawn:
-      case Answered::kLeft:
-      case Answered::kBack:
-        return true;
-      case Answered::kLine:
+    std::string line;
+    if (Answer(ShowApprovals(shown, whole), line) != Answered::kLine) return;
+    const TypedAnswer answer = ParseApprovalAnswer(line);
+    Json body = AnswerTo(question.id, question.asked, answer.kind != TypedAnswer::Kind::kNo);
+    if (!answer.words.empty()) body["feedback"] = answer.words;
+    switch (answer.kind) {
+      case TypedAnswer::Kind::kYes:
+      case TypedAnswer::Kind::kNo:
         break;
-    }
-    if (question.from_list && (line == "l" || line == "later")) return true;
-    if (!together.empty() && (line == "Y" || line == "N")) {
-      // Only what was shown: another one may have come since.
-      together.insert(together.begin(), question);
-      AnswerAll(together, line == "Y");
-      return std::none_of(open_.begin(), open_.end(), [&](const OpenQuestion& open) { return open.id == question.id; });
-    }
-    if (line == "Y" || line == "N") line = line == "Y" ? "y" : "n";
-    if (line == "s" || line == "show") {
-      whole = true;
-      continue;
-    }
-    if (IsAnswer(line, "n", "no", words)) {
-      if (!words.empty()) body["feedback"] = words;
-      if (Give(question, "/approve", body)) return true;
-      continue;
-    }
-    if (line == "a" || line == "always") {
-      body["scope"] = "chat";
-    } else if (line == "e" || line == "edit") {
-      if (edited.empty()) edited = TextMember(question.asked, "tool_input_escaped");
-      if (edited.empty()) edited = TextMember(question.asked, "tool_input");
-      const Answered answered = Answer("arguments: ", edited, /*may_go_back=*/true);
-      if (answered == Answered::kBack) continue;
-      if (answered != Answered::kLine) return true;
-      const auto arguments = ParseJson(edited);
-      if (!arguments || !arguments->is_object()) {
-        Complain("the arguments must be a JSON object; e edits them again");
-        continue;
+      case TypedAnswer::Kind::kAlways:
+        body["scope"] = "chat";
+        break;
+      case TypedAnswer::Kind::kEdit: {
+        const Answered answered = EditArguments(question, edited);
+        if (answered == Answered::kBack) continue;
+        if (answered != Answered::kLine) return;
+        body["arguments"] = edited;
+        break;
       }
-      body["arguments"] = edited;  // as it was typed
-    } else if (!IsAnswer(line, "y", "yes", words)) {
-      Tell(kHowToAnswer);
-      continue;
+      case TypedAnswer::Kind::kYesToAll:
+      case TypedAnswer::Kind::kNoToAll:
+        AnswerAll(shown, answer.kind == TypedAnswer::Kind::kYesToAll);
+        if (shown.empty() || shown.front().id != question.id) return;
+        continue;
+      case TypedAnswer::Kind::kShow:
+        whole = true;
+        continue;
+      case TypedAnswer::Kind::kLater:
+        if (question.from_list) return;
+        [[fallthrough]];
+      case TypedAnswer::Kind::kUnclear:
+        Tell(kHowToAnswer);
+        continue;
     }
-    if (!words.empty()) body["feedback"] = words;
-    body["approved"] = true;
-    if (Give(question, "/approve", body)) return true;
-    body = {{"approval_id", question.id},
-            {"approved", false},
-            {"arguments_digest", TextMember(question.asked, "arguments_digest")}};
+    if (Give(question, "/approve", body)) return;
   }
 }
 
 bool TerminalClient::AskInput(const OpenQuestion& question) {
   const std::string schema = TextMember(question.asked, "schema"), url = TextMember(question.asked, "url");
   std::vector<std::string> lines;
-  for (const std::string& line : Wrap(VisibleText(TextMember(question.asked, "question"), ""), screen_.columns())) {
-    lines.push_back(style_.Paint(Style::kBold, line));
-  }
+  Append(lines, Painted(Style::kBold, VisibleText(TextMember(question.asked, "question"), "")));
   Json body = {{"request_id", question.id}};
   std::string line;
   if (!url.empty() || !schema.empty()) {
     if (!url.empty()) {
-      for (const std::string& part : Wrap("open: " + VisibleLine(url), screen_.columns(), "  ", "    ")) {
-        lines.push_back(part);
-      }
+      Append(lines, Wrap("open: " + VisibleLine(url), screen_.columns(), "  ", "    "));
     }
     for (;;) {
       ShowQuestion(lines);
@@ -305,9 +303,7 @@ bool TerminalClient::AskInput(const OpenQuestion& question) {
     if (!option.is_string()) continue;
     options.push_back(option.get<std::string>());
     const std::string number = "  " + std::to_string(options.size()) + ". ";
-    for (const std::string& part : Wrap(VisibleLine(options.back()), screen_.columns(), number, "     ")) {
-      lines.push_back(part);
-    }
+    Append(lines, Wrap(VisibleLine(options.back()), screen_.columns(), number, "     "));
   }
   ShowQuestion(std::move(lines));
   if (Answer(options.empty() ? "answer: " : "answer (a number, or words): ", line) != Answered::kLine) return true;

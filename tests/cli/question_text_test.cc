@@ -42,6 +42,44 @@ TEST_CASE("DescribeApproval: what is long is cut, and shown when it is asked for
   CHECK(DescribeApproval(asked, true).text.find("END") != std::string::npos);
 }
 
+TEST_CASE("ParseApprovalAnswer: a letter or its word, and words for the model behind yes and no alone", "[cli]") {
+  using Kind = TypedAnswer::Kind;
+  const struct {
+    std::string_view line;
+    Kind kind;
+    std::string words;
+  } cases[] = {
+      {"y", Kind::kYes, ""},
+      {"yes", Kind::kYes, ""},
+      {"yes, but only once", Kind::kYes, "but only once"},
+      {"n use another name", Kind::kNo, "use another name"},
+      {"no, y", Kind::kNo, "y"},
+      {"always", Kind::kAlways, ""},
+      {"e", Kind::kEdit, ""},
+      {"show", Kind::kShow, ""},
+      {"l", Kind::kLater, ""},
+      {"Y", Kind::kYesToAll, ""},
+      {"N", Kind::kNoToAll, ""},
+      {"", Kind::kUnclear, ""},
+      {"Yes", Kind::kUnclear, ""},
+      {"Y all of them", Kind::kUnclear, ""},
+      {"nothing of that", Kind::kUnclear, ""},
+      {"always please", Kind::kUnclear, ""},
+  };
+  for (const auto& each : cases) {
+    INFO(each.line);
+    const TypedAnswer answer = ParseApprovalAnswer(each.line);
+    CHECK(answer.kind == each.kind);
+    CHECK(answer.words == each.words);
+  }
+}
+
+TEST_CASE("ApprovalLegend: only what the question takes", "[cli]") {
+  CHECK(ApprovalLegend({}) == "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments");
+  CHECK(ApprovalLegend({.together = 3, .cut = true, .may_be_put_off = true}) ==
+        ApprovalLegend({}) + ", [s]how all, [Y]es or [N]o to all 3, [l]ater");
+}
+
 TEST_CASE("FieldsOf: members become fields that check what is typed", "[cli]") {
   const auto fields = FieldsOf(R"({"type":"object","required":["name","size"],"properties":{
       "name":{"type":"string","description":"who"},"size":{"type":"integer"},"sure":{"type":"boolean","default":true},

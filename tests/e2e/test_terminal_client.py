@@ -1,11 +1,15 @@
 """`reprise` alone: the terminal client with a server of its own, what it draws, and one-shot questions."""
+import contextlib
 import fcntl
+import http.client
+import http.server
 import json
 import os
 import random
 import re
 import signal
 import subprocess
+import threading
 
 import pytest
 
@@ -43,14 +47,58 @@ def alone(home):
 def attached(server):
     opened = []
 
-    def make(name="c", **how):
-        terminal = Terminal(server.home, "chat", name, "--url", f"http://127.0.0.1:{server.port}", **how)
+    def make(name="c", at=server, port=None, **how):
+        terminal = Terminal(at.home, "chat", name, "--url", f"http://127.0.0.1:{port or at.port}", **how)
         opened.append(terminal)
         return terminal.until("/help lists the commands")
 
     yield make
     for terminal in opened:
         terminal.kill()
+
+
+@contextlib.contextmanager
+def refusing(server, refusals, of="/approve"):
+    """A port in front of the server where the next requests to such a path are refused as these say: each one (status, body)."""
+    asked = []
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_POST(self):
+            body = self.rfile.read(int(self.headers.get("Content-Length", 0)))
+            if self.path.endswith(of):
+                asked.append(self.path)
+                if refusals and (refusal := refusals.pop(0)):
+                    self.send_response(refusal[0])
+                    self.end_headers()
+                    self.wfile.write(refusal[1].encode())
+                    return
+            upstream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SOON)
+            kept = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection", "content-length")}
+            upstream.request(self.command, self.path, body or None, kept)
+            answer = upstream.getresponse()
+            self.send_response(answer.status)
+            self.end_headers()
+            with contextlib.suppress(OSError):  # the client may go first
+                while part := answer.read1(65536):
+                    self.wfile.write(part)
+
+        do_GET = do_POST
+
+        def log_message(self, *_):
+            pass
+
+    front = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    front.daemon_threads = True
+    threading.Thread(target=front.serve_forever, daemon=True).start()
+    try:
+        yield front.server_port, asked
+    finally:
+        front.shutdown()
+        front.server_close()
+
+
+STORAGE_FULL = (507, '{"error": {"code": "storage_full", "message": "the disk is full"}}')
+NOT_OURS = (502, "<html>bad gateway</html>")
 
 
 def data_folder(home):
@@ -364,6 +412,71 @@ def test_a_mode_allows_without_asking_and_shows_it(attached, server, provider):
     assert (server.home.workspace / "b.txt").read_text() == "ran\n"
     chat.say("/new").until("chat chat_").ready().say("write").until("allow?").type(CTRL_C).ready()
     assert (server.home.workspace / "a.txt").read_text() == "one\n", "another chat asks"
+
+
+def test_edits_are_allowed_unasked_only_if_they_are_no_risk_and_can_be_shown(attached, make_server, make_home, provider):
+    home = make_home()
+    home.workspace = home.user
+    (home.user / "picture.png").write_bytes(b"\xff\xfe\x00")
+    (home.user / ".ssh").mkdir()
+    chat = attached(at=make_server(provider, home=home))
+    chat.say("/mode edits").until("changes of files").ready()
+    for path, asked in [(".ssh/authorized_keys", "risk: high"), ("picture.png", "risk: medium")]:
+        provider.plan(tools(call("write_file", {"path": path, "content": "one\n"}, path[-1])), text("end of " + path))
+        chat.say("write").until(asked).until("allow?").say("n").until("end of " + path).ready()
+    provider.plan(tools(call("write_file", {"path": "plain.txt", "content": "one\n"}, "p")), text("end"))
+    chat.say("write").until("allowed: write_file plain.txt").until("end").ready()
+    assert not (home.user / ".ssh" / "authorized_keys").exists() and (home.user / "picture.png").read_bytes() == b"\xff\xfe\x00"
+
+
+@pytest.mark.parametrize("refusal", [STORAGE_FULL, NOT_OURS], ids=["full", "broken"])
+def test_what_a_mode_cannot_allow_is_asked(attached, server, provider, refusal):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one\n"}, "w1")), text("end"))
+    with refusing(server, [refusal, refusal]) as (port, asked):
+        chat = attached(port=port)
+        chat.say("/mode edits").until("changes of files").ready()
+        chat.say("write").until("reprise: ").until("allow?")
+        assert len(asked) == 1, "it is not sent again and again"
+        chat.say("y").until("reprise: ").until("allow?").say("y").until("end").ready()
+    assert len(asked) == 3 and (server.home.workspace / "a.txt").exists()
+
+
+def test_of_several_those_whose_answer_is_refused_are_asked_again(attached, server, provider):
+    provider.plan(tools(*[call("write_file", {"path": f"{name}.txt", "content": "1"}, name) for name in "abc"]), text("end"))
+    with refusing(server, [None, STORAGE_FULL, None]) as (port, asked):
+        chat = attached(port=port)
+        chat.say("write").until("to all 3").say("Y").until("the disk is full").until("allow?")
+        assert [each["tool_input"].count("b.txt") for each in server.client.get("/approvals").json["approvals"]] == [1]
+        assert any(line.startswith("write_file b.txt") for line in chat.screen), chat.screen
+        chat.say("y").until("end").ready()
+    assert len(asked) == 4 and sorted(p.name for p in server.home.workspace.iterdir()) == ["a.txt", "b.txt", "c.txt"]
+
+
+@pytest.mark.parametrize("columns", [60, 120])
+def test_the_letters_that_answer_stand_above_a_prompt_that_has_no_room_for_them(attached, server, provider, columns):
+    path = "a-folder/" * 12 + "a.txt"
+    provider.plan(tools(call("write_file", {"path": path, "content": "1"}, "w1")), text("end"))
+    chat = attached(columns=columns, rows=30)
+    chat.say("write").until("allow? ").type("n use").until("n use")
+    screen = chat.screen
+    legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments"
+    if columns == 60:
+        assert screen[-2:] == [legend, "allow? n use"], screen
+    else:
+        assert screen[-1] == f"allow? {legend}: n use", screen
+    chat.type(" another name\r").until("end").ready()
+    assert "use another name" in json.dumps(provider.requests[-1].conversation)
+    assert "write_file" in chat.screen and sum("[y]es" in line for line in chat.screen) == 1, chat.screen
+
+
+def test_tabs_below_the_text_are_drawn_once(attached, provider):
+    gate = Gate()
+    provider.plan(text("half", gate, " and whole"), *[text("second")] * 2)
+    chat = attached(columns=60, rows=20)
+    chat.say("first").until("half").paste("x\ty" * 18).type("\r").until("queued: ").type("more").until("more").type("\x15")
+    gate.release()
+    chat.until("and whole").until("second").ready()
+    assert not any("queued: " in line for line in chat.screen), chat.screen
 
 
 def test_what_was_said_is_summed_up_on_request(attached, provider):
