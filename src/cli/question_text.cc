@@ -54,14 +54,6 @@ std::string Argument(const std::string& name, const Json& value, bool whole, boo
   return line;
 }
 
-std::string OptionList(const Json& schema) {
-  std::string list;
-  for (const Json& option : schema) {
-    list += (list.empty() ? "" : ", ") + VisibleLine(option.is_string() ? option.get<std::string>() : DumpJson(option));
-  }
-  return list;
-}
-
 tl::unexpected<Error> Wanted(const std::string& what) {
   return Fail(ErrorCode::kInvalidArgument, "this must be " + what);
 }
@@ -70,56 +62,109 @@ bool IsOption(const Json& options, const std::string& text) {
   return std::any_of(options.begin(), options.end(), [&](const Json& option) { return option == Json(text); });
 }
 
-// The values that may be chosen: of `enum`, or of `oneOf` or `anyOf` with a `const` each.
-Json ChoicesOf(const Json& schema) {
-  if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) return *list;
-  for (const char* name : {"oneOf", "anyOf"}) {
-    const auto list = schema.find(name);
-    if (list == schema.end() || !list->is_array()) continue;
-    Json choices = Json::array();
-    for (const Json& each : *list) {
-      if (each.is_object() && each.contains("const")) choices.push_back(each["const"]);
+struct Choice {
+  Json value;
+  std::string title;  // what people call it; may be empty
+
+  std::string text() const { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
+};
+
+// What may be chosen: of `enum` with `enumNames`, or of `oneOf` or `anyOf` with a `const` and a `title` each.
+std::vector<Choice> ChoicesOf(const Json& schema) {
+  std::vector<Choice> choices;
+  if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) {
+    const auto names = schema.find("enumNames");
+    const std::size_t named = names != schema.end() && names->is_array() ? names->size() : 0;
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const bool has_name = i < named && (*names)[i].is_string();
+      choices.push_back({(*list)[i], has_name ? (*names)[i].get<std::string>() : ""});
     }
     return choices;
   }
-  return Json::array();
-}
-
-// What people call the choices, as far as the schema says: of `enumNames`, or each one's `title`.
-std::vector<std::string> TitlesOf(const Json& schema) {
-  std::vector<std::string> titles;
-  for (const char* name : {"enumNames", "oneOf", "anyOf"}) {
+  for (const char* name : {"oneOf", "anyOf"}) {
     const auto list = schema.find(name);
     if (list == schema.end() || !list->is_array()) continue;
-    for (const Json& each : *list)
-      titles.push_back(each.is_string() ? each.get<std::string>() : TextMember(each, "title"));
+    for (const Json& each : *list) {
+      if (each.is_object() && each.contains("const")) choices.push_back({each["const"], TextMember(each, "title")});
+    }
     break;
   }
-  return titles;
+  return choices;
+}
+
+// Those of a member, or of the items of a list.
+std::vector<Choice> ChoicesOfMember(const Json& schema) {
+  if (TextMember(schema, "type") != "array") return ChoicesOf(schema);
+  const auto items = schema.find("items");
+  return items == schema.end() ? std::vector<Choice>() : ChoicesOf(*items);
 }
 
 // "1. noon (At noon), 2. night"
-std::string NumberedChoices(const Json& schema) {
-  const Json choices = ChoicesOf(schema);
-  const std::vector<std::string> titles = TitlesOf(schema);
+std::string NumberedChoices(const std::vector<Choice>& choices) {
   std::string list;
   for (std::size_t i = 0; i < choices.size(); ++i) {
-    const std::string value = choices[i].is_string() ? choices[i].get<std::string>() : DumpJson(choices[i]);
-    list += (i == 0 ? "" : ", ") + std::to_string(i + 1) + ". " + VisibleLine(value);
-    if (i < titles.size() && !titles[i].empty() && titles[i] != value) list += " (" + VisibleLine(titles[i]) + ")";
+    const auto& [value, title] = choices[i];
+    list += (i == 0 ? "" : ", ") + std::to_string(i + 1) + ". " + VisibleLine(choices[i].text());
+    if (!title.empty() && title != choices[i].text()) list += " (" + VisibleLine(title) + ")";
   }
   return list;
 }
 
-// The choice that `text` is, itself or by its number; null: none.
-const Json* ChoiceOf(const Json& choices, const std::string& text) {
-  for (const Json& choice : choices) {
-    if (choice == Json(text) || (!choice.is_string() && DumpJson(choice) == text)) return &choice;
+// The choice that `text` is: itself, by its title, or by its number; null: none.
+const Choice* ChoiceOf(const std::vector<Choice>& choices, const std::string& text) {
+  for (const Choice& choice : choices) {
+    if (choice.text() == text) return &choice;
+  }
+  for (const Choice& choice : choices) {
+    if (!choice.title.empty() && choice.title == text) return &choice;
   }
   std::size_t number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   const bool is_number = error == std::errc() && end == text.data() + text.size();
   return is_number && number >= 1 && number <= choices.size() ? &choices[number - 1] : nullptr;
+}
+
+// Whether `text` looks like `pattern`, in which 9 is a digit.
+bool LooksLike(std::string_view text, std::string_view pattern) {
+  return text.size() == pattern.size() &&
+         std::equal(text.begin(), text.end(), pattern.begin(), [](char given, char wanted) {
+           return wanted == '9' ? given >= '0' && given <= '9' : given == wanted;
+         });
+}
+
+bool IsDate(std::string_view text) {
+  if (!LooksLike(text, "9999-99-99")) return false;
+  const std::string_view month = text.substr(5, 2), day = text.substr(8, 2);
+  return month >= "01" && month <= "12" && day >= "01" && day <= "31";
+}
+
+bool IsDateTime(std::string_view text) {
+  if (text.size() < 20 || !IsDate(text.substr(0, 10)) || (text[10] != 'T' && text[10] != 't')) return false;
+  if (!LooksLike(text.substr(11, 8), "99:99:99")) return false;
+  std::string_view zone = text.substr(19);
+  if (zone.starts_with('.')) zone.remove_prefix(std::min(zone.find_first_not_of("0123456789", 1), zone.size()));
+  return zone == "Z" || zone == "z" || LooksLike(zone, "+99:99") || LooksLike(zone, "-99:99");
+}
+
+// What a text of this format looks like, for people; empty: it does, or the format is not one that is known here. Only
+// roughly: the server knows better, but its refusal comes after the last field.
+std::string FaultOfFormat(std::string_view format, std::string_view text) {
+  const bool has_blank = text.find_first_of(" \t\n") != std::string_view::npos;
+  if (format == "email") {
+    const std::size_t at = text.find('@');
+    const bool fits = !has_blank && at != 0 && at != std::string_view::npos && at + 1 < text.size();
+    return fits ? "" : "an address like ann@example.org";
+  }
+  if (format == "uri") {
+    const std::size_t colon = text.find(':');
+    const bool fits = !has_blank && colon != 0 && colon != std::string_view::npos && colon + 1 < text.size();
+    return fits ? "" : "an address like https://example.org/";
+  }
+  if (format == "date") return IsDate(text) ? "" : "a date like 2025-12-31";
+  if (format == "date-time") {
+    return IsDateTime(text) ? "" : "a time like 2025-12-31T23:59:00Z";
+  }
+  return "";
 }
 
 std::optional<double> Limit(const Json& schema, const char* name) {
@@ -144,12 +189,13 @@ std::string HintOf(const Json& schema, bool required) {
   const std::string type = TextMember(schema, "type");
   std::string hint = type.empty() ? "text" : type == "boolean" ? "yes or no" : VisibleLine(type);
   if (const std::string format = TextMember(schema, "format"); !format.empty()) hint += ", " + VisibleLine(format);
-  Json choices = ChoicesOf(schema);
-  if (type == "array" && schema.contains("items")) choices = ChoicesOf(schema["items"]);
   if (type == "array") hint = "several, with commas";
-  if (!choices.empty()) hint += type == "array" ? ", of " + OptionList(choices) : ", one of " + NumberedChoices(schema);
+  if (const auto choices = ChoicesOfMember(schema); !choices.empty()) {
+    hint += (type == "array" ? ", of " : ", one of ") + NumberedChoices(choices);
+  }
   for (const std::string& limits :
-       {LimitsOf(schema, "minLength", "maxLength", " characters"), LimitsOf(schema, "minimum", "maximum", "")}) {
+       {LimitsOf(schema, "minLength", "maxLength", " characters"), LimitsOf(schema, "minimum", "maximum", ""),
+        LimitsOf(schema, "minItems", "maxItems", " of them")}) {
     if (!limits.empty()) hint += ", " + limits;
   }
   if (const auto usual = schema.find("default"); usual != schema.end())
@@ -161,8 +207,7 @@ std::string HintOf(const Json& schema, bool required) {
 }
 
 Result<Json> ParseList(const Json& schema, const std::string& text) {
-  const Json choices =
-      schema.contains("items") && schema["items"].is_object() ? ChoicesOf(schema["items"]) : Json::array();
+  const std::vector<Choice> choices = ChoicesOfMember(schema);
   Json list = Json::array();
   for (std::size_t from = 0; from <= text.size();) {
     const std::size_t comma = std::min(text.find(',', from), text.size());
@@ -171,8 +216,12 @@ Result<Json> ParseList(const Json& schema, const std::string& text) {
     item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
     while (item.ends_with(' ')) item.pop_back();
     if (item.empty()) continue;
-    if (!choices.empty() && !IsOption(choices, item)) return Wanted("of " + OptionList(choices));
-    list.push_back(item);
+    const Choice* const choice = ChoiceOf(choices, item);
+    if (!choices.empty() && choice == nullptr) return Wanted("of " + NumberedChoices(choices));
+    list.push_back(choice == nullptr ? Json(item) : choice->value);
+  }
+  if (!IsWithin(schema, "minItems", "maxItems", static_cast<double>(list.size()))) {
+    return Wanted(LimitsOf(schema, "minItems", "maxItems", " of them"));
   }
   return list;
 }
@@ -248,6 +297,12 @@ std::string CallLabel(const std::string& tool_name, const std::string& tool_inpu
 
 Result<Json> FormField::Parse(const std::string& text) const {
   const std::string type = TextMember(schema, "type");
+  if (type == "array") return ParseList(schema, text);
+  if (const auto choices = ChoicesOf(schema); !choices.empty()) {
+    const Choice* const choice = ChoiceOf(choices, text);
+    if (choice == nullptr) return Wanted("one of " + NumberedChoices(choices));
+    return choice->value;
+  }
   if (type == "boolean") {
     if (text == "y" || text == "yes" || text == "true") return Json(true);
     if (text == "n" || text == "no" || text == "false") return Json(false);
@@ -262,17 +317,13 @@ Result<Json> FormField::Parse(const std::string& text) const {
     }
     return number;
   }
-  if (type == "array") return ParseList(schema, text);
-  const Json choices = ChoicesOf(schema);
-  if (!choices.empty()) {
-    const Json* const choice = ChoiceOf(choices, text);
-    if (choice == nullptr) return Wanted("one of " + NumberedChoices(schema));
-    return *choice;
-  }
   const auto length =
       std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
   if (!IsWithin(schema, "minLength", "maxLength", static_cast<double>(length))) {
     return Wanted(LimitsOf(schema, "minLength", "maxLength", " characters"));
+  }
+  if (const std::string wanted = FaultOfFormat(TextMember(schema, "format"), text); !wanted.empty()) {
+    return Wanted(wanted);
   }
   return Json(text);
 }

@@ -118,6 +118,43 @@ TEST_CASE("FieldsOf: limits are told and kept, and a choice has a number and a t
   CHECK(*fields[3].Parse("2") == Json("l"));
 }
 
+TEST_CASE("FieldsOf: several choices are given by number or title too, as many as may be", "[cli]") {
+  const auto fields = FieldsOf(R"({"type":"object","required":["days","size"],"properties":{
+      "days":{"type":"array","minItems":1,"maxItems":2,"items":{"anyOf":[{"const":"m","title":"Monday"},{"type":"null"},
+          {"const":"t","title":"Tuesday"},{"const":"w"}]}},
+      "size":{"type":"integer","enum":[10,20]}}})");
+  REQUIRE(fields.size() == 2);
+  CHECK(fields[0].hint ==
+        "(several, with commas, of 1. m (Monday), 2. t (Tuesday), 3. w, at least 1 and at most 2 of them)");
+  CHECK(DumpJson(*fields[0].Parse("2, Monday")) == R"(["t","m"])");
+  CHECK(fields[0].Parse("4").error().message == "this must be of 1. m (Monday), 2. t (Tuesday), 3. w");
+  CHECK(fields[0].Parse("1,2,3").error().message == "this must be at least 1 and at most 2 of them");
+  CHECK(*fields[1].Parse("20") == Json(20));
+  CHECK(*fields[1].Parse("1") == Json(10));
+  CHECK_FALSE(fields[1].Parse("30"));
+}
+
+TEST_CASE("FieldsOf: a format is looked at roughly", "[cli]") {
+  const auto fields = FieldsOf(R"({"type":"object","properties":{
+      "email":{"type":"string","format":"email"},"uri":{"type":"string","format":"uri"},"date":{"type":"string","format":"date"},
+      "time":{"type":"string","format":"date-time"},"other":{"type":"string","format":"colour"}}})");
+  REQUIRE(fields.size() == 5);
+  const auto takes = [&](std::size_t field, const std::string& text) { return fields[field].Parse(text).has_value(); };
+  CHECK(takes(0, "ann@example.org"));
+  for (const char* text : {"ann", "@example.org", "ann@", "ann b@example.org"}) CHECK_FALSE(takes(0, text));
+  CHECK(takes(1, "https://example.org/a"));
+  CHECK(takes(1, "mailto:ann@example.org"));
+  for (const char* text : {"example.org", ":x", "https:", "https://a b"}) CHECK_FALSE(takes(1, text));
+  CHECK(takes(2, "2025-12-31"));
+  for (const char* text : {"31.12.2025", "2025-13-01", "2025-12-32", "2025-1-1"}) CHECK_FALSE(takes(2, text));
+  for (const char* text : {"2025-12-31T23:59:00Z", "2025-12-31T23:59:00.25+01:00"}) CHECK(takes(3, text));
+  for (const char* text : {"2025-12-31", "2025-12-31 23:59:00Z", "2025-12-31T23:59:00", "2025-12-31T23:59:00.Zx"}) {
+    CHECK_FALSE(takes(3, text));
+  }
+  CHECK(takes(4, "whatever"));
+  CHECK(fields[2].Parse("soon").error().message == "this must be a date like 2025-12-31");
+}
+
 TEST_CASE("FieldsOf: what is no object of simple members is not taken apart", "[cli]") {
   CHECK(FieldsOf("").empty());
   CHECK(FieldsOf("[]").empty());

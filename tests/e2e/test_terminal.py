@@ -228,6 +228,16 @@ def test_a_form_is_filled_in_member_by_member(make_server, open_chat, provider):
     assert outcome(provider) == {"action": "accept", "content": {"name": "Ann", "age": 7}}
 
 
+def test_a_form_that_its_server_refuses_is_there_again_with_what_was_entered(make_server, open_chat, provider):
+    server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "required": ["name", "day"], "properties": {
+        "name": {"type": "string"}, "day": {"type": "string", "format": "date"}}}})
+    chat = open_chat(at=server).ready()
+    chat.say("ask").until("fill in the form? ").say("perhaps").until("y or n").until("fill in the form? ").say("y")
+    chat.until("name> ").say("Ann").until("day> ").say("soon").until("a date like").until("day> ").say("2025-02-31")
+    chat.until("reprise: ").until("fill in the form? ").say("y").until("name> Ann").type("\r").until("day> 2025-02-31").type(BACKSPACE * 2).say("28").until("done")
+    assert outcome(provider)["content"] == {"name": "Ann", "day": "2025-02-28"}
+
+
 def test_a_form_can_be_declined(make_server, open_chat, provider):
     server = form(make_server, provider, {"message": "Who?", "requestedSchema": {"type": "object", "properties": {"name": {"type": "string"}}}})
     open_chat(at=server).ready().say("ask").until("fill in the form? ").say("n").until("done")
