@@ -65,6 +65,7 @@ void RunView::Begin(bool live) {
   labels_.clear();
   named_.clear();
   output_.clear();
+  answered_.clear();
   doing_ = "starting";
   input_tokens_ = output_tokens_ = 0;
 }
@@ -132,7 +133,9 @@ void RunView::ShowResult(const Json& data) {
   const bool failed = IsTrue(data, "is_error");
   output_.erase(id);
   doing_ = "waiting for the model";
-  if (!failed && TellsItself(TextMember(data, "tool_name"))) return;
+  const std::string tool = TextMember(data, "tool_name");
+  if (!failed && TellsItself(tool)) return;
+  if (tool == "ask_human" && answered_.contains(id)) return;  // the answer, once more
   const std::vector<std::string> lines = LinesOf(TextMember(data, "tool_output"));
   if (std::exchange(named_, id) != id) {
     screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + Label(id) + ":", screen_.columns())));
@@ -208,6 +211,7 @@ void RunView::Heard(const std::string& name, const Json& data) {
                                                             : "rejected") +
                               ": " + Label(TextMember(data, "call_id")));
   } else if (name == "input_received") {
+    answered_.insert(TextMember(data, "call_id"));
     const auto response = data.find("response");
     doing_ = "waiting for the model";
     Note(response == data.end() || !response->is_string() ? "  (declined)" : "  " + TextMember(data, "response"));
@@ -284,13 +288,14 @@ std::vector<std::string> RunView::Below() const {
     }
   }
   if (!thinking_.empty()) {
-    std::string line = VisibleLine(thinking_);
+    std::string line = WithoutTabs(VisibleLine(thinking_));
     if (const std::size_t room = static_cast<std::size_t>(std::max(10, screen_.columns() - 4)); line.size() > room) {
       KeepEnd(line, room);
     }
     below.push_back(style_.Paint(Style::kDim, CutToWidth("  " + line, screen_.columns())));
   }
-  if (running_ && live_) below.push_back(style_.Paint(Style::kDim, CutToWidth(StatusLine(), screen_.columns())));
+  if (running_ && live_)
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(WithoutTabs(StatusLine()), screen_.columns())));
   return below;
 }
 

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -59,6 +60,7 @@ class RunView {
   std::map<std::string, std::string> labels_;  // call id -> what it is
   std::string named_;                          // the call that the last lines were about
   std::map<std::string, std::string> output_;  // call id -> the end of what it has printed so far
+  std::set<std::string> answered_;             // calls whose question a person has answered
   std::string doing_, model_;
   std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
 };
