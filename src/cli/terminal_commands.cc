@@ -55,7 +55,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/edit", "[N] [TEXT]",
        "says something else in place of turn N, or of the last one; what came after is kept as a branch",
        &TerminalClient::Edit},
-      {"/undo", "", "takes the last turn back", &TerminalClient::Undo},
+      {"/undo", "", "takes the last turn back; the first one by going to a new chat", &TerminalClient::Undo},
       {"/redo", "", "brings it back", &TerminalClient::Redo},
       {"/branches", "[N]", "where this chat has ended so far; goes to branch N", &TerminalClient::Branches},
       {"/fork", "[TITLE]", "copies this chat as it is now into a new one", &TerminalClient::Fork},
@@ -225,11 +225,16 @@ void TerminalClient::Edit(const std::string& arguments) {
 void TerminalClient::Undo(const std::string&) {
   const auto before = Call("GET", path_);
   const auto undone = Call("POST", path_ + "/undo");
-  if (!undone && undone.error().reason == "not_found")
+  const std::string refusal = undone ? "" : undone.error().reason;
+  if (refusal == "not_found" || (refusal == "nothing_to_undo" && (!before || TextMember(*before, "head").empty()))) {
     return Complain("there is nothing to undo yet: say something first");
-  if (!undone && undone.error().reason == "nothing_to_undo") {
-    status_ = 1;
-    return Complain("the first message cannot be taken back; /edit TEXT says another one instead");
+  }
+  if (refusal == "nothing_to_undo") {
+    // A chat does not lose its first message; without it, it is another one.
+    const std::string old = chat_;
+    NewChat({});
+    if (chat_ != old) Tell("(chat " + old + " is kept: /resume " + old + " goes back to it)");
+    return;
   }
   if (!undone) return Failed(undone.error());
   if (before) undone_.push_back(TextMember(*before, "head"));
@@ -328,7 +333,14 @@ void TerminalClient::Model(const std::string& arguments) {
   const std::string provider = arguments.substr(0, arguments.find('/') + 1);
   const bool knows_provider =
       std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(provider); });
-  if (!known && (provider.empty() || !knows_provider)) {
+  if (!known && !provider.empty() && !knows_provider) {
+    std::set<std::string> providers;
+    for (const std::string& name : names) providers.insert(name.substr(0, name.find('/')));
+    std::string list;
+    for (const std::string& name : providers) list += (list.empty() ? "" : ", ") + name;
+    return Complain("there is no model " + arguments + "; the providers are: " + list + " (/model lists the models)");
+  }
+  if (!known && provider.empty()) {
     return Complain("there is no model " + arguments + DidYouMean(arguments, names) + " (/model lists them)");
   }
   model_ = arguments;
@@ -423,7 +435,10 @@ void TerminalClient::Usage(const std::string&) {
 }
 
 void TerminalClient::Compact(const std::string& arguments) {
-  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  if (running()) {
+    if (!arguments.empty()) draft_ = "/compact " + arguments;
+    return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  }
   if (!Turns("there is nothing to sum up yet")) return;
   compact_ = true;
   if (!arguments.empty()) return Say(arguments);

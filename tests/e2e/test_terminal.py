@@ -257,20 +257,19 @@ def test_messages_that_begin_with_a_slash(chat, server, provider):
     chat.say("/hisotry").until("did you mean /history?")
 
 
-def test_edit_and_undo_where_there_is_nothing_say_so(chat, provider):
+def test_edit_and_undo_where_there_is_nothing_say_so(chat):
     chat.say("/edit x").until("there is no message to edit yet").say("/history").until("nothing was said")
-    provider.plan(text("fine"))
-    chat.say("hi").until("fine").ready().say("/undo").until("the first message cannot be taken back")
+    chat.say("/undo").until("there is nothing to undo yet").ready()
 
 
-def test_undo_goes_back_to_the_first_message_and_says_what_to_do_with_that_one(chat, server, provider):
+def test_undo_of_the_first_message_goes_to_a_new_chat_and_keeps_the_old_one(chat, server, provider):
     provider.plan(text("one"), text("two"), text("three"))
     chat.say("hi").until("one").ready().say("ho").until("two").ready()
     chat.say("/undo").until("back to int_001").ready()
-    chat.say("/undo").until("reprise: the first message cannot be taken back; /edit TEXT says another one instead").ready()
+    chat.say("/undo").until("chat chat_").until("chat c is kept: /resume c goes back to it").ready()
+    chat.say("/undo").until("there is nothing to undo yet").ready()
+    chat.say("hey").until("three").ready().say("/resume c").until("> hi").ready()
     assert messages(server) == ["hi"]
-    chat.say("/edit hey").until("three").ready()
-    assert messages(server) == ["hey"]
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGHUP])
