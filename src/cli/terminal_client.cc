@@ -23,13 +23,15 @@ constexpr int kFirstAnswerMs = 10'000;
 // The files that a message names: "@notes.txt", or with blanks in the name, @"my notes.txt".
 std::vector<std::string> PathsIn(std::string_view text) {
   std::vector<std::string> paths;
-  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at + 1)) {
-    if (at > 0 && text[at - 1] != ' ' && text[at - 1] != '\n') continue;
-    std::string_view rest = text.substr(at + 1);
-    const bool is_quoted = rest.starts_with('"');
-    if (is_quoted) rest.remove_prefix(1);
-    const std::string_view path = rest.substr(0, rest.find_first_of(is_quoted ? "\"\n" : " \n"));
-    if (!path.empty()) paths.emplace_back(path);
+  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at)) {
+    const bool begins_word = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n';
+    ++at;
+    if (!begins_word) continue;
+    const bool is_quoted = text.substr(at).starts_with('"');
+    if (is_quoted) ++at;
+    const std::size_t end = std::min(text.find_first_of(is_quoted ? "\"\n" : " \n", at), text.size());
+    if (end > at) paths.emplace_back(text.substr(at, end - at));
+    at = end;
   }
   return paths;
 }
@@ -405,7 +407,8 @@ void TerminalClient::UpdateScreen(bool at_once) {
 std::vector<std::string> TerminalClient::Below() const {
   std::vector<std::string> below = view_.Below();
   for (const QueuedText& waiting : queued_) {
-    below.push_back(style_.Paint(Style::kDim, CutToWidth("queued: " + VisibleLine(waiting.text), screen_.columns())));
+    const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
   }
   if (allows_ != Allows::kNothing) {
     below.push_back(style_.Paint(

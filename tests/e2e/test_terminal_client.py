@@ -528,6 +528,41 @@ def test_files_go_with_a_message(attached, server, provider):
     chat.say("/attach notes.txt").until("1 file(s)").say("and again").until("read again")
 
 
+def test_a_message_with_files_that_is_not_taken_is_there_again(attached, server, provider):
+    (server.home.path / "notes.txt").write_text("what the file says")
+    gate = Gate()
+    provider.plan(text("half", gate, " and whole"), text("read"))
+    with refusing(server, [None, STORAGE_FULL], of="/interactions") as (port, _):
+        chat = attached(port=port)
+        chat.say("first").until("half").say("see @notes.txt please").until("wait until this has ended")
+        gate.release()
+        chat.until("and whole").ready("see @notes.txt please")
+        assert not server.client.get("/chats/c/files").json["files"], "nothing is given to a chat before the message can be sent"
+        chat.type("\r").until("the disk is full").ready("see @notes.txt please").type("\r").until("read").ready()
+    assert json.dumps(provider.requests[-1].conversation).count("what the file says") == 1
+
+
+def test_the_answer_to_a_question_is_told_once(attached, provider):
+    provider.plan(tools(call("ask_human", {"question": "Which?", "options": ["red", "blue"]}, "q1")), text("fine"),
+                  tools(call("ask_human", {"question": "And now?"}, "q2")), text("end"))
+    chat = attached()
+    chat.say("ask").until("answer (a number").say("2").until("fine").ready()
+    assert sum("blue" in line for line in chat.screen) == 2, chat.screen  # the option, and the answer
+    chat.say("ask").until("answer: ").say("").until("end").ready()
+    assert sum("declined" in line for line in chat.screen) == 1, chat.screen
+    chat.say("/history").until("[2] int_002").until("end").ready()
+    assert sum("blue" in line for line in chat.screen) == 3, chat.screen
+
+
+@pytest.mark.parametrize(("lines", "shown", "more"), [(40, 40, None), (41, 20, "  ... 21 lines more")])
+def test_of_a_long_message_the_beginning_is_shown(attached, provider, lines, shown, more):
+    provider.plan(text("fine"))
+    chat = attached(rows=120)
+    chat.paste("\n".join(f"line {n}" for n in range(lines))).until(f"line {lines - 1}").type("\r").until("fine").ready()
+    assert sum(line[2:].startswith("line ") for line in chat.screen) == shown
+    assert more is None or more in chat.screen
+
+
 SEQUENCES = int(os.environ.get("REPRISE_TYPE_AHEAD", "40"))
 
 
