@@ -5,8 +5,10 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
+#include <cstdint>
 #include <filesystem>
-#include <nlohmann/json.hpp>
+#include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
@@ -14,7 +16,7 @@
 
 #include "base/json.h"
 #include "cli/console.h"
-#include "cli/private_file.h"
+#include "cli/options.h"
 #include "cli/program_files.h"
 #include "cli/prompt_folder.h"
 #include "cli/terminal_text.h"
@@ -29,11 +31,16 @@ Error Untrusted(const Options& options, const FileDigests& files) {
   for (const auto& [path, digest] : files) names += (names.empty() ? "" : ", ") + path;
   hint += " " + (options.config_file.empty() ? names : options.config_file);
   if (options.workspace != ".") hint += " --workspace " + options.workspace;
-  return Error{.code = ErrorCode::kForbidden,
-               .reason = "untrusted",
-               .message = names + (files.size() == 1 ? " is new or has" : " are new or have") +
-                          " changed since you allowed it, and the agent's tools could have written it; `" + hint +
-                          "` shows what the server would do and allows it, --config FILE uses another configuration"};
+  const bool one = files.size() == 1;
+  return Error{
+      .code = ErrorCode::kForbidden,
+      .reason = "untrusted",
+      .message =
+          names +
+          (one ? " is new or has changed since you allowed it, and the agent's tools could have written it; `"
+               : " are new or have changed since you allowed them, and the agent's tools could have written them; `") +
+          hint + "` shows what the server would do and allows " + (one ? "it" : "them") +
+          ", --config FILE uses another configuration"};
 }
 
 // Nothing that was typed before the question was drawn answers it.
@@ -69,16 +76,26 @@ std::string Names(const std::vector<std::pair<std::string, std::string>>& pairs)
   return names;
 }
 
+std::string SecondsOf(std::chrono::milliseconds time) {
+  const std::int64_t whole = time.count() / 1000, rest = time.count() % 1000;
+  return std::to_string(whole) + (rest == 0 ? "" : "." + std::to_string(1000 + rest).substr(1)) + " s";
+}
+
 std::string ServerLine(const McpServerOptions& server) {
+  const std::string more =
+      std::string(server.trust_annotations ? ", and believes what it says of its tools (trust_annotations)" : "") +
+      (server.startup_timeout == McpServerOptions().startup_timeout
+           ? ""
+           : ", and waits " + SecondsOf(server.startup_timeout) + " for its start");
   if (!server.url.empty()) {
     return "speaks to the MCP server " + server.name + " at " + server.url.substr(0, server.url.find('?')) +
-           (server.headers.empty() ? "" : ", with headers: " + Names(server.headers));
+           (server.headers.empty() ? "" : ", with headers: " + Names(server.headers)) + more;
   }
   std::vector<std::string> words = {server.command};
   words.insert(words.end(), server.arguments.begin(), server.arguments.end());
   return "runs the MCP server " + server.name + ": " + Words(words) +
          (server.cwd.empty() ? "" : " (in " + server.cwd + ")") +
-         (server.environment.empty() ? "" : ", with variables: " + Names(server.environment));
+         (server.environment.empty() ? "" : ", with variables: " + Names(server.environment)) + more;
 }
 
 std::string_view NameOf(ApprovalMode mode) {
@@ -95,31 +112,97 @@ std::string_view NameOf(ApprovalMode mode) {
   return "ask";
 }
 
-// Each setting of a configuration by its path, "tools.sandbox_paths.write: [\"/srv\"]", that nothing else tells of.
-void AddSettings(const Json& object, const std::string& prefix, std::vector<std::string>& lines) {
-  static const std::vector<std::string_view> told = {"$schema", "mcpServers", "hooks",    "providers",
-                                                     "model",   "workspace",  "data_dir", "approval_mode"};
-  constexpr std::size_t kShownValue = 300;
-  for (const auto& [name, value] : object.items()) {
-    if (prefix.empty() && std::find(told.begin(), told.end(), name) != told.end()) continue;
-    if (value.is_object() && !value.empty()) {
-      AddSettings(value, prefix + name + ".", lines);
-    } else {
-      lines.push_back(prefix + name + ": " + Shortened(DumpJson(value), kShownValue));
-    }
-  }
+std::string Limit(std::int64_t limit) { return limit == 0 ? "0 (no limit)" : std::to_string(limit); }
+std::string Limit(std::uint64_t limit) { return limit == 0 ? "0 (no limit)" : std::to_string(limit); }
+
+std::string Amount(double amount) {
+  std::ostringstream text;
+  text << amount;
+  return text.str();
 }
 
-// What commands may reach comes first.
-std::vector<std::string> SettingsOf(const std::string& config_file) {
-  constexpr std::size_t kMost = 1 << 20;
-  std::vector<std::string> lines;
-  const auto text = ReadSmallFile(config_file, kMost);
-  const auto root = text ? ParseJsonWithComments(*text) : Fail(text.error());
-  if (root && root->is_object()) AddSettings(*root, "", lines);
-  std::stable_partition(lines.begin(), lines.end(),
-                        [](const std::string& line) { return line.starts_with("tools.sandbox_paths"); });
-  return lines;
+std::string YesOrNo(bool yes) { return yes ? "true" : "false"; }
+
+std::string ThinkingOf(const ModelFacts& facts) {
+  switch (facts.thinking) {
+    case ThinkingMode::kDefault:
+      return {};
+    case ThinkingMode::kOff:
+      return ", thinking off";
+    case ThinkingMode::kAdaptive:
+      return ", thinking adaptive";
+    case ThinkingMode::kBudget:
+      return ", thinking with " + std::to_string(facts.thinking_budget) + " tokens";
+  }
+  return {};
+}
+
+// Keys of the configuration and what they are, in the order in which they are shown. What WhatItWouldDo says in words
+// of its own is not among them.
+using Values = std::vector<std::pair<std::string, std::string>>;
+
+// Above all else, since they take the walls away that tools are behind.
+Values WaysOutOfTheSandbox(const Options& options) {
+  return {{"tools.sandbox_paths.write", Words(options.tools.sandbox_write)},
+          {"tools.sandbox_paths.read", Words(options.tools.sandbox_read)}};
+}
+
+Values OtherValues(const Options& options) {
+  const ToolPolicy& tools = options.tools;
+  const std::string reach = IsLoopback(options.host) ? "" : " (OTHER MACHINES can reach the server)";
+  Values values = {
+      {"host", options.host + reach},
+      {"port", std::to_string(options.port)},
+      {"public_hosts", Words(options.public_hosts)},
+      {"token_file", options.token_file},
+      {"key_file", options.key_file},
+      {"passphrase_file", options.passphrase_file},
+      {"plain", options.plain ? "true (chats are stored unencrypted)" : "false"},
+      {"log_file", options.log_file},
+      {"log_level", options.log_level},
+      {"log_format", options.log_format},
+      {"prompt_dir", options.prompt_dir},
+      {"system_prompt", YesOrNo(options.system_prompt)},
+      {"guardrails.input", Words(options.guardrails.input)},
+      {"guardrails.output", Words(options.guardrails.output)},
+      {"tools.allow", Words(tools.allow)},
+      {"tools.deny", Words(tools.deny)},
+      {"tools.require_approval", Words(tools.require_approval)},
+      {"tools.timeout_s", SecondsOf(tools.timeout)},
+      {"tools.limits.memory_mb", Limit(tools.limits.memory_mb)},
+      {"tools.limits.processes", Limit(tools.limits.processes)},
+      {"tools.limits.file_size_mb", Limit(tools.limits.file_size_mb)},
+      {"tools.limits.tmp_mb", Limit(tools.limits.tmp_mb)},
+      {"files.max_file_bytes", std::to_string(options.files.file_bytes)},
+      {"files.max_chat_bytes", std::to_string(options.files.chat_bytes)},
+      {"approval_expiry_s", SecondsOf(options.approval_expiry)},
+      {"max_rounds", std::to_string(options.max_rounds)},
+      {"max_retries", std::to_string(options.max_retries)},
+      {"max_tool_calls_per_minute", std::to_string(options.max_tool_calls_per_minute)},
+      {"provider_idle_timeout_s", SecondsOf(options.provider_idle_timeout)},
+      {"disconnect_grace_s", SecondsOf(options.disconnect_grace)},
+      {"budget.max_tokens_per_interaction", Limit(options.budget.max_tokens_per_interaction)},
+      {"budget.max_tokens_per_chat", Limit(options.budget.max_tokens_per_chat)},
+      {"budget.max_cost_per_chat", Amount(options.budget.max_cost_per_chat)},
+  };
+  for (const auto& [name, facts] : options.models) {
+    values.emplace_back("models." + name, "context window " + std::to_string(facts.context_window) + ", output " +
+                                              std::to_string(facts.max_output_tokens) + ThinkingOf(facts));
+  }
+  for (const auto& [name, price] : options.prices) {
+    std::string text = Amount(price.input) + " for input, " + Amount(price.output) + " for output";
+    if (price.cache_read) text += ", " + Amount(*price.cache_read) + " for cache_read";
+    if (price.cache_write) text += ", " + Amount(*price.cache_write) + " for cache_write";
+    values.emplace_back("the price of " + name, text);
+  }
+  return values;
+}
+
+// Those of `values` that are not as they are by default.
+Values OtherThan(const Values& defaults, Values values) {
+  std::erase_if(
+      values, [&](const auto& value) { return std::find(defaults.begin(), defaults.end(), value) != defaults.end(); });
+  return values;
 }
 
 }  // namespace
@@ -140,22 +223,30 @@ Result<FileDigests> FilesToTrust(const Options& options) {
 std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
   std::string text;
   const auto add = [&](const std::string& line) { text += "  " + VisibleLine(line) + "\n"; };
+  const auto add_values = [&](const Values& values) {
+    for (const auto& [key, value] : values) add(key + ": " + (value.empty() ? "none" : value));
+  };
+  const Options defaults;
+  add_values(OtherThan(WaysOutOfTheSandbox(defaults), WaysOutOfTheSandbox(options)));
   for (const McpServerOptions& server : options.mcp_servers) add(ServerLine(server));
   for (const HookOptions& hook : options.hooks) {
-    add("runs the hook " + std::string(HookEventName(hook.event)) + ": " + Words(hook.command));
+    const HookOptions usual;
+    add("runs the hook " + std::string(HookEventName(hook.event)) + ": " + Words(hook.command) +
+        (hook.tool == usual.tool ? "" : ", for the tool " + hook.tool) +
+        (hook.timeout == usual.timeout ? "" : ", for at most " + SecondsOf(hook.timeout)));
   }
   add("approval_mode: " + std::string(NameOf(options.approval_mode)));
   add("model: " + options.model);
   for (const ProviderOptions& provider : options.providers) {
     add("sends what models are told to " + provider.name + " at " + provider.base_url +
-        (provider.api_key.empty() ? "" : ", with a key"));
-  }
-  if (!options.config_file.empty()) {
-    for (const std::string& line : SettingsOf(options.config_file)) add(line);
+        (provider.api_key.empty() ? "" : ", with a key") +
+        (provider.headers.empty() ? "" : ", with headers: " + Names(provider.headers)) +
+        (provider.query.empty() ? "" : ", with query: " + Names(provider.query)));
   }
   std::error_code failed;
   const std::string workspace = std::filesystem::weakly_canonical(options.workspace, failed).string();
   add("workspace: " + (failed ? options.workspace : workspace) + ", data folder: " + PlaceOf(options.data_dir));
+  add_values(OtherThan(OtherValues(defaults), OtherValues(options)));
   for (const auto& [path, digest] : files) add("uses " + path);
   return text;
 }

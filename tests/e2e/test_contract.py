@@ -281,6 +281,7 @@ class Generator:
             value["stream"] = True
         if value.get("if_running") == "queue":
             value.pop("attachments", None)
+            value.pop("compact", None)
         if path.endswith("/replay"):
             value["mode"] = "recorded" if chat in ASKING and value["mode"] == "live" else value["mode"]
             if value["mode"] != "events":
