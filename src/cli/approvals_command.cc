@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "base/json.h"
 #include "base/utf8.h"
 #include "cli/chat_reader.h"
-#include "cli/chat_writer.h"
 #include "cli/console.h"
 #include "cli/server_access.h"
 #include "cli/terminal_text.h"
@@ -23,29 +23,29 @@ std::vector<Json> WaitingOf(const Json& waiting, const char* name) {
 }
 
 std::string WhereOf(const Json& asked) {
-  return VisibleLine(MemberText(asked, "chat_id") + "/" + MemberText(asked, "interaction_id"));
+  return VisibleLine(TextMember(asked, "chat_id") + "/" + TextMember(asked, "interaction_id"));
 }
 
 std::string Since(const Json& asked) {
-  const auto created = ParseTimestamp(MemberText(asked, "created_at"));
+  const auto created = ParseTimestamp(TextMember(asked, "created_at"));
   return created ? "  since " + FormatForReading(*created) : "";
 }
 
 // What a person decides on, with everything that cannot be seen spelled out.
 void PrintApproval(const Json& asked) {
-  const std::string id = VisibleLine(MemberText(asked, "approval_id"));
-  std::string text = id + "  " + WhereOf(asked) + Since(asked) + "\n  " + VisibleLine(MemberText(asked, "tool_name")) +
-                     "  (risk: " + VisibleLine(MemberText(asked, "risk")) + ")\n    " +
-                     VisibleText(MemberText(asked, "tool_input"), "    ") + "\n";
-  if (const std::string reason = MemberText(asked, "reason"); !reason.empty())
+  const std::string id = VisibleLine(TextMember(asked, "approval_id"));
+  std::string text = id + "  " + WhereOf(asked) + Since(asked) + "\n  " + VisibleLine(TextMember(asked, "tool_name")) +
+                     "  (risk: " + VisibleLine(TextMember(asked, "risk")) + ")\n    " +
+                     VisibleText(TextMember(asked, "tool_input"), "    ") + "\n";
+  if (const std::string reason = TextMember(asked, "reason"); !reason.empty())
     text += "  " + VisibleLine(reason) + "\n";
   Print(text + "  answer: reprise approvals " + id + " yes|no\n");
 }
 
 void PrintInput(const Json& asked) {
-  Print(VisibleLine(MemberText(asked, "request_id")) + "  " + WhereOf(asked) + Since(asked) + "\n  " +
-        VisibleText(MemberText(asked, "question"), "  ") + "\n  answer: reprise chat " +
-        VisibleLine(MemberText(asked, "chat_id")) + "\n");
+  Print(VisibleLine(TextMember(asked, "request_id")) + "  " + WhereOf(asked) + Since(asked) + "\n  " +
+        VisibleText(TextMember(asked, "question"), "  ") + "\n  answer: reprise chat " +
+        VisibleLine(TextMember(asked, "chat_id")) + "\n");
 }
 
 int PrintWaiting(const Json& waiting) {
@@ -75,18 +75,18 @@ Error NoSuchApproval(const std::string& id, const ServerClient& server) {
 int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& waiting) {
   const std::string& id = line.argument;
   for (const Json& asked : WaitingOf(waiting, "inputs")) {
-    if (MemberText(asked, "request_id") != id) continue;
-    return Misused(id + " is a question, not an approval: `reprise chat " + MemberText(asked, "chat_id") +
+    if (TextMember(asked, "request_id") != id) continue;
+    return Misused(id + " is a question, not an approval: `reprise chat " + TextMember(asked, "chat_id") +
                    "` answers it");
   }
   Json shown;
   for (const Json& asked : WaitingOf(waiting, "approvals")) {
-    if (MemberText(asked, "approval_id") == id) shown = asked;
+    if (TextMember(asked, "approval_id") == id) shown = asked;
   }
   Json body = {{"approved", line.answer == "yes"}};
   if (!line.feedback.empty()) body["feedback"] = line.feedback;
   if (!line.scope.empty()) body["scope"] = line.scope;
-  if (const std::string digest = MemberText(shown, "arguments_digest"); !digest.empty())
+  if (const std::string digest = TextMember(shown, "arguments_digest"); !digest.empty())
     body["arguments_digest"] = digest;
   const auto answered = server.Call("POST", "/approvals/" + id, body);
   if (!answered && answered.error().reason == "not_found") return Complain(NoSuchApproval(id, server));
@@ -96,7 +96,7 @@ int AnswerApproval(ServerClient& server, const CommandLine& line, const Json& wa
   if (!answered) return Complain(NotAnswering(answered.error(), server));
   if (line.json) return Print(DumpJson(*answered) + "\n"), kExitOk;
   std::string text = line.answer == "yes" ? "approved" : "rejected";
-  if (shown.is_object()) text += ": " + VisibleLine(MemberText(shown, "tool_name")) + " in " + WhereOf(shown);
+  if (shown.is_object()) text += ": " + VisibleLine(TextMember(shown, "tool_name")) + " in " + WhereOf(shown);
   Print(text + "\n");
   return kExitOk;
 }

@@ -48,7 +48,7 @@ class ServedChats final : public ChatWriter {
     if (!interaction) {
       const auto found = Call("GET", path, nullptr, RecordReference{chat, std::nullopt});
       if (!found) return found;
-      const auto head = InteractionId::Parse(MemberText(*found, "head"));
+      const auto head = InteractionId::Parse(TextMember(*found, "head"));
       if (!head) return Fail(NothingToFork(chat));
       interaction = *head;
     }
@@ -72,8 +72,8 @@ class ServedChats final : public ChatWriter {
     for (std::size_t page = 0; page < kAtMost && !next.empty(); ++page) {
       const auto chats = server_->Call("GET", "/chats" + next);
       if (!chats || !chats->contains("chats") || !chats->at("chats").is_array()) break;
-      for (const Json& chat : chats->at("chats")) known.push_back(MemberText(chat, "id"));
-      const std::string cursor = MemberText(*chats, "next");
+      for (const Json& chat : chats->at("chats")) known.push_back(TextMember(chat, "id"));
+      const std::string cursor = TextMember(*chats, "next");
       next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
     }
     std::sort(known.begin(), known.end());
@@ -151,12 +151,6 @@ Result<std::shared_ptr<const KeySet>> KeysOfFolder(const Options& options) {
 }
 
 }  // namespace
-
-std::string MemberText(const Json& object, const char* member) {
-  if (!object.is_object()) return {};
-  const auto found = object.find(member);
-  return found != object.end() && found->is_string() ? found->get<std::string>() : std::string();
-}
 
 Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const CommandLine& line, const Environment& environment) {
   auto options = LoadOptions(line.flags, environment);

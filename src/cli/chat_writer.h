@@ -34,7 +34,4 @@ class ChatWriter {
   virtual std::string where() const = 0;
 };
 
-// The text of a member, empty if there is none.
-std::string MemberText(const Json& object, const char* member);
-
 }  // namespace reprise

@@ -28,8 +28,8 @@ int RunFork(const CommandLine& line, const Environment& environment) {
   if (!copy) return Complain(copy.error());
   const Json origin = copy->contains("forked_from") ? (*copy)["forked_from"] : Json();
   Print(line.json ? DumpJson(*copy) + "\n"
-                  : VisibleLine(MemberText(*copy, "id") + " is a copy of " + MemberText(origin, "chat_id") + " up to " +
-                                MemberText(origin, "interaction_id")) +
+                  : VisibleLine(TextMember(*copy, "id") + " is a copy of " + TextMember(origin, "chat_id") + " up to " +
+                                TextMember(origin, "interaction_id")) +
                         "\n");
   return kExitOk;
 }

@@ -99,4 +99,13 @@ Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options) {
   return file;
 }
 
+Result<Interaction> ReadLoneInteraction(const std::string& path, const Options& options) {
+  const auto file = ReadLoneFile(path, options);
+  if (!file) return Fail(file.error());
+  auto interaction =
+      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+  if (interaction) return interaction;
+  return Fail(ErrorCode::kInvalidArgument, path + " is not a finished interaction (`reprise cat` prints what it is)");
+}
+
 }  // namespace reprise

@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "reprise/interaction.h"
 #include "reprise/options.h"
 #include "reprise/result.h"
 
@@ -16,5 +17,8 @@ struct LoneFile {
 
 // A plain file needs no key. kNotFound, kForbidden (sealed, and there is no key file), kCorruption.
 Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options);
+
+// The finished interaction that is in such a file. The same failures; kInvalidArgument if it holds something else.
+Result<Interaction> ReadLoneInteraction(const std::string& path, const Options& options);
 
 }  // namespace reprise

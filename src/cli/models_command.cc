@@ -5,8 +5,8 @@
 #include <string>
 #include <utility>
 
+#include "base/json.h"
 #include "base/logging.h"
-#include "cli/chat_writer.h"
 #include "cli/console.h"
 #include "cli/model_catalog.h"
 #include "cli/server_access.h"
@@ -34,13 +34,13 @@ void PrintModels(const Json& listed) {
   const auto models = listed.find("models");
   if (models == listed.end() || !models->is_array()) return;
   std::size_t width = 0;
-  for (const Json& model : *models) width = std::max(width, MemberText(model, "name").size());
+  for (const Json& model : *models) width = std::max(width, TextMember(model, "name").size());
   for (const Json& model : *models) {
-    const std::string name = MemberText(model, "name");
+    const std::string name = TextMember(model, "name");
     std::string text = VisibleLine(name), notes;
     const auto window = model.find("context_window");
     if (window != model.end()) notes = "  " + DumpJson(*window) + " tokens";
-    if (name == MemberText(listed, "default")) notes += "  (default)";
+    if (name == TextMember(listed, "default")) notes += "  (default)";
     if (!notes.empty()) text.resize(std::max(text.size(), width), ' ');
     Print(text + notes + "\n");
   }

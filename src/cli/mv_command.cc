@@ -23,7 +23,7 @@ int RunMv(const CommandLine& line, const Environment& environment) {
   if (!renamed && renamed.error().reason == "invalid_member") return Misused(renamed.error().message);
   if (!renamed) return Complain(renamed.error());
   Print(line.json ? DumpJson(*renamed) + "\n"
-                  : chat->str() + " has the title \"" + VisibleLine(MemberText(*renamed, "title")) + "\" now\n");
+                  : chat->str() + " has the title \"" + VisibleLine(TextMember(*renamed, "title")) + "\" now\n");
   return kExitOk;
 }
 

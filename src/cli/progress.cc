@@ -21,6 +21,7 @@
 #include "base/logging.h"
 #include "base/unique_fd.h"
 #include "cli/console.h"
+#include "cli/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -31,16 +32,9 @@ constexpr std::chrono::milliseconds kBeforeFirst{30}, kBetween{33};
 constexpr std::size_t kUsualColumns = 80;
 constexpr std::string_view kErase = "\r\x1b[K";
 
-// 1,204
-std::string WithCommas(std::uint64_t number) {
-  std::string text = std::to_string(number);
-  for (std::size_t at = text.size(); at > 3; at -= 3) text.insert(at - 3, ",");
-  return text;
-}
-
 // Too slow to say: empty.
 std::string RateText(double per_second) {
-  if (per_second >= 10) return ", " + WithCommas(static_cast<std::uint64_t>(std::llround(per_second))) + "/s";
+  if (per_second >= 10) return ", " + Grouped(static_cast<std::uint64_t>(std::llround(per_second))) + "/s";
   if (per_second < 0.1) return {};
   std::array<char, 32> text;
   std::snprintf(text.data(), text.size(), ", %.1f/s", per_second);
@@ -112,7 +106,7 @@ std::string ProgressText(const LongTask& task, std::uint64_t steps_done, std::ch
   const std::uint64_t things = steps_done / task.steps_each, all_steps = task.total * task.steps_each;
   const bool has_total = task.total > 0 && steps_done <= all_steps;
   const std::string what =
-      task.doing + " " + WithCommas(things) + (has_total ? " of " + WithCommas(task.total) : "") + " " + task.things;
+      task.doing + " " + Grouped(things) + (has_total ? " of " + Grouped(task.total) : "") + " " + task.things;
   const double seconds = std::chrono::duration<double>(elapsed).count();
   std::string rate, left;
   if (steps_done > 0 && seconds > 0) {

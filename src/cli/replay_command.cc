@@ -106,14 +106,8 @@ int ReplayChat(ChatReader& reader, const RecordReference& what, const CommandLin
 int ReplayFile(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
-  const auto file = ReadLoneFile(line.argument, *options);
-  if (!file) return Complain(file.error());
-  const auto interaction =
-      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
-  if (!interaction) {
-    return Complain(MakeError(ErrorCode::kInvalidArgument, line.argument + " is not a finished interaction"));
-  }
-  return Replay(*interaction, line);
+  const auto interaction = ReadLoneInteraction(line.argument, *options);
+  return interaction ? Replay(*interaction, line) : Complain(interaction.error());
 }
 
 }  // namespace

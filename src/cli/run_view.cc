@@ -49,12 +49,6 @@ std::string Seconds(std::chrono::steady_clock::duration time) {
 
 }  // namespace
 
-std::string Grouped(std::uint64_t number) {
-  std::string digits = std::to_string(number);
-  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
-  return digits;
-}
-
 void RunView::Begin(bool live) {
   End();
   live_ = live;

@@ -65,7 +65,4 @@ class RunView {
   std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
 };
 
-// "1,234"
-std::string Grouped(std::uint64_t number);
-
 }  // namespace reprise

@@ -35,18 +35,11 @@ int ShowChat(ChatReader& reader, const RecordReference& what, const CommandLine&
   return chat->damaged.empty() ? kExitOk : kExitFailure;
 }
 
-Error NotForReading(const std::string& path) {
-  return MakeError(ErrorCode::kInvalidArgument, path + " is no interaction (reprise cat prints what it is)");
-}
-
 int ShowFile(const CommandLine& line, const Environment& environment) {
   const auto options = LoadOptions(line.flags, environment);
   if (!options) return ComplainOfUse(options.error());
-  const auto file = ReadLoneFile(line.argument, *options);
-  if (!file) return Complain(file.error());
-  const auto interaction =
-      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
-  if (!interaction) return Complain(NotForReading(line.argument));
+  const auto interaction = ReadLoneInteraction(line.argument, *options);
+  if (!interaction) return Complain(interaction.error());
   Print(line.json ? DumpJson(ToJson(*interaction)) + "\n" : FormatInteraction(*interaction, /*superseded=*/false));
   return kExitOk;
 }

@@ -98,4 +98,10 @@ std::string Shortened(std::string_view text, std::size_t max_characters) {
   return prefix.size() == valid.size() ? valid : std::string(prefix) + "...";
 }
 
+std::string Grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
 }  // namespace reprise

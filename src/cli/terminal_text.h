@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -40,5 +41,8 @@ std::string Padded(std::string text, std::size_t width);
 
 // The first `max_characters` characters, with "..." in place of the rest.
 std::string Shortened(std::string_view text, std::size_t max_characters);
+
+// "1,234"
+std::string Grouped(std::uint64_t number);
 
 }  // namespace reprise

@@ -45,9 +45,9 @@ std::vector<Deleted> EntriesOf(const Json& trash) {
   const auto list = trash.find("entries");
   if (list == trash.end() || !list->is_array()) return entries;
   for (const Json& each : *list) {
-    Deleted entry{.id = MemberText(each, "id"),
-                  .chat = MemberText(each, "chat_id"),
-                  .deleted_at = MemberText(each, "deleted_at"),
+    Deleted entry{.id = TextMember(each, "id"),
+                  .chat = TextMember(each, "chat_id"),
+                  .deleted_at = TextMember(each, "deleted_at"),
                   .title = {}};
     if (each.contains("title") && each["title"].is_string()) entry.title = each["title"].get<std::string>();
     if (each.contains("bytes") && each["bytes"].is_number_unsigned()) entry.bytes = each["bytes"].get<std::uint64_t>();

@@ -84,6 +84,13 @@ def test_what_is_not_there_is_named_and_is_1(reprise, command):
     assert f"there is no chat alpa in {reprise.home.data}, did you mean alpha? (`reprise ls` lists them)" in reprise(*command, "alpa", status=1).stderr
 
 
+@pytest.mark.parametrize("command", ["show", "replay"])
+def test_a_file_that_holds_no_finished_interaction_is_named_with_the_next_step(reprise, command):
+    file = reprise.home.data / "alpha" / "chat.json"
+    assert f"{file} is not a finished interaction (`reprise cat` prints what it is)" in reprise(command, file, status=1).stderr
+    assert f"there is no file {file}x" in reprise(command, f"{file}x", status=1).stderr
+
+
 def test_a_search_without_a_hit_is_1_as_with_grep(reprise):
     assert reprise("search", "question 2").stdout
     done = reprise("search", "no such words anywhere", status=1)
