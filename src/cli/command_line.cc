@@ -108,6 +108,11 @@ class Grammar {
       return EarlyExit{kExitOk, "reprise " + std::string(Version()) + "\n"};
     } catch (const CLI::ExtrasError&) {
       return NotExpected();
+    } catch (const CLI::RequiredError& error) {
+      // `keys` without one of its commands.
+      const CLI::App* const command = Deepest(&app_);
+      if (NamesBelow(*command).empty()) return Usage(error.what());
+      return app_.remaining(/*recurse=*/true).empty() ? CommandMissing(*command) : NotExpected();
     } catch (const CLI::ParseError& error) {
       return Usage(error.what());
     }
@@ -351,7 +356,8 @@ class Grammar {
       return {kExitOk, HelpOf(&fresh.app_)};
     }
     const auto found = app_.get_subcommands([this](const CLI::App* app) { return app->get_name() == help_about_; });
-    return found.empty() ? Usage("there is no command " + help_about_) : EarlyExit{kExitOk, HelpOf(found.front())};
+    if (!found.empty()) return EarlyExit{kExitOk, HelpOf(found.front())};
+    return Usage("there is no command " + help_about_ + DidYouMean(help_about_, NamesBelow(app_)));
   }
   // The first argument that nothing takes: a command or a flag that there is not, or one too many.
   EarlyExit NotExpected() {
@@ -366,14 +372,28 @@ class Grammar {
       }
       return Usage("there is no flag " + flag + DidYouMean(flag, known));
     }
-    for (const CLI::App* below : command->get_subcommands([](const CLI::App*) { return true; })) {
-      known.push_back(below->get_name());
-    }
-    if (known.empty()) return Usage("\"" + first + "\" is one argument too many");
-    return Usage("there is no command " + first + DidYouMean(first, known));
+    const std::vector<std::string> below = NamesBelow(*command);
+    if (below.empty()) return Usage("\"" + first + "\" is one argument too many");
+    if (command == &app_) return Usage("there is no command " + first + DidYouMean(first, below));
+    const std::string of = command->get_name();
+    return Usage("there is no command " + of + " " + first + DidYouMean(first, below), of);
   }
-  static EarlyExit Usage(std::string_view problem) {
-    return {kExitUsage, "reprise: " + VisibleLine(problem) + " (reprise --help says more)\n"};
+  static EarlyExit CommandMissing(const CLI::App& command) {
+    std::string list;
+    for (const std::string& name : NamesBelow(command)) list += (list.empty() ? "" : ", ") + name;
+    return Usage(command.get_name() + " needs one of its commands: " + list, command.get_name());
+  }
+  static std::vector<std::string> NamesBelow(const CLI::App& command) {
+    std::vector<std::string> names;
+    for (const CLI::App* below : command.get_subcommands([](const CLI::App*) { return true; })) {
+      names.push_back(below->get_name());
+    }
+    return names;
+  }
+  // `command`: whose help says more; empty: that of reprise itself.
+  static EarlyExit Usage(std::string_view problem, const std::string& command = {}) {
+    const std::string name = "reprise" + (command.empty() ? "" : " " + command);
+    return {kExitUsage, "reprise: " + VisibleLine(problem) + " (" + name + " --help says more)\n"};
   }
 
   CLI::App app_{"A local LLM agent server: streaming, approvals, edits, and every interaction a sealed file.",

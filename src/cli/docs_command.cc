@@ -4,10 +4,12 @@
 #include <cstring>
 #include <fstream>
 #include <string>
+#include <vector>
 
 #include "cli/chat_reader.h"
 #include "cli/completion_script.h"
 #include "cli/console.h"
+#include "cli/did_you_mean.h"
 #include "cli/man_page.h"
 #include "cli/options.h"
 #include "store/chat_files.h"
@@ -46,7 +48,11 @@ int RunMan(const CommandLine& line, const Environment&) {
   std::string name;
   for (const std::string& word : line.arguments) name += (name.empty() ? "" : " ") + word;
   const CommandDoc* command = FindCommand(root, name);
-  if (command == nullptr) return Misused("there is no command " + name + " (reprise --help lists them)");
+  if (command == nullptr) {
+    std::vector<std::string> known;
+    for (const CommandDoc* each : AllCommands(root)) known.push_back(each->name);
+    return Misused("there is no command " + name + DidYouMean(name, known) + " (reprise --help lists them)");
+  }
   Print(ManPage(root, *command));
   return kExitOk;
 }

@@ -73,7 +73,13 @@ def test_wrong_usage_is_2(reprise, command):
 
 @pytest.mark.parametrize("command, hint", [
     (["chta"], "there is no command chta, did you mean chat?"), (["serve", "--prot", "1"], "there is no flag --prot, did you mean --port?"),
-    (["ls", "a", "b"], '"b" is one argument too many'), (["frobnicate"], "there is no command frobnicate (")])
+    (["ls", "a", "b"], '"b" is one argument too many'), (["frobnicate"], "there is no command frobnicate ("),
+    (["keys", "rewarp"], "there is no command keys rewarp, did you mean rewrap? (reprise keys --help says more)"),
+    (["keys", "frob", "--json"], "there is no command keys frob (reprise keys --help says more)"),
+    (["keys", "--frob"], "there is no flag --frob"),
+    (["keys"], "keys needs one of its commands: init, list, rotate, rewrap, passphrase (reprise keys --help says more)"),
+    (["help", "chta"], "there is no command chta, did you mean chat?"),
+    (["man", "keys", "lits"], "there is no command keys lits, did you mean keys list?")])
 def test_a_slip_of_the_finger_is_answered_with_what_was_meant(reprise, command, hint):
     assert hint in reprise(*command, data=False, status=2).stderr
 
