@@ -1,6 +1,10 @@
 #include "cli/main_command.h"
 
+#include <unistd.h>
+
 #include <cstdio>
+#include <string>
+#include <string_view>
 #include <utility>
 
 #include "cli/approvals_command.h"
@@ -26,6 +30,7 @@
 #include "cli/show_command.h"
 #include "cli/trash_commands.h"
 #include "cli/trust_command.h"
+#include "cli/unknown_variables.h"
 #include "cli/verify_command.h"
 
 namespace reprise {
@@ -64,8 +69,16 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"man", RunMan},
 };
 
+// `serve` logs them and `doctor` lists them. `man` reads no variable, and nobody reads what `completion` says at a TAB.
+bool WarnsOfVariables(std::string_view command) {
+  return command != "serve" && command != "doctor" && command != "man" && command != "completion";
+}
+
 int Dispatch(const CommandLine& line) {
   HideMemory();  // every command may come to hold keys
+  if (WarnsOfVariables(line.command)) {
+    for (const std::string& unknown : UnknownVariables(environ)) Warn(unknown);
+  }
   for (const auto& [name, run] : kCommands) {
     if (name == line.command) return run(line, ProcessEnvironment());
   }

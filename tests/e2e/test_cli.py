@@ -145,6 +145,18 @@ def test_a_variable_that_is_no_setting_is_warned_of(reprise, make_server, make_h
     assert "REPRISE_MODLE is no setting" in server.log()
 
 
+@pytest.mark.parametrize("command", [["ls", "--json"], ["show", "alpha"], ["verify"], ["search", "question"], ["restore"], ["approvals"], ["chat", "alpha"],
+                                     ["keys", "list"], ["trust", "--list"], ["doctor", "--json"], ["completion", "--chats"], ["man", "ls"]])
+def test_a_command_warns_once_of_a_variable_that_is_no_setting(reprise, command):
+    with_folder = command[0] not in ("keys", "trust", "man")
+    done = reprise(*command, data=with_folder, REPRISE_MODLE="x")
+    silent = command[0] in ("doctor", "completion", "man")
+    assert done.stderr.count("reprise: the variable REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?\n") == (0 if silent else 1)
+    assert done.stderr.count("REPRISE_MODLE") == (0 if silent else 1)
+    if command[0] != "doctor":
+        assert done.stdout == reprise(*command, data=with_folder).stdout
+
+
 def providers(reprise, *arguments, status):
     checks = json.loads(reprise("doctor", "--json", *arguments, status=status).stdout)["checks"]
     return {c["check"]: (c["verdict"], c["message"]) for c in checks if c["check"].startswith("provider ")}
