@@ -1,7 +1,9 @@
 #include "cli/grammar_docs.h"
 
 #include <algorithm>
+#include <set>
 #include <sstream>
+#include <string_view>
 
 #include "cli/command_line.h"
 #include "cli/command_notes.h"
@@ -97,10 +99,12 @@ TEST_CASE("Settings: the choices are those that are taken", "[grammar-docs]") {
 TEST_CASE("Examples are understood, and belong to a command that there is", "[grammar-docs]") {
   const CommandDoc root = DescribeCommands();
   int examples = 0;
+  std::set<std::string_view> lines;
   for (const CommandDoc* command : AllCommands(root)) {
     for (const CommandExample& example : ExamplesOf(command->name)) {
       ++examples;
       INFO(example.line);
+      CHECK(lines.insert(example.line).second);
       const auto words = Words(example.line);
       std::vector<const char*> arguments;
       for (const std::string& word : words) arguments.push_back(word.c_str());
