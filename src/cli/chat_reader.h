@@ -51,8 +51,8 @@ enum class FolderUse {
   kGiveUp,   // the same, and those whose keys are gone are given up
   kReplace,  // what is there is put in the other form
 };
-// The same for who writes to `folder`: a key file is made if there is none, which the log says. kInvalidArgument
-// if it would lie in there (a copy of the chats must not carry their key along); kForbidden as CheckFolderKeys.
+// The same for writing to `folder`: a key file is made if there is none, which the log says. kInvalidArgument if it
+// would lie in there (a copy of the chats must not carry their key along); kForbidden as CheckFolderKeys.
 Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder,
                                                      FolderUse use = FolderUse::kAdd);
 // Writes down what seals there from now on. REQUIRES: the caller holds the folder's lock.

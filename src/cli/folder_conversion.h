@@ -25,7 +25,7 @@ struct KeyChange {
 Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, std::vector<ChatId>& converted,
                                   WorkCounter& counter, Progress& progress);
 
-// What copying these chats with all that is in them is, for who watches IncomingChats. `doing`: "sealing", say.
+// What a Progress shows while IncomingChats copies these chats with all that is in them. `doing`: "sealing", say.
 LongTask CopyTask(const std::string& doing, const std::string& root, const std::vector<ChatId>& chats,
                   const Progress& progress);
 

@@ -52,12 +52,15 @@ Finding CheckKeyFile(const Options& options) {
       return Failed("key file", sound.error().message);
     }
   }
-  if (options.plain) return Doubtful("key file", "not needed: chats are stored unencrypted (plain)");
+  if (options.plain) return Doubtful("key file", "chats are stored unencrypted (plain), so no key is needed");
   if ((keys || keys.error().reason == "passphrase_needed") && OthersMayReplace(path)) {
-    return Doubtful("key file", "other users may replace " + path + "; its folder should be yours, with chmod 700");
+    return Doubtful("key file", "other users may replace " + path + "; make its folder yours alone (chmod 700)");
   }
-  if (keys)
-    return Passed("key file", path + " holds " + std::to_string(keys->keys().size()) + " key(s), for its owner only");
+  if (keys) {
+    const std::size_t count = keys->keys().size();
+    return Passed("key file", path + " holds " + std::to_string(count) + (count == 1 ? " key" : " keys") +
+                                  ", and only its owner can read it");
+  }
   if (keys.error().code == ErrorCode::kNotFound) {
     return Doubtful("key file", path + " is not there yet; the first start creates it");
   }
@@ -66,9 +69,10 @@ Finding CheckKeyFile(const Options& options) {
 }
 
 Finding CheckToken(const Options& options) {
-  if (options.token_file.empty()) return Passed("token", "none asked for: only this machine's same user can connect");
+  if (options.token_file.empty())
+    return Passed("token", "the server asks for none, and only programs of its own user on this machine can connect");
   const auto token = ReadToken(options.token_file);
-  return token ? Passed("token", options.token_file + " is readable by its owner only")
+  return token ? Passed("token", options.token_file + " can be read by its owner only")
                : Failed("token", token.error().message);
 }
 
@@ -77,35 +81,42 @@ Finding CheckDataFolder(const Options& options) {
   if (::stat(options.data_dir.c_str(), &status) != 0) {
     if (errno == ENOENT)
       return Passed("data folder", options.data_dir + " is not there yet; the first start creates it");
-    return Failed("data folder", options.data_dir + ": " + std::strerror(errno));
+    return Failed("data folder", options.data_dir + " cannot be used: " + std::strerror(errno));
   }
-  if (!S_ISDIR(status.st_mode)) return Failed("data folder", options.data_dir + " is not a folder");
+  if (!S_ISDIR(status.st_mode))
+    return Failed("data folder", options.data_dir + " is not a folder; name another one with --data-dir");
   if (::access(options.data_dir.c_str(), R_OK | W_OK | X_OK) != 0) {
-    return Failed("data folder", options.data_dir + " cannot be written by this user");
+    return Failed(
+        "data folder",
+        options.data_dir + " cannot be written by this user; change its mode, or name another one with --data-dir");
   }
   if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
-    return Doubtful("data folder",
-                    options.data_dir + " can be entered by other users; chmod 700 keeps the names private");
+    return Doubtful(
+        "data folder",
+        options.data_dir + " can be entered by other users, who see the names of the chats; run chmod 700 on it");
   }
-  return Passed("data folder", options.data_dir + " is there, for its owner only");
+  return Passed("data folder", options.data_dir + " is there, and only its owner can enter it");
 }
 
 Finding CheckLock(const Options& options) {
   const std::string path = LockFile(options.data_dir);
   const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return Passed("data folder lock", "free");
+  if (fd < 0) return Passed("data folder lock", "no server is using this folder");
   // A shared lock for a moment: refused exactly while a server holds its exclusive one.
   const bool free = ::flock(fd, LOCK_SH | LOCK_NB) == 0;
   ::close(fd);
-  return free ? Passed("data folder lock", "free") : Doubtful("data folder lock", "a server is using this folder now");
+  return free ? Passed("data folder lock", "no server is using this folder")
+              : Doubtful("data folder lock", "a server is using this folder now; stop it before you start another one");
 }
 
 Finding CheckWorkspace(const Options& options) {
   struct stat status {};
   if (::stat(options.workspace.c_str(), &status) != 0) {
-    return Failed("workspace", options.workspace + ": " + std::strerror(errno));
+    return Failed("workspace", options.workspace + " cannot be used: " + std::strerror(errno) +
+                                   "; name another one with --workspace");
   }
-  if (!S_ISDIR(status.st_mode)) return Failed("workspace", options.workspace + " is not a folder");
+  if (!S_ISDIR(status.st_mode))
+    return Failed("workspace", options.workspace + " is not a folder; name another one with --workspace");
   return Passed("workspace", options.workspace + " is there");
 }
 
@@ -149,41 +160,45 @@ std::string UnseenFolders(const Options& options) {
   return list;
 }
 
+Finding SandboxMissing() {
+  return Doubtful("sandbox", "bubblewrap is not installed, so shell commands run without a sandbox; install it");
+}
+
 Finding CheckSandbox(const Options& options) {
   // As the sandbox itself: what PATH finds may lie in the workspace.
   constexpr std::array kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
   const auto* const program =
       std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
-  if (program == kPrograms.end()) {
-    return Doubtful("sandbox", "bubblewrap is not installed; shell commands run without a sandbox");
-  }
+  if (program == kPrograms.end()) return SandboxMissing();
   const auto status = StatusOf({*program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc",
                                 "/proc", "--dev", "/dev", "true"});
-  if (!status || *status == 127) {
-    return Doubtful("sandbox", "bubblewrap is not installed; shell commands run without a sandbox");
-  }
+  if (!status || *status == 127) return SandboxMissing();
   if (*status != 0) {
     return Doubtful("sandbox",
-                    "bubblewrap is installed but not usable here (user namespaces?); commands run without a sandbox");
+                    "bubblewrap is installed but does not work here, so shell commands run without a sandbox; "
+                    "allow users to make user namespaces");
   }
   const std::string unseen = UnseenFolders(options);
-  if (unseen.empty()) return Passed("sandbox", "bubblewrap works; shell commands run in it");
-  return Passed("sandbox", "bubblewrap works; shell commands run in it and do not see " + unseen +
-                               " of PATH (name what they need under tools.sandbox_paths)");
+  if (unseen.empty()) return Passed("sandbox", "bubblewrap works, and shell commands run in it");
+  return Passed("sandbox", "bubblewrap works, and shell commands run in it; they do not see " + unseen +
+                               " of PATH: name what they need under tools.sandbox_paths");
 }
 
 Finding CheckCurl() {
   void* library = ::dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
-  if (library == nullptr) return Failed("curl library", "libcurl.so.4 cannot be loaded; no provider can be reached");
+  if (library == nullptr)
+    return Failed("curl library", "libcurl.so.4 cannot be loaded, so no provider can be reached; install libcurl");
   ::dlclose(library);
   return Passed("curl library", "libcurl.so.4 can be loaded");
 }
 
 Finding CheckModelSetting(const Options& options) {
   if (options.model == "offline") {
-    return Doubtful("model", "offline: no other is chosen (--model PROVIDER/NAME), and no provider has a key");
+    return Doubtful("model",
+                    "the offline model answers, which is a demonstration; set OPENAI_API_KEY or ANTHROPIC_API_KEY, "
+                    "or choose another one with --model PROVIDER/NAME");
   }
-  return Passed("model", options.model);
+  return Passed("model", options.model + " is chosen");
 }
 
 struct Endpoint {
@@ -214,9 +229,9 @@ std::optional<Endpoint> EndpointOf(const Options& options) {
 Finding CheckPort(const Options& options) {
   const std::string name = options.host + " port " + std::to_string(options.port);
   const auto endpoint = EndpointOf(options);
-  if (!endpoint) return Failed("address", options.host + " is not an address");
+  if (!endpoint) return Failed("address", "the host " + options.host + " is not an IP address; give one with --host");
   const int fd = ::socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Failed("address", name + ": " + std::strerror(errno));
+  if (fd < 0) return Failed("address", name + " cannot be used: " + std::strerror(errno));
   const int on = 1;
   ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // as the server does; a failure shows in bind
   const bool bound =
@@ -224,8 +239,10 @@ Finding CheckPort(const Options& options) {
   const int error = errno;
   ::close(fd);
   if (bound) return Passed("address", name + " is free");
-  if (error == EADDRINUSE) return Doubtful("address", name + " is taken (by a running server?)");
-  return Failed("address", name + ": " + std::strerror(error));
+  if (error == EADDRINUSE)
+    return Doubtful("address",
+                    name + " is in use, perhaps by a running server; stop that, or choose another port with --port");
+  return Failed("address", name + " cannot be used: " + std::strerror(error));
 }
 
 }  // namespace

@@ -62,12 +62,12 @@ class Progress {
   std::unique_ptr<Watcher> watcher_;  // null: it has ended
 };
 
-// For who writes to the terminal: while it lives the line is not there.
+// Keeps the line off the terminal while it lives, so that something else can be written there.
 class ProgressPause {
  public:
   ProgressPause();
   ~ProgressPause();
-  ProgressPause(const ProgressPause&) = delete;  // it is on the stack of who writes
+  ProgressPause(const ProgressPause&) = delete;  // it is on the stack of the function that writes
   ProgressPause& operator=(const ProgressPause&) = delete;
 
   // Whether there may be a line again after it.

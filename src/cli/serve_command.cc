@@ -30,7 +30,7 @@ LogLevel LevelOf(const std::string& name) {
   return LogLevel::kInfo;
 }
 
-// For who rotates the log file: it has another name now.
+// The log file has been rotated: it has another name now.
 void ReopenLogFile(const std::string& path) {
   if (auto opened = LogToFile(path); !opened) {
     return LogError("the log file cannot be opened again; the log goes on in the old one",

@@ -30,8 +30,9 @@ Result<std::optional<RunningServer>> FindServer(const Options& options) {
   const std::string& pid = (*holder)->pid;
   return Fail(Error{.code = ErrorCode::kConflict,
                     .reason = "store_locked",
-                    .message = "a process " + (pid.empty() ? "" : "(" + pid + ") ") + "has the data folder " +
-                               options.data_dir + " and says no URL; try again when it has ended or listens"});
+                    .message = (pid.empty() ? "another process" : "process " + pid) + " uses the data folder " +
+                               options.data_dir +
+                               " and takes no requests yet; try again when it is ready or has ended"});
 }
 
 Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options) {

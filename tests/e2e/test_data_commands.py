@@ -537,7 +537,7 @@ def test_a_folder_that_something_else_has_is_left_alone(alone):
     os.pwrite(lock, b"4711\n", 0)
     for arguments in (["rm", "alpha"], ["restore"], ["approvals"]):
         done = alone.run(*arguments, status=1).stderr
-        assert f"a process (4711) has the data folder {alone.home.data}" in done
+        assert f"process 4711 uses the data folder {alone.home.data} and takes no requests yet; try again when it is ready or has ended" in done
     alone.run("models")  # needs no folder
     os.close(lock)
     alone.run("rm", "alpha")

@@ -369,7 +369,7 @@ def test_where_a_passphrase_may_come_from(keys):
                                       environment=opened).err
     keys.run("keys", "passphrase", "--remove", "--new-passphrase-file", file, status=2)
     assert "is protected by a passphrase" in keys.run("doctor", "--data-dir", keys.home.data).out
-    assert "holds 1 key(s)" in keys.run("doctor", "--data-dir", keys.home.data, environment=opened).out
+    assert "holds 1 key, and only its owner can read it" in keys.run("doctor", "--data-dir", keys.home.data, environment=opened).out
     inside = keys.home.data / "passphrase"
     keys.home.data.mkdir(exist_ok=True)
     inside.write_text(PASSPHRASE)
