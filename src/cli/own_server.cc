@@ -13,12 +13,13 @@
 #include <cerrno>
 #include <cstdint>
 #include <cstdio>
-#include <filesystem>
 #include <optional>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include "base/atomic_write.h"
+#include "cli/chat_reader.h"
 #include "cli/settings.h"
 
 namespace reprise {
@@ -44,8 +45,8 @@ Error CannotStart(const std::string& why) {
 Result<UniqueFd> OpenServerLog(const Environment& environment) {
   const auto folder = StateFolder(environment);
   if (!folder) return Fail(CannotStart("there is no place for its log; set HOME"));
-  std::error_code failed;
-  std::filesystem::create_directories(*folder, failed);
+  // For its owner only. Where that fails, the log cannot be opened either.
+  static_cast<void>(CreateDirectories(Disk(), *folder));
   const std::string path = *folder + "/server.log";
   struct stat status {};
   if (::lstat(path.c_str(), &status) == 0 && status.st_size > kLongLog) ::rename(path.c_str(), (path + ".1").c_str());

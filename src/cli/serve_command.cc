@@ -1,5 +1,6 @@
 #include "cli/serve_command.h"
 
+#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <functional>
@@ -120,6 +121,8 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
 }  // namespace
 
 int RunServe(const CommandLine& line, const Environment& environment) {
+  // Started as /proc/self/exe (OwnServer), it would be called "exe" in lists of processes. Threads inherit the name.
+  if (line.until_released >= 0) ::prctl(PR_SET_NAME, "reprise");
   PrepareProcess();
   MemoryReserve::Install();
   auto manager = ServiceManager::FromEnvironment();

@@ -5,9 +5,11 @@ import http.client
 import http.server
 import json
 import os
+import pathlib
 import random
 import re
 import signal
+import stat
 import subprocess
 import threading
 
@@ -143,6 +145,18 @@ def test_two_terminals_share_one_server_and_it_outlives_the_first(alone, home):
     second.say("echo one").until("one").ready()
     first.type(CTRL_D).end()
     second.say("echo two").until("two").ready()
+
+
+def test_the_server_of_a_client_has_the_programs_name_and_a_log_that_others_cannot_find(alone, home):
+    state = home.user / "new" / "state"
+    before = os.umask(0o022)
+    chat = alone(XDG_STATE_HOME=str(state)).ready()
+    os.umask(before)
+    pid = int((data_folder(home) / ".lock").read_text().split()[0])
+    assert pathlib.Path(f"/proc/{pid}/comm").read_text() == "reprise\n"
+    chat.type(CTRL_D).end()
+    log = state / "reprise" / "server.log"
+    assert [stat.S_IMODE(path.stat().st_mode) for path in (log, log.parent, state, state.parent)] == [0o600, 0o700, 0o700, 0o700]
 
 
 def test_a_client_whose_server_has_gone_starts_another(alone, home):
