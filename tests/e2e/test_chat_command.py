@@ -1,7 +1,9 @@
 """`reprise chat`: the terminal client, fed through a pipe."""
+import http.server
 import json
 import signal
 import subprocess
+import threading
 
 from support.provider import Gate, call, text, tools
 from support.server import BINARY
@@ -91,6 +93,30 @@ def test_ctrl_c_cancels_the_run(server, provider):
     out, _ = process.communicate(timeout=SOON)
     assert "(cancelled)" in out and process.returncode == 1
     assert server.client.interaction("c", "int_001")["status"] == "CANCELLED"
+
+
+def test_what_a_server_leaves_out_of_a_chat_does_no_harm(make_home):
+    chats = [{}, {"interactions": "none"}, {"interactions": [{"id": "int_001", "status": "COMPLETED", "user_message": "hi"}, 1]}]
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(json.dumps(chats[0] if self.path.startswith("/chats") else {}).encode())
+
+        def log_message(self, *_):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as other:
+        threading.Thread(target=other.serve_forever, daemon=True).start()
+        for _ in range(3):
+            done = subprocess.run([str(BINARY), "chat", "c", "--url", f"http://127.0.0.1:{other.server_port}"], input="/history\n/approvals\n",
+                                  env=make_home().environment(), capture_output=True, text=True, timeout=SOON, check=False)
+            assert (done.returncode, done.stderr) == (0, ""), chats[0]
+            assert done.stdout.endswith("> nothing waits for an answer\n> "), done.stdout
+            chats.append(chats.pop(0))
+        assert "int_001  COMPLETED\n  you    hi\n" in done.stdout
+        other.shutdown()
 
 
 def test_no_server_and_wrong_usage(server):
