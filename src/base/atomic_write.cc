@@ -8,18 +8,18 @@ namespace {
 constexpr std::string_view kTemporarySuffix = ".tmp";
 constexpr std::size_t kRandomBytes = 8;
 
-std::string TemporaryPath(const std::string& path) {
-  const std::size_t slash = path.rfind('/');
-  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
-  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(kRandomBytes) + std::string(kTemporarySuffix);
-}
-
 }  // namespace
 
 std::string ParentDirectory(const std::string& path) {
   const std::size_t slash = path.rfind('/');
   if (slash == std::string::npos) return ".";
   return slash == 0 ? "/" : path.substr(0, slash);
+}
+
+std::string TemporaryPath(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  const std::size_t name = slash == std::string::npos ? 0 : slash + 1;
+  return path.substr(0, name) + "." + path.substr(name) + "." + RandomHex(kRandomBytes) + std::string(kTemporarySuffix);
 }
 
 bool IsTemporaryName(std::string_view name) {

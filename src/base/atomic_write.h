@@ -43,6 +43,8 @@ class AtomicFile {
   std::unique_ptr<WritableFile> file_;  // null: committed, or moved from
 };
 
+// A name for a temporary file beside `path`, as AtomicFile has it.
+std::string TemporaryPath(const std::string& path);
 // Whether a directory entry is called like a temporary file of this.
 bool IsTemporaryName(std::string_view name);
 

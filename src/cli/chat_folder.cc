@@ -83,7 +83,7 @@ Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, Int
                      .and_then([&] { return WriteFiles(folder, chat.summary.id, files); });
   // What was there goes into the folder that is removed at the end, in the same step: at no moment is neither in place.
   const std::string made = ChatDirectory(folder, chat.summary.id);
-  if (written) written = free ? Disk().Rename(made, target) : Exchange(made, target);
+  if (written) written = free ? MoveToFreeName(made, target) : Exchange(made, target);
   if (written) written = Disk().SyncDirectory(directory);
   std::error_code ignored;  // a leftover has a name that nothing reads
   std::filesystem::remove_all(folder, ignored);

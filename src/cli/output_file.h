@@ -17,4 +17,8 @@ bool LiesIn(const std::string& path, const std::string& folder);
 // kConflict (reason "file_exists") if there is anything at `path`.
 Result<void> CheckNothingThere(const std::string& path);
 
+// Renames a file or a folder, but not over anything: the same failure, even if it came at this moment (where the file
+// system can tell in one step).
+Result<void> MoveToFreeName(const std::string& from, const std::string& to);
+
 }  // namespace reprise
