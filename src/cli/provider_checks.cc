@@ -4,6 +4,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -125,6 +126,9 @@ void LogFindings(const Options& options) {
   pthread_sigmask(SIG_SETMASK, &none, nullptr);
   char go = 0;
   if (::read(told, &go, 1) == 1) {
+    // The server's first requests come now.
+    constexpr int kNice = 10;
+    static_cast<void>(::setpriority(PRIO_PROCESS, 0, kNice));
     try {
       LogFindings(options);
     } catch (const std::exception&) {  // no memory left: nobody is warned

@@ -18,7 +18,7 @@ namespace {
 constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
 constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
-constexpr int kFirstAnswerMs = 10'000;
+constexpr std::chrono::seconds kFirstAnswer{10};
 
 // The files that a message names: "@notes.txt", or with blanks in the name, @"my notes.txt".
 std::vector<std::string> PathsIn(std::string_view text) {
@@ -249,9 +249,14 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
   auto stream = server_.Stream("POST", path, body);
   // Whether it was taken; and the one after it must not overtake it.
   const auto wait = [&] {
-    pollfd ready{stream->descriptor(), POLLIN, 0};
-    ::poll(&ready, 1, kFirstAnswerMs);
-    stream->Receive();
+    const auto deadline = std::chrono::steady_clock::now() + kFirstAnswer;
+    while (stream->received().empty() && !stream->ended()) {
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+      if (left.count() <= 0) return;
+      pollfd ready{stream->descriptor(), POLLIN, 0};
+      ::poll(&ready, 1, static_cast<int>(left.count()));
+      stream->Receive();
+    }
   };
   wait();
   const auto& ended_early = stream->ended();

@@ -1,20 +1,18 @@
 #include "tools/secret_paths.h"
 
-#include <fcntl.h>
 #include <pwd.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
+#include <set>
 #include <span>
 #include <string_view>
 #include <system_error>
 #include <utility>
-
-#include "base/unique_fd.h"
 
 namespace reprise {
 namespace {
@@ -134,6 +132,19 @@ constexpr auto kInData =
 constexpr auto kInState = std::to_array<std::string_view>(
     {"reprise", "python_history", "bash/history", "zsh/history", "lesshst", "syncthing"});
 
+// nullopt: they cannot be read.
+std::optional<std::set<std::string>> NamesIn(const std::filesystem::path& folder) {
+  namespace fs = std::filesystem;
+  std::set<std::string> names;
+  std::error_code error;
+  if (!fs::exists(folder, error) && !error) return names;
+  for (auto at = fs::directory_iterator(folder, error); !error && at != fs::directory_iterator(); at.increment(error)) {
+    names.insert(at->path().filename().string());
+  }
+  if (error) return std::nullopt;
+  return names;
+}
+
 void Append(const std::string& folder, std::span<const std::string_view> names, std::vector<std::string>& paths) {
   namespace fs = std::filesystem;
   if (!folder.starts_with('/')) return;  // to be ignored, says the XDG specification
@@ -142,14 +153,12 @@ void Append(const std::string& folder, std::span<const std::string_view> names, 
   const fs::path place = error ? fs::path(folder) : known;
   std::string above = place.string();
   while (above.ends_with('/')) above.pop_back();
-  const UniqueFd there(::open(place.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  // Most are not there: nothing of those can be a link. To look for each by itself would be much of a start's time.
+  const std::optional<std::set<std::string>> there = NamesIn(place);
   for (const std::string_view name : names) {
     std::string path = above;
     path.append("/").append(name);
-    // Most are not there: nothing of those can be a link. To follow each from the root would be most of a start's time.
-    struct stat status {};
-    const std::string first(name.substr(0, name.find('/')));
-    if (there && ::fstatat(there.get(), first.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0) {
+    if (!there || there->contains(std::string(name.substr(0, name.find('/'))))) {
       if (const fs::path real = fs::weakly_canonical(path, error); !error) path = real.string();
     }
     paths.push_back(std::move(path));
