@@ -163,8 +163,12 @@ void SseParser::AddData(std::string_view value) {
     return;
   }
   has_data_ = true;
-  if (line_taken_) {  // the line lies in line_, which the next line needs
-    buffer_ = value;
+  if (line_taken_) {  // the line lies in line_, which the next line needs: long ones change hands without a copy
+    const auto begin = static_cast<std::size_t>(value.data() - line_.data());
+    buffer_.swap(line_);
+    buffer_.erase(0, begin);
+    line_.clear();
+    line_taken_ = false;
     data_ = buffer_;
   } else {
     data_ = value;

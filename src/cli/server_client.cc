@@ -69,11 +69,14 @@ class ArrivingEvents::Arriving final : public HttpResponseHandler {
     status_ = status;
   }
   bool OnData(std::string_view bytes) override {
+    bool is_first = false;
     {
       const std::lock_guard lock(mutex_);
+      is_first = bytes_.empty();
       bytes_.append(bytes);
     }
-    return Tell(), true;
+    if (is_first) Tell();  // of what is not taken yet the reader knows
+    return true;
   }
   void Done(Result<void> ended) {
     {

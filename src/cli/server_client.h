@@ -86,7 +86,7 @@ class ServerClient {
 
   std::string url_;
   const std::string token_;
-  CurlTransport transport_;
+  CurlTransport transport_{CurlTransport::kLargeReads};
 };
 
 }  // namespace reprise

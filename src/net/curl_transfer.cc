@@ -17,9 +17,6 @@ namespace {
 using std::chrono::microseconds;
 using std::chrono::milliseconds;
 
-// libcurl allocates this much per transfer under way. A thousand streams of small events are what we have; large bodies
-// gain little from more (a read costs some 5 us, and what several reads bring is still one batch).
-constexpr long kReceiveBufferBytes = 2 * 1024;
 constexpr long kUploadBufferBytes = 64 * 1024;
 constexpr long kSmallUploadBufferBytes = 16 * 1024;
 // A body up to this size goes out in one piece with the head.
@@ -112,7 +109,7 @@ void CurlTransfer::SetConnection() {
   Set(CURLOPT_TCP_NODELAY, 1L);
   Set(CURLOPT_NOSIGNAL, 1L);
   Set(CURLOPT_QUICK_EXIT, 1L);  // else a cancelled transfer waits for its name look-up
-  Set(CURLOPT_BUFFERSIZE, kReceiveBufferBytes);
+  Set(CURLOPT_BUFFERSIZE, receive_bytes_);
 }
 
 void CurlTransfer::SetMethodAndBody() {

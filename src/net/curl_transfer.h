@@ -25,9 +25,9 @@ using TransferDeadlines = std::multimap<SteadyTime, CurlTransfer*>;
 // it constructs it and says what a stop means; every other method is the loop's thread's.
 class CurlTransfer {
  public:
-  // `handler` must live until `done` is called.
-  CurlTransfer(HttpRequest request, HttpResponseHandler& handler, Transport::Done done)
-      : request_(std::move(request)), handler_(&handler), done_(std::move(done)) {}
+  // `handler` must live until `done` is called. `receive_bytes`: as CurlTransport's.
+  CurlTransfer(HttpRequest request, HttpResponseHandler& handler, Transport::Done done, long receive_bytes)
+      : request_(std::move(request)), handler_(&handler), done_(std::move(done)), receive_bytes_(receive_bytes) {}
   CurlTransfer(const CurlTransfer&) = delete;
   CurlTransfer& operator=(const CurlTransfer&) = delete;
 
@@ -92,6 +92,7 @@ class CurlTransfer {
   HttpRequest request_;
   HttpResponseHandler* handler_;  // the caller's; null once finished, for then the caller may have gone
   Transport::Done done_;
+  const long receive_bytes_;
   std::optional<std::stop_callback<std::function<void()>>> on_stop_;
 
   const CurlLibrary* curl_ = nullptr;

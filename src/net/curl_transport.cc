@@ -44,7 +44,7 @@ Result<void> CheckRequest(const HttpRequest& request) {
 
 }  // namespace
 
-CurlTransport::CurlTransport() = default;
+CurlTransport::CurlTransport(long receive_bytes) : receive_bytes_(receive_bytes) {}
 CurlTransport::~CurlTransport() = default;
 
 Result<CurlLoop*> CurlTransport::StartedLoop() {
@@ -62,7 +62,7 @@ void CurlTransport::Send(HttpRequest request, HttpResponseHandler& handler, std:
   if (stop.stop_requested()) return done(Fail(ErrorCode::kCancelled, "the request was cancelled"));
   auto loop = StartedLoop();
   if (!loop) return done(Fail(loop.error()));
-  const auto transfer = std::make_shared<CurlTransfer>(std::move(request), handler, std::move(done));
+  const auto transfer = std::make_shared<CurlTransfer>(std::move(request), handler, std::move(done), receive_bytes_);
   // Before it is added: from then on it may end, and take the callback with it, at any moment.
   transfer->OnStop(std::move(stop), [loop = *loop, weak = std::weak_ptr(transfer)] {
     if (auto stopped = weak.lock()) loop->Cancel(std::move(stopped));

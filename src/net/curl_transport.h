@@ -19,7 +19,10 @@ class CurlLoop;
 // large upload counts as life. More than max_redirects is kUnavailable (reason "too_many_redirects").
 class CurlTransport : public Transport {
  public:
-  CurlTransport();
+  // What is taken from a socket in one read, and what libcurl allocates for each transfer under way.
+  static constexpr long kSmallReads = 2 << 10;   // a thousand streams of small events
+  static constexpr long kLargeReads = 64 << 10;  // one stream, as quickly as it comes
+  explicit CurlTransport(long receive_bytes = kSmallReads);
   // REQUIRES: no request is under way.
   ~CurlTransport() override;
   CurlTransport(const CurlTransport&) = delete;
@@ -30,6 +33,7 @@ class CurlTransport : public Transport {
  private:
   Result<CurlLoop*> StartedLoop();
 
+  const long receive_bytes_;
   std::mutex mutex_;
   std::unique_ptr<CurlLoop> loop_;  // guarded by mutex_
 };
