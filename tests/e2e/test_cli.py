@@ -153,7 +153,7 @@ def test_a_command_warns_once_of_a_variable_that_is_no_setting(reprise, command)
     silent = command[0] in ("doctor", "completion", "man")
     assert done.stderr.count("reprise: the variable REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?\n") == (0 if silent else 1)
     assert done.stderr.count("REPRISE_MODLE") == (0 if silent else 1)
-    if command[0] != "doctor":
+    if command[0] not in ("doctor", "verify"):  # what they find may have changed meanwhile
         assert done.stdout == reprise(*command, data=with_folder).stdout
 
 
