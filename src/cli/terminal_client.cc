@@ -232,7 +232,7 @@ void TerminalClient::Say(const std::string& text) {
       draft_ = text;
       return;
     }
-    attachments.push_back(*id);
+    if (std::find(attachments.begin(), attachments.end(), *id) == attachments.end()) attachments.push_back(*id);
   }
   if (!attachments.empty()) body["attachments"] = attachments;
   if (compact_) body["compact"] = true;
@@ -279,6 +279,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     return Failed(ended->error());
   }
   attachments_.clear();
+  uploaded_.clear();
   compact_ = false;
   undone_.clear();
   if (running()) {

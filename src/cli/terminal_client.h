@@ -9,6 +9,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/json.h"
@@ -161,10 +162,12 @@ class TerminalClient {
   Allows allows_ = Allows::kNothing;              // until another chat is opened
   std::map<std::string, std::uint64_t> windows_;  // context windows of models that are known
   std::vector<std::string> attachments_;          // ids, for the next message
-  bool compact_ = false;                          // the next message asks for a summary of all before it
-  std::vector<std::string> listed_;               // ids of the chats that were listed last
-  std::vector<std::string> undone_;               // heads to go forward to
-  std::string draft_;                             // what was being typed when a question came
+  // Those of it that the server has: (name, digest) -> id. A message that was not taken does not bring them again.
+  std::map<std::pair<std::string, std::string>, std::string> uploaded_;
+  bool compact_ = false;             // the next message asks for a summary of all before it
+  std::vector<std::string> listed_;  // ids of the chats that were listed last
+  std::vector<std::string> undone_;  // heads to go forward to
+  std::string draft_;                // what was being typed when a question came
   int status_ = 0;
   bool leaving_ = false, warned_ = false;
 

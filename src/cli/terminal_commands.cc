@@ -13,6 +13,7 @@
 #include "cli/terminal_text.h"
 #include "cli/transcript.h"
 #include "cli/wrapped_text.h"
+#include "crypto/digest.h"
 #include "domain/codec.h"
 #include "reprise/timestamp.h"
 
@@ -145,6 +146,7 @@ void TerminalClient::SwitchTo(const std::string& chat) {
   path_ = "/chats/" + chat_;
   interaction_.clear();
   attachments_.clear();
+  uploaded_.clear();
   compact_ = false;
   allows_ = Allows::kNothing;
   Tell("chat " + chat_);
@@ -452,10 +454,14 @@ std::optional<std::string> TerminalClient::Upload(const std::string& path) {
   auto bytes = ReadSmallFile(path, kMaxUpload);
   if (!bytes) return Failed(bytes.error()), std::nullopt;
   const std::string name = std::filesystem::path(path).filename().string();
-  const auto stored = server_.Upload(path_ + "/files", name, *std::move(bytes));
-  if (!stored) return Failed(stored.error()), std::nullopt;
+  std::string& id = uploaded_[{name, Sha256Digest({*bytes})}];
+  if (id.empty()) {
+    const auto stored = server_.Upload(path_ + "/files", name, *std::move(bytes));
+    if (!stored) return Failed(stored.error()), std::nullopt;
+    id = TextMember(*stored, "id");
+  }
   Tell("(with " + name + ")");
-  return TextMember(*stored, "id");
+  return id;
 }
 
 void TerminalClient::Attach(const std::string& path) {
@@ -463,7 +469,9 @@ void TerminalClient::Attach(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return Complain("there is no file " + path + " here");
   if (std::filesystem::is_directory(path, failed)) return Complain(path + " is a folder; /attach takes a file");
-  if (const auto id = Upload(path)) attachments_.push_back(*id);
+  const auto id = Upload(path);
+  const bool is_new = id && std::find(attachments_.begin(), attachments_.end(), *id) == attachments_.end();
+  if (is_new) attachments_.push_back(*id);
 }
 
 void TerminalClient::Export(const std::string& file) {

@@ -12,6 +12,7 @@ import signal
 import stat
 import subprocess
 import threading
+import time
 
 import pytest
 
@@ -61,7 +62,7 @@ def attached(server):
 
 @contextlib.contextmanager
 def refusing(server, refusals, of="/approve"):
-    """A port in front of the server where the next requests to such a path are refused as these say: each one (status, body)."""
+    """A port in front of the server (or of a port) where the next requests to such a path are refused as these say: each one (status, body)."""
     asked = []
 
     class Handler(http.server.BaseHTTPRequestHandler):
@@ -72,9 +73,12 @@ def refusing(server, refusals, of="/approve"):
                 if refusals and (refusal := refusals.pop(0)):
                     self.send_response(refusal[0])
                     self.end_headers()
-                    self.wfile.write(refusal[1].encode())
+                    begin, end = refusal[1][:9].encode(), refusal[1][9:].encode()
+                    self.wfile.write(begin)
+                    time.sleep(SLOW_NETWORK)  # the stimulus, not a synchronisation
+                    self.wfile.write(end)
                     return
-            upstream = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SOON)
+            upstream = http.client.HTTPConnection("127.0.0.1", getattr(server, "port", server), timeout=SOON)
             kept = {name: value for name, value in self.headers.items() if name.lower() not in ("host", "connection", "content-length")}
             upstream.request(self.command, self.path, body or None, kept)
             answer = upstream.getresponse()
@@ -99,6 +103,7 @@ def refusing(server, refusals, of="/approve"):
         front.server_close()
 
 
+SLOW_NETWORK = 0.1  # seconds between the pieces of a refusal
 STORAGE_FULL = (507, '{"error": {"code": "storage_full", "message": "the disk is full"}}')
 NOT_OURS = (502, "<html>bad gateway</html>")
 
@@ -553,6 +558,16 @@ def test_a_message_with_files_that_is_not_taken_is_there_again(attached, server,
         chat.until("and whole").ready("see @notes.txt please")
         assert not asked, "nothing is given to a chat before the message can be sent"
         chat.type("\r").until("the disk is full").ready("see @notes.txt please").type("\r").until("read").ready()
+    assert json.dumps(provider.requests[-1].conversation).count("what the file says") == 1
+
+
+def test_a_refused_message_is_there_again_and_its_files_are_not_given_twice(attached, server, provider):
+    (server.home.path / "notes.txt").write_text("what the file says")
+    provider.plan(text("read"))
+    with refusing(server, [STORAGE_FULL], of="/interactions") as (port, asked), refusing(port, [], of="/files") as (outer, given):
+        chat = attached(port=outer)
+        chat.say("see @notes.txt please").until("the disk is full").ready("see @notes.txt please").type("\r").until("read").ready()
+    assert (len(asked), len(given)) == (2, 1)
     assert json.dumps(provider.requests[-1].conversation).count("what the file says") == 1
 
 
