@@ -246,6 +246,27 @@ def test_export_json_is_a_plain_folder_that_serves(folder):
     assert folder("verify", "--plain", data=target).stdout.startswith("6 files checked, all in order")
 
 
+def test_an_export_that_is_replaced_is_there_at_every_moment(folder):
+    target = folder.home.path / "out"
+    folder("export", "--output", target)
+    missing, replaced = [], threading.Event()
+
+    def look():
+        while not replaced.is_set():
+            if not (target / "alpha" / "chat.json").exists():
+                missing.append(sorted(path.name for path in target.iterdir()))
+
+    looking = threading.Thread(target=look)
+    looking.start()
+    try:
+        for _ in range(20):
+            folder("export", "alpha", "--output", target, "--force")
+    finally:
+        replaced.set()
+        looking.join()
+    assert not missing
+
+
 def test_export_to_stdout_and_of_one_interaction(folder):
     one = json.loads(folder("export", "alpha/int_001").stdout)
     schemas.check("interaction", one)

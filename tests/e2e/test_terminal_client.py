@@ -164,6 +164,27 @@ def test_the_server_of_a_client_has_the_programs_name_and_a_log_that_others_cann
     assert [stat.S_IMODE(path.stat().st_mode) for path in (log, log.parent, state, state.parent)] == [0o600, 0o700, 0o700, 0o700]
 
 
+def test_a_log_that_has_become_long_is_put_aside(alone, home):
+    log = home.user / "state" / "reprise" / "server.log"
+    log.parent.mkdir(parents=True)
+    log.touch()
+    os.truncate(log, 5 << 20)
+    alone(XDG_STATE_HOME=str(home.user / "state")).ready().type(CTRL_D).end()
+    assert (log.with_name("server.log.1").stat().st_size, log.stat().st_size < 1 << 20) == (5 << 20, True)
+
+
+def test_a_key_under_a_passphrase_opens_once_it_is_typed(alone, home):
+    passphrase = "correct horse battery"
+    assert reprise(home, "keys", "init")[0] == 0
+    chosen = alone("keys", "passphrase").until("New passphrase").type(f"{passphrase}\n").until("The same again").type(f"{passphrase}\n")
+    assert chosen.end() == 0
+    chat = alone().until("Passphrase of").type("not this one\n")
+    assert chat.end() != 0 and "passphrase" in chat.text
+    chat = alone().until("Passphrase of").type(f"{passphrase}\n").until("/help lists the commands").say("echo open").until("open").ready()
+    assert passphrase not in chat.text
+    chat.type(CTRL_D).end()
+
+
 def test_a_client_whose_server_has_gone_starts_another(alone, home):
     chat = alone().ready()
     pid = int((data_folder(home) / ".lock").read_text().split()[0])
