@@ -1,7 +1,5 @@
 #include "cli/terminal_client.h"
 
-#include <poll.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <utility>
@@ -240,6 +238,24 @@ void TerminalClient::Say(const std::string& text) {
   Start(path_ + "/interactions", std::move(body), text);
 }
 
+// Until it can be told whether a request was taken, so that the next one does not overtake it. False: Ctrl-C was
+// pressed.
+bool TerminalClient::WaitForFirst(ArrivingEvents& stream) {
+  const auto deadline = std::chrono::steady_clock::now() + kFirstAnswer;
+  while (stream.received().empty() && !stream.ended()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return true;
+    if (input_.WaitForOrInterrupt(stream.descriptor(), left)) return false;
+    stream.Receive();
+  }
+  return true;
+}
+
+void TerminalClient::GiveUp(const std::string& text) {
+  draft_ = text;
+  Complain("given up, as you pressed Ctrl-C: the server has not said whether it takes this");
+}
+
 void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
   if (lost_) FollowAgain();
   if (lost_) {
@@ -247,18 +263,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
     return;
   }
   auto stream = server_.Stream("POST", path, body);
-  // Whether it was taken; and the one after it must not overtake it.
-  const auto wait = [&] {
-    const auto deadline = std::chrono::steady_clock::now() + kFirstAnswer;
-    while (stream->received().empty() && !stream->ended()) {
-      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
-      if (left.count() <= 0) return;
-      pollfd ready{stream->descriptor(), POLLIN, 0};
-      ::poll(&ready, 1, static_cast<int>(left.count()));
-      stream->Receive();
-    }
-  };
-  wait();
+  if (!WaitForFirst(*stream)) return GiveUp(text);
   const auto& ended_early = stream->ended();
   const bool is_lost =
       ended_early && !*ended_early && stream->received().empty() &&
@@ -272,7 +277,7 @@ void TerminalClient::Start(const std::string& path, Json body, const std::string
       return;
     }
     stream = server_.Stream("POST", path, body);
-    wait();
+    if (!WaitForFirst(*stream)) return GiveUp(text);
   }
   if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
     draft_ = text;  // it was not taken: it is there to be sent again

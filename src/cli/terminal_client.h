@@ -73,6 +73,8 @@ class TerminalClient {
   bool EndsWith(const std::string& text);
   void Obey(const std::string& text);
   void Say(const std::string& text);
+  bool WaitForFirst(ArrivingEvents& stream);
+  void GiveUp(const std::string& text);
   void Start(const std::string& path, Json body, const std::string& text);
   void Begin(std::unique_ptr<ArrivingEvents> stream, bool live);
   bool Proceed();

@@ -217,10 +217,10 @@ void TerminalInput::DropTypedAhead() {
   drops_paste_ = in_paste_;
 }
 
-bool TerminalInput::WaitForOrInterrupt(int descriptor) {
+bool TerminalInput::WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most) {
   std::array<pollfd, 2> waits = {pollfd{descriptor, POLLIN, 0}, pollfd{signals_.get(), POLLIN, 0}};
-  ::poll(waits.data(), waits.size(), -1);
-  if (waits[1].revents == 0) return false;
+  const int ready = ::poll(waits.data(), waits.size(), most ? static_cast<int>(most->count()) : -1);
+  if (ready <= 0 || waits[1].revents == 0) return false;
   const int number = TakeSignal();
   if (number == SIGTSTP) Suspend();
   return number == SIGINT;

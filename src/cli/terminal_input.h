@@ -5,6 +5,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "base/unique_fd.h"
@@ -43,8 +44,8 @@ class TerminalInput final : private KeySource {
   // pasted before is forgotten, the rest of a paste that is still arriving too. A pipe's lines are answers in their
   // turn.
   Came ReadAnswer(const std::string& prompt, const Meanwhile& meanwhile, std::string& answer);
-  // Blocks until `descriptor` is readable. True: Ctrl-C was pressed instead, or as well.
-  bool WaitForOrInterrupt(int descriptor);
+  // Blocks until `descriptor` is readable, but not longer than `most`. True: Ctrl-C was pressed instead, or as well.
+  bool WaitForOrInterrupt(int descriptor, std::optional<std::chrono::milliseconds> most = std::nullopt);
 
   // Null: nobody is there.
   LineEditor* editor() { return editor_.get(); }

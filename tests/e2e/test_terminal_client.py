@@ -71,6 +71,8 @@ def refusing(server, refusals, of="/approve"):
             if self.command == "POST" and self.path.partition("?")[0].endswith(of):
                 asked.append(self.path)
                 if refusals and (refusal := refusals.pop(0)):
+                    if isinstance(refusal, threading.Event):
+                        return refusal.wait(SOON)  # no answer
                     self.send_response(refusal[0])
                     self.end_headers()
                     begin, end = refusal[1][:9].encode(), refusal[1][9:].encode()
@@ -590,6 +592,16 @@ def test_a_refused_message_is_there_again_and_its_files_are_not_given_twice(atta
         chat.say("see @notes.txt please").until("the disk is full").ready("see @notes.txt please").type("\r").until("read").ready()
     assert (len(asked), len(given)) == (2, 1)
     assert json.dumps(provider.requests[-1].conversation).count("what the file says") == 1
+
+
+def test_ctrl_c_gives_up_a_message_that_the_server_does_not_answer(attached, server, provider):
+    provider.plan(text("fine"))
+    late = threading.Event()
+    with refusing(server, [late], of="/interactions") as (port, asked):
+        chat = attached(port=port).say("hello there")
+        eventually(lambda: asked, "it was sent")
+        chat.type(CTRL_C).until("given up").ready("hello there").type("\r").until("fine").ready()
+        late.set()
 
 
 def test_the_answer_to_a_question_is_told_once(attached, provider):
