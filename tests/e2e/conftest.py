@@ -17,6 +17,18 @@ from support.timing import SLACK  # noqa: E402
 FIGURES = []
 
 
+def heed(number):
+    """Who is started in the background (nohup, a script's &) ignores these signals, and so would every program that is started here. One that is
+    caught is not ignored by them."""
+    if signal.getsignal(number) == signal.SIG_IGN:
+        signal.signal(number, lambda *_: None)
+
+
+heed(signal.SIGINT)
+heed(signal.SIGHUP)
+heed(signal.SIGQUIT)
+
+
 def pytest_configure(config):
     config.addinivalue_line("markers", "limit(seconds): the time this test may take")
     config.addinivalue_line("markers", "large: moves so many megabytes that under a sanitizer it would time the sanitizer")
