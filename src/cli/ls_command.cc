@@ -11,6 +11,7 @@
 #include "cli/terminal_text.h"
 #include "cli/transcript.h"
 #include "domain/codec.h"
+#include "engine/run_journal.h"
 
 namespace reprise {
 namespace {
@@ -22,6 +23,14 @@ struct Unreadable {
   Error error;
 };
 
+// The first interaction of a chat has only a journal until it has ended.
+void FillFromJournal(InteractionStore& store, ChatSummary& chat) {
+  const InteractionId first = InteractionId::FromNumber(1);
+  const auto journal = store.ReadJournal(chat.id, first);
+  const auto run = journal ? ReadRun({chat.id, first}, *journal) : Fail(journal.error());
+  if (run && *run) FillFromBegun(chat, (*run)->interaction);
+}
+
 int ListChats(ChatReader& reader, bool json) {
   const auto ids = reader.AllChats();
   if (!ids) return Complain(ids.error());
@@ -30,6 +39,7 @@ int ListChats(ChatReader& reader, bool json) {
   for (const ChatId& id : *ids) {
     auto summary = reader.store().LoadSummary(id);
     if (summary) {
+      if (!summary->head) FillFromJournal(reader.store(), *summary);
       chats.push_back(*std::move(summary));
     } else if (summary.error().code != ErrorCode::kNotFound) {  // an empty folder, or deleted meanwhile
       unreadable.push_back({id, std::move(summary.error())});

@@ -95,5 +95,7 @@ Json ToJson(const StandingGrant& grant);
 
 // A chat's title: the first 50 characters of its first user message, on one line.
 std::string TitleFromMessage(std::string_view user_message);
+// Of a chat in which nothing has ended yet the summary is empty: its title and times are those of what has begun.
+void FillFromBegun(ChatSummary& summary, const Interaction& begun);
 
 }  // namespace reprise

@@ -281,4 +281,10 @@ std::string TitleFromMessage(std::string_view user_message) {
   return std::string(Utf8Prefix(line, 50));
 }
 
+void FillFromBegun(ChatSummary& summary, const Interaction& begun) {
+  if (summary.title.empty()) summary.title = TitleFromMessage(begun.user_message);
+  if (summary.created_at == Timestamp{}) summary.created_at = begun.created_at;
+  if (summary.updated_at == Timestamp{}) summary.updated_at = begun.created_at;
+}
+
 }  // namespace reprise

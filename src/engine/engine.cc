@@ -1413,7 +1413,7 @@ Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
   if (run && std::none_of(all.interactions.begin(), all.interactions.end(), has_it)) {
     leaf = run->id();
     all.interactions.push_back(run->Snapshot());
-    if (all.summary.title.empty()) all.summary.title = TitleFromMessage(all.interactions.back().user_message);
+    FillFromBegun(all.summary, all.interactions.back());
   }
   const auto branch = BranchOf(all.interactions, all.damaged, leaf);
   History history{.summary = std::move(all.summary), .entries = {}, .damaged = std::move(all.damaged)};
@@ -1436,7 +1436,7 @@ Result<std::vector<ChatListEntry>> Engine::ListChats() {
     std::optional<InteractionStatus> status = summary.head_status;
     if (run) {
       status = run->status();
-      if (summary.title.empty()) summary.title = TitleFromMessage(run->Snapshot().user_message);
+      if (!summary.head) FillFromBegun(summary, run->Snapshot());
     }
     entries.push_back({std::move(summary), status});
   }

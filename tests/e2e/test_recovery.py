@@ -1,10 +1,13 @@
 """kill -9 in the middle of a turn: what a client has seen is still there, and no tool runs twice."""
+import json
 import os
 import random
+import subprocess
 import time
 
 import pytest
 from support.provider import Gate, call, text, tools
+from support.server import BINARY
 from support.timing import SLACK, eventually
 
 
@@ -39,13 +42,16 @@ def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home
     seen = raw(stream)
     getattr(first, end)()
     stream.close()
+    told = json.loads(subprocess.run([str(BINARY), "ls", "--json", "--data-dir", str(home.data)], env=home.environment(), capture_output=True, check=True).stdout)
 
     second = make_server(provider, home=home)
     waiting = second.client.get("/approvals").expect(200).json["approvals"]
     assert [(w["chat_id"], w["interaction_id"], w["approval_id"]) for w in waiting] == [("c", "int_001", asked["approval_id"])]
     assert second.client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
     listed = second.client.get("/chats").expect(200, "chat_list").json["chats"]
-    assert [(c["id"], c["title"], c["status"]) for c in listed] == [("c", "do it", "WAITING_APPROVAL")]
+    begun = second.client.interaction("c", "int_001")["created_at"]
+    summary = {"id": "c", "title": "do it", "created_at": begun, "updated_at": begun, "head": None}
+    assert listed == [{**summary, "status": "WAITING_APPROVAL"}] and told["chats"] == [summary]
     assert [i["id"] for i in second.client.history("c")["interactions"]] == ["int_001"]
     again = second.client.attach("c", "int_001", after=0, gapless=True)
     again.until("approval_required")
