@@ -21,8 +21,8 @@ TEST_CASE("Nearest: a slip of the finger finds its word, another word does not",
 }
 
 TEST_CASE("UnknownVariables: a misspelt one is named with what was meant, and without its value", "[cli]") {
-  const char* environment[] = {"PATH=/bin", "REPRISE_MODEL=offline", "REPRISE_CONFIG=x", "REPRISE_MODLE=secret",
-                               nullptr};
+  const char* environment[] = {"PATH=/bin",      "REPRISE_MODEL=offline", "REPRISE_CONFIG=x",
+                               "REPRISE_BIN=/x", "REPRISE_MODLE=secret",  nullptr};
   const auto unknown = UnknownVariables(environment);
   REQUIRE(unknown.size() == 1);
   CHECK(unknown.front() == "the variable REPRISE_MODLE is no setting, did you mean REPRISE_MODEL?");
