@@ -197,10 +197,11 @@ def test_an_interaction_that_had_not_ended_goes_on_after_the_way_back(served):
 
 def test_a_chat_that_cannot_be_read_can_be_removed_and_stays_in_the_trash(sealed):
     sealed.server.check_files = False
+    if sealed.served:  # it has read that already, and may be about to write it
+        sealed.server.stop()
     index = sealed.home.data / "alpha" / "chat.json"
     index.write_text(index.read_text().replace('"tag":"', '"tag":"AA'))
-    if sealed.served:  # it has read that already
-        sealed.server.kill()
+    if sealed.served:
         sealed.serve().check_files = False
     sealed.run("rm", "alpha")
     entry, = sealed.json("restore")["entries"]
