@@ -110,7 +110,7 @@ class Walk:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.server = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--data-dir", "chats"], cwd=self.folder, env=self.environment,
+            self.server = subprocess.Popen([str(BINARY), "serve", "--port", "0"], cwd=self.folder, env=self.environment,
                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         line = first_line(self.server.stdout, SOON)
         address = re.match(r"reprise listening on http://(127\.0\.0\.1:(\d+))\n", line)
