@@ -110,7 +110,7 @@ class Walk:
 
     def start(self):
         with open(self.log, "ab") as log:
-            self.server = subprocess.Popen([str(BINARY), "serve", "--port", "0", "--data-dir", "chats"], cwd=self.folder, env=self.environment,
+            self.server = subprocess.Popen([str(BINARY), "serve", "--port", "0"], cwd=self.folder, env=self.environment,
                                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log)
         line = first_line(self.server.stdout, SOON)
         address = re.match(r"reprise listening on http://(127\.0\.0\.1:(\d+))\n", line)
@@ -260,6 +260,16 @@ def test_lines_fit_a_screen(page):
 
 def test_the_readme_is_short():
     assert len(README.read_text().splitlines()) <= 150
+
+
+def test_each_first_step_is_linked_and_takes_less_than_a_minute():
+    """200 words a minute, commands and tables included; the README leads to each step that comes after the start."""
+    page = ROOT / "docs" / "first-steps.md"
+    for step in re.split(r"(?m)^## ", page.read_text())[1:]:
+        words = re.sub(r"```\S*(?: .*)?|\]\([^)]*\)", " ", step).split()
+        assert len(words) <= 200, step.splitlines()[0]
+    linked = re.findall(r"\(docs/first-steps\.md#([^)]+)\)", README.read_text())
+    assert linked == [anchor for anchor in anchors(page) if anchor[0].isdigit() and int(anchor[0]) > 2]
 
 
 def anchors(page):
