@@ -57,6 +57,7 @@ struct EngineOptions {
   int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   UsageBudget budget{};
   PriceTable prices{};
+  std::string workspace{};  // where the tools work, for people and clients; empty: it is not told
 };
 
 struct StartRequest {

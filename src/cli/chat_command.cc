@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "cli/console.h"
 #include "cli/interrupts.h"
+#include "cli/joined_server.h"
 #include "cli/key_access.h"
 #include "cli/one_shot.h"
 #include "cli/own_server.h"
@@ -161,6 +162,12 @@ int RunChat(const CommandLine& line, const Environment& environment) {
   if (!connected) return Complain(connected.error());
   ServerClient& server = **connected;
   if (auto there = server.Call("GET", "/healthz"); !there) return Complain(NotAnswering(there.error(), server));
+  std::vector<std::string> notes;
+  if (!*named && !own) {
+    auto compared = CompareWithServer(server, options, line.flags, environment);
+    if (!compared) return Complain(compared.error());
+    notes = *std::move(compared);
+  }
   const auto chat = ChooseChat(line, server);
   if (!chat) return Complain(chat.error());
   const auto model = line.flags.find("model");
@@ -168,7 +175,10 @@ int RunChat(const CommandLine& line, const Environment& environment) {
 
   if (is_one_shot) return RunOneShot(server, *interrupts, *chat, chosen_model, message, line.json);
   if (!line.json && is_first_start && output_is_terminal) TellOfFirstStart(options, url);
-  if (!line.json) Print("chat " + chat->str() + ", /help lists the commands\n");
+  if (!line.json) {
+    for (const std::string& note : notes) Print(VisibleLine(note) + "\n");
+    Print("chat " + chat->str() + ", /help lists the commands\n");
+  }
   if (line.json || !input->is_terminal() || !output_is_terminal || !input->can_move_cursor()) {
     return PipeConversation(server, *input, *chat, line.json).Run();
   }

@@ -101,7 +101,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
                                              .max_retries = options.max_retries,
                                              .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
                                              .budget = options.budget,
-                                             .prices = options.prices});
+                                             .prices = options.prices,
+                                             .workspace = Resolved(options.workspace).string()});
   const auto recovered = parts->engine_->Recover();
   if (!recovered) return Fail(recovered.error());
   if (recovered->waiting + recovered->failed + recovered->left > 0) {

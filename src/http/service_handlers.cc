@@ -57,11 +57,14 @@ Result<Outcome> Tools(const HandlerContext& context) {
                        {"message", server.message},
                        {"tools", server.tools}});
   }
-  return Reply{.body = DumpJson({{"tools", std::move(tools)},
-                                 {"read_only", std::move(read_only)},
-                                 {"read_write", std::move(read_write)},
-                                 {"servers", std::move(servers)},
-                                 {"approval_mode", ModeName(context.engine.options().approval_mode)}})};
+  const EngineOptions& options = context.engine.options();
+  Json body = {{"tools", std::move(tools)},
+               {"read_only", std::move(read_only)},
+               {"read_write", std::move(read_write)},
+               {"servers", std::move(servers)},
+               {"approval_mode", ModeName(options.approval_mode)}};
+  if (!options.workspace.empty()) body["workspace"] = options.workspace;
+  return Reply{.body = DumpJson(body)};
 }
 
 Result<Outcome> Models(const HandlerContext& context) {
