@@ -6,8 +6,6 @@
 namespace reprise::code_tool_test {
 namespace {
 
-using Catch::Matchers::Contains;
-
 bool Has(const std::string& text, std::string_view part) { return text.find(part) != std::string::npos; }
 
 // Each test runs with the sandbox, where the machine has one, and without.
@@ -69,14 +67,14 @@ TEST_CASE_METHOD(CodeFixture, "run_code: a large program, and one with NUL", "[t
 TEST_CASE_METHOD(CodeFixture, "run_code: failures are told in words", "[tools][code]") {
   const auto raised = Code("python", "print('before')\nraise ValueError('the reason')\n");
   CHECK(raised.is_error);
-  CHECK_THAT(raised.output, Contains("before\n"));
-  CHECK_THAT(raised.output, Contains("line 2"));
-  CHECK_THAT(raised.output, Contains("ValueError: the reason"));
-  CHECK_THAT(raised.output, Contains("(exit status 1)"));
-  CHECK_THAT(Code("python", "import sys; sys.exit(7)").output, Contains("(exit status 7)"));
-  CHECK_THAT(Code("shell", "exit 3").output, Contains("(exit status 3)"));
-  CHECK_THAT(Code("python", "if").output, Contains("SyntaxError"));
-  CHECK_THAT(Code("python", "pass").output, Contains("(no output)"));
+  CHECK(Has(raised.output, "before\n"));
+  CHECK(Has(raised.output, "line 2"));
+  CHECK(Has(raised.output, "ValueError: the reason"));
+  CHECK(Has(raised.output, "(exit status 1)"));
+  CHECK(Has(Code("python", "import sys; sys.exit(7)").output, "(exit status 7)"));
+  CHECK(Has(Code("shell", "exit 3").output, "(exit status 3)"));
+  CHECK(Has(Code("python", "if").output, "SyntaxError"));
+  CHECK(Has(Code("python", "pass").output, "(no output)"));
 }
 
 TEST_CASE_METHOD(CodeFixture, "run_code: arguments that are not in the contract are refused", "[tools][code]") {

@@ -298,3 +298,6 @@ class Provider:
         self.http.shutdown()
         self.http.server_close()
         os.close(self._stopping_write)
+
+    def __del__(self):  # not before: a thread that plays a reply may look at it still
+        os.close(self._stopping_read)
