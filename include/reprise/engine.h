@@ -319,6 +319,7 @@ class Engine {
 
   struct Counters {
     std::size_t active_runs, waiting_approvals;
+    std::size_t waiting_runs;  // active ones in which something waits for a person
     std::uint64_t started, completed, failed, cancelled;
   };
   Counters counters() const;

@@ -129,6 +129,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     message += (message.empty() || given->empty() ? "" : "\n\n") + *given;
     if (message.empty()) return Misused("a command is needed, or a message (reprise --help says more)");
   }
+  if (is_one_shot && message.find_first_not_of(" \t\r\n") == std::string::npos) return Misused("the message is empty");
   if (line.bare && !is_one_shot && !output_is_terminal) {
     return Misused("a conversation needs a terminal; -p TEXT sends one message and prints the answer");
   }

@@ -100,7 +100,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     // What waits for an answer is kept.
     watch.emplace(line.until_released, [&] {
       const Engine::Counters counters = (*parts)->engine().counters();
-      return (*server)->connections() != 0 || counters.active_runs > counters.waiting_approvals;
+      return (*server)->connections() != 0 || counters.active_runs > counters.waiting_runs;
     });
   }
 

@@ -16,6 +16,7 @@ namespace {
 constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
 constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
+constexpr std::chrono::milliseconds kBetweenLooks{500};  // at whether a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
 
 // The files that a message names: "@notes.txt", or with blanks in the name, @"my notes.txt".
@@ -73,7 +74,7 @@ int TerminalClient::Run() {
     switch (screen_.ReadMessage("> ", meanwhile_, text)) {
       case Came::kLine:
         warned_ = false;
-        if (!text.empty()) Obey(text);
+        if (text.find_first_not_of(" \t\n") != std::string::npos) Obey(text);
         break;
       case Came::kWithdrawn:
         draft_ = text;
@@ -93,6 +94,7 @@ int TerminalClient::Run() {
         break;
     }
   }
+  if (!queued_.empty()) Tell("(" + std::to_string(queued_.size()) + " queued: dropped, and what runs is cancelled)");
   if (running()) view_.End();
   screen_.Draw();
   return status_;
@@ -311,10 +313,29 @@ void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
 bool TerminalClient::Proceed() {
   if (running()) Receive();
   for (QueuedText& waiting : queued_) waiting.stream->Receive();
+  if (asks_from_list_ && !StillWaits()) {
+    open_.clear();
+    answered_elsewhere_ = true;
+  }
   const auto is_asked = [&](const OpenQuestion& each) { return each.id == asking_; };
   const bool withdrawn = asking_.empty() ? live_ && !open_.empty() : std::none_of(open_.begin(), open_.end(), is_asked);
   if (!withdrawn) UpdateScreen(/*at_once=*/false);
   return withdrawn;
+}
+
+// No stream tells of a question of another chat.
+bool TerminalClient::StillWaits() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < kBetweenLooks) return true;
+  looked_ = now;
+  const auto waiting = server_.Call("GET", "/approvals");
+  if (!waiting) return true;  // nobody knows
+  for (const auto& [kind, id] : {std::pair("approvals", "approval_id"), std::pair("inputs", "request_id")}) {
+    for (const Json& asked : waiting->value(kind, Json::array())) {
+      if (TextMember(asked, id) == asking_) return true;
+    }
+  }
+  return false;
 }
 
 void TerminalClient::Receive() {
@@ -338,6 +359,9 @@ void TerminalClient::Heard(const std::string& name, const Json& data) {
   const std::string run = path_ + "/interactions/" + interaction_;
   if (name == "approval_required") open_.push_back({true, TextMember(data, "approval_id"), data, run});
   if (name == "input_required") open_.push_back({false, TextMember(data, "request_id"), data, run});
+  const bool is_answer =
+      name == "approved" || name == "input_received" || (name == "rejected" && !data.contains("expired"));
+  if (!asking_.empty() && is_answer && Settles(name, data, asking_)) answered_elsewhere_ = true;
   std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
   view_.Heard(name, data);
   if (name == "interaction_complete") {
@@ -399,7 +423,7 @@ void TerminalClient::Cancel() {
 // --- drawing -----------------------------------------------------------------------------------------------------
 
 int TerminalClient::TimeoutMs() const {
-  if (!running()) return -1;
+  if (!running()) return asks_from_list_ ? static_cast<int>(kBetweenLooks.count()) : -1;
   const auto next = drawn_ + (stale_ ? kBetweenDraws : kStatusStep) - std::chrono::steady_clock::now();
   return static_cast<int>(
       std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next).count() + 1));

@@ -78,6 +78,7 @@ class TerminalClient {
   void Start(const std::string& path, Json body, const std::string& text);
   void Begin(std::unique_ptr<ArrivingEvents> stream, bool live);
   bool Proceed();
+  bool StillWaits();
   void Receive();
   void Heard(const std::string& name, const Json& data);
   void FinishRun();
@@ -185,7 +186,10 @@ class TerminalClient {
   bool stale_ = false;  // there is something new to draw
 
   // --- of the question that is asked
-  std::string asking_;                          // its id; empty: none
+  std::string asking_;                              // its id; empty: none
+  bool asks_from_list_ = false;                     // it is of any chat
+  std::chrono::steady_clock::time_point looked_{};  // at whether it still waits, then
+  bool answered_elsewhere_ = false;
   std::string filled_in_;                       // the form that was filled in last
   std::map<std::string, std::string> entered_;  // what was typed into its fields
   std::vector<std::string> question_text_;      // below, until it is answered

@@ -198,10 +198,12 @@ void TerminalClient::Edit(const std::string& arguments) {
   if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
   const auto turns = Turns("there is no message to edit yet: say something first");
   if (!turns) return;
-  const std::string word = arguments.substr(0, arguments.find(' '));
+  const std::string word = arguments.substr(0, arguments.find_first_of(" \n"));
+  const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
   std::size_t number = NumberOf(word);
-  std::string text = number == 0 ? arguments : Trimmed(arguments.substr(word.size()));
-  if (number > turns->size()) return Complain("there is no turn " + word + " (/history shows them)");
+  std::string text = is_number ? Trimmed(arguments.substr(word.size())) : arguments;
+  if (is_number && (number == 0 || number > turns->size()))
+    return Complain("there is no turn " + word + " (/history shows them)");
   if (number == 0) number = turns->size();
   const Json& turn = (*turns)[number - 1];
   const std::string path = path_ + "/interactions/" + TextMember(turn, "id") + "/edit";
@@ -296,6 +298,7 @@ void TerminalClient::Branches(const std::string& arguments) {
 }
 
 void TerminalClient::Fork(const std::string& arguments) {
+  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
   const auto chat = Call("GET", path_);
   const std::string head = chat ? TextMember(*chat, "head") : "";
   if (head.empty()) return Complain("there is nothing to copy yet: say something first");
@@ -403,7 +406,7 @@ void TerminalClient::Approvals(const std::string&) {
   if (questions.empty()) return Tell("nothing waits for an answer");
   for (const OpenQuestion& question : questions) {
     open_.assign(1, question);
-    if (!Ask(question)) return;
+    if (!Ask(question) && !answered_elsewhere_) return;
   }
   if (const auto chat = Call("GET", path_)) Follow(*chat);
 }

@@ -34,6 +34,8 @@ void TerminalClient::AskNext() { Ask(OpenQuestion(open_.front())); }
 // Asks it until it is settled or put off. False: nothing else is to be asked now, as when the person goes.
 bool TerminalClient::Ask(const OpenQuestion& question) {
   asking_ = question.id;
+  asks_from_list_ = question.from_list;
+  looked_ = std::chrono::steady_clock::now();
   if (!question.is_approval) {
     while (!AskInput(question)) {
     }
@@ -44,6 +46,7 @@ bool TerminalClient::Ask(const OpenQuestion& question) {
   const bool goes_on = !open_.empty() && !leaving_;
   std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == question.id; });
   asking_.clear();
+  asks_from_list_ = false;
   question_text_.clear();
   return goes_on;
 }
@@ -84,7 +87,7 @@ void TerminalClient::KeepQuestion() {
 TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::string& line, bool may_go_back) {
   UpdateScreen(/*at_once=*/true);
   screen_.SetBelow(Below());
-  const ArrivingEvents* const asking_run = stream_.get();
+  answered_elsewhere_ = false;
   switch (screen_.ReadAnswer(prompt, meanwhile_, line)) {
     case Came::kLine:
       KeepQuestion();
@@ -92,7 +95,7 @@ TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::
       return Answered::kLine;
     case Came::kWithdrawn:
       question_text_.clear();
-      if (running() && stream_.get() == asking_run) Tell("(already answered)");
+      if (answered_elsewhere_) Tell("(already answered)");
       return Answered::kWithdrawn;
     case Came::kInterrupt:
       if (may_go_back) return Answered::kBack;

@@ -1588,10 +1588,19 @@ const AuditLog* Engine::audit() const { return impl_->parts_.audit; }
 
 Engine::Counters Engine::counters() const {
   const std::size_t waiting = impl_->approvals_.waiting_count();
-  const std::lock_guard lock(impl_->mutex_);
-  Counters counters = impl_->counters_;
-  counters.active_runs = impl_->active_.size();
+  std::vector<std::shared_ptr<Run>> runs;
+  Counters counters;
+  {
+    const std::lock_guard lock(impl_->mutex_);
+    counters = impl_->counters_;
+    counters.active_runs = impl_->active_.size();
+    for (const auto& [chat, run] : impl_->active_) {
+      if (run) runs.push_back(run);
+    }
+  }
   counters.waiting_approvals = waiting;
+  counters.waiting_runs = static_cast<std::size_t>(std::count_if(
+      runs.begin(), runs.end(), [](const auto& run) { return run->status() != InteractionStatus::kRunning; }));
   return counters;
 }
 

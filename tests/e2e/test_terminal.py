@@ -257,6 +257,25 @@ def test_messages_that_begin_with_a_slash(chat, server, provider):
     chat.say("/hisotry").until("did you mean /history?")
 
 
+def test_a_question_of_the_list_that_is_answered_elsewhere_goes(chat, server, provider):
+    provider.plan(tools(call("write_file", {"path": "a", "content": "1"})), text("done"))
+    stream = server.client.start("other", "do it", on_disconnect="continue")
+    asked = stream.until("approval_required")
+    chat.say("/approvals").until("allow?")
+    server.client.approve("other", "int_001", asked["approval_id"]).expect(200)
+    chat.until("(already answered)").ready()
+    stream.finish()
+
+
+def test_edit_takes_its_number_from_the_line(chat, server, provider):
+    provider.plan(text("one"), text("two"), text("three"))
+    chat.say("first").until("one").ready().say("second").until("two").ready()
+    chat.say("/edit 0 x").until("there is no turn 0").ready()
+    chat.type("/edit 1\nchanged").say("").until("three").ready()
+    assert server.client.interaction("c", "int_003")["edited_from"] == "int_001"
+    assert server.client.interaction("c", "int_003")["user_message"] == "changed"
+
+
 def test_edit_and_undo_where_there_is_nothing_say_so(chat):
     chat.say("/edit x").until("there is no message to edit yet").say("/history").until("nothing was said")
     chat.say("/undo").until("there is nothing to undo yet").ready()
