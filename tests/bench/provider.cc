@@ -1,7 +1,7 @@
 // The scripted provider. What it answers stands in the last user message: "[[bench n=500 us=20000 pad=32 batch=1
-// lines=0 tool=0]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as the reader takes
-// them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file. Each chunk holds "~<time>~", when it was
-// written.
+// lines=0 tool=0]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as the reader
+// takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file. Each chunk
+// holds "~<time>~", when it was written.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
