@@ -75,7 +75,7 @@ class ArrivingEvents::Arriving final : public HttpResponseHandler {
       is_first = bytes_.empty();
       bytes_.append(bytes);
     }
-    if (is_first) Tell();  // of what is not taken yet the reader knows
+    if (is_first) Tell();  // else the reader has been told, and has not come yet
     return true;
   }
   void Done(Result<void> ended) {

@@ -18,8 +18,8 @@ FIGURES = []
 
 
 def heed(number):
-    """Who is started in the background (nohup, a script's &) ignores these signals, and so would every program that is started here. One that is
-    caught is not ignored by them."""
+    """A process that nohup or a script's & has started ignores such a signal, and so would every program that a test starts. With a handler here, they
+    begin with the signal's usual effect."""
     if signal.getsignal(number) == signal.SIG_IGN:
         signal.signal(number, lambda *_: None)
 
