@@ -16,6 +16,12 @@ bool LeadsInto(const fs::path& path, const fs::path& directory) {
   return LiesBeneath(path.lexically_normal(), directory) || LiesBeneath(fs::weakly_canonical(path, failed), directory);
 }
 
+fs::path Resolved(const fs::path& path) {
+  std::error_code failed;
+  fs::path resolved = fs::weakly_canonical(path, failed);
+  return failed ? path : resolved;
+}
+
 std::vector<fs::path> SearchFolders(std::string_view path) {
   std::vector<fs::path> folders;
   for (;;) {

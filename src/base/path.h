@@ -14,6 +14,9 @@ bool LiesBeneath(const std::filesystem::path& path, const std::filesystem::path&
 // symbolic links lead.
 bool LeadsInto(const std::filesystem::path& path, const std::filesystem::path& directory);
 
+// Absolute and without symbolic links, as far as it exists; as it is if that cannot be told.
+std::filesystem::path Resolved(const std::filesystem::path& path);
+
 // The folders that a PATH tells to look in, in that order; an empty one is the working directory.
 std::vector<std::filesystem::path> SearchFolders(std::string_view path);
 

@@ -15,6 +15,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/path.h"
 #include "cli/console.h"
 #include "cli/interrupts.h"
 #include "cli/joined_server.h"
@@ -69,11 +70,7 @@ Result<std::string> FindOrStart(const Options& options, const Flags& flags, cons
 
 // Said once, when there is a key for the first time: what a person has to know to keep their chats.
 void TellOfFirstStart(const Options& options, const std::string& url) {
-  const auto full = [](const std::string& path) {
-    std::error_code failed;
-    const auto absolute = std::filesystem::weakly_canonical(path, failed);
-    return VisibleLine(failed ? path : absolute.string());
-  };
+  const auto full = [](const std::string& path) { return VisibleLine(Resolved(path).string()); };
   Print(
       "Reprise runs on this machine only.\n"
       "  chats      " +

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <system_error>
 
+#include "base/path.h"
 #include "cli/settings.h"
 #include "cli/terminal_text.h"
 #include "store/file_names.h"
@@ -12,12 +13,6 @@ namespace reprise {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string Canonical(const std::string& path) {
-  std::error_code failed;
-  const fs::path canonical = fs::weakly_canonical(path, failed);
-  return failed ? path : canonical.string();
-}
 
 bool IsGiven(std::string_view name, const Flags& flags, const Environment& environment) {
   return flags.contains(std::string(name)) || environment(EnvironmentName(*FindSetting(name))).has_value();
@@ -46,7 +41,7 @@ Result<std::vector<std::string>> CompareWithServer(ServerClient& server, const O
   const auto said = server.Call("GET", "/tools");
   if (!said) return notes;
   const Options usual;
-  const std::string place = TextMember(*said, "workspace"), wanted = Canonical(options.workspace);
+  const std::string place = TextMember(*said, "workspace"), wanted = Resolved(options.workspace).string();
   if (!place.empty() && place != wanted) {
     const bool insists = options.workspace != usual.workspace || IsGiven("workspace", flags, environment);
     if (insists) return Fail(Differs("works in " + place + ", not in " + wanted));
@@ -62,7 +57,7 @@ Result<std::vector<std::string>> CompareWithServer(ServerClient& server, const O
   }
   if (HasChangedSince(options.config_file, LockFile(options.data_dir))) {
     notes.push_back("The server has read " + options.config_file +
-                    " before it was changed, and will again when it is started again.");
+                    " before it was changed, and reads it again when it starts.");
   }
   return notes;
 }

@@ -8,6 +8,7 @@
 
 #include "base/atomic_write.h"
 #include "base/logging.h"
+#include "base/path.h"
 #include "cli/chat_reader.h"
 #include "cli/embedded.h"
 #include "cli/folder_conversion.h"
@@ -28,13 +29,6 @@
 
 namespace reprise {
 namespace {
-
-// Absolute and without symbolic links, as far as it exists.
-std::filesystem::path Resolved(const std::string& path) {
-  std::error_code failed;
-  auto resolved = std::filesystem::weakly_canonical(path, failed);
-  return failed ? std::filesystem::path(path) : resolved;
-}
 
 // What the tools may never touch, although it may lie in the workspace.
 Result<std::vector<std::string>> ProtectedPaths(const Options& options) {

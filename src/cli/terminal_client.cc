@@ -94,7 +94,7 @@ int TerminalClient::Run() {
         break;
     }
   }
-  if (!queued_.empty()) Tell("(" + std::to_string(queued_.size()) + " queued: dropped, and what runs is cancelled)");
+  if (!queued_.empty()) Tell("(" + std::to_string(queued_.size()) + " queued: not sent, and the run is cancelled)");
   if (running()) view_.End();
   screen_.Draw();
   return status_;
@@ -232,7 +232,7 @@ void TerminalClient::Say(const std::string& text) {
       draft_ = text;
       return;
     }
-    if (std::find(attachments.begin(), attachments.end(), *id) == attachments.end()) attachments.push_back(*id);
+    AddOnce(attachments, *id);
   }
   if (!attachments.empty()) body["attachments"] = attachments;
   if (compact_) body["compact"] = true;
@@ -330,12 +330,8 @@ bool TerminalClient::StillWaits() {
   looked_ = now;
   const auto waiting = server_.Call("GET", "/approvals");
   if (!waiting) return true;  // nobody knows
-  for (const auto& [kind, id] : {std::pair("approvals", "approval_id"), std::pair("inputs", "request_id")}) {
-    for (const Json& asked : waiting->value(kind, Json::array())) {
-      if (TextMember(asked, id) == asking_) return true;
-    }
-  }
-  return false;
+  const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
+  return std::any_of(questions.begin(), questions.end(), [&](const OpenQuestion& each) { return each.id == asking_; });
 }
 
 void TerminalClient::Receive() {

@@ -79,6 +79,8 @@ class TerminalClient {
   void Begin(std::unique_ptr<ArrivingEvents> stream, bool live);
   bool Proceed();
   bool StillWaits();
+  static std::vector<OpenQuestion> QuestionsIn(const Json& waiting);
+  static void AddOnce(std::vector<std::string>& ids, const std::string& id);
   void Receive();
   void Heard(const std::string& name, const Json& data);
   void FinishRun();

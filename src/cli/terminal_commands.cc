@@ -389,20 +389,26 @@ void TerminalClient::Mode(const std::string& arguments) {
   }
 }
 
-void TerminalClient::Approvals(const std::string&) {
-  if (running()) return Complain("this chat is running; what it asks is asked here");
-  const auto waiting = Call("GET", "/approvals");
-  if (!waiting) return Failed(waiting.error());
+// Of the answer of GET /approvals.
+std::vector<TerminalClient::OpenQuestion> TerminalClient::QuestionsIn(const Json& waiting) {
   std::vector<OpenQuestion> questions;
   for (const char* kind : {"approvals", "inputs"}) {
     const bool is_approval = std::string_view(kind) == "approvals";
-    for (const Json& asked : waiting->value(kind, Json::array())) {
+    for (const Json& asked : waiting.value(kind, Json::array())) {
       questions.push_back(
           {is_approval, TextMember(asked, is_approval ? "approval_id" : "request_id"), asked,
            "/chats/" + TextMember(asked, "chat_id") + "/interactions/" + TextMember(asked, "interaction_id"),
            /*from_list=*/true});
     }
   }
+  return questions;
+}
+
+void TerminalClient::Approvals(const std::string&) {
+  if (running()) return Complain("this chat is running; what it asks is asked here");
+  const auto waiting = Call("GET", "/approvals");
+  if (!waiting) return Failed(waiting.error());
+  const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
   if (questions.empty()) return Tell("nothing waits for an answer");
   for (const OpenQuestion& question : questions) {
     open_.assign(1, question);
@@ -453,6 +459,10 @@ void TerminalClient::Compact(const std::string& arguments) {
 
 // --- files -------------------------------------------------------------------------------------------------------
 
+void TerminalClient::AddOnce(std::vector<std::string>& ids, const std::string& id) {
+  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+}
+
 std::optional<std::string> TerminalClient::Upload(const std::string& path) {
   auto bytes = ReadSmallFile(path, kMaxUpload);
   if (!bytes) return Failed(bytes.error()), std::nullopt;
@@ -472,9 +482,7 @@ void TerminalClient::Attach(const std::string& path) {
   std::error_code failed;
   if (!std::filesystem::exists(path, failed)) return Complain("there is no file " + path + " here");
   if (std::filesystem::is_directory(path, failed)) return Complain(path + " is a folder; /attach takes a file");
-  const auto id = Upload(path);
-  const bool is_new = id && std::find(attachments_.begin(), attachments_.end(), *id) == attachments_.end();
-  if (is_new) attachments_.push_back(*id);
+  if (const auto id = Upload(path)) AddOnce(attachments_, *id);
 }
 
 void TerminalClient::Export(const std::string& file) {

@@ -7,14 +7,13 @@
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
-#include <filesystem>
 #include <sstream>
 #include <string_view>
-#include <system_error>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "base/path.h"
 #include "cli/console.h"
 #include "cli/options.h"
 #include "cli/program_files.h"
@@ -112,8 +111,7 @@ std::string_view NameOf(ApprovalMode mode) {
   return "ask";
 }
 
-std::string Limit(std::int64_t limit) { return limit == 0 ? "0 (no limit)" : std::to_string(limit); }
-std::string Limit(std::uint64_t limit) { return limit == 0 ? "0 (no limit)" : std::to_string(limit); }
+std::string Limit(auto limit) { return limit == 0 ? "0 (no limit)" : std::to_string(limit); }
 
 std::string Amount(double amount) {
   std::ostringstream text;
@@ -243,9 +241,7 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
         (provider.headers.empty() ? "" : ", with headers: " + Names(provider.headers)) +
         (provider.query.empty() ? "" : ", with query: " + Names(provider.query)));
   }
-  std::error_code failed;
-  const std::string workspace = std::filesystem::weakly_canonical(options.workspace, failed).string();
-  add("workspace: " + (failed ? options.workspace : workspace) + ", data folder: " + PlaceOf(options.data_dir));
+  add("workspace: " + Resolved(options.workspace).string() + ", data folder: " + PlaceOf(options.data_dir));
   add_values(OtherThan(OtherValues(defaults), OtherValues(options)));
   for (const auto& [path, digest] : files) add("uses " + path);
   return text;

@@ -1,10 +1,9 @@
 #include "tools/command_tool.h"
 
-#include <filesystem>
-#include <system_error>
 #include <utility>
 #include <vector>
 
+#include "base/path.h"
 #include "tools/text_file.h"
 
 namespace reprise {
@@ -18,13 +17,9 @@ std::string List(const std::vector<std::string>& paths) {
 }
 
 // As they lead now: another folder behind the same link is something else to agree to.
-std::vector<std::string> Resolved(const std::vector<std::string>& paths) {
+std::vector<std::string> AllResolved(const std::vector<std::string>& paths) {
   std::vector<std::string> resolved;
-  for (const std::string& path : paths) {
-    std::error_code failed;
-    const std::filesystem::path real = std::filesystem::weakly_canonical(path, failed);
-    resolved.push_back(failed ? path : real.string());
-  }
+  for (const std::string& path : paths) resolved.push_back(Resolved(path).string());
   return resolved;
 }
 
@@ -40,8 +35,8 @@ void SetReason(ToolTraits& traits, const CommandRunner& runner, std::string reas
 }
 
 ToolTraits Sandboxed(ToolTraits traits, const CommandRunner& runner, const std::string& what) {
-  const std::string writable = List(Resolved(runner.options().writable_paths));
-  const std::string readable = List(Resolved(runner.options().readable_paths));
+  const std::string writable = List(AllResolved(runner.options().writable_paths));
+  const std::string readable = List(AllResolved(runner.options().readable_paths));
   std::string reason = what + " in a sandbox: no network, only the workspace";
   reason += writable.empty() ? " can be written" : " and " + writable + " can be written";
   if (!readable.empty()) reason += ", " + readable + " can be read as well";
