@@ -9,6 +9,13 @@
 
 namespace reprise {
 
+enum class ApprovalMode {
+  kAsk,         // tools that require approval ask
+  kReadOnly,    // every tool that is not read-only asks
+  kApproveAll,  // nothing asks
+  kDenyAll,     // what would ask is refused
+};
+
 enum class ApprovalScope {
   kOnce,
   kChat,    // further equal calls in this chat need no approval; an edit restores the grants of its time

@@ -38,13 +38,6 @@ enum class IfRunning {
   kCancel,  // that one is cancelled, and this one begins when it has its checkpoint, before any that wait
 };
 
-enum class ApprovalMode {
-  kAsk,         // tools that require approval ask
-  kReadOnly,    // every tool that is not read-only asks
-  kApproveAll,  // nothing asks
-  kDenyAll,     // what would ask is refused
-};
-
 struct EngineOptions {
   int max_rounds = 25;
   std::chrono::milliseconds disconnect_grace{2000};

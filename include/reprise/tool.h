@@ -43,7 +43,8 @@ struct ToolTraits {
   std::string approval_reason;  // shown with the request: "runs a shell command"
   // Its definition comes from elsewhere and nobody has approved it as it is now: it asks, whatever was granted before.
   bool needs_consent = false;
-  // Does nothing but ask a person: after a crash it may wait for the answer to the question that was shown.
+  // Does nothing but ask a person: in place of Run, QuestionOf and Answered are called. No thread waits meanwhile, and
+  // after a crash the answer to the question that was shown counts.
   bool only_asks = false;
   // What a person agrees to with a call, beyond its arguments and the spec: where it works, what confines it, whose
   // program it is. Part of the digest that approvals and grants hold (TermsDigest). nullopt: not known yet.
@@ -129,6 +130,9 @@ class Tool {
   // `arguments` is a JSON object that satisfies the schema. A tool that is not any more what its traits say does
   // nothing, and says so.
   virtual ToolOutcome Run(std::string_view arguments, const ToolContext& context) = 0;
+  // Of a tool that only asks: what a call with these arguments asks, and its outcome when that is answered.
+  virtual ToolQuestion QuestionOf(std::string_view /*arguments*/) const { return {}; }
+  virtual ToolOutcome Answered(ToolAnswer /*answer*/) const { return {}; }
 };
 
 // Makes a tool of a name that a server may turn out to have, as long as it has not said what it has; null: not of that

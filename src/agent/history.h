@@ -8,12 +8,6 @@
 
 namespace reprise {
 
-// The result of a call whose run was stopped before there was one.
-inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
-// The result of a call that the configuration does not let anybody be asked about.
-inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
-inline constexpr std::string_view kNobodyToAskResult = "This call needs approval, and nobody can be asked here.";
-
 // The result of a tool call that had begun when the process ended: nobody knows what it did, so it is never run again
 // by itself.
 inline constexpr std::string_view kOutcomeUnknown = "The server ended while this call ran. What it did is not known.";

@@ -1,6 +1,10 @@
 #include "agent/retry_policy.h"
 
 #include <algorithm>
+#include <atomic>
+#include <functional>
+#include <memory>
+#include <utility>
 
 namespace reprise {
 
@@ -15,6 +19,21 @@ std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, c
   for (int i = 0; i < retries && delay < policy.max_delay; ++i) delay = std::min(2 * delay, policy.max_delay);
   const auto varied = std::chrono::duration<double, std::milli>(delay) * (0.8 + 0.4 * random);
   return std::min(std::chrono::round<std::chrono::milliseconds>(varied), policy.max_delay);
+}
+
+Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::milliseconds length,
+                     std::stop_token stop) {
+  std::optional<std::stop_callback<std::function<void()>>> on_stop;
+  FromCallback<Nothing> over(executor, [&](std::function<void(Nothing)> done) {
+    // The two may meet, and only one counts.
+    const auto is_over = std::make_shared<std::atomic<bool>>(false);
+    const auto end = [is_over, done = std::move(done)] {
+      if (!is_over->exchange(true)) done({});
+    };
+    on_stop.emplace(std::move(stop), end);
+    delay(length, end);
+  });
+  co_return co_await over;
 }
 
 }  // namespace reprise

@@ -2,7 +2,9 @@
 
 #include <chrono>
 #include <optional>
+#include <stop_token>
 
+#include "base/async.h"
 #include "reprise/error.h"
 
 namespace reprise {
@@ -21,5 +23,9 @@ struct RetryPolicy {
 // failed together do not come back together.
 std::optional<std::chrono::milliseconds> RetryDelay(const RetryPolicy& policy, const Error& error, int retries,
                                                     double random);
+
+// Over when its time is, or when `stop` is requested.
+Async<Nothing> Pause(const Executor& executor, const Delay& delay, std::chrono::milliseconds length,
+                     std::stop_token stop);
 
 }  // namespace reprise

@@ -2,16 +2,17 @@
 
 #include <algorithm>
 #include <atomic>
-#include <condition_variable>
+#include <functional>
+#include <future>
 #include <memory>
-#include <mutex>
 #include <optional>
-#include <span>
 #include <string>
 #include <type_traits>
 #include <utility>
 #include <variant>
 #include <vector>
+
+#include "agent/agent_loop.h"
 
 namespace reprise {
 namespace {
@@ -95,9 +96,13 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
                                std::optional<event::Rejected>) override {
     return std::vector<std::string>(requests.size());
   }
-  Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { return Nobody(); }
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
+    co_return Nobody();
+  }
   bool IsGranted(const Grant&) override { return false; }
-  Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { return Nobody(); }
+  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
+    co_return Nobody();
+  }
 
  private:
   static tl::unexpected<Error> Nobody() { return Fail(ErrorCode::kCancelled, "nobody can be asked"); }
@@ -122,7 +127,7 @@ ToolOutcome ToOutcome(AgentOutcome ended, const std::string& truncated) {
 
 }  // namespace
 
-ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const SubAgentTask& task,
+ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAgentTask& task,
                         const std::string& model_name, const std::stop_token& stop) {
   limits.max_rounds = std::min(limits.max_rounds, kMaxRounds);
   const ReadingToolRegistry tools(parts.tools, limits.approval_mode);
@@ -130,9 +135,6 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
   NestedSteps steps(parts.observer, task);
   AgentState state{.messages = {{.role = Role::kSystem, .content = std::string(kInstruction)},
                                 {.role = Role::kUser, .content = task.question}}};
-  std::mutex mutex;
-  std::condition_variable ended;
-  std::optional<AgentOutcome> outcome;  // guarded by mutex
   AgentGuards guards = parts.guards;
   if (guards.over_budget) {
     guards.over_budget = [&](const TokenUsage& used) {
@@ -152,17 +154,13 @@ ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const
                    .guard = parts.guard,
                    .said = parts.said},
                   limits, model_name, std::move(state), stop);
-  agent.Start([&](AgentOutcome end) {
-    const std::lock_guard lock(mutex);
-    outcome = std::move(end);
-    ended.notify_all();  // under the lock: whoever waits lets go of it all
-  });
-  std::unique_lock lock(mutex);
-  ended.wait(lock, [&] { return outcome.has_value(); });
-  if (const auto& error = outcome->error) {
+  const auto ended = std::make_shared<std::promise<AgentOutcome>>();
+  agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); });
+  AgentOutcome outcome = ended->get_future().get();
+  if (const auto& error = outcome.error) {
     steps.Emit(steps.last_round(), event::Failed{error->reason, error->message, error->retryable});
   }
-  return ToOutcome(*std::move(outcome), steps.truncated());
+  return ToOutcome(std::move(outcome), steps.truncated());
 }
 
 }  // namespace reprise

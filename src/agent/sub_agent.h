@@ -4,7 +4,7 @@
 #include <stop_token>
 #include <string>
 
-#include "agent/agent_loop.h"
+#include "agent/agent.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -21,7 +21,7 @@ struct SubAgentTask {
 // own, only tools that read and never ask, and few rounds. It is held back by the same guards. Its steps are shown as
 // `nested` events. Ends within milliseconds when `stop` is requested: its output is empty then. Safe to call from
 // several threads at once.
-ToolOutcome RunSubAgent(const AgentLoop::Parts& parts, AgentLimits limits, const SubAgentTask& task,
+ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAgentTask& task,
                         const std::string& model_name, const std::stop_token& stop);
 
 }  // namespace reprise

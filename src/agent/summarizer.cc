@@ -1,8 +1,11 @@
 #include "agent/summarizer.h"
 
 #include <algorithm>
+#include <chrono>
+#include <functional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "agent/context.h"
 #include "base/utf8.h"
@@ -12,6 +15,7 @@ namespace {
 
 constexpr std::size_t kBytesPerWord = 8;  // in any language, about
 constexpr std::size_t kLongestLine = 4000;
+constexpr std::chrono::seconds kTimeout{30};
 const std::vector<ToolSpec> kNoTools;
 
 std::string Instruction(std::size_t max_bytes) {
@@ -23,7 +27,7 @@ std::string Instruction(std::size_t max_bytes) {
          std::to_string(max_bytes / kBytesPerWord) + " words.";
 }
 
-std::string Material(const Summarizer::Task& task) {
+std::string Material(const SummaryTask& task) {
   std::string text;
   std::size_t from = task.extent.first;
   if (const auto& known = task.state.compaction;
@@ -35,17 +39,14 @@ std::string Material(const Summarizer::Task& task) {
   return text + Outline(task.state.messages, from, task.extent.end, room, kLongestLine);
 }
 
-}  // namespace
-
 // Keeps the text up to its limit; a model that goes on is stopped.
-class Summarizer::Collector : public ModelStream {
+class Collector : public ModelStream {
  public:
-  Collector(std::size_t max_bytes, std::shared_ptr<std::stop_source> stop)
-      : max_bytes_(max_bytes), stop_(std::move(stop)) {}
+  Collector(std::size_t max_bytes, std::stop_source stop) : max_bytes_(max_bytes), stop_(std::move(stop)) {}
   void OnThinking(std::string_view) override {}
   void OnText(std::string_view delta) override {
     text_ += delta.substr(0, max_bytes_ - text_.size());
-    if (full()) stop_->request_stop();
+    if (full()) stop_.request_stop();
   }
   void OnBatchEnd() override {}
   bool full() const { return text_.size() == max_bytes_; }
@@ -57,23 +58,31 @@ class Summarizer::Collector : public ModelStream {
 
  private:
   const std::size_t max_bytes_;
-  const std::shared_ptr<std::stop_source> stop_;
+  std::stop_source stop_;
   std::string text_;
 };
 
-Summarizer::Summarizer() = default;
-Summarizer::~Summarizer() = default;
+}  // namespace
 
-void Summarizer::Start(ModelClient& model, const std::string& model_name, const Task& task, Done done) {
-  collector_ = std::make_unique<Collector>(task.max_bytes, stop_);
+Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
+                         std::stop_token stop) {
+  const std::stop_source end;  // of the request: with the run, at the limits of time and length
+  // It may end who holds it.
+  const auto end_it = [end] { std::stop_source(end).request_stop(); };
+  const std::stop_callback<std::function<void()>> with_run(std::move(stop), end_it);
+  if (parts.delay) parts.delay(kTimeout, end_it);
+  Collector collector(task.max_bytes, end);
   const std::vector<Message> messages{{.role = Role::kSystem, .content = Instruction(task.max_bytes)},
                                       {.role = Role::kUser, .content = Material(task)}};
-  // Nothing after this call: `done` may end this object before it returns.
-  model.Generate({model_name, messages, kNoTools}, *collector_, stop_->get_token(),
-                 [collector = collector_.get(), done = std::move(done)](const Result<ModelResponse>& response) {
-                   const bool usable = response || collector->full();
-                   done(usable ? collector->Take() : std::string(), response ? response->usage : TokenUsage{});
-                 });
+  const ModelRequest request{model_name, messages, kNoTools};
+  FromCallback<Result<ModelResponse>> awaited(parts.executor, [&](ModelClient::Done done) {
+    parts.model.Generate(request, collector, end.get_token(), std::move(done));
+  });
+  const Result<ModelResponse> response = co_await awaited;
+  const bool is_usable = response || collector.full();
+  Summary summary{.text = is_usable ? collector.Take() : std::string(), .usage = {}};
+  if (response) summary.usage = response->usage;
+  co_return summary;
 }
 
 }  // namespace reprise

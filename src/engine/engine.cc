@@ -11,13 +11,14 @@
 #include <unordered_map>
 #include <utility>
 
+#include "approval/decision.h"
+#include "approval/requests.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/memory_reserve.h"
 #include "base/random.h"
 #include "base/utf8.h"
 #include "domain/codec.h"
-#include "engine/answer_book.h"
 #include "engine/attachments.h"
 #include "engine/branches.h"
 #include "engine/call_rate.h"
@@ -119,15 +120,13 @@ Result<void> NameTasks(std::vector<Task>& tasks) {
 
 Error NoSuchGrant() { return MakeError(ErrorCode::kNotFound, "there is no such grant"); }
 
-constexpr std::size_t kMaxGrantInput = 1000;  // characters of the arguments that are kept with a grant, for people
-
 bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
 
 // Where a new interaction hangs in the chat's tree.
 struct Place {
   std::optional<InteractionId> parent, edited_from;
   AgentState state;                                                  // what it starts from
-  std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
+  std::optional<Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
   std::optional<ResumedFrom> resumed_from = std::nullopt;            // set likewise
   Attached attached{};                                               // to the message
 };
@@ -139,6 +138,8 @@ class Engine::Impl {
   Impl(Parts parts, EngineOptions options)
       : parts_(std::move(parts)),
         options_(std::move(options)),
+        approvals_(delay()),
+        inputs_(delay()),
         usage_limits_(parts_.store, options_.budget, options_.prices),
         call_rate_(options_.max_tool_calls_per_minute),
         queues_(parts_.store),
@@ -160,12 +161,10 @@ class Engine::Impl {
   // REQUIRES: the chat is idle.
   Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
   // An answer for always: the grant is kept before the answer counts.
-  Result<PendingApproval> GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
-                                       const std::optional<InteractionRef>& within);
+  Result<void> GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer);
   // What an answer is told that did not count.
   Error WhyNotGiven(const Error& error) const;
   // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
-  bool IsOutdated(const event::ApprovalRequired& request) const;
   Result<void> DropOutdatedGrants(const std::string& tool_name);
   // Begins what waits in `chat`, if that is free.
   void StartNext(const ChatId& chat);
@@ -213,14 +212,17 @@ class Engine::Impl {
   // The replays that are under way. None starts after stopping_ is set.
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
 
+  Delay delay() {
+    return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer_.After(pause, std::move(call)); };
+  }
   RunGuard::Parts guard_parts() const { return {parts_.audit, parts_.hooks, redactor_, guardrails_}; }
 
   const Parts parts_;
   const Redactor redactor_{parts_.secrets};
   const Guardrails guardrails_{parts_.guardrails};
   const EngineOptions options_;
-  ApprovalBook approvals_;    // synchronises itself
-  InputBook inputs_;          // synchronises itself
+  ApprovalRequests approvals_;  // synchronises itself
+  InputRequests inputs_;        // synchronises itself
   UsageLimits usage_limits_;  // synchronises itself
   CallRate call_rate_;        // synchronises itself
   MessageQueues queues_;      // synchronises itself
@@ -340,8 +342,7 @@ Result<EventSubscription> Engine::Impl::Launch(const ChatId& chat, StartRequest 
   }
   EventSubscription subscription(chat, run->id(), run->log(), run->AddListener());
   Admit(run);
-  // Tools are not for the caller's thread.
-  run->starts_with_tools() ? pool_.Submit([this, run] { Execute(run); }) : Execute(run);
+  Execute(run);
   return subscription;
 }
 
@@ -757,21 +758,22 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
   auto kept = parts_.store.BeginJournal(chat, interrupted.interaction.id, content.records);
   if (!kept) return Fail(kept.error());
   const InteractionId id = interrupted.interaction.id;
+  const auto tools = parts_.tools.Current();
   for (const auto& approval : questions.approvals) {
-    approvals_.Reopen({chat, id, approval});
+    const auto reopened = approvals_.Reopen({chat, id, approval});
     const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id);
-    if (IsOutdated(approval) && (given == nullptr || given->approved)) {
-      static_cast<void>(approvals_.Give(approval.approval_id, kSuperseded, {}));
-    } else if (given != nullptr) {
-      static_cast<void>(approvals_.Give(approval.approval_id, *given, {}));
+    const bool is_outdated = IsOutdated(approval, *tools) && (given == nullptr || given->approved);
+    if (is_outdated || given != nullptr) {
+      static_cast<void>(approvals_.Give(reopened, is_outdated ? kSuperseded : *given));
     }
   }
   std::optional<std::string> request_id;
   if (questions.input) {
-    inputs_.Reopen({chat, id, *questions.input});
+    const auto reopened = inputs_.Reopen({chat, id, *questions.input});
     request_id = questions.input->request_id;
-    if (const auto* given = GivenTo<InputAnswer>(interrupted, *request_id))
-      static_cast<void>(inputs_.Give(*request_id, *given, {}));
+    if (const auto* given = GivenTo<InputAnswer>(interrupted, *request_id)) {
+      static_cast<void>(inputs_.Give(reopened, *given));
+    }
   }
   RunJournal journal(*std::move(kept), state.messages.size());
   auto run = std::make_shared<Run>(
@@ -788,7 +790,7 @@ Result<void> Engine::Impl::AskAgain(InterruptedRun interrupted, AgentState state
                 .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}},
       Run::Services{parts_.tools, approvals_, inputs_, parts_.grants, timer_, options_, guard_parts(), parts_.files});
   Admit(run);
-  pool_.Submit([this, run] { Execute(run); });
+  Execute(run);
   return {};
 }
 
@@ -924,48 +926,30 @@ Result<void> Engine::Impl::DropOutdatedGrants(const std::string& tool_name) {
   return {};
 }
 
-// As far as it is known: the run looks again before it makes the call.
-bool Engine::Impl::IsOutdated(const event::ApprovalRequired& request) const {
-  const auto tools = parts_.tools.Current();
-  const Tool* tool = tools->Find(request.tool_name);
-  if (tool == nullptr || !tool->traits().terms) return false;
-  return TermsDigest(tool->traits(), tool->ReasonToAsk(request.tool_input)) != request.terms_digest;
-}
-
 // Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
 Error Engine::Impl::WhyNotGiven(const Error& error) const {
   const std::lock_guard lock(mutex_);
   return stopping_ && error.reason == "already_processed" ? Stopping() : error;
 }
 
-Result<PendingApproval> Engine::Impl::GrantAndGive(const event::ApprovalRequired& request, ApprovalAnswer answer,
-                                                   const std::optional<InteractionRef>& within) {
-  const auto cannot = [](std::string why) {
+Result<void> Engine::Impl::GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer) {
+  if (parts_.grants == nullptr) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_member",
-                      .message = "\"scope\" cannot be \"always\": " + std::move(why)});
-  };
-  if (parts_.grants == nullptr) return cannot("this server keeps no grants");
-  const auto tools = parts_.tools.Current();
-  const Tool* tool = tools->Find(request.tool_name);
-  if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
-  if (tool->traits().needs_consent) return cannot("nobody has approved this tool as it is now");
-  auto claimed = approvals_.Claim(request.approval_id, within);
-  if (!claimed) return claimed;
-  const std::string arguments = answer.arguments.value_or(request.tool_input);
-  const StandingGrant grant{.grant = {request.tool_name, ArgumentsDigest(arguments), request.terms_digest},
-                            .tool_input = std::string(Utf8Prefix(arguments, kMaxGrantInput)),
-                            .created_at = Now()};
-  const auto added = parts_.grants->Add(grant);
+                      .message = "\"scope\" cannot be \"always\": this server keeps no grants"});
+  }
+  const auto grant = StandingGrantFor(approvals_.PendingOf(*found).request, answer, *parts_.tools.Current());
+  if (!grant) return Fail(grant.error());
+  if (auto claimed = approvals_.Claim(found); !claimed) return claimed;
+  const auto added = parts_.grants->Add(*grant);
   if (!added) {
-    static_cast<void>(approvals_.Settle(request.approval_id, std::nullopt));
+    static_cast<void>(approvals_.Settle(found, std::nullopt));
     return Fail(added.error());
   }
-  auto given = approvals_.Settle(request.approval_id, std::move(answer));
-  if (given) return claimed;
+  auto given = approvals_.Settle(found, std::move(answer));
   // Its run was stopped meanwhile; then nobody has said this.
-  if (*added) static_cast<void>(parts_.grants->Remove(GrantId(grant.grant)));
-  return Fail(given.error());
+  if (!given && *added) static_cast<void>(parts_.grants->Remove(GrantId(grant->grant)));
+  return given;
 }
 
 std::shared_ptr<Run> Engine::Impl::ActiveRun(const ChatId& chat) const {
@@ -1299,38 +1283,41 @@ Result<void> Engine::RemoveQueued(const ChatId& chat, std::string_view id) {
 
 Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                                std::optional<InteractionRef> within) {
-  const auto pending = impl_->approvals_.Find(approval_id, within);
-  if (!pending && within && IsNotFound(pending.error()))
+  const auto found = impl_->approvals_.Find(approval_id, within);
+  if (!found && within && IsNotFound(found.error()))
     return Fail(impl_->WhyNotWaiting<ApprovalKind>(approval_id, *within));
-  if (!pending) return Fail(impl_->WhyNotGiven(pending.error()));
-  if (answer.arguments_digest && *answer.arguments_digest != pending->request.arguments_digest) {
+  if (!found) return Fail(impl_->WhyNotGiven(found.error()));
+  const PendingApproval& pending = impl_->approvals_.PendingOf(**found);
+  const event::ApprovalRequired& request = pending.request;
+  if (answer.arguments_digest && *answer.arguments_digest != request.arguments_digest) {
     return Fail(Error{.code = ErrorCode::kConflict,
                       .reason = "digest_mismatch",
                       .message = "arguments_digest is not the digest of the arguments that wait for approval"});
   }
-  if (answer.approved && impl_->IsOutdated(pending->request)) {
-    const auto withdrawn = impl_->approvals_.Give(approval_id, kSuperseded, within);
-    if (!withdrawn) return Fail(impl_->WhyNotGiven(withdrawn.error()));
+  const auto tools = impl_->parts_.tools.Current();
+  if (answer.approved && IsOutdated(request, *tools)) {
+    if (auto withdrawn = impl_->approvals_.Give(*found, kSuperseded); !withdrawn) {
+      return Fail(impl_->WhyNotGiven(withdrawn.error()));
+    }
     return Fail(Error{.code = ErrorCode::kConflict,
                       .reason = "stale",
                       .message = "the tool, or where it would run, is not what was shown any more; the call was not "
                                  "approved and is asked about again"});
   }
   if (answer.approved && answer.arguments) {
-    const auto tools = impl_->parts_.tools.Current();
-    const Tool* tool = tools->Find(pending->request.tool_name);
+    const Tool* tool = tools->Find(request.tool_name);
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
     if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return Fail(valid.error());
   }
   if (answer.approved) {
-    if (auto dropped = impl_->DropOutdatedGrants(pending->request.tool_name); !dropped) return Fail(dropped.error());
+    if (auto dropped = impl_->DropOutdatedGrants(request.tool_name); !dropped) return Fail(dropped.error());
   }
-  const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
+  const auto run = impl_->ActiveRun(pending.chat_id, pending.interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
-  auto given = for_always ? impl_->GrantAndGive(pending->request, answer, within)
-                          : impl_->approvals_.Give(approval_id, answer, within);
+  const auto given =
+      for_always ? impl_->GrantAndGive(*found, answer) : impl_->approvals_.Give(*found, answer);
   if (!given) return Fail(impl_->WhyNotGiven(given.error()));
-  return impl_->KeepAnswer(run, given->request.approval_id, std::move(answer)).map([&] { return *std::move(given); });
+  return impl_->KeepAnswer(run, request.approval_id, std::move(answer)).map([&] { return pending; });
 }
 
 Result<std::vector<StandingGrant>> Engine::StandingGrants() {
@@ -1354,20 +1341,22 @@ Result<void> Engine::RevokeGrant(const ChatId& chat, std::string_view id) {
 }
 
 Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const {
-  return impl_->approvals_.Find(approval_id, std::nullopt);
+  return impl_->approvals_.Find(approval_id, std::nullopt).map([](const auto& found) {
+    return ApprovalRequests::PendingOf(*found);
+  });
 }
 
 std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->approvals_.Waiting(); }
 
 Result<FileChange> Engine::PreviewChange(std::string_view approval_id) const {
-  const auto pending = impl_->approvals_.Find(approval_id, std::nullopt);
-  if (!pending) return Fail(ErrorCode::kNotFound, "no such approval waits");
-  const event::ApprovalRequired& request = pending->request;
+  const auto found = impl_->approvals_.Find(approval_id, std::nullopt);
+  if (!found) return Fail(ErrorCode::kNotFound, "no such approval waits");
+  const event::ApprovalRequired& request = impl_->approvals_.PendingOf(**found).request;
   const auto tools = impl_->parts_.tools.Current();
   const Tool* tool = tools->Find(request.tool_name);
   if (tool == nullptr) return Fail(NoChangeToShow("the tool is not there any more"));
   // In another workspace, say, since the server was started anew: what is there is not what the question is about.
-  if (impl_->IsOutdated(request)) {
+  if (IsOutdated(request, *tools)) {
     return Fail(NoChangeToShow("the tool, or where it would run, is not what was shown any more"));
   }
   return tool->PreviewChange(request.tool_input);
@@ -1375,25 +1364,24 @@ Result<FileChange> Engine::PreviewChange(std::string_view approval_id) const {
 
 Result<PendingInput> Engine::AnswerInput(std::string_view request_id, InputAnswer answer,
                                          std::optional<InteractionRef> within) {
-  const auto pending = impl_->inputs_.Find(request_id, within);
-  if (!pending && within && IsNotFound(pending.error())) {
+  const auto found = impl_->inputs_.Find(request_id, within);
+  if (!found && within && IsNotFound(found.error())) {
     return Fail(impl_->WhyNotWaiting<InputKind>(request_id, *within));
   }
-  if (!pending) return Fail(impl_->WhyNotGiven(pending.error()));
-  if (pending->request.schema && answer.response && !IsJsonObject(*answer.response)) {
+  if (!found) return Fail(impl_->WhyNotGiven(found.error()));
+  const PendingInput& pending = impl_->inputs_.PendingOf(**found);
+  const std::optional<std::string>& schema = pending.request.schema;
+  if (schema && answer.response && !IsJsonObject(*answer.response)) {
     return Fail(Error{.code = ErrorCode::kInvalidArgument,
                       .reason = "invalid_member",
                       .message = "\"response\" must be a JSON object, as the question's schema says"});
   }
-  if (pending->request.schema && answer.response && impl_->parts_.check_form) {
-    if (auto checked = impl_->parts_.check_form(*pending->request.schema, *answer.response); !checked) {
-      return Fail(checked.error());
-    }
+  if (schema && answer.response && impl_->parts_.check_form) {
+    if (auto checked = impl_->parts_.check_form(*schema, *answer.response); !checked) return Fail(checked.error());
   }
-  const auto run = impl_->ActiveRun(pending->chat_id, pending->interaction_id);  // before it can end
-  auto given = impl_->inputs_.Give(request_id, answer, within);
-  if (!given) return Fail(impl_->WhyNotGiven(given.error()));
-  return impl_->KeepAnswer(run, given->request.request_id, std::move(answer)).map([&] { return *std::move(given); });
+  const auto run = impl_->ActiveRun(pending.chat_id, pending.interaction_id);  // before it can end
+  if (auto given = impl_->inputs_.Give(*found, answer); !given) return Fail(impl_->WhyNotGiven(given.error()));
+  return impl_->KeepAnswer(run, pending.request.request_id, std::move(answer)).map([&] { return pending; });
 }
 
 std::vector<PendingInput> Engine::PendingInputs() const { return impl_->inputs_.Waiting(); }

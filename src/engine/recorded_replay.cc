@@ -4,16 +4,17 @@
 #include <chrono>
 #include <condition_variable>
 #include <deque>
+#include <future>
 #include <memory>
 #include <mutex>
 #include <optional>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <variant>
 #include <vector>
 
+#include "agent/agent_loop.h"
 #include "agent/history.h"
 #include "domain/codec.h"
 #include "engine/recording.h"
@@ -81,10 +82,12 @@ class Replay final : public ModelClient,
   // ApprovalGate
   std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                std::optional<event::Rejected> withdrawn) override;
-  Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) override;
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
+                                      const Executor& executor) override;
   // What was granted was not asked: the record knows.
   bool IsGranted(const Grant&) override { return false; }
-  Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
+  Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
+                                const Executor& executor) override;
 
   // CallGuard: what hooks have changed is in the record, what they denied is a result like others, or ended the run.
   Result<void> Heard(std::uint32_t, const std::string&, const std::string&, const std::stop_token&) override;
@@ -164,9 +167,6 @@ class Replay final : public ModelClient,
   std::optional<Error> unheard_;                    // guarded by mutex_; why the response counts for nothing
   bool over_ = false;                               // guarded by mutex_
   ReplayReport report_;                             // guarded by mutex_
-
-  std::condition_variable finished_;
-  std::optional<AgentOutcome> outcome_;  // guarded by mutex_
 };
 
 // The record knows whether the tool was still what had been shown.
@@ -357,7 +357,8 @@ ToolOutcome Replay::OutcomeOf(const RecordedCall* call) {
 }
 
 // The answer is the one that was given to this very question, if there was one: what follows says why not.
-Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token) {
+Async<Result<ApprovalGate::Reply>> Replay::AskInput(std::uint32_t round_index, event::InputRequired request,
+                                                    std::stop_token, const Executor&) {
   const RecordedCall* call = nullptr;
   {
     const std::lock_guard lock(mutex_);
@@ -373,9 +374,9 @@ Result<ApprovalGate::Reply> Replay::AskInput(std::uint32_t round_index, event::I
     const auto* answer = std::get_if<event::InputReceived>(&step.payload);
     if (answer == nullptr || answer->request_id != request.request_id) continue;
     if (!AwaitTurn(*call, step.at)) break;
-    return Reply{request.request_id, {.response = answer->response}};
+    co_return Reply{request.request_id, {.response = answer->response}};
   }
-  return Fail(Cancelled());
+  co_return Fail(Cancelled());
 }
 
 std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
@@ -403,7 +404,8 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
 }
 
 // The next thing that was shown is the answer; if it is not, there was none.
-Result<ApprovalGate::Decision> Replay::AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token&) {
+Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token,
+                                                          const Executor&) {
   const std::lock_guard lock(mutex_);
   const AgentEvent* next = Next();
   const auto asked = [&](const std::string& id) {
@@ -415,18 +417,18 @@ Result<ApprovalGate::Decision> Replay::AwaitAnswer(std::span<const std::string> 
                           .arguments = approved->tool_input,
                           .feedback = approved->feedback,
                           .scope = ParseApprovalScope(approved->scope).value_or(ApprovalScope::kOnce)};
-    return Decision{approved->approval_id, std::move(answer)};
+    co_return Answered{approved->approval_id, std::move(answer)};
   }
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;
   if (rejected && asked(rejected->approval_id)) {
-    return Decision{rejected->approval_id,
+    co_return Answered{rejected->approval_id,
                     {.approved = false,
                      .feedback = rejected->feedback,
                      .expired = rejected->expired,
                      .superseded = rejected->superseded}};
   }
   stop_.request_stop();
-  return Fail(Cancelled());
+  co_return Fail(Cancelled());
 }
 
 // --- what it shows ---------------------------------------------------------------------------------------------------
@@ -590,15 +592,12 @@ ReplayReport Replay::Run(const Executor& executor) {
                    .delay = at_once,
                    .guard = this},
                   recording_.limits, "recorded", std::move(recording_.start), stop_.get_token());
-  const auto done = [this](AgentOutcome outcome) {
-    const std::lock_guard lock(mutex_);
-    outcome_ = std::move(outcome);
-    finished_.notify_all();  // under the lock: whoever waits destroys this
-  };
-  recording_.continued ? agent.Continue(*recording_.continued, done) : agent.Start(done);
-  std::unique_lock lock(mutex_);
-  finished_.wait(lock, [this] { return outcome_.has_value(); });
-  CompareEnd(*outcome_);
+  const auto ended = std::make_shared<std::promise<AgentOutcome>>();
+  agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); },
+              recording_.continued.value_or(Interrupted{}));
+  const AgentOutcome outcome = ended->get_future().get();
+  const std::lock_guard lock(mutex_);
+  CompareEnd(outcome);
   return std::move(report_);
 }
 

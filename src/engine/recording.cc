@@ -247,7 +247,7 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     const bool passed_over = !std::all_of(first, round.calls.end(), untouched);
     if (!round.calls.empty() && (!text_shown || passed_over || (!all_ended && !recording.cut_off()))) {
       std::erase_if(round.calls, untouched);
-      AgentLoop::Interrupted continued;
+      Interrupted continued;
       for (const RecordedCall& each : round.calls) continued.calls.push_back({.call = each.call});
       recording.continued = std::move(continued);
       ++start;

@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/agent_loop.h"
+#include "agent/agent.h"
 #include "reprise/event.h"
 #include "reprise/interaction.h"
 #include "reprise/message.h"
@@ -73,7 +73,7 @@ struct Recording {
   // With the user's message. What the agenda was at first is not on record; it is another than what it became.
   AgentState start;
   AgentState end;  // without its messages
-  std::optional<AgentLoop::Interrupted>
+  std::optional<Interrupted>
       continued;       // set if it went on with calls of an interaction that was interrupted
   AgentLimits limits;  // those that had an effect
   // The process ended before the run did: the record stops in the middle.

@@ -91,7 +91,7 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
     const std::string id = call.id;
     const auto last = [&](auto call_id) { return LastAbout(run.interaction.events, run.last_round, id, call_id); };
     const Tool* tool = tools.Find(call.name);
-    AgentLoop::OpenCall& open = questions.where.calls.emplace_back(AgentLoop::OpenCall{.call = std::move(call)});
+    OpenCall& open = questions.where.calls.emplace_back(OpenCall{.call = std::move(call)});
     if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
       open.approval_id = asked->approval_id;
       open.terms_digest = asked->terms_digest;
@@ -116,8 +116,8 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
   return questions;
 }
 
-AgentLoop::Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
-  AgentLoop::Interrupted where;
+Interrupted WhereToResume(const AgentState& state, const ToolSet& tools) {
+  Interrupted where;
   const auto calling = LastCalling(state.messages);
   if (calling == state.messages.end()) return where;
   for (const ToolCall& call : calling->tool_calls) {

@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "agent/agent_loop.h"
+#include "agent/agent.h"
 #include "agent/history.h"
 #include "engine/run_journal.h"
 #include "reprise/interaction.h"
@@ -22,7 +22,7 @@ void RestoreState(const InterruptedRun& run, AgentState& state);
 struct OpenQuestions {
   std::vector<event::ApprovalRequired> approvals;
   std::optional<event::InputRequired> input;
-  AgentLoop::Interrupted where;
+  Interrupted where;
 };
 // nullopt: it was not waiting for anybody, or for something that cannot be asked again with these tools.
 std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const AgentState& state,
@@ -30,7 +30,7 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
 
 // Where an interaction that did not come to its end goes on: a call whose outcome is not known is run again if its tool
 // may be, else the model is told.
-AgentLoop::Interrupted WhereToResume(const AgentState& state, const ToolSet& tools);
+Interrupted WhereToResume(const AgentState& state, const ToolSet& tools);
 
 // Makes the final state of such an interaction what a run goes on from: what the model had begun to say is dropped, for
 // it says it again, and so are the results of the calls that are run again.

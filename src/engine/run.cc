@@ -65,7 +65,7 @@ Run::Run(Plan plan, Services services)
     inputs_ = request_id_ ? 1 : 0;
     approvals_ = static_cast<std::size_t>(
         std::count_if(interrupted_->calls.begin(), interrupted_->calls.end(),
-                      [](const AgentLoop::OpenCall& call) { return !call.approval_id.empty() && !call.answer; }));
+                      [](const OpenCall& call) { return !call.approval_id.empty() && !call.answer; }));
     UpdateStatus();
     log_->Publish();
     return;
@@ -90,7 +90,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
-  agent_.emplace(AgentLoop::Parts{.model = *client_,
+  agent_.emplace(AgentParts{.model = *client_,
                                   .tools = services_.tools,
                                   .observer = *this,
                                   .approvals = *this,
@@ -105,7 +105,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
     AgentEnded(std::move(outcome));
     ended();
   };
-  interrupted_ ? agent_->Continue(*interrupted_, done) : agent_->Start(done);
+  agent_->Start(done, interrupted_.value_or(Interrupted{}));
 }
 
 bool Run::is_left() const {
@@ -389,23 +389,26 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
   return ids;
 }
 
-Result<ApprovalGate::Decision> Run::AwaitAnswer(std::span<const std::string> approval_ids,
-                                                const std::stop_token& stop) {
-  auto answered = services_.approvals.WaitAny(approval_ids, stop);
-  if (!answered && LeavesNow()) return Fail(answered.error());
+Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
+                                                       const Executor& executor) {
+  FromCallback<ApprovalRequests::Answered> awaited(executor, [&](std::function<void(ApprovalRequests::Answered)> done) {
+    services_.approvals.Await(approval_ids, std::move(stop), std::move(done));
+  });
+  auto answered = co_await awaited;
+  if (!answered && LeavesNow()) co_return Fail(answered.error());
   {
     const std::lock_guard lock(mutex_);
     approvals_ -= answered ? 1 : approval_ids.size();
     UpdateStatus();
   }
-  if (!answered) return Fail(answered.error());
-  return Decision{std::move(answered->first), std::move(answered->second)};
+  if (!answered) co_return Fail(answered.error());
+  co_return Answered{std::move(answered->first), std::move(answered->second)};
 }
 
 bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
 
-Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
-                                          std::stop_token stop) {
+Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
+                                                 std::stop_token stop, const Executor& executor) {
   const std::string call_id = request.call_id;
   std::string id;
   if (request_id_) {
@@ -421,15 +424,18 @@ Result<ApprovalGate::Reply> Run::AskInput(std::uint32_t round_index, event::Inpu
     }
     Emit(round_index, std::move(pending.request));
   }
-  auto answer = services_.inputs.Wait(id, std::move(stop));
-  if (!answer && CanBeAskedAgain(call_id) && LeavesNow()) return Fail(answer.error());
+  FromCallback<InputRequests::Answered> awaited(executor, [&](std::function<void(InputRequests::Answered)> done) {
+    services_.inputs.Await({id}, std::move(stop), std::move(done));
+  });
+  auto answered = co_await awaited;
+  if (!answered && CanBeAskedAgain(call_id) && LeavesNow()) co_return Fail(answered.error());
   {
     const std::lock_guard lock(mutex_);
     --inputs_;
     UpdateStatus();
   }
-  if (!answer) return Fail(answer.error());
-  return Reply{std::move(id), *std::move(answer)};
+  if (!answered) co_return Fail(answered.error());
+  co_return Reply{std::move(answered->first), std::move(answered->second)};
 }
 
 std::shared_ptr<void> Run::AddListener() {

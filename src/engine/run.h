@@ -6,14 +6,13 @@
 #include <mutex>
 #include <optional>
 #include <set>
-#include <span>
 #include <stop_token>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include "agent/agent_loop.h"
-#include "engine/answer_book.h"
+#include "approval/requests.h"
 #include "engine/attachments.h"
 #include "engine/run_guard.h"
 #include "engine/run_journal.h"
@@ -39,7 +38,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     SystemPrompt prompt{};
     AgentGuards guards{};
     // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
-    std::optional<AgentLoop::Interrupted> interrupted = std::nullopt;
+    std::optional<Interrupted> interrupted = std::nullopt;
     bool compact = false;                     // StartRequest::compact
     std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
     // What another process has shown of this very interaction, and the id of the question of a tool that waits.
@@ -52,8 +51,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   };
   struct Services {  // all must outlive the run
     const ToolRegistry& tools;
-    ApprovalBook& approvals;
-    InputBook& inputs;
+    ApprovalRequests& approvals;
+    InputRequests& inputs;
     GrantStore* grants;  // null: there are none
     Timer& timer;
     const EngineOptions& options;
@@ -67,7 +66,6 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   InteractionId id() const { return id_; }
   const std::optional<InteractionId>& parent_id() const { return parent_id_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
-  bool starts_with_tools() const { return interrupted_ && !interrupted_->calls.empty(); }
 
   // --- one after the other, each once -----------------------------------------------------------------------------
   // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
@@ -113,9 +111,11 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // ApprovalGate
   std::vector<std::string> Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                std::optional<event::Rejected> withdrawn) override;
-  Result<Decision> AwaitAnswer(std::span<const std::string> approval_ids, const std::stop_token& stop) override;
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
+                                      const Executor& executor) override;
   bool IsGranted(const Grant& call) override;
-  Result<Reply> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop) override;
+  Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
+                                const Executor& executor) override;
 
  private:
   // REQUIRES: show_mutex_ is held. To be shown.
@@ -154,7 +154,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::optional<FilesInStore> files_;
   RunGuard guard_;                  // synchronises itself
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
-  const std::optional<AgentLoop::Interrupted> interrupted_;
+  const std::optional<Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 
   mutable std::mutex show_mutex_;       // keeps journal and log in step; taken before mutex_

@@ -20,12 +20,19 @@ class AskHumanTool final : public BuiltinTool {
                      .approval_reason = "asks a question",
                      .only_asks = true}) {}
 
-  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
-    if (!context.ask) return ToolFailure("There is nobody who could be asked.");
+  // Nobody can be asked: an agent asks by the functions below.
+  ToolOutcome Run(std::string_view, const ToolContext&) override {
+    return ToolFailure("There is nobody who could be asked.");
+  }
+
+  ToolQuestion QuestionOf(std::string_view arguments) const override {
     const Arguments given(arguments);
     ToolQuestion question{.text = ToValidUtf8(given.String("question").value_or("")), .schema = {}, .url = {}};
     for (const std::string& option : given.Strings("options")) question.options.push_back(ToValidUtf8(option));
-    ToolAnswer answer = context.ask(question, context.stop);
+    return question;
+  }
+
+  ToolOutcome Answered(ToolAnswer answer) const override {
     switch (answer.action) {
       case ToolAnswer::Action::kAccept:
         return {.output = std::move(answer.content)};

@@ -37,23 +37,24 @@ class Recorder : public AgentObserver, public ApprovalGate {
     if (on_ask) on_ask();
     return ids;
   }
-  Result<Decision> AwaitAnswer(std::span<const std::string> ids, const std::stop_token&) override {
-    awaited.emplace_back(ids.begin(), ids.end());
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string> ids, std::stop_token, const Executor&) override {
+    awaited.push_back(ids);
     for (std::size_t i = 0; i < answers.size(); ++i) {
       if (std::find(ids.begin(), ids.end(), answers[i].approval_id) == ids.end()) continue;
-      Decision next = answers[i];
+      Answered next = answers[i];
       answers.erase(answers.begin() + static_cast<std::ptrdiff_t>(i));
-      return next;
+      co_return next;
     }
-    if (!answer) return Fail(ErrorCode::kCancelled, "cancelled");
-    return Decision{ids.front(), *answer};
+    if (!answer) co_return Fail(ErrorCode::kCancelled, "cancelled");
+    co_return Answered{ids.front(), *answer};
   }
   bool IsGranted(const Grant& call) override { return call == granted; }
-  Result<Reply> AskInput(std::uint32_t, event::InputRequired request, std::stop_token) override {
+  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired request, std::stop_token,
+                                const Executor&) override {
     request.request_id = "request_x";
     Emit(0, request);
-    if (!reply) return Fail(ErrorCode::kCancelled, "cancelled");
-    return Reply{"request_x", *reply};
+    if (!reply) co_return Fail(ErrorCode::kCancelled, "cancelled");
+    co_return Reply{"request_x", *reply};
   }
   template <typename T>
   const T& Last() const {
@@ -67,7 +68,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
   std::vector<EventPayload> events;
   std::string deltas;
   std::optional<ApprovalAnswer> answer;  // to whatever has none in `answers`
-  std::vector<Decision> answers;         // in the order in which they come
+  std::vector<Answered> answers;         // in the order in which they come
   std::vector<std::vector<std::string>> awaited;
   Grant granted;  // for always
   std::optional<InputAnswer> reply;
@@ -1208,8 +1209,8 @@ TEST_CASE("AgentLoop: a tool that asks again after a restart stands on account o
                   .guard = &guard},
                  {}, "m", f.state, f.stop.get_token());
   std::promise<AgentOutcome> ended;
-  loop.Continue({.round_index = 0, .calls = {{.call = call, .has_asked = true}}},
-                [&](AgentOutcome outcome) { ended.set_value(std::move(outcome)); });
+  loop.Start([&](AgentOutcome outcome) { ended.set_value(std::move(outcome)); },
+             {.round_index = 0, .calls = {{.call = call, .has_asked = true}}});
   CHECK(ended.get_future().get().status == InteractionStatus::kCompleted);
   REQUIRE(guard.entries.size() == 1);
   CHECK(guard.entries[0].event == AuditEntry::Event::kEnded);

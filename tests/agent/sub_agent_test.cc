@@ -30,9 +30,13 @@ class Observer : public AgentObserver, public ApprovalGate {
                                std::optional<event::Rejected>) override {
     std::abort();
   }
-  Result<Decision> AwaitAnswer(std::span<const std::string>, const std::stop_token&) override { std::abort(); }
+  Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
+    std::abort();
+  }
   bool IsGranted(const Grant&) override { return false; }
-  Result<Reply> AskInput(std::uint32_t, event::InputRequired, std::stop_token) override { std::abort(); }
+  Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
+    std::abort();
+  }
 
   std::vector<std::string> Types() const {
     std::vector<std::string> types;
@@ -54,7 +58,7 @@ struct Fixture {
     const std::string id = "call_r", question = "how many?";
     const Executor at_once = [](const std::function<void()>& job) { job(); };
     const SubAgentTask task{.call_id = id, .round_index = 3, .question = question, .used_before = used_before};
-    AgentLoop::Parts parts{model, tools, observer, observer, at_once};
+    AgentParts parts{model, tools, observer, observer, at_once};
     parts.guards = guards;
     return RunSubAgent(parts, limits, task, "m", stop.get_token());
   }

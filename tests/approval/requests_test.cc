@@ -1,20 +1,69 @@
-#include "engine/answer_book.h"
+#include "approval/requests.h"
 
 #include <atomic>
+#include <mutex>
 #include <thread>
+#include <vector>
 
 #include "support/test.h"
 
-namespace reprise::answer_book_test {
+namespace reprise::requests_test {
 namespace {
 
 PendingApproval Request(std::uint32_t interaction = 1) {
   return {*ChatId::Parse("c"), InteractionId::FromNumber(interaction), {}};
 }
 
+// The requests, with a thread for each call that comes later.
+template <typename Kind>
+class Book {
+ public:
+  using Pending = typename Kind::Pending;
+  using Answer = typename Kind::Answer;
+  using Within = std::optional<InteractionRef>;
+  explicit Book(std::function<Timestamp()> now = Now) : requests(Later(), std::move(now)) {}
+
+  Result<void> Give(std::string_view id, Answer answer, const Within& within = {}) {
+    return requests.Find(id, within).and_then([&](const auto& found) { return requests.Give(found, answer); });
+  }
+  Async<typename Requests<Kind>::Answered> Await(std::vector<std::string> ids, std::stop_token stop) {
+    const Executor at_once = [](const std::function<void()>& job) { job(); };
+    FromCallback<typename Requests<Kind>::Answered> awaited(
+        at_once, [&](auto done) { requests.Await(ids, stop, std::move(done)); });
+    co_return co_await awaited;
+  }
+  auto WaitAny(std::vector<std::string> ids, std::stop_token stop) { return WaitFor(Await(std::move(ids), stop)); }
+  Result<Answer> Wait(const std::string& id, std::stop_token stop) {
+    return WaitAny({id}, stop).map([](const auto& answered) { return answered.second; });
+  }
+  void Open(Pending& pending) { requests.Open(pending); }
+  std::vector<Pending> Waiting() const { return requests.Waiting(); }
+  std::size_t waiting_count() const { return requests.waiting_count(); }
+
+  Requests<Kind> requests;
+
+ private:
+  Delay Later() {
+    return [this](std::chrono::milliseconds pause, std::function<void()> call) {
+      const std::lock_guard lock(mutex_);
+      threads_.emplace_back([pause, call = std::move(call)](const std::stop_token& stop) {
+        std::mutex mutex;
+        std::condition_variable_any never;
+        std::unique_lock own(mutex);
+        never.wait_for(own, stop, pause, [] { return false; });
+        if (!stop.stop_requested()) call();
+      });
+    };
+  }
+  std::mutex mutex_;
+  std::vector<std::jthread> threads_;  // guarded by mutex_
+};
+using ApprovalBook = Book<ApprovalKind>;
+using InputBook = Book<InputKind>;
+
 }  // namespace
 
-TEST_CASE("ApprovalBook: of many simultaneous answers exactly one wins", "[engine]") {
+TEST_CASE("ApprovalBook: of many simultaneous answers exactly one wins", "[approval]") {
   ApprovalBook book;
   for (int round = 0; round < 200; ++round) {
     PendingApproval pending = Request();
@@ -37,14 +86,14 @@ TEST_CASE("ApprovalBook: of many simultaneous answers exactly one wins", "[engin
   CHECK(book.waiting_count() == 0);
 }
 
-TEST_CASE("ApprovalBook: an answer and a cancellation race to one outcome", "[engine]") {
+TEST_CASE("ApprovalBook: an answer and a cancellation race to one outcome", "[approval]") {
   ApprovalBook book;
   for (int round = 0; round < 500; ++round) {
     PendingApproval pending = Request();
     book.Open(pending);
     std::stop_source stop;
     Result<ApprovalAnswer> outcome = Fail(ErrorCode::kInternal, "");
-    Result<PendingApproval> answered = Fail(ErrorCode::kInternal, "");
+    Result<void> answered = Fail(ErrorCode::kInternal, "");
     {
       std::jthread waiter([&] { outcome = book.Wait(pending.request.approval_id, stop.get_token()); });
       std::jthread canceller([&] { stop.request_stop(); });
@@ -55,18 +104,18 @@ TEST_CASE("ApprovalBook: an answer and a cancellation race to one outcome", "[en
   }
 }
 
-TEST_CASE("ApprovalBook: an id is found only within its own interaction", "[engine]") {
+TEST_CASE("ApprovalBook: an id is found only within its own interaction", "[approval]") {
   ApprovalBook book;
   PendingApproval pending = Request(1);
   book.Open(pending);
-  const Engine::InteractionRef other{*ChatId::Parse("c"), InteractionId::FromNumber(2)};
-  const Engine::InteractionRef own{*ChatId::Parse("c"), InteractionId::FromNumber(1)};
+  const InteractionRef other{*ChatId::Parse("c"), InteractionId::FromNumber(2)};
+  const InteractionRef own{*ChatId::Parse("c"), InteractionId::FromNumber(1)};
   CHECK(book.Give(pending.request.approval_id, {}, other).error().code == ErrorCode::kNotFound);
   CHECK(book.Give("approval_0", {}, own).error().code == ErrorCode::kNotFound);
   CHECK(book.Give(pending.request.approval_id, {}, own));
 }
 
-TEST_CASE("InputBook: a question is opened, listed, answered and then only remembered", "[engine]") {
+TEST_CASE("InputBook: a question is opened, listed, answered and then only remembered", "[approval]") {
   InputBook book;
   PendingInput pending{*ChatId::Parse("c"), InteractionId::FromNumber(1), {}};
   pending.request.question = "Which?";
@@ -84,7 +133,7 @@ TEST_CASE("InputBook: a question is opened, listed, answered and then only remem
   CHECK(book.Give("request_x", {}, std::nullopt).error().code == ErrorCode::kNotFound);
 }
 
-TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable ids", "[engine]") {
+TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable ids", "[approval]") {
   ApprovalBook book;
   std::vector<std::string> ids;
   for (std::uint32_t i = 1; i <= 20; ++i) {
@@ -99,7 +148,7 @@ TEST_CASE("ApprovalBook: waiting ones are listed oldest first, with unguessable 
 }
 
 TEST_CASE("ApprovalBook: of several that wait, whichever is answered is told, and a stop voids the others",
-          "[engine]") {
+          "[approval]") {
   ApprovalBook book;
   std::vector<std::string> ids;
   for (int i = 0; i < 3; ++i) {
@@ -121,12 +170,12 @@ TEST_CASE("ApprovalBook: of several that wait, whichever is answered is told, an
   CHECK(second->first == ids[0]);
   std::stop_source stop;
   stop.request_stop();
-  CHECK(book.WaitAny(std::span(ids).last(1), stop.get_token()).error().code == ErrorCode::kCancelled);
+  CHECK(book.WaitAny({ids.back()}, stop.get_token()).error().code == ErrorCode::kCancelled);
   CHECK(book.Give(ids[1], {}, std::nullopt).error().reason == "already_processed");
   CHECK(book.waiting_count() == 0);
 }
 
-TEST_CASE("ApprovalBook: what has expired is answered by nobody", "[engine]") {
+TEST_CASE("ApprovalBook: what has expired is answered by nobody", "[approval]") {
   ApprovalBook book;
   PendingApproval soon = Request(), later = Request();
   soon.request.expires_at = Now() + std::chrono::milliseconds(20);
@@ -143,27 +192,29 @@ TEST_CASE("ApprovalBook: what has expired is answered by nobody", "[engine]") {
   PendingApproval over = Request();  // as one that another process asked
   over.request.approval_id = "approval_over";
   over.request.expires_at = Now() - std::chrono::hours(1);
-  book.Reopen(over);
+  book.requests.Reopen(over);
   CHECK(book.Waiting().size() == 1);
   CHECK(book.Give("approval_over", {.approved = true}, std::nullopt).error().reason == "expired");
   CHECK(book.Wait("approval_over", {})->expired);
 }
 
-TEST_CASE("ApprovalBook: what is claimed is answered by its claimant, or waits again", "[engine]") {
+TEST_CASE("ApprovalBook: what is claimed is answered by its claimant, or waits again", "[approval]") {
   ApprovalBook book;
   PendingApproval pending = Request();
   book.Open(pending);
   const std::string id = pending.request.approval_id;
-  REQUIRE(book.Claim(id, std::nullopt));
+  const auto found = book.requests.Find(id, std::nullopt);
+  REQUIRE(found);
+  REQUIRE(book.requests.Claim(*found));
   CHECK(book.Give(id, {.approved = true}, std::nullopt).error().reason == "already_processed");
-  CHECK(book.Settle(id, std::nullopt));
-  REQUIRE(book.Claim(id, std::nullopt));
-  CHECK(book.Settle(id, ApprovalAnswer{.approved = true}));
-  CHECK_FALSE(book.Settle(id, ApprovalAnswer{.approved = false}));
+  CHECK(book.requests.Settle(*found, std::nullopt));
+  REQUIRE(book.requests.Claim(*found));
+  CHECK(book.requests.Settle(*found, ApprovalAnswer{.approved = true}));
+  CHECK_FALSE(book.requests.Settle(*found, ApprovalAnswer{.approved = false}));
   CHECK(book.Wait(id, {})->approved);
 }
 
-TEST_CASE("ApprovalBook: a clock that is set while one waits changes nothing", "[engine]") {
+TEST_CASE("ApprovalBook: a clock that is set while one waits changes nothing", "[approval]") {
   Timestamp now = Now();
   ApprovalBook book([&] { return now; });
   PendingApproval soon = Request(), late = Request(2);
@@ -182,8 +233,8 @@ TEST_CASE("ApprovalBook: a clock that is set while one waits changes nothing", "
   PendingApproval again = Request(3);
   again.request.approval_id = "approval_again";
   again.request.expires_at = now - std::chrono::milliseconds(1);
-  book.Reopen(again);
+  book.requests.Reopen(again);
   CHECK(book.Give("approval_again", {.approved = true}, std::nullopt).error().reason == "expired");
 }
 
-}  // namespace reprise::answer_book_test
+}  // namespace reprise::requests_test

@@ -1,4 +1,4 @@
-#include "agent/loop_guard.h"
+#include "approval/loop_guard.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,4 +1,4 @@
-#include "agent/confirmation.h"
+#include "approval/confirmation.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>

@@ -1,0 +1,561 @@
+#include "agent/call_runner.h"
+
+#include <algorithm>
+#include <chrono>
+#include <exception>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "agent/history.h"
+#include "agent/sub_agent.h"
+#include "agent/tool_retry.h"
+#include "agent/working_memory.h"
+#include "approval/confirmation.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/utf8.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxLiveOutput = 256 * 1024;  // of one call, as tool_output_delta; its result has its own cap
+constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not shown while the tool runs)\n";
+constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
+
+ToolOutcome Failure(std::string_view text) { return {.output = std::string(text), .is_error = true}; }
+
+AuditEntry EntryOf(AuditEntry::Event event, const ToolCall& call, const std::string& arguments) {
+  return {.event = event, .call_id = call.id, .tool_name = call.name, .arguments_digest = ArgumentsDigest(arguments)};
+}
+
+// The call as the model made it; null if it is not in the state.
+const ToolCall* AsMade(const std::vector<Message>& messages, const std::string& id) {
+  const auto calling = std::find_if(messages.rbegin(), messages.rend(),
+                                    [](const Message& message) { return message.role == Role::kAssistant; });
+  if (calling == messages.rend()) return nullptr;
+  const auto call = std::find_if(calling->tool_calls.begin(), calling->tool_calls.end(),
+                                 [&](const ToolCall& each) { return each.id == id; });
+  return call == calling->tool_calls.end() ? nullptr : &*call;
+}
+
+bool MayRunBeside(const ToolTraits& traits) {
+  return traits.concurrency == Concurrency::kAllowed ||
+         (traits.concurrency == Concurrency::kIfReadOnly && traits.read_only);
+}
+
+std::string TermsOf(const OfferedTool& offered) {
+  return offered.tool == nullptr ? std::string() : TermsDigest(offered.tool->traits());
+}
+
+}  // namespace
+
+Async<Nothing> CallRunner::Run(std::vector<ToolCall> made) {
+  turn_.usage_before_calls = turn_.usage;
+  std::vector<PreparedCall> prepared;
+  for (const ToolCall& call : made) prepared.push_back(Prepare(call, {turn_.tools, turn_.tools->Find(call.name)}));
+  for (std::size_t next = 0; next < prepared.size();) {
+    const Calls rest = Calls(prepared).subspan(next);
+    if (const Calls together = ThatRunTogether(rest); together.size() > 1) {
+      co_await RunTogether(together);
+      next += together.size();
+    } else if (const Calls asking = ThatAskTogether(rest); !asking.empty()) {
+      co_await Ask(asking);
+      next += asking.size();
+    } else {
+      co_await RunAlone(rest.front(), made[next]);
+      ++next;
+    }
+  }
+  co_return Nothing{};
+}
+
+Async<Nothing> CallRunner::Finish(std::vector<OpenCall> left) {
+  std::vector<AskedCall> asked;
+  std::vector<ToolCall> others;
+  for (OpenCall& each : left) {
+    if (each.was_shown()) {
+      Tool* const tool = turn_.tools->Find(each.call.name);
+      asked.push_back({.open = std::move(each), .offered = {turn_.tools, tool}});
+    } else {
+      others.push_back(std::move(each.call));
+    }
+  }
+  co_await RunAsked(std::move(asked));
+  co_await Run(std::move(others));
+  co_return Nothing{};
+}
+
+// --- before a call runs ----------------------------------------------------------------------------------------------
+
+// `before`, if there is no news.
+OfferedTool CallRunner::OfferedNow(const OfferedTool& before, const std::string& name) const {
+  if (before.tool != nullptr) before.tool->AwaitOffer(turn_.stop);
+  auto now = turn_.parts.tools.Current();
+  if (now == before.tools) return before;
+  Tool* const tool = now->Find(name);
+  return {std::move(now), tool};
+}
+
+CallRunner::PreparedCall CallRunner::Prepare(const ToolCall& call, OfferedTool offered) const {
+  PreparedCall prepared;
+  prepared.call = call;
+  prepared.offered = std::move(offered);
+  prepared.refused = CheckCall(call, prepared.offered, turn_.state, turn_.policy);
+  return prepared;
+}
+
+// The model made the call to the tool as it was when the round began; what it is now decides who is asked, and runs.
+void CallRunner::Renew(PreparedCall& call) const {
+  OfferedTool now = OfferedNow(call.offered, call.call.name);
+  if (now.tool == call.offered.tool) return;
+  if (now.tool != nullptr && TermsOf(now) == TermsOf(call.offered)) {
+    call.offered = std::move(now);
+    return;
+  }
+  const bool is_reviewed = call.is_reviewed;
+  call = Prepare(call.call, std::move(now));
+  call.is_reviewed = is_reviewed;
+}
+
+// Before anybody is asked about the call, and after those before it have run: who reviews it may look at what they did.
+void CallRunner::Review(PreparedCall& call) const {
+  const auto is_settled = [&] { return call.refused || is_stopped() || turn_.goes_round; };
+  const auto refuse = [&](std::string why, std::string result) {
+    call.refused = {.why = std::move(why), .result = std::move(result), .is_shown = true};
+  };
+  if (!is_settled()) Renew(call);
+  if (call.is_reviewed || is_settled()) return;
+  call.is_reviewed = true;
+  if (turn_.parts.guard != nullptr) {
+    CallGuard::Verdict verdict = turn_.parts.guard->Review(turn_.round, call.call, turn_.stop);
+    if (verdict.refusal) return refuse("hook", *std::move(verdict.refusal));
+    if (verdict.arguments) {
+      const auto valid = call.offered.tools->Validate(*call.offered.tool, *verdict.arguments);
+      if (!valid) {
+        return refuse("hook", "A hook made the arguments into what is not accepted: " + valid.error().message);
+      }
+      call.call.arguments = *std::move(verdict.arguments);
+    }
+  }
+  if (!turn_.parts.guards.refuse_call) return;
+  if (auto why = turn_.parts.guards.refuse_call()) refuse("rate", *std::move(why));
+}
+
+// The first of these, as many as `fits` takes; each is reviewed and decided on. What follows them is reviewed later:
+// only a call that its review has made into one that does not fit is reviewed already.
+template <typename Fits>
+CallRunner::Calls CallRunner::TakeWhile(Calls calls, const Fits& fits) const {
+  std::size_t end = 0;
+  for (; end < calls.size(); ++end) {
+    PreparedCall& next = calls[end];
+    if (end > 0) {
+      DecideNow(next);
+      if (!fits(calls.first(end), next)) break;
+    }
+    Review(next);
+    DecideNow(next);
+    if (!fits(calls.first(end), next)) break;
+  }
+  return calls.first(end);
+}
+
+// Nothing but its tool decides what becomes of such a call, and the tool does not mind others beside it.
+CallRunner::Calls CallRunner::ThatRunTogether(Calls calls) const {
+  return TakeWhile(calls.first(std::min(calls.size(), kMaxTogether)), [this](Calls, const PreparedCall& call) {
+    return call.decision.run() != nullptr && MayRunBeside(call.offered.tool->traits()) && !turn_.goes_round;
+  });
+}
+
+// A call equal to one that is asked about waits for that answer: it may be a grant.
+CallRunner::Calls CallRunner::ThatAskTogether(Calls calls) const {
+  return TakeWhile(calls, [this](Calls before, const PreparedCall& call) {
+    const bool has_equal = std::any_of(before.begin(), before.end(), [&](const PreparedCall& each) {
+      return each.call.name == call.call.name && each.call.arguments == call.call.arguments;
+    });
+    return call.decision.ask() != nullptr && !has_equal && !is_stopped() && !turn_.goes_round;
+  });
+}
+
+// --- calls that nobody is asked about --------------------------------------------------------------------------------
+
+Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall& made) {
+  const ToolCall& call = prepared.call;
+  // After a cancellation the remaining calls still get their result, without running.
+  if (is_stopped() || turn_.goes_round) {
+    NoteRefusal(made, is_stopped() ? "cancelled" : "loop");
+    RecordResult(made, Failure(is_stopped() ? kCancelledResult : kEndedResult));
+  } else if (const Decision::Refuse* refuse = prepared.decision.refuse()) {
+    if (refuse->loop) {
+      Emit(event::LoopDetected{made.name, refuse->loop->count});
+      turn_.goes_round = refuse->loop->warned;
+    }
+    if (refuse->is_shown) Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
+    NoteRefusal(refuse->loop ? made : call, refuse->why);
+    RecordResult(refuse->loop ? made : call, Failure(refuse->result));
+  } else {
+    Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
+    const Execution execution{prepared.offered, call, call.arguments, *prepared.decision.run()};
+    ToolOutcome outcome = co_await Execute(execution);
+    RecordResult(call, std::move(outcome));
+  }
+  co_return Nothing{};
+}
+
+// Calls that run at the same time. Each is done by the thread that claims it; its result is recorded when those of the
+// calls before it are.
+struct CallRunner::Batch {
+  const Calls calls;  // there as long as one is claimed
+  std::vector<std::optional<ToolOutcome>> outcomes = std::vector<std::optional<ToolOutcome>>(calls.size());
+  std::size_t claimed = 0, recorded = 0;
+  std::function<void(Nothing)> done = nullptr;  // when all are recorded
+  std::mutex mutex{};                           // guards all this, and the turn's state meanwhile
+};
+
+// First all are shown and then each result in its turn: the events come in the same order however long each call takes.
+Async<Nothing> CallRunner::RunTogether(Calls calls) {
+  for (const PreparedCall& prepared : calls) {
+    const ToolCall& call = prepared.call;
+    if (is_stopped()) break;
+    Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
+  }
+  // Shared with threads that may come when all is done.
+  const std::shared_ptr<Batch> batch(new Batch{.calls = calls});
+  FromCallback<Nothing> all_recorded(turn_.parts.executor, [this, batch](std::function<void(Nothing)> done) {
+    batch->done = std::move(done);
+    for (std::size_t i = 1; i < batch->calls.size(); ++i) {
+      turn_.parts.executor([this, batch] { WorkOn(*batch); });
+    }
+    WorkOn(*batch);  // if nobody else can come, this thread does them all
+  });
+  co_return co_await all_recorded;
+}
+
+// This object is there as long as a call that was claimed is not recorded.
+void CallRunner::WorkOn(Batch& batch) {
+  std::unique_lock lock(batch.mutex);
+  while (batch.claimed < batch.calls.size()) {
+    const std::size_t i = batch.claimed++;
+    const PreparedCall& next = batch.calls[i];
+    lock.unlock();
+    ToolOutcome outcome = RunTool({next.offered, next.call, next.call.arguments, *next.decision.run()});
+    lock.lock();
+    batch.outcomes[i] = std::move(outcome);
+    for (std::size_t& turn = batch.recorded; turn < batch.calls.size() && batch.outcomes[turn]; ++turn) {
+      RecordResult(batch.calls[turn].call, *std::move(batch.outcomes[turn]));
+    }
+  }
+  if (batch.recorded < batch.calls.size()) return;
+  const auto done = std::exchange(batch.done, nullptr);
+  lock.unlock();
+  if (done) done({});
+}
+
+// --- calls that a person is asked about ------------------------------------------------------------------------------
+
+// All are asked about before any of them runs, so that they can be answered together and in any order.
+Async<Nothing> CallRunner::Ask(Calls calls) {
+  std::vector<event::ApprovalRequired> requests;
+  std::vector<AskedCall> asked;
+  for (const PreparedCall& each : calls) {
+    const auto& request = requests.emplace_back(each.decision.ask()->request);
+    asked.push_back({.open = {.call = each.call, .terms_digest = request.terms_digest}, .offered = each.offered});
+  }
+  std::vector<std::string> ids = turn_.parts.approvals.Ask(turn_.round, std::move(requests), /*withdrawn=*/{});
+  for (std::size_t i = 0; i < asked.size(); ++i) asked[i].open.approval_id = std::move(ids[i]);
+  co_return co_await RunAsked(std::move(asked));
+}
+
+// Each runs when it and those before it are answered.
+Async<Nothing> CallRunner::RunAsked(std::vector<AskedCall> calls) {
+  for (AskedCall& next : calls) {
+    do {
+      while (next.open.waits()) co_await TakeAnswer(calls);
+    } while (AsksAnew(next));
+    ToolOutcome outcome = co_await RunAnswered(next);
+    // A stop may leave what waits, and with it this call, which has not run, to another process. That has to be known
+    // before anything is said of it.
+    const bool was_stopped = is_stopped() && outcome.output == kCancelledResult;
+    const auto waits = [](const AskedCall& each) { return each.open.waits(); };
+    while (was_stopped && std::any_of(calls.begin(), calls.end(), waits)) co_await TakeAnswer(calls);
+    RecordResult(next.open.call, std::move(outcome));
+  }
+  co_return Nothing{};
+}
+
+// Waits for an answer to one of those that have none, and shows it at once: what a person has said is kept however long
+// the others take.
+Async<Nothing> CallRunner::TakeAnswer(std::vector<AskedCall>& calls) {
+  std::vector<std::string> ids;
+  for (const AskedCall& each : calls) {
+    if (each.open.waits()) ids.push_back(each.open.approval_id);
+  }
+  auto answered = co_await turn_.parts.approvals.AwaitAnswer(std::move(ids), turn_.stop, turn_.parts.executor);
+  for (AskedCall& asked : calls) {
+    OpenCall& open = asked.open;
+    if (!open.waits()) continue;
+    if (!answered) {
+      open.outcome = Failure(kCancelledResult);
+    } else if (answered->approval_id == open.approval_id) {
+      open.answer = std::move(answered->answer);
+      open.answer->superseded ? static_cast<void>(AsksAnew(asked)) : RecordAnswer(open);
+      break;
+    }
+  }
+  co_return Nothing{};
+}
+
+// What was agreed to is what runs: if that has changed when the call's turn comes, the call is asked about again as it
+// is now, whatever the answer was worth. True if it waits now.
+bool CallRunner::AsksAnew(AskedCall& asked) {
+  OpenCall& open = asked.open;
+  const bool is_agreed = open.answer && (open.answer->approved || open.answer->superseded);
+  if (!is_agreed || open.has_asked || open.outcome || is_stopped()) return false;
+  asked.offered = OfferedNow(asked.offered, open.call.name);
+  if (is_stopped()) return false;
+  const ShownCall shown{open.approval_id, open.terms_digest, open.answer};
+  asked.decision = Decide({open.call, asked.offered}, turn_.state, turn_.policy, &shown);
+  Decision::Ask* const ask = std::get_if<Decision::Ask>(&asked.decision.what);
+  const Decision::Refuse* const refuse = asked.decision.refuse();
+  if (ask == nullptr && (refuse == nullptr || !refuse->withdraws)) return false;
+
+  AuditEntry entry = EntryOf(AuditEntry::Event::kRejected, open.call, open.call.arguments);
+  entry.approval_id = open.approval_id;
+  entry.reason = "superseded";
+  static_cast<void>(Note(std::move(entry)));
+  event::Rejected withdrawn{open.approval_id, open.call.id, std::nullopt};
+  withdrawn.superseded = true;
+  open.answer.reset();
+  if (refuse != nullptr) {
+    Emit(std::move(withdrawn));
+    NoteRefusal(open.call, refuse->why);
+    open.outcome = Failure(refuse->result);
+    return false;
+  }
+  open.terms_digest = ask->request.terms_digest;
+  open.approval_id =
+      turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
+  return true;
+}
+
+void CallRunner::RecordAnswer(const OpenCall& asked) {
+  const ApprovalAnswer& answer = *asked.answer;
+  const ToolCall& call = asked.call;
+  const std::string& arguments = answer.approved && answer.arguments ? *answer.arguments : call.arguments;
+  AuditEntry entry = EntryOf(answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected, call,
+                             arguments);
+  entry.approval_id = asked.approval_id;
+  if (answer.approved) entry.reason = ToString(answer.scope);
+  if (answer.expired) entry.reason = "expired";
+  std::string digest = entry.arguments_digest;
+  static_cast<void>(Note(std::move(entry)));
+  if (!answer.approved) {
+    return Emit(event::Rejected{asked.approval_id, call.id, answer.feedback, answer.expired});
+  }
+  if (answer.scope == ApprovalScope::kChat) {
+    turn_.state.grants.push_back({call.name, digest, asked.terms_digest});
+    turn_.parts.observer.StateGrew(turn_.state);
+  }
+  Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
+                       answer.arguments, answer.feedback});
+}
+
+Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
+  OpenCall& open = asked.open;
+  const ToolCall& call = open.call;
+  const std::optional<ApprovalAnswer>& answer = open.answer;
+  if (open.outcome) co_return *std::move(open.outcome);
+  if (answer && answer->superseded) co_return Failure(kOutdatedResult);
+  if (answer && !answer->approved) co_return Failure(RejectedResult(*answer));
+  // An answer and a cancellation may meet: what is not wanted any more does not run.
+  if ((is_stopped() || !answer) && !open.has_asked) co_return Failure(kCancelledResult);
+  if (asked.offered.tool == nullptr) {
+    const auto refused = CheckCall(call, asked.offered, turn_.state, turn_.policy);
+    NoteRefusal(call, refused->why);
+    co_return Failure(refused->result);
+  }
+  const std::string& arguments = answer && answer->arguments ? *answer->arguments : call.arguments;
+  if (!open.has_asked) Emit(event::ToolCallStarted{call.id, call.name, arguments});
+  const Decision::Run* const permission = asked.decision.run();
+  const Execution execution{.offered = asked.offered,
+                            .call = call,
+                            .arguments = arguments,
+                            .permission = permission ? *permission : Decision::Run{"approval", /*agreed=*/true},
+                            .approval_id = open.approval_id,
+                            .goes_on = open.has_asked};
+  ToolOutcome outcome = co_await Execute(execution);
+  if (answer && answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
+  if (answer && answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
+  co_return outcome;
+}
+
+// --- a call that runs ------------------------------------------------------------------------------------------------
+
+Async<ToolOutcome> CallRunner::Execute(const Execution& execution) {
+  Tool& tool = *execution.offered.tool;
+  if (!tool.traits().only_asks) co_return RunTool(execution);
+  if (auto refused = Begin(execution)) co_return *std::move(refused);
+  const ToolQuestion question = tool.QuestionOf(execution.arguments);
+  event::InputRequired request = RequestFor(execution.call, question);
+  auto reply = co_await turn_.parts.approvals.AskInput(turn_.round, std::move(request), turn_.stop,
+                                                       turn_.parts.executor);
+  co_return End(execution, tool.Answered(TakeReply(execution.call, std::move(reply))));
+}
+
+ToolOutcome CallRunner::RunTool(const Execution& execution) {
+  if (auto refused = Begin(execution)) return *std::move(refused);
+  ToolOutcome outcome;
+  try {
+    outcome = RunWithRetries(*execution.offered.tool, execution.arguments, ContextOf(execution));
+  } catch (const std::exception& error) {
+    // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
+    LogError("a tool threw", {{"tool", execution.call.name}, {"what", error.what()}});
+    outcome = Failure("The tool failed for an internal reason.");
+  }
+  return End(execution, std::move(outcome));
+}
+
+std::optional<ToolOutcome> CallRunner::Begin(const Execution& execution) const {
+  if (execution.goes_on) return std::nullopt;
+  if (is_stopped()) return Failure(kCancelledResult);
+  AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, execution.call, execution.arguments);
+  entry.approval_id = execution.approval_id;
+  entry.reason = execution.permission.why;
+  // What could not be put on account is not done.
+  if (!Note(std::move(entry))) return Failure("Not run: the audit log could not be written.");
+  return std::nullopt;
+}
+
+ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome) const {
+  const auto taken = std::chrono::steady_clock::now() - execution.began;
+  AuditEntry entry = EntryOf(AuditEntry::Event::kEnded, execution.call, execution.arguments);
+  entry.approval_id = execution.approval_id;
+  entry.is_error = outcome.is_error;
+  entry.exit_status = outcome.exit_status;
+  entry.duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(taken).count();
+  static_cast<void>(Note(std::move(entry)));
+  if (CallGuard* const guard = turn_.parts.guard) {
+    const ToolCall as_run{execution.call.id, execution.call.name, execution.arguments};
+    outcome = guard->Passed(turn_.round, as_run, std::move(outcome), turn_.stop);
+  }
+  if (is_stopped() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
+  return outcome;
+}
+
+ToolContext CallRunner::ContextOf(const Execution& execution) {
+  const ToolCall& call = execution.call;
+  ToolContext context{.stop = turn_.stop,
+                      .timeout = turn_.limits.tool_timeout,
+                      .on_output = LiveOutputOf(call),
+                      .approved = execution.permission.agreed,
+                      .knows_secrets = execution.permission.knows_secrets,
+                      .ask = {}};
+  context.ask = [this, &call](const ToolQuestion& question, const std::stop_token& over) {
+    return AskAndWait(call, question, over);
+  };
+  context.files = turn_.parts.files;
+  context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
+  context.research = [this, &call](const std::string& question) {
+    const SubAgentTask task{.call_id = call.id,
+                            .round_index = turn_.round,
+                            .question = question,
+                            .used_before = turn_.usage_before_calls};
+    return RunSubAgent(turn_.parts, turn_.limits, task, turn_.model_name, turn_.stop);
+  };
+  return context;
+}
+
+std::function<void(std::string_view)> CallRunner::LiveOutputOf(const ToolCall& call) const {
+  auto filter = turn_.parts.guard ? turn_.parts.guard->LiveFilter() : nullptr;
+  return [this, &call, filter = std::move(filter), shown = std::size_t{0}](std::string_view bytes) mutable {
+    if (shown > kMaxLiveOutput) return;
+    std::string may_be_shown;
+    if (filter) bytes = may_be_shown = filter(bytes);
+    if (bytes.empty()) return;
+    shown += bytes.size();
+    std::string text = ToValidUtf8(bytes);
+    if (shown > kMaxLiveOutput) text += kNoMoreLiveOutput;
+    Emit(event::ToolOutputDelta{call.id, call.name, std::move(text)});
+  };
+}
+
+void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
+  AgentState& state = turn_.state;
+  if (outcome.requires_confirmation) outcome.output += kConfirmationNote;
+  Remember(state.memory, call, outcome);
+  const ToolCall* made = AsMade(state.messages, call.id);
+  const bool was_considered =
+      outcome.output != kCancelledResult && outcome.output != kRefusedResult && outcome.output != kOutcomeUnknown;
+  if (made && made->arguments != call.arguments && was_considered) {
+    outcome.output.insert(0, ChangedByHook(call.arguments));
+  }
+  Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
+  message.name = call.name;
+  message.is_error = outcome.is_error;
+  turn_.usage += outcome.usage;
+  state.messages.push_back(std::move(message));
+  turn_.parts.observer.StateGrew(state);
+  Emit(event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
+}
+
+// --- what a tool asks of people and of the agent ---------------------------------------------------------------------
+
+event::InputRequired CallRunner::RequestFor(const ToolCall& call, const ToolQuestion& question) const {
+  const auto seen = [this](const std::string& text) {
+    return turn_.parts.guard ? turn_.parts.guard->Redacted(text) : text;
+  };
+  event::InputRequired request;
+  request.call_id = call.id;
+  request.question = seen(question.text);
+  for (const std::string& option : question.options) request.options.push_back(seen(option));
+  if (!question.schema.empty()) request.schema = seen(question.schema);
+  if (request.schema && !ParseJson(*request.schema)) request.schema = "{}";  // a pattern has cut through it
+  if (!question.url.empty()) request.url = seen(question.url);
+  return request;
+}
+
+ToolAnswer CallRunner::TakeReply(const ToolCall& call, Result<ApprovalGate::Reply> reply) const {
+  if (!reply) return {.action = ToolAnswer::Action::kCancel};
+  std::optional<std::string>& response = reply->answer.response;
+  Emit(event::InputReceived{reply->request_id, call.id, response});
+  if (!response) return {.action = ToolAnswer::Action::kDecline};
+  return {.action = ToolAnswer::Action::kAccept, .content = *std::move(response)};
+}
+
+// For a tool that asks in the middle of its work, on its thread.
+ToolAnswer CallRunner::AskAndWait(const ToolCall& call, const ToolQuestion& question,
+                                  const std::stop_token& over) const {
+  const Executor at_once = [](const std::function<void()>& job) { job(); };
+  return TakeReply(call, WaitFor(turn_.parts.approvals.AskInput(turn_.round, RequestFor(call, question), over, at_once)));
+}
+
+void CallRunner::ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change) {
+  const Agenda before = turn_.state.agenda;
+  change(turn_.state.agenda);
+  if (turn_.state.agenda == before) return;
+  turn_.parts.observer.StateGrew(turn_.state);
+  const Agenda& now = turn_.state.agenda;
+  if (now.tasks != before.tasks) Emit(event::TaskUpdated{call.id, now.tasks});
+  if (now.plan != before.plan) Emit(event::PlanUpdated{call.id, now.plan});
+}
+
+// --- the account -----------------------------------------------------------------------------------------------------
+
+// An account that cannot be written is no reason to run what was refused.
+void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why) const {
+  AuditEntry entry = EntryOf(AuditEntry::Event::kRefused, call, call.arguments);
+  entry.reason = why;
+  static_cast<void>(Note(std::move(entry)));
+}
+
+Result<void> CallRunner::Note(AuditEntry entry) const {
+  if (turn_.parts.guard == nullptr) return {};
+  auto noted = turn_.parts.guard->Note(std::move(entry));
+  if (!noted) {
+    LogError("the audit log could not be written", {{"code", noted.error().reason}, {"detail", noted.error().detail}});
+  }
+  return noted;
+}
+
+}  // namespace reprise

@@ -1,0 +1,160 @@
+#include "approval/decision.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "approval/confirmation.h"
+#include "base/utf8.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxGrantInput = 1000;  // characters of the arguments that are kept with a grant, for people
+
+std::string UnknownTool(const std::string& name, const ToolSet& tools) {
+  std::string text = "There is no tool named \"" + name + "\". Available:";
+  for (const ToolSpec& spec : tools.specs()) text += " " + spec.name;
+  return text;
+}
+
+std::string GoesRound(const ToolCall& call, int count) {
+  return "Not run: this is call number " + std::to_string(count) + " of " + call.name +
+         " with the same arguments, and nothing has changed in between. Do not make it again: use the results you "
+         "have, "
+         "try something else, or answer and say what is missing.";
+}
+
+std::string_view RiskName(Risk risk) {
+  switch (risk) {
+    case Risk::kLow:
+      return "low";
+    case Risk::kMedium:
+      return "medium";
+    case Risk::kHigh:
+      return "high";
+  }
+  return "high";
+}
+
+Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::optional<std::string>& sensitive) {
+  const ToolTraits& traits = tool.traits();
+  event::ApprovalRequired request;
+  request.call_id = call.id;
+  request.tool_name = call.name;
+  request.tool_input = call.arguments;
+  request.arguments_digest = ArgumentsDigest(call.arguments);
+  request.terms_digest = TermsDigest(traits, sensitive);
+  request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "");
+  request.risk = RiskName(sensitive ? Risk::kHigh : traits.risk);
+  request.allowed_decisions = {"approve", "approve_for_chat"};
+  if (!traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
+  request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
+  return {std::move(request)};
+}
+
+Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, const ApprovalPolicy& policy,
+                        const ShownCall& shown) {
+  const auto& [call, offered, refused] = reviewed;
+  const ApprovalAnswer& answer = *shown.answer;
+  if (!answer.approved && !answer.superseded) return {Decision::Refuse{"rejected", RejectedResult(answer)}};
+  const Tool* const tool = offered.tool;
+  const auto sensitive = tool == nullptr ? std::nullopt : tool->ReasonToAsk(call.arguments);
+  if (!answer.superseded) {
+    if (tool == nullptr) return {Decision::Refuse{"unknown_tool", UnknownTool(call.name, *offered.tools)}};
+    // Who has written other arguments knows where they lead.
+    const bool knows_secrets = sensitive || answer.arguments;
+    if (TermsDigest(tool->traits(), sensitive) == shown.terms_digest) {
+      return {Decision::Run{"approval", /*agreed=*/true, knows_secrets}};
+    }
+  }
+  if (auto unfit = CheckCall(call, offered, state, policy)) {
+    unfit->result = kOutdatedResult;
+    unfit->withdraws = true;
+    return {*std::move(unfit)};
+  }
+  return {AskAbout(call, *tool, sensitive)};
+}
+
+}  // namespace
+
+std::optional<Decision::Refuse> CheckCall(const ToolCall& call, const OfferedTool& offered, const AgentState& state,
+                                          const ApprovalPolicy& policy) {
+  const auto& [tools, tool] = offered;
+  const auto refuse = [](std::string why, std::string result) {
+    return Decision::Refuse{std::move(why), std::move(result), /*is_shown=*/true};
+  };
+  if (tool == nullptr) return refuse("unknown_tool", UnknownTool(call.name, *tools));
+  if (const auto valid = tools->Validate(*tool, call.arguments); !valid) {
+    return refuse("invalid_arguments", "The arguments were not accepted: " + valid.error().message);
+  }
+  if (!policy.check_confirmations) return std::nullopt;
+  auto why = FalseConfirmation(state.messages, call);
+  if (!why) return std::nullopt;
+  return refuse("confirmation", *std::move(why));
+}
+
+Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const ApprovalPolicy& policy,
+                const ShownCall* shown) {
+  if (shown != nullptr) return DecideAnswered(reviewed, state, policy, *shown);
+  const auto& [call, offered, refused] = reviewed;
+  if (const auto loop = FindCallLoop(state.messages, call.id)) {
+    return {Decision::Refuse{.why = "loop", .result = GoesRound(call, loop->count), .loop = loop}};
+  }
+  if (refused) return {*refused};
+
+  const ToolTraits& traits = offered.tool->traits();
+  const auto sensitive = offered.tool->ReasonToAsk(call.arguments);
+  const bool asks_by_default = sensitive || offered.tools->RequiresApproval(*offered.tool);
+  bool asks = asks_by_default;
+  if (policy.mode == ApprovalMode::kApproveAll) asks = false;
+  if (policy.mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
+  if (traits.needs_consent) {  // no grant stands for it
+    asks = policy.mode != ApprovalMode::kApproveAll;
+  } else if (!asks && !asks_by_default) {
+    return {Decision::Run{"default"}};
+  } else {
+    const Grant grant{traits.spec.name, ArgumentsDigest(call.arguments), TermsDigest(traits, sensitive)};
+    const bool knows_terms = !grant.terms_digest.empty();
+    if (knows_terms && std::find(state.grants.begin(), state.grants.end(), grant) != state.grants.end()) {
+      return {Decision::Run{"grant", /*agreed=*/true, sensitive.has_value()}};
+    }
+    if (policy.has_standing_grant && policy.has_standing_grant(grant)) {
+      return {Decision::Run{"standing_grant", /*agreed=*/true, sensitive.has_value()}};
+    }
+  }
+  if (!asks) return {Decision::Run{"mode"}};
+  if (policy.nobody_to_ask) return {Decision::Refuse{"mode", std::string(kNobodyToAskResult)}};
+  if (policy.mode == ApprovalMode::kDenyAll) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
+  return {AskAbout(call, *offered.tool, sensitive)};
+}
+
+bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools) {
+  const Tool* tool = tools.Find(request.tool_name);
+  if (tool == nullptr || !tool->traits().terms) return false;
+  return TermsDigest(tool->traits(), tool->ReasonToAsk(request.tool_input)) != request.terms_digest;
+}
+
+Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
+                                       const ToolSet& tools) {
+  const Tool* tool = tools.Find(request.tool_name);
+  if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
+  if (tool->traits().needs_consent) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "\"scope\" cannot be \"always\": nobody has approved this tool as it is now"});
+  }
+  const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
+  return StandingGrant{.grant = {request.tool_name, ArgumentsDigest(arguments), request.terms_digest},
+                       .tool_input = std::string(Utf8Prefix(arguments, kMaxGrantInput)),
+                       .created_at = Now()};
+}
+
+std::string RejectedResult(const ApprovalAnswer& answer) {
+  std::string text = answer.expired ? "Nobody approved this call in time. It was not run."
+                                    : "The user rejected this call. It was not run.";
+  if (answer.feedback) text += " Their words: " + *answer.feedback;
+  return text;
+}
+
+}  // namespace reprise

@@ -1,0 +1,111 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+
+#include "approval/loop_guard.h"
+#include "reprise/approval.h"
+#include "reprise/event.h"
+#include "reprise/grant_store.h"
+#include "reprise/message.h"
+#include "reprise/result.h"
+#include "reprise/tool.h"
+
+// Whether a tool call runs, and on whose word. This is decided here and nowhere else; the agent acts upon it, the audit
+// log names it, and the engine asks here what an answer that comes over HTTP is worth.
+namespace reprise {
+
+// The results of calls that did not run.
+inline constexpr std::string_view kCancelledResult = "Cancelled before it finished.";
+inline constexpr std::string_view kEndedResult = "Not run: the interaction was ended.";
+// The configuration does not let anybody be asked.
+inline constexpr std::string_view kRefusedResult = "This server refuses calls that need approval.";
+inline constexpr std::string_view kNobodyToAskResult = "This call needs approval, and nobody can be asked here.";
+// The same words whatever has changed: a replay knows only that something has.
+inline constexpr std::string_view kOutdatedResult =
+    "Not run: the tool has changed since this call was made, and the call does not fit it any more. Look at the tools "
+    "there are now.";
+
+// A tool, and the set it is of.
+struct OfferedTool {
+  std::shared_ptr<const ToolSet> tools;
+  Tool* tool;  // null: there is no such tool
+};
+
+namespace decision {
+struct Run {
+  std::string_view why;        // as AuditEntry::reason of kStarted
+  bool agreed = false;         // a person has agreed to it: to this one, or to all that are equal
+  bool knows_secrets = false;  // and knew that it touches what Tool::ReasonToAsk is about
+};
+struct Ask {
+  event::ApprovalRequired request;  // without an id and times
+};
+struct Refuse {
+  std::string why;                 // as AuditEntry::reason of kRefused
+  std::string result;              // for the model
+  bool is_shown = false;           // people see that the call was made
+  bool withdraws = false;          // what a person was shown: it is not so any more
+  std::optional<CallLoop> loop{};  // set if that is why
+};
+}  // namespace decision
+
+struct Decision {
+  using Run = decision::Run;
+  using Ask = decision::Ask;
+  using Refuse = decision::Refuse;
+  std::variant<Refuse, Run, Ask> what;
+
+  const Run* run() const { return std::get_if<Run>(&what); }
+  const Ask* ask() const { return std::get_if<Ask>(&what); }
+  const Refuse* refuse() const { return std::get_if<Refuse>(&what); }
+};
+
+// What holds for all calls of a run.
+struct ApprovalPolicy {
+  ApprovalMode mode = ApprovalMode::kAsk;
+  bool nobody_to_ask = false;                                     // what would ask is refused
+  bool check_confirmations = true;                                // false, of a replay: the record knows
+  std::function<bool(const Grant&)> has_standing_grant = nullptr;  // null: there are none
+};
+
+// What a person was shown of a call, and has said.
+struct ShownCall {
+  std::string approval_id;
+  std::string terms_digest;
+  std::optional<ApprovalAnswer> answer{};
+};
+
+// A call as it may run: a hook may have changed its arguments.
+struct ReviewedCall {
+  ToolCall call;
+  OfferedTool offered;
+  std::optional<Decision::Refuse> refused{};  // by CheckCall, a hook or the rate of calls
+};
+
+// Why a call cannot run whatever anybody says: there is no such tool, its arguments do not fit, or it claims a
+// confirmation (approval/confirmation.h) that was not given. nullopt: it can.
+std::optional<Decision::Refuse> CheckCall(const ToolCall& call, const OfferedTool& offered, const AgentState& state,
+                                          const ApprovalPolicy& policy);
+
+// For a call whose turn has come. `shown`: null if nobody was asked about it, else it is answered. What was agreed to
+// is what runs: if the tool, or where it would run, is not what was shown, the call asks anew as it is now.
+Decision Decide(const ReviewedCall& call, const AgentState& state, const ApprovalPolicy& policy,
+                const ShownCall* shown = nullptr);
+
+// Whether a call that waits would now run on other terms than were shown. As far as it is known: false for a tool that
+// is not there or does not know its terms. Decide looks again before the call runs.
+bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools);
+
+// What a grant of this call for always would be. kNotFound, kInvalidArgument: it cannot be granted so.
+Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
+                                       const ToolSet& tools);
+
+// What the model reads of a call that a person has rejected, or has not answered in time.
+std::string RejectedResult(const ApprovalAnswer& answer);
+
+}  // namespace reprise
