@@ -166,8 +166,8 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
     if (auto fits = co_await FitContext(); !fits) co_return Fail(fits.error());
     Result<ModelResponse> response = co_await SendRequest();
     if (response) {
-      const auto heard = parts_.guard ? parts_.guard->Heard(turn_.round, model_name_, said_->text(), turn_.stop)
-                                      : Result<void>();
+      const auto heard =
+          parts_.guard ? parts_.guard->Heard(turn_.round, model_name_, said_->text(), turn_.stop) : Result<void>();
       turn_.usage += response->usage;
       if (heard) co_return response;
       // What was shown stays; what the model wanted to be done is not done.
@@ -305,10 +305,10 @@ Async<bool> AgentLoop::PauseToRetry(Error failure, int retries) {
   if (!pause) co_return false;
   LogWarning("a model request failed and is sent again",
              {{"code", failure.reason}, {"delay_ms", pause->count()}, {"detail", failure.detail}});
-  parts_.observer.Emit(turn_.round, event::Retry{.attempt = retries + 1,
-                                                 .delay_ms = pause->count(),
-                                                 .code = failure.reason,
-                                                 .message = failure.message});
+  parts_.observer.Emit(
+      turn_.round,
+      event::Retry{
+          .attempt = retries + 1, .delay_ms = pause->count(), .code = failure.reason, .message = failure.message});
   co_await Pause(parts_.executor, parts_.delay, *pause, turn_.stop);
   co_return true;
 }

@@ -334,8 +334,7 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
     return false;
   }
   open.terms_digest = ask->request.terms_digest;
-  open.approval_id =
-      turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
+  open.approval_id = turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
   return true;
 }
 
@@ -343,8 +342,8 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
   const ApprovalAnswer& answer = *asked.answer;
   const ToolCall& call = asked.call;
   const std::string& arguments = answer.approved && answer.arguments ? *answer.arguments : call.arguments;
-  AuditEntry entry = EntryOf(answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected, call,
-                             arguments);
+  AuditEntry entry =
+      EntryOf(answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected, call, arguments);
   entry.approval_id = asked.approval_id;
   if (answer.approved) entry.reason = ToString(answer.scope);
   if (answer.expired) entry.reason = "expired";
@@ -398,8 +397,8 @@ Async<ToolOutcome> CallRunner::Execute(const Execution& execution) {
   if (auto refused = Begin(execution)) co_return *std::move(refused);
   const ToolQuestion question = tool.QuestionOf(execution.arguments);
   event::InputRequired request = RequestFor(execution.call, question);
-  auto reply = co_await turn_.parts.approvals.AskInput(turn_.round, std::move(request), turn_.stop,
-                                                       turn_.parts.executor);
+  auto reply =
+      co_await turn_.parts.approvals.AskInput(turn_.round, std::move(request), turn_.stop, turn_.parts.executor);
   co_return End(execution, tool.Answered(TakeReply(execution.call, std::move(reply))));
 }
 
@@ -457,10 +456,8 @@ ToolContext CallRunner::ContextOf(const Execution& execution) {
   context.files = turn_.parts.files;
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.research = [this, &call](const std::string& question) {
-    const SubAgentTask task{.call_id = call.id,
-                            .round_index = turn_.round,
-                            .question = question,
-                            .used_before = turn_.usage_before_calls};
+    const SubAgentTask task{
+        .call_id = call.id, .round_index = turn_.round, .question = question, .used_before = turn_.usage_before_calls};
     return RunSubAgent(turn_.parts, turn_.limits, task, turn_.model_name, turn_.stop);
   };
   return context;
@@ -527,7 +524,8 @@ ToolAnswer CallRunner::TakeReply(const ToolCall& call, Result<ApprovalGate::Repl
 ToolAnswer CallRunner::AskAndWait(const ToolCall& call, const ToolQuestion& question,
                                   const std::stop_token& over) const {
   const Executor at_once = [](const std::function<void()>& job) { job(); };
-  return TakeReply(call, WaitFor(turn_.parts.approvals.AskInput(turn_.round, RequestFor(call, question), over, at_once)));
+  return TakeReply(call,
+                   WaitFor(turn_.parts.approvals.AskInput(turn_.round, RequestFor(call, question), over, at_once)));
 }
 
 void CallRunner::ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change) {

@@ -51,8 +51,8 @@ class Requests<Kind>::Entry {
 // Who waits for the first of these.
 template <typename Kind>
 struct Requests<Kind>::Waiter {
-  std::vector<Found> asked;             // guarded by the requests' lock; empty: it was told
-  std::function<void(Answered)> done;   // likewise
+  std::vector<Found> asked;            // guarded by the requests' lock; empty: it was told
+  std::function<void(Answered)> done;  // likewise
   std::optional<std::stop_callback<std::function<void()>>> on_stop;
 };
 
@@ -124,7 +124,8 @@ void Requests<Kind>::Tell(const std::shared_ptr<Waiter>& waiter, bool stopped, s
   const auto first_that = [&](const auto& is_it) { return std::find_if(asked.begin(), asked.end(), is_it); };
   auto first = first_that([](const Found& entry) { return entry->answer.has_value(); });
   if (first == asked.end() && !stopped) {
-    first = first_that([](const Found& entry) { return entry->waits() == false && entry->state == Entry::State::kOpen; });
+    first =
+        first_that([](const Found& entry) { return entry->waits() == false && entry->state == Entry::State::kOpen; });
     if (first != asked.end()) (*first)->answer = Kind::Expired();
   }
   if (asked.empty() || (first == asked.end() && !stopped)) return;
@@ -151,8 +152,7 @@ Result<void> Requests<Kind>::CheckOpen(const Entry& entry) const {
 }
 
 template <typename Kind>
-auto Requests<Kind>::Find(std::string_view id, const std::optional<InteractionRef>& within) const
-    -> Result<Found> {
+auto Requests<Kind>::Find(std::string_view id, const std::optional<InteractionRef>& within) const -> Result<Found> {
   const std::lock_guard lock(mutex_);
   const auto found = entries_.find(std::string(id));
   if (found == entries_.end() || !IsWithin(found->second->pending, within)) return Fail(NeverAsked<Kind>());

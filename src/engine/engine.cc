@@ -125,10 +125,10 @@ bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound;
 // Where a new interaction hangs in the chat's tree.
 struct Place {
   std::optional<InteractionId> parent, edited_from;
-  AgentState state;                                                  // what it starts from
-  std::optional<Interrupted> interrupted = std::nullopt;  // set if that is in the middle of a turn
-  std::optional<ResumedFrom> resumed_from = std::nullopt;            // set likewise
-  Attached attached{};                                               // to the message
+  AgentState state;                                        // what it starts from
+  std::optional<Interrupted> interrupted = std::nullopt;   // set if that is in the middle of a turn
+  std::optional<ResumedFrom> resumed_from = std::nullopt;  // set likewise
+  Attached attached{};                                     // to the message
 };
 
 }  // namespace
@@ -213,7 +213,8 @@ class Engine::Impl {
   std::vector<std::shared_ptr<PacedEvents>> TakePaced();
 
   Delay delay() {
-    return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer_.After(pause, std::move(call)); };
+    return
+        [this](std::chrono::milliseconds pause, std::function<void()> call) { timer_.After(pause, std::move(call)); };
   }
   RunGuard::Parts guard_parts() const { return {parts_.audit, parts_.hooks, redactor_, guardrails_}; }
 
@@ -223,9 +224,9 @@ class Engine::Impl {
   const EngineOptions options_;
   ApprovalRequests approvals_;  // synchronises itself
   InputRequests inputs_;        // synchronises itself
-  UsageLimits usage_limits_;  // synchronises itself
-  CallRate call_rate_;        // synchronises itself
-  MessageQueues queues_;      // synchronises itself
+  UsageLimits usage_limits_;    // synchronises itself
+  CallRate call_rate_;          // synchronises itself
+  MessageQueues queues_;        // synchronises itself
 
   mutable std::mutex mutex_;
   std::condition_variable idle_;
@@ -1314,8 +1315,7 @@ Result<PendingApproval> Engine::AnswerApproval(std::string_view approval_id, App
   }
   const auto run = impl_->ActiveRun(pending.chat_id, pending.interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
-  const auto given =
-      for_always ? impl_->GrantAndGive(*found, answer) : impl_->approvals_.Give(*found, answer);
+  const auto given = for_always ? impl_->GrantAndGive(*found, answer) : impl_->approvals_.Give(*found, answer);
   if (!given) return Fail(impl_->WhyNotGiven(given.error()));
   return impl_->KeepAnswer(run, request.approval_id, std::move(answer)).map([&] { return pending; });
 }

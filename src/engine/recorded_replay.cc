@@ -422,10 +422,10 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;
   if (rejected && asked(rejected->approval_id)) {
     co_return Answered{rejected->approval_id,
-                    {.approved = false,
-                     .feedback = rejected->feedback,
-                     .expired = rejected->expired,
-                     .superseded = rejected->superseded}};
+                       {.approved = false,
+                        .feedback = rejected->feedback,
+                        .expired = rejected->expired,
+                        .superseded = rejected->superseded}};
   }
   stop_.request_stop();
   co_return Fail(Cancelled());

@@ -72,10 +72,9 @@ struct Recording {
   std::map<std::uint32_t, RecordedRound> rounds;  // by round_index
   // With the user's message. What the agenda was at first is not on record; it is another than what it became.
   AgentState start;
-  AgentState end;  // without its messages
-  std::optional<Interrupted>
-      continued;       // set if it went on with calls of an interaction that was interrupted
-  AgentLimits limits;  // those that had an effect
+  AgentState end;                        // without its messages
+  std::optional<Interrupted> continued;  // set if it went on with calls of an interaction that was interrupted
+  AgentLimits limits;                    // those that had an effect
   // The process ended before the run did: the record stops in the middle.
   bool cut_off() const;
 };

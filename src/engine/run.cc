@@ -91,15 +91,15 @@ void Run::Start(Executor executor, std::function<void()> ended) {
     timer.After(pause, std::move(call));
   };
   agent_.emplace(AgentParts{.model = *client_,
-                                  .tools = services_.tools,
-                                  .observer = *this,
-                                  .approvals = *this,
-                                  .executor = std::move(executor),
-                                  .delay = delay,
-                                  .prompt = std::move(prompt_),
-                                  .guards = std::move(guards_),
-                                  .files = files_ ? &*files_ : nullptr,
-                                  .guard = &guard_},
+                            .tools = services_.tools,
+                            .observer = *this,
+                            .approvals = *this,
+                            .executor = std::move(executor),
+                            .delay = delay,
+                            .prompt = std::move(prompt_),
+                            .guards = std::move(guards_),
+                            .files = files_ ? &*files_ : nullptr,
+                            .guard = &guard_},
                  limits, client_model_, std::move(state), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));

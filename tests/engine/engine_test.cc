@@ -7,6 +7,7 @@
 #include <fstream>
 #include <future>
 #include <mutex>
+#include <semaphore>
 #include <stop_token>
 #include <system_error>
 #include <thread>
@@ -403,13 +404,27 @@ class NoMoreThreads {
   std::vector<std::thread> threads_;
 };
 
-TEST_CASE("Engine: when runs that wait hold all threads, no more start, and answers are taken", "[engine]") {
+TEST_CASE("Engine: when runs that work hold all threads, no more start, and answers are taken", "[engine]") {
   Fixture f;
   f.options.max_rounds = 1;
+  std::counting_semaphore<> works(0), may_end(0);
+  f.tools.Add("work", false, [&](std::string_view, const ToolContext&) {
+    works.release();
+    may_end.acquire();
+    return ToolOutcome{"done", false};
+  });
   f.model.ThenCall({{"1", "danger", "{}"}});
   const auto waiting = f.Start("x", OnDisconnect::kContinue);
   AwaitEvent(waiting->log, "approval_required");
   const auto id = f.engine().PendingApprovals().at(0).request.approval_id;
+  // A run that waits for a person holds no thread: one that was idle is taken first, so it takes a few runs.
+  std::vector<Result<EventSubscription>> working;
+  for (const char* chat : {"w1", "w2", "w3"}) {
+    f.model.ThenCall({{"1", "work", "{}"}});
+    working.push_back(f.engine().Start(*ChatId::Parse(chat), {.user_message = "x"}));
+    REQUIRE(working.back());
+    works.acquire();
+  }
   {
     const NoMoreThreads none;
     const auto refused = f.engine().Start(*ChatId::Parse("other"), {.user_message = "x"});
@@ -420,6 +435,8 @@ TEST_CASE("Engine: when runs that wait hold all threads, no more start, and answ
     CHECK(refused.error().retryable);
     CHECK(answered);
   }
+  may_end.release(3);
+  for (const auto& each : working) CHECK(AwaitEnd(each->log).find("done") != std::string::npos);
   CHECK(AwaitEnd(waiting->log).find("boom") != std::string::npos);
 }
 
