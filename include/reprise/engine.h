@@ -324,7 +324,7 @@ class Engine {
   void Stop();
 
  private:
-  class Impl;
+  struct Impl;
   std::unique_ptr<Impl> impl_;
 };
 

@@ -97,6 +97,9 @@ std::optional<Decision::Refuse> CheckCall(const ToolCall& call, const OfferedToo
 Decision Decide(const ReviewedCall& call, const AgentState& state, const ApprovalPolicy& policy,
                 const ShownCall* shown = nullptr);
 
+// The answer to one whose terms have changed since it was shown.
+inline const ApprovalAnswer kSuperseded{.approved = false, .superseded = true};
+
 // Whether a call that waits would now run on other terms than were shown. As far as it is known: false for a tool that
 // is not there or does not know its terms. Decide looks again before the call runs.
 bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools);

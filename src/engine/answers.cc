@@ -1,0 +1,178 @@
+#include "engine/answers.h"
+
+#include <algorithm>
+#include <chrono>
+#include <future>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "approval/decision.h"
+#include "base/json.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+// How long whoever answers waits for the answer to be on record. It is written to the page cache, in well under a
+// millisecond unless the disk is dead.
+constexpr std::chrono::seconds kRecordLimit{2};
+
+bool IsJsonObject(const std::string& text) {
+  const auto json = ParseJson(text);
+  return json && json->is_object();
+}
+
+Error InvalidMember(std::string message) {
+  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_member", .message = std::move(message)};
+}
+
+}  // namespace
+
+Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
+                                                const std::optional<InteractionRef>& within) {
+  const auto found = FindOpen(services_.approvals, approval_id, within);
+  if (!found) return Fail(found.error());
+  const PendingApproval& pending = ApprovalRequests::PendingOf(**found);
+  if (auto checked = CheckApproval(pending.request, answer, *found); !checked) return Fail(checked.error());
+  const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
+  const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
+  const auto given = for_always ? GrantAndGive(*found, answer) : services_.approvals.Give(*found, answer);
+  if (!given) return Fail(WhyNotGiven(given.error()));
+  return KeepAnswer(run, pending.request.approval_id, std::move(answer)).map([&] { return pending; });
+}
+
+Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
+                                    const ApprovalRequests::Found& found) {
+  if (answer.arguments_digest && *answer.arguments_digest != request.arguments_digest) {
+    return Fail(
+        Conflict("digest_mismatch", "arguments_digest is not the digest of the arguments that wait for approval"));
+  }
+  if (!answer.approved) return {};
+  const auto tools = services_.parts.tools.Current();
+  if (IsOutdated(request, *tools)) {
+    if (auto withdrawn = services_.approvals.Give(found, kSuperseded); !withdrawn) {
+      return Fail(WhyNotGiven(withdrawn.error()));
+    }
+    return Fail(Conflict("stale",
+                         "the tool, or where it would run, is not what was shown any more; the call was not approved "
+                         "and is asked about again"));
+  }
+  const Tool* const tool = tools->Find(request.tool_name);
+  if (answer.arguments) {
+    if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
+    if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return valid;
+  }
+  return DropOutdatedGrants(tool);
+}
+
+Result<PendingInput> Answers::AnswerInput(std::string_view request_id, InputAnswer answer,
+                                          const std::optional<InteractionRef>& within) {
+  const auto found = FindOpen(services_.inputs, request_id, within);
+  if (!found) return Fail(found.error());
+  const PendingInput& pending = InputRequests::PendingOf(**found);
+  const std::optional<std::string>& schema = pending.request.schema;
+  if (schema && answer.response && !IsJsonObject(*answer.response)) {
+    return Fail(InvalidMember("\"response\" must be a JSON object, as the question's schema says"));
+  }
+  if (schema && answer.response && services_.parts.check_form) {
+    if (auto checked = services_.parts.check_form(*schema, *answer.response); !checked) return Fail(checked.error());
+  }
+  const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
+  if (auto given = services_.inputs.Give(*found, answer); !given) return Fail(WhyNotGiven(given.error()));
+  return KeepAnswer(run, pending.request.request_id, std::move(answer)).map([&] { return pending; });
+}
+
+Result<PendingApproval> Answers::FindApproval(std::string_view approval_id) const {
+  return services_.approvals.Find(approval_id, std::nullopt).map([](const auto& found) {
+    return ApprovalRequests::PendingOf(*found);
+  });
+}
+
+Result<FileChange> Answers::PreviewChange(std::string_view approval_id) const {
+  const auto pending = FindApproval(approval_id);
+  if (!pending) return Fail(ErrorCode::kNotFound, "no such approval waits");
+  const auto tools = services_.parts.tools.Current();
+  const Tool* const tool = tools->Find(pending->request.tool_name);
+  if (tool == nullptr) return Fail(NoChangeToShow("the tool is not there any more"));
+  // In another workspace, say, since the server was started anew: what is there is not what the question is about.
+  if (IsOutdated(pending->request, *tools)) {
+    return Fail(NoChangeToShow("the tool, or where it would run, is not what was shown any more"));
+  }
+  return tool->PreviewChange(pending->request.tool_input);
+}
+
+template <typename Kind>
+Result<typename Requests<Kind>::Found> Answers::FindOpen(const Requests<Kind>& requests, std::string_view id,
+                                                         const std::optional<InteractionRef>& within) const {
+  auto found = requests.Find(id, within);
+  if (found) return found;
+  if (within && IsNotFound(found.error()) && WasAsked<Kind>(id, *within)) return Fail(AlreadyProcessed<Kind>());
+  return Fail(WhyNotGiven(found.error()));
+}
+
+template <typename Kind>
+bool Answers::WasAsked(std::string_view id, const InteractionRef& within) const {
+  const auto stored = interactions_.Find(within.chat_id, within.interaction_id);
+  return stored && std::any_of(stored->events.begin(), stored->events.end(), [&](const AgentEvent& each) {
+           const auto* request = std::get_if<decltype(Kind::Pending::request)>(&each.payload);
+           return request != nullptr && request->*Kind::kId == id;
+         });
+}
+
+// Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
+Error Answers::WhyNotGiven(const Error& error) const {
+  return busy_.is_stopping() && error.reason == "already_processed" ? Stopping() : error;
+}
+
+Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer) {
+  GrantStore* const grants = services_.parts.grants;
+  if (grants == nullptr) return Fail(InvalidMember("\"scope\" cannot be \"always\": this server keeps no grants"));
+  const event::ApprovalRequired& request = ApprovalRequests::PendingOf(*found).request;
+  const auto grant = StandingGrantFor(request, answer, *services_.parts.tools.Current());
+  if (!grant) return Fail(grant.error());
+  if (auto claimed = services_.approvals.Claim(found); !claimed) return claimed;
+  const auto added = grants->Add(*grant);
+  if (!added) {
+    static_cast<void>(services_.approvals.Settle(found, std::nullopt));
+    return Fail(added.error());
+  }
+  auto given = services_.approvals.Settle(found, std::move(answer));
+  // Its run was stopped meanwhile; then nobody has said this.
+  if (!given && *added) static_cast<void>(grants->Remove(GrantId(grant->grant)));
+  return given;
+}
+
+Result<void> Answers::DropOutdatedGrants(const Tool* tool) {
+  GrantStore* const store = services_.parts.grants;
+  if (store == nullptr || tool == nullptr || !tool->traits().needs_consent) return {};
+  const auto grants = store->List();
+  if (!grants && grants.error().code == ErrorCode::kCorruption) return {};  // nothing is granted then
+  if (!grants) return Fail(grants.error());
+  for (const StandingGrant& each : *grants) {
+    if (each.grant.tool_name != tool->traits().spec.name) continue;
+    auto removed = store->Remove(GrantId(each.grant));
+    if (!removed && !IsNotFound(removed.error())) return removed;
+  }
+  return {};
+}
+
+// On a thread of its own: a dead disk must not take the caller's, nor runs that wait keep it from going on record.
+Result<void> Answers::KeepAnswer(const std::shared_ptr<Run>& run, const std::string& id, GivenAnswer answer) {
+  if (!run) return {};
+  const auto kept = std::make_shared<std::promise<Result<void>>>();
+  auto outcome = kept->get_future();
+  try {
+    services_.control.Submit(
+        [run, id, answer = std::move(answer), kept] { kept->set_value(run->KeepAnswer(id, answer)); });
+  } catch (const std::system_error& error) {
+    return Fail(NoThreads(error.what()));
+  }
+  if (outcome.wait_for(kRecordLimit) == std::future_status::ready) return outcome.get();
+  return Fail(Error{.code = ErrorCode::kUnavailable,
+                    .reason = "not_on_record",
+                    .message = "the answer was taken, but the disk does not respond"});
+}
+
+}  // namespace reprise

@@ -1,0 +1,156 @@
+#include "engine/busy_chats.h"
+
+#include <algorithm>
+
+namespace reprise {
+
+Error Busy(const std::shared_ptr<Run>& run) {
+  Error error{.code = ErrorCode::kConflict,
+              .reason = "busy",
+              .message = "an interaction is running in this chat",
+              .detail = {},
+              .retryable = true};
+  if (run) error.details_json = R"({"interaction_id":")" + run->id().str() + R"("})";
+  return error;
+}
+
+void BusyChats::AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& chat) {
+  changed_.wait(lock, [&] {
+    const auto found = active_.find(chat);
+    return stopping_ || found == active_.end() || found->second != nullptr;
+  });
+}
+
+Result<void> BusyChats::Occupy(const ChatId& chat) {
+  std::unique_lock lock(mutex_);
+  AwaitStarted(lock, chat);
+  if (stopping_) return Fail(Stopping());
+  if (const auto found = active_.find(chat); found != active_.end()) return Fail(Busy(found->second));
+  if (active_.size() >= services_.options.max_active_runs) {
+    return Fail(Error{.code = ErrorCode::kUnavailable,
+                      .reason = "overloaded",
+                      .message = "too many interactions are running",
+                      .detail = {},
+                      .retryable = true});
+  }
+  active_.emplace(chat, nullptr);
+  return {};
+}
+
+void BusyChats::Put(const std::shared_ptr<Run>& run) {
+  {
+    const std::lock_guard lock(mutex_);
+    active_[run->chat_id()] = run;
+    ++unfinished_;
+    ++counters_.started;
+    if (stopping_) run->RequestStopWithServer();
+  }
+  changed_.notify_all();
+}
+
+void BusyChats::Release(const ChatId& chat) {
+  bool next;
+  {
+    const std::lock_guard lock(mutex_);
+    next = !stopping_ && services_.queues.HasNext(chat);
+    if (next) {
+      active_[chat] = nullptr;
+      ++unfinished_;
+    } else {
+      active_.erase(chat);
+    }
+  }
+  changed_.notify_all();
+  if (next) start_next_(chat);
+}
+
+bool BusyChats::OccupyForNext(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  if (stopping_ || active_.contains(chat) || !services_.queues.HasNext(chat)) return false;
+  active_.emplace(chat, nullptr);
+  ++unfinished_;
+  return true;
+}
+
+void BusyChats::WorkEnded() {
+  {
+    const std::lock_guard lock(mutex_);
+    --unfinished_;
+  }
+  changed_.notify_all();
+}
+
+void BusyChats::Count(InteractionStatus ended) {
+  const std::lock_guard lock(mutex_);
+  if (ended == InteractionStatus::kCompleted) ++counters_.completed;
+  if (ended == InteractionStatus::kFailed) ++counters_.failed;
+  if (ended == InteractionStatus::kCancelled) ++counters_.cancelled;
+}
+
+std::shared_ptr<Run> BusyChats::RunOf(const ChatId& chat) const {
+  const std::lock_guard lock(mutex_);
+  const auto found = active_.find(chat);
+  return found == active_.end() ? nullptr : found->second;
+}
+
+std::shared_ptr<Run> BusyChats::RunOf(const ChatId& chat, InteractionId id) const {
+  auto run = RunOf(chat);
+  return run && run->id() == id ? run : nullptr;
+}
+
+std::vector<std::shared_ptr<Run>> BusyChats::Runs() const {
+  std::vector<std::shared_ptr<Run>> runs;
+  const std::lock_guard lock(mutex_);
+  for (const auto& [chat, run] : active_) {
+    if (run) runs.push_back(run);
+  }
+  return runs;
+}
+
+Result<void> BusyChats::LookAt(const ChatId& chat, const std::function<void(const std::shared_ptr<Run>&)>& look) {
+  std::unique_lock lock(mutex_);
+  AwaitStarted(lock, chat);
+  if (stopping_) return Fail(Stopping());
+  const auto found = active_.find(chat);
+  look(found == active_.end() ? nullptr : found->second);
+  return {};
+}
+
+void BusyChats::AwaitEndOf(const Run& run) {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [&] {
+    const auto found = active_.find(run.chat_id());
+    return stopping_ || found == active_.end() || found->second.get() != &run;
+  });
+}
+
+bool BusyChats::is_stopping() const {
+  const std::lock_guard lock(mutex_);
+  return stopping_;
+}
+
+void BusyChats::BeginStop() {
+  {
+    const std::lock_guard lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+}
+
+void BusyChats::AwaitAllWork() {
+  std::unique_lock lock(mutex_);
+  changed_.wait(lock, [this] { return unfinished_ == 0; });
+}
+
+Engine::Counters BusyChats::counters() const {
+  const auto runs = Runs();
+  const auto waits = [](const auto& run) { return run->status() != InteractionStatus::kRunning; };
+  const auto waiting = static_cast<std::size_t>(std::count_if(runs.begin(), runs.end(), waits));
+  const std::lock_guard lock(mutex_);
+  Engine::Counters counters = counters_;
+  counters.active_runs = active_.size();
+  counters.waiting_runs = waiting;
+  return counters;
+}
+
+}  // namespace reprise

@@ -1,0 +1,298 @@
+#include "engine/chats.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "base/logging.h"
+#include "domain/codec.h"
+#include "engine/branches.h"
+#include "engine/recorded_events.h"
+
+namespace reprise {
+namespace {
+
+// A chat that is busy is there.
+Error ExistsAlready(Error error) {
+  if (error.reason != "busy") return error;
+  return Conflict("chat_exists", "there is a chat of this name already");
+}
+
+// Gives ids to the tasks that have none.
+Result<void> NameTasks(std::vector<Task>& tasks) {
+  std::set<std::string> ids;
+  for (const Task& task : tasks) {
+    if (task.id.empty() || ids.insert(task.id).second) continue;
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = "two tasks have the id \"" + task.id + "\""});
+  }
+  for (Task& task : tasks) {
+    if (task.id.empty()) task.id = NextTaskId(tasks);
+  }
+  return {};
+}
+
+}  // namespace
+
+// --- reading ---------------------------------------------------------------------------------------------------------
+
+Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
+  // The run first: one that ends in between is then found in the store as well, and shown once.
+  const auto run = busy_.RunOf(chat);
+  auto stored = services_.parts.store.LoadChat(chat);
+  if (!stored && !(run && IsNotFound(stored.error()))) return Fail(stored.error());
+  Chat all = stored ? *std::move(stored) : Chat{ChatSummary{.id = chat}, {}, {}};
+  std::optional<InteractionId> leaf = all.summary.head;
+  const auto has_it = [&](const Interaction& each) { return run && each.id == run->id(); };
+  if (run && std::none_of(all.interactions.begin(), all.interactions.end(), has_it)) {
+    leaf = run->id();
+    all.interactions.push_back(run->Snapshot());
+    FillFromBegun(all.summary, all.interactions.back());
+  }
+  const auto branch = BranchOf(all.interactions, all.damaged, leaf);
+  History history{.summary = std::move(all.summary), .entries = {}, .damaged = std::move(all.damaged)};
+  for (Interaction& interaction : all.interactions) {
+    const bool superseded = !branch.contains(interaction.id);
+    if (all_branches || !superseded) history.entries.push_back({std::move(interaction), superseded});
+  }
+  return history;
+}
+
+Result<std::vector<ChatListEntry>> Chats::List() {
+  auto summaries = services_.parts.store.ListChats();
+  if (!summaries) return Fail(std::move(summaries.error()));
+  std::vector<ChatListEntry> entries;
+  entries.reserve(summaries->size());
+  for (ChatSummary& summary : *summaries) {
+    const auto run = busy_.RunOf(summary.id);
+    std::optional<InteractionStatus> status = summary.head_status;
+    if (run) {
+      status = run->status();
+      if (!summary.head) FillFromBegun(summary, run->Snapshot());
+    }
+    entries.push_back({std::move(summary), status});
+  }
+  return entries;
+}
+
+Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interaction) {
+  if (const auto run = busy_.RunOf(chat, interaction)) return Fail(Busy(run));
+  const auto edited = services_.parts.store.LoadInteraction(chat, interaction);
+  if (!edited) return Fail(edited.error());
+  const auto all = services_.parts.store.LoadChat(chat);
+  if (!all) return Fail(all.error());
+  return PreviewOf(*all, *edited, *services_.parts.tools.Current());
+}
+
+Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
+  const auto run = busy_.RunOf(chat, interaction);
+  std::shared_ptr<EventLog> log;
+  InteractionStatus status;
+  if (run) {
+    log = run->log();
+    status = run->status();
+  } else {
+    const auto stored = interactions_.FindFinished(chat, interaction);
+    if (!stored) return Fail(stored.error());
+    log = RecordedLog(*stored);
+    status = stored->status;
+  }
+  const auto last = log->end();
+  const auto offset = log->OffsetAfter(after_seq);
+  if (!offset) return Fail(offset.error());
+  const auto elsewhere = [&](const auto& each) { return each.chat_id != chat || each.interaction_id != interaction; };
+  std::vector<PendingApproval> approvals = services_.approvals.Waiting();
+  std::erase_if(approvals, elsewhere);
+  std::vector<PendingInput> inputs = services_.inputs.Waiting();
+  std::erase_if(inputs, elsewhere);
+  return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), nullptr),
+                        .offset = *offset,
+                        .status = status,
+                        .first_seq = after_seq + 1,
+                        .last_seq = last.last_seq,
+                        .pending_approvals = std::move(approvals),
+                        .pending_inputs = std::move(inputs)};
+}
+
+Result<Beginning> Chats::LoadForChange(const ChatId& chat) {
+  if (auto summary = services_.parts.store.LoadSummary(chat); !summary) return Fail(summary.error());
+  return start_points_.AtHead(chat);
+}
+
+Result<Agenda> Chats::GetAgenda(const ChatId& chat) {
+  if (const auto run = busy_.RunOf(chat)) return run->agenda();
+  return LoadForChange(chat).map([](const Beginning& head) { return head.state.agenda; });
+}
+
+Result<std::vector<Grant>> Chats::GetGrants(const ChatId& chat) {
+  if (const auto run = busy_.RunOf(chat)) return run->grants();
+  return LoadForChange(chat).map([](const Beginning& head) { return head.state.grants; });
+}
+
+// --- changes by hand -------------------------------------------------------------------------------------------------
+
+Result<Agenda> Chats::ChangeAgenda(const ChatId& chat, AgendaChange change) {
+  return busy_.WhileIdle(chat, [&]() -> Result<Agenda> {
+    auto head = LoadForChange(chat);
+    if (!head) return Fail(head.error());
+    Agenda& agenda = head->state.agenda;
+    const Agenda before = agenda;
+    if (change.tasks) agenda.tasks = *std::move(change.tasks);
+    if (change.plan) agenda.plan = *std::move(change.plan);
+    if (auto named = NameTasks(agenda.tasks); !named) return Fail(named.error());
+    if (agenda == before) return agenda;
+    std::vector<EventPayload> events;
+    if (agenda.tasks != before.tasks) events.emplace_back(event::TaskUpdated{std::nullopt, agenda.tasks});
+    if (agenda.plan != before.plan) events.emplace_back(event::PlanUpdated{std::nullopt, agenda.plan});
+    return SaveChange(chat, *std::move(head), std::move(events)).map([](Interaction changed) {
+      return std::move(changed.final_agent_state->agenda);
+    });
+  });
+}
+
+Result<void> Chats::RevokeGrant(const ChatId& chat, std::string_view id) {
+  return busy_.WhileIdle(chat, [&]() -> Result<void> {
+    auto head = LoadForChange(chat);
+    if (!head) return Fail(head.error());
+    if (std::erase_if(head->state.grants, [&](const Grant& grant) { return GrantId(grant) == id; }) == 0) {
+      return Fail(ErrorCode::kNotFound, "there is no such grant");
+    }
+    event::GrantsUpdated updated{head->state.grants};
+    return SaveChange(chat, *std::move(head), {std::move(updated)}).map([](const Interaction&) {});
+  });
+}
+
+Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events) {
+  const auto id = services_.parts.store.ReserveInteraction(chat);
+  if (!id) return Fail(id.error());
+  Interaction saved{.id = *id, .chat_id = chat};
+  saved.parent_id = changed.parent;
+  saved.status = InteractionStatus::kCompleted;
+  saved.created_at = saved.completed_at.emplace(Now());
+  for (EventPayload& payload : events) {
+    const std::uint64_t seq = saved.events.size() + 2;  // interaction_started is 1
+    saved.events.push_back({.seq = seq, .at = saved.created_at, .payload = std::move(payload)});
+  }
+  saved.final_agent_state = std::move(changed.state);
+  if (auto kept = services_.parts.store.SaveInteraction(saved); !kept) return Fail(kept.error());
+  return saved;
+}
+
+Result<ChatSummary> Chats::Undo(const ChatId& chat) {
+  return busy_.WhileIdle(chat, [&]() -> Result<ChatSummary> {
+    const auto summary = services_.parts.store.LoadSummary(chat);
+    if (!summary) return summary;
+    std::optional<InteractionId> parent;
+    if (summary->head) {
+      const auto head = services_.parts.store.LoadInteraction(chat, *summary->head);
+      if (!head) return Fail(head.error());
+      parent = head->parent_id;
+    }
+    if (parent) return services_.parts.store.MoveHead(chat, *parent);
+    return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
+  });
+}
+
+// --- whole chats -----------------------------------------------------------------------------------------------------
+
+Result<void> Chats::Delete(const ChatId& chat) {
+  if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
+  return busy_.WhenStopped(chat, "chat_deleted", [&] { return DeleteIdle(chat); });
+}
+
+Result<void> Chats::DeleteIdle(const ChatId& chat) {
+  if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
+  for (InteractionStore* fallback : services_.parts.fallback_stores) {
+    auto deleted = fallback->DeleteChat(chat);
+    if (!deleted && !IsNotFound(deleted.error())) return deleted;
+  }
+  auto deleted = services_.parts.store.DeleteChat(chat);
+  if (!deleted) return deleted;
+  services_.usage_limits.Forget(chat);
+  if (services_.parts.files) services_.parts.files->ForgetChat(chat);
+  interactions_.Forget(chat);
+  return {};
+}
+
+Result<ChatSummary> Chats::Restore(std::string_view entry) {
+  const auto chat = ChatId::Parse(entry.substr(0, entry.find('.')));
+  if (!chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+  auto restored = busy_.WhileIdle(*chat, [&] {
+    services_.usage_limits.Forget(*chat);
+    if (services_.parts.files) services_.parts.files->ForgetChat(*chat);
+    return services_.parts.store.RestoreChat(*chat, std::string(entry));
+  });
+  return restored.map_error(ExistsAlready);
+}
+
+template <typename Take, typename PutFiles>
+Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const PutFiles& put_files) {
+  auto brought = busy_.WhileIdle(chat, [&]() -> Result<ChatSummary> {
+    services_.usage_limits.Forget(chat);
+    auto taken = take();
+    if (!taken || services_.parts.files == nullptr) return taken;
+    if (auto put = put_files(); !put) {
+      static_cast<void>(DeleteIdle(chat));
+      return Fail(std::move(put.error()));
+    }
+    return taken;
+  });
+  return brought.map_error(ExistsAlready).map([](ChatSummary summary) {
+    const auto status = summary.head_status;
+    return ChatListEntry{std::move(summary), status};
+  });
+}
+
+Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
+                                  const std::optional<std::string>& title) {
+  if (busy_.RunOf(source, interaction)) {
+    return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
+  }
+  return BringIn(
+      chat, [&] { return services_.parts.store.ForkChat(source, interaction, chat, title); },
+      [&] { return CopyFiles(source, chat); });
+}
+
+Result<ChatListEntry> Chats::Import(const IncomingChat& chat) {
+  const ChatId& id = chat.summary.id;
+  return BringIn(
+      id, [&] { return services_.parts.store.ImportChat(chat); },
+      [&] { return PutMissingFiles(id, chat.files, chat.load_file); });
+}
+
+template <typename Load>
+Result<void> Chats::PutMissingFiles(const ChatId& chat, const std::vector<FileId>& files, const Load& load) const {
+  const auto there = services_.parts.files->List(chat);
+  if (!there) return Fail(there.error());
+  for (const FileId& id : files) {
+    const auto is_it = [&](const FileInfo& other) { return other.id == id; };
+    if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
+    const auto file = load(id);
+    if (!file) return Fail(file.error());
+    if (auto put = services_.parts.files->Put(chat, *file); !put) return put;
+  }
+  return {};
+}
+
+// Those that `to` lacks, as far as they can be read: what was said of the others is in the messages.
+Result<void> Chats::CopyFiles(const ChatId& from, const ChatId& to) const {
+  FileStore& store = *services_.parts.files;
+  const auto wanted = store.List(from), there = store.List(to);
+  if (!wanted) return Fail(wanted.error());
+  if (!there) return Fail(there.error());
+  for (const FileInfo& each : wanted->files) {
+    const auto is_it = [&](const FileInfo& other) { return other.id == each.id; };
+    if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
+    const auto file = store.Get(from, each.id);
+    if (!file && IsNotFound(file.error())) continue;  // deleted meanwhile
+    if (!file) return Fail(file.error());
+    if (auto copied = store.Put(to, *file); !copied) return copied;
+  }
+  if (!wanted->damaged.empty()) {
+    LogWarning("damaged files of a chat were not copied", {{"from", from.str()}, {"to", to.str()}});
+  }
+  return {};
+}
+
+}  // namespace reprise

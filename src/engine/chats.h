@@ -1,0 +1,62 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "engine/interactions.h"
+#include "engine/services.h"
+#include "engine/start_point.h"
+
+namespace reprise {
+
+// Reading chats, and arranging them while they are idle. Functions are as those of Engine. Thread-safe.
+class Chats {
+ public:
+  Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points)
+      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points) {}
+
+  // --- reading
+  Result<History> GetHistory(const ChatId& chat, bool all_branches);
+  Result<std::vector<ChatListEntry>> List();
+  Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
+  Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
+  Result<Agenda> GetAgenda(const ChatId& chat);
+  Result<std::vector<Grant>> GetGrants(const ChatId& chat);
+
+  // --- arranging
+  Result<void> Delete(const ChatId& chat);
+  Result<ChatSummary> Restore(std::string_view entry);
+  Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
+  Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
+  Result<ChatSummary> Undo(const ChatId& chat);
+  Result<ChatListEntry> Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
+                             const std::optional<std::string>& title);
+  Result<ChatListEntry> Import(const IncomingChat& chat);
+
+ private:
+  // REQUIRES of these: the chat is idle.
+  Result<AgentState> StateAtHead(const ChatId& chat);
+  // Also what of it waits in a fallback folder, or it would be back at the next start.
+  Result<void> DeleteIdle(const ChatId& chat);
+  // Saves a change by hand as an interaction of its own, which becomes the head.
+  Result<Interaction> SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events);
+  // The chat's head, to be changed by hand.
+  Result<Beginning> LoadForChange(const ChatId& chat);
+
+  // `load(id)` gives those files that the chat lacks.
+  template <typename Load>
+  Result<void> PutMissingFiles(const ChatId& chat, const std::vector<FileId>& files, const Load& load) const;
+  Result<void> CopyFiles(const ChatId& from, const ChatId& to) const;
+  // A chat that comes in as a whole, by `take`; `put_files` adds the files that the store did not take with it.
+  template <typename Take, typename PutFiles>
+  Result<ChatListEntry> BringIn(const ChatId& chat, const Take& take, const PutFiles& put_files);
+
+  EngineServices& services_;
+  BusyChats& busy_;
+  Interactions& interactions_;
+  StartPoints& start_points_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,77 @@
+#include "engine/interactions.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxRescued = 100;
+
+}  // namespace
+
+Result<Interaction> Interactions::Find(const ChatId& chat, InteractionId id) const {
+  if (const auto run = busy_.RunOf(chat, id)) return run->Snapshot();
+  return FindFinished(chat, id);
+}
+
+Result<Interaction> Interactions::FindFinished(const ChatId& chat, InteractionId id) const {
+  auto stored = services_.parts.store.LoadInteraction(chat, id);
+  if (stored) return stored;
+  const std::lock_guard lock(mutex_);
+  const auto rescued = rescued_.find({chat, id});
+  if (rescued == rescued_.end()) return stored;
+  return rescued->second;
+}
+
+Result<Interaction> Interactions::FindReplayable(const ChatId& chat, InteractionId id) const {
+  if (!busy_.RunOf(chat, id)) return FindFinished(chat, id);
+  return Fail(Error{.code = ErrorCode::kConflict,
+                    .reason = "not_replayable",
+                    .message = "the interaction has not come to its end yet"});
+}
+
+Result<void> Interactions::CheckChat(const ChatId& chat) const {
+  if (busy_.RunOf(chat)) return {};
+  return services_.parts.store.LoadSummary(chat).map([](const ChatSummary&) {});
+}
+
+void Interactions::Rescue(const Interaction& finished) {
+  const std::lock_guard lock(mutex_);
+  rescued_.insert_or_assign({finished.chat_id, finished.id}, finished);
+  if (rescued_.size() > kMaxRescued) rescued_.erase(rescued_.begin());
+}
+
+bool Interactions::IsRescued(const InteractionRef& ref) {
+  for (InteractionStore* fallback : services_.parts.fallback_stores) {
+    auto rescued = fallback->LoadInteraction(ref.chat_id, ref.interaction_id);
+    if (!rescued) continue;
+    const std::lock_guard lock(mutex_);
+    rescued_.insert_or_assign({ref.chat_id, ref.interaction_id}, *std::move(rescued));
+    return true;
+  }
+  return false;
+}
+
+std::vector<Interaction> Interactions::RescuedAfter(const ChatId& chat, std::optional<InteractionId> head) {
+  std::vector<Interaction> rescued;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [place, interaction] : rescued_) {
+      if (place.first != chat || interaction.parent_id != head) continue;
+      head = place.second;
+      rescued.push_back(interaction);
+    }
+  }
+  // The disk may work again.
+  while (!rescued.empty() && services_.parts.store.SaveInteraction(rescued.front())) {
+    const std::lock_guard lock(mutex_);
+    rescued_.erase({chat, rescued.front().id});
+    rescued.erase(rescued.begin());
+  }
+  return rescued;
+}
+
+void Interactions::Forget(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  std::erase_if(rescued_, [&](const auto& each) { return each.first.first == chat; });
+}
+
+}  // namespace reprise

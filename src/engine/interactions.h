@@ -1,0 +1,46 @@
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "engine/busy_chats.h"
+#include "engine/services.h"
+#include "reprise/ids.h"
+#include "reprise/interaction.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// Finds interactions wherever they are: running, stored, or rescued, which is that only a fallback could take them.
+// Thread-safe.
+class Interactions {
+ public:
+  Interactions(EngineServices& services, BusyChats& busy) : services_(services), busy_(busy) {}
+
+  Result<Interaction> Find(const ChatId& chat, InteractionId id) const;
+  Result<Interaction> FindFinished(const ChatId& chat, InteractionId id) const;
+  // The same, to be replayed: kConflict (reason "not_replayable") while it runs.
+  Result<Interaction> FindReplayable(const ChatId& chat, InteractionId id) const;
+  // kNotFound unless there is such a chat.
+  Result<void> CheckChat(const ChatId& chat) const;
+
+  // Keeps one in memory that could not be saved, for whoever asks before the next start.
+  void Rescue(const Interaction& finished);
+  // Whether a fallback folder has it, from where it is brought home at another start.
+  bool IsRescued(const InteractionRef& ref);
+  // What follows the head and only a fallback could take, oldest first; without what can be saved now.
+  std::vector<Interaction> RescuedAfter(const ChatId& chat, std::optional<InteractionId> head);
+  void Forget(const ChatId& chat);
+
+ private:
+  EngineServices& services_;
+  BusyChats& busy_;
+  mutable std::mutex mutex_;
+  std::map<std::pair<ChatId, InteractionId>, Interaction> rescued_;  // guarded by mutex_
+};
+
+}  // namespace reprise

@@ -1,0 +1,82 @@
+#pragma once
+
+#include <functional>
+#include <string>
+#include <utility>
+
+#include "approval/requests.h"
+#include "base/redactor.h"
+#include "engine/call_rate.h"
+#include "engine/checkpoint_saver.h"
+#include "engine/elastic_pool.h"
+#include "engine/guardrails.h"
+#include "engine/message_queue.h"
+#include "engine/run_guard.h"
+#include "engine/timer.h"
+#include "engine/usage_limits.h"
+#include "reprise/engine.h"
+
+namespace reprise {
+
+// What all parts of the engine use. Each member synchronises itself, or never changes.
+struct EngineServices {
+  EngineServices(Engine::Parts given, EngineOptions chosen)
+      : parts(std::move(given)),
+        options(std::move(chosen)),
+        approvals(delay()),
+        inputs(delay()),
+        usage_limits(parts.store, options.budget, options.prices),
+        call_rate(options.max_tool_calls_per_minute),
+        queues(parts.store),
+        saver(parts.store, parts.fallback_stores, pool, timer, options.save_timeout) {}
+  EngineServices(const EngineServices&) = delete;
+  EngineServices& operator=(const EngineServices&) = delete;
+
+  Delay delay() {
+    return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer.After(pause, std::move(call)); };
+  }
+  RunGuard::Parts guard_parts() const { return {parts.audit, parts.hooks, redactor, guardrails}; }
+
+  const Engine::Parts parts;
+  const EngineOptions options;
+  const Redactor redactor{parts.secrets};
+  const Guardrails guardrails{parts.guardrails};
+  ApprovalRequests approvals;
+  InputRequests inputs;
+  UsageLimits usage_limits;
+  CallRate call_rate;
+  MessageQueues queues;
+  // Threads come last: they stop before what they use is gone.
+  ElasticPool control;  // what must not wait for a thread that runs hold
+  ElasticPool pool;     // the runs' threads
+  Timer timer;          // its calls use the pool
+  CheckpointSaver saver;
+};
+
+inline bool IsNotFound(const Error& error) { return error.code == ErrorCode::kNotFound; }
+
+inline Error Conflict(std::string reason, std::string message, bool retryable = false) {
+  return Error{.code = ErrorCode::kConflict,
+               .reason = std::move(reason),
+               .message = std::move(message),
+               .detail = {},
+               .retryable = retryable};
+}
+
+inline Error Stopping() {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "stopping",
+               .message = "the server is stopping",
+               .detail = {},
+               .retryable = true};
+}
+
+inline Error NoThreads(const char* detail) {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "overloaded",
+               .message = "the system has no thread left for this interaction",
+               .detail = detail,
+               .retryable = true};
+}
+
+}  // namespace reprise

@@ -1,0 +1,97 @@
+#include "engine/start_point.h"
+
+#include <utility>
+
+#include "engine/recovery.h"
+
+namespace reprise {
+Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
+  if (from.kind == StartPoint::Kind::kResume) return WhereItStopped(chat, from, request);
+  if (from.kind != StartPoint::Kind::kHead) return BesideEdited(chat, from, request);
+  auto attached = AttachFiles(services_.parts.files, chat, request.attachments.value_or(std::vector<FileId>()));
+  if (!attached) return Fail(std::move(attached.error()));
+  auto beginning = AtHead(chat);
+  if (!beginning) return beginning;
+  beginning->attached = *std::move(attached);
+  beginning->user_message = request.user_message;
+  beginning->model = request.model;
+  return beginning;
+}
+
+Result<Beginning> StartPoints::AtHead(const ChatId& chat) {
+  InteractionStore& store = services_.parts.store;
+  auto summary = store.LoadSummary(chat);
+  if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+  auto rescued = interactions_.RescuedAfter(chat, summary ? summary->head : std::nullopt);
+  if (!rescued.empty()) {
+    return Beginning{.parent = rescued.back().id,
+                     .state = std::move(rescued.back().final_agent_state).value_or(AgentState{})};
+  }
+  summary = store.LoadSummary(chat);  // what was saved just now has become the head
+  if (!summary && IsNotFound(summary.error())) return Beginning{};
+  if (!summary) return Fail(summary.error());
+  if (!summary->head) return Beginning{};
+  auto state = store.LoadFinalState(chat, *summary->head);
+  if (!state) return Fail(std::move(state.error()));
+  return Beginning{.parent = summary->head, .state = (*std::move(state)).value_or(AgentState{})};
+}
+
+Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
+  // Its state continues the one before it, which is put together once in this order.
+  auto before = services_.parts.store.LoadPreviousState(chat, *from.interaction);
+  if (!before) return Fail(std::move(before.error()));
+  auto edited = services_.parts.store.LoadInteraction(chat, *from.interaction);
+  if (!edited) return Fail(std::move(edited.error()));
+  const bool again = from.kind == StartPoint::Kind::kRegenerate;
+  if (again && edited->user_message.empty()) {
+    return Fail(Conflict("no_message", "the interaction has no message that could be sent again"));
+  }
+  auto attached =
+      request.attachments ? AttachFiles(services_.parts.files, chat, *request.attachments) : AttachedTo(*edited);
+  if (!attached) return Fail(std::move(attached.error()));
+  return Beginning{.parent = edited->parent_id,
+                   .edited_from = edited->id,
+                   .state = (*std::move(before)).value_or(AgentState{}),
+                   .user_message = again ? edited->user_message : request.user_message,
+                   .model = request.model.empty() ? edited->model : request.model,
+                   .attached = *std::move(attached)};
+}
+
+Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
+  auto ended = services_.parts.store.LoadInteraction(chat, *from.interaction);
+  if (!ended) return Fail(ended.error());
+  if (ended->status == InteractionStatus::kCompleted || !ended->final_agent_state) {
+    return Fail(Conflict("not_resumable", "the interaction came to its end; there is nothing to resume"));
+  }
+  Beginning beginning{.parent = ended->parent_id,
+                      .edited_from = ended->id,
+                      .state = *std::move(ended->final_agent_state),
+                      .user_message = ended->user_message,
+                      .model = request.model.empty() ? ended->model : request.model,
+                      .attached = AttachedTo(*ended)};
+  beginning.interrupted = WhereToResume(beginning.state, *services_.parts.tools.Current());
+  beginning.resumed_from = ResumedFrom{.interaction = ended->id};
+  for (const OpenCall& open : beginning.interrupted->calls) {
+    beginning.resumed_from->call_ids.push_back(open.call.id);
+  }
+  PrepareToResume(beginning.state, beginning.resumed_from->call_ids);
+  return beginning;
+}
+
+Result<void> StartPoints::Check(const ChatId& chat, const StartPoint& from, const StartRequest& request) const {
+  const bool has_attachments = request.attachments && !request.attachments->empty();
+  if (from.interaction) {
+    if (request.if_running != IfRunning::kCancel) return {};
+    if (auto found = interactions_.Find(chat, *from.interaction); !found) return Fail(std::move(found.error()));
+  }
+  if (request.if_running == IfRunning::kQueue && (has_attachments || request.compact)) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "invalid_member",
+                      .message = std::string(has_attachments ? "\"attachments\" do" : "\"compact\" does") +
+                                 " not go with \"if_running\": \"queue\""});
+  }
+  if (!has_attachments || request.if_running == IfRunning::kReject) return {};
+  return AttachFiles(services_.parts.files, chat, *request.attachments).map([](const Attached&) {});
+}
+
+}  // namespace reprise

@@ -1,0 +1,58 @@
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "agent/agent.h"
+#include "engine/attachments.h"
+#include "engine/interactions.h"
+#include "engine/run_journal.h"
+#include "reprise/engine.h"
+
+namespace reprise {
+
+// Where a person wants an interaction to begin.
+struct StartPoint {
+  enum class Kind {
+    kHead,        // behind the chat's last interaction
+    kEdit,        // beside one, with another message
+    kRegenerate,  // beside one, with its message
+    kResume,      // beside one that did not come to its end, where that stopped
+  };
+  Kind kind = Kind::kHead;
+  std::optional<InteractionId> interaction = std::nullopt;  // nullopt for kHead only
+};
+
+// What an interaction begins with.
+struct Beginning {
+  std::optional<InteractionId> parent = std::nullopt, edited_from = std::nullopt;
+  AgentState state{};                                      // what it starts from
+  std::optional<Interrupted> interrupted = std::nullopt;   // set if that is in the middle of a turn
+  std::optional<ResumedFrom> resumed_from = std::nullopt;  // set likewise
+  std::string user_message{};
+  std::string model{};  // empty: the default
+  Attached attached{};  // to the message
+};
+
+// Puts together what interactions begin with.
+class StartPoints {
+ public:
+  StartPoints(EngineServices& services, Interactions& interactions)
+      : services_(services), interactions_(interactions) {}
+
+  // REQUIRES: the chat is occupied. kNotFound, kConflict (reasons "not_resumable", "no_message"), the store's failures.
+  Result<Beginning> Load(const ChatId& chat, const StartPoint& from, const StartRequest& request);
+  // Without a message.
+  Result<Beginning> AtHead(const ChatId& chat);
+  // Before a run is cancelled for it, or it waits: what the request is about has to be there.
+  Result<void> Check(const ChatId& chat, const StartPoint& from, const StartRequest& request) const;
+
+ private:
+  Result<Beginning> BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request);
+  Result<Beginning> WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request);
+
+  EngineServices& services_;
+  Interactions& interactions_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,435 @@
+#include "engine/turns.h"
+
+#include <algorithm>
+#include <map>
+#include <new>
+#include <system_error>
+#include <utility>
+#include <variant>
+
+#include "approval/decision.h"
+#include "base/logging.h"
+#include "base/memory_reserve.h"
+#include "base/random.h"
+
+namespace reprise {
+namespace {
+
+Error NoMemory() {
+  return Error{.code = ErrorCode::kUnavailable,
+               .reason = "overloaded",
+               .message = "the system has no memory left for this interaction",
+               .detail = {},
+               .retryable = true};
+}
+
+// What a client is told when its interaction is not where it should be.
+Error NotSaved(Error error) {
+  if (error.code == ErrorCode::kStorageFull || error.reason == "save_timeout") return error;
+  error.reason = "save_failed";
+  error.message = "the interaction could not be saved in its chat's folder";
+  return error;
+}
+
+// What was answered to this question before the process ended; null: nothing.
+template <typename Answer>
+const Answer* GivenTo(const InterruptedRun& run, const std::string& id) {
+  const auto given = run.answers.find(id);
+  return given == run.answers.end() ? nullptr : std::get_if<Answer>(&given->second);
+}
+
+}  // namespace
+
+// --- starting --------------------------------------------------------------------------------------------------------
+
+Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& from, StartRequest request) {
+  if (auto there = start_points_.Check(chat, from, request); !there) return Fail(std::move(there.error()));
+  if (auto occupied = busy_.Occupy(chat); !occupied) {
+    const bool waits = request.if_running != IfRunning::kReject && occupied.error().reason == "busy";
+    return waits ? Wait(chat, from, std::move(request)) : Fail(occupied.error());
+  }
+  bool is_made = false;
+  const std::shared_ptr<void> release(nullptr, [&](void*) {  // also when it throws
+    if (!is_made) busy_.Release(chat);
+  });
+  auto made = Make(chat, from, std::move(request), {});
+  if (!made) return Fail(std::move(made.error()));
+  is_made = true;
+  const std::shared_ptr<Run>& run = *made;
+  EventSubscription subscription(chat, run->id(), run->log(), run->AddListener());
+  busy_.Put(run);
+  Execute(run);
+  return subscription;
+}
+
+// Everything that may fail is done here, in this order: what it begins with, its number, its journal. After that the
+// run exists.
+Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, StartRequest request,
+                                         Waited waited) {
+  auto beginning = start_points_.Load(chat, from, request);
+  if (!beginning) return Fail(beginning.error());
+  for (const std::string* text : {&beginning->user_message, &beginning->attached.text}) {
+    if (auto admitted = services_.guardrails.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
+  }
+  const auto model = services_.parts.models.Resolve(beginning->model);
+  if (!model) return Fail(model.error());
+  if (auto room = CheckResources(waited.log != nullptr); !room) return Fail(std::move(room.error()));
+  auto guards = GuardsFor(chat, model->full_name, {});
+  if (!guards) return Fail(guards.error());
+  InteractionStore& store = services_.parts.store;
+  const auto id = store.ReserveInteraction(chat);
+  if (!id) return Fail(id.error());
+
+  Interaction interaction{.id = *id, .chat_id = chat};
+  interaction.parent_id = beginning->parent;
+  interaction.edited_from = beginning->edited_from;
+  interaction.user_message = std::move(beginning->user_message);
+  interaction.attachments = std::move(beginning->attached.files);
+  interaction.model = model->full_name;
+  interaction.created_at = Now();
+  auto kept = store.BeginJournal(chat, *id, {});
+  if (!kept) return Fail(std::move(kept.error()));
+  RunJournal journal(*std::move(kept), beginning->state.messages.size() + (beginning->interrupted ? 0 : 1));
+  journal.AddBegin(interaction, request.on_disconnect, beginning->resumed_from, waited.queue_id,
+                   beginning->attached.text);
+  // A queued message is taken from the queue next: from then on the journal alone has it.
+  const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
+  if (auto begun = journal.Append(reach); !begun) {
+    static_cast<void>(store.DropJournal(chat, *id));
+    return Fail(begun.error());
+  }
+  return NewRun({.interaction = std::move(interaction),
+                 .state = std::move(beginning->state),
+                 .client = model->client,
+                 .client_model = model->model,
+                 .context_window = model->context_window,
+                 .on_disconnect = request.on_disconnect,
+                 .journal = std::move(journal),
+                 .guards = *std::move(guards),
+                 .interrupted = std::move(beginning->interrupted),
+                 .compact = request.compact,
+                 .log = std::move(waited.log),
+                 .attached_text = std::move(beginning->attached.text)});
+}
+
+std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
+  if (services_.parts.prompt) plan.prompt = services_.parts.prompt();
+  return std::make_shared<Run>(
+      std::move(plan),
+      Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
+                    services_.timer, services_.options, services_.guard_parts(), services_.parts.files});
+}
+
+// A run that waits for a thread says nothing, so it is refused. One that cannot be had later, because others were
+// faster, means waiting.
+Result<void> Turns::CheckResources(bool has_thread) {
+  if (!MemoryReserve::HasRoom()) return Fail(NoMemory());
+  try {
+    services_.control.StartFirstThread();
+    services_.pool.StartFirstThread();
+  } catch (const std::system_error& error) {
+    return Fail(NoThreads(error.what()));
+  }
+  if (!has_thread && !services_.pool.HasThreadToSpare()) return Fail(NoThreads("all threads work or wait"));
+  return {};
+}
+
+Result<AgentGuards> Turns::GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before) {
+  auto over_budget = services_.usage_limits.ForRun(chat, model, used_before);
+  if (!over_budget) return Fail(over_budget.error());
+  AgentGuards guards{.over_budget = *std::move(over_budget)};
+  if (services_.options.max_tool_calls_per_minute == 0) return guards;
+  guards.refuse_call = [this, chat]() -> std::optional<std::string> {
+    const auto wait = services_.call_rate.Take(chat);
+    if (!wait) return std::nullopt;
+    return "Not run: there may be " + std::to_string(services_.options.max_tool_calls_per_minute) +
+           " tool calls in a minute. Wait " + std::to_string(wait->count()) +
+           " seconds before the next one; go on with what you have, or answer and say what is missing.";
+  };
+  return guards;
+}
+
+// --- ending ----------------------------------------------------------------------------------------------------------
+
+void Turns::Execute(const std::shared_ptr<Run>& run) {
+  // What the agent does and what waits for it keep the run alive.
+  const auto executor = [this, weak = std::weak_ptr(run)](std::function<void()> job) {
+    services_.pool.Submit([run = weak.lock(), job = std::move(job)] { job(); });
+  };
+  run->Start(executor, [this, run] {
+    if (run->is_left()) {  // its chat stays taken as long as this process lives
+      run->Leave();
+      return busy_.WorkEnded();
+    }
+    try {
+      Save(run);
+    } catch (const std::bad_alloc&) {  // its journal stays, and the next start takes it up
+      LogError("no memory to save an interaction", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+      Complete(run, InteractionStatus::kFailed);
+    }
+  });
+}
+
+void Turns::Save(const std::shared_ptr<Run>& run) {
+  auto finished = std::make_shared<Interaction>(run->TakeFinished());
+  services_.usage_limits.Add(*finished);
+  services_.saver.Save(finished, [this, run, finished](const Result<void>& saved) {
+    saved ? Complete(run, finished->status) : Rescue(run, *finished, saved.error());
+  });
+}
+
+void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error) {
+  LogError("a checkpoint could not be saved", {{"chat", run->chat_id().str()},
+                                               {"interaction", run->id().str()},
+                                               {"code", error.reason},
+                                               {"detail", error.detail}});
+  run->FailToSave(finished, NotSaved(error));
+  interactions_.Rescue(finished);
+  const auto rescued = std::make_shared<Interaction>(std::move(finished));
+  services_.saver.SaveToFallback(rescued, [this, run](const Result<void>& saved) {
+    if (!saved) {
+      LogError("no fallback could take the checkpoint",
+               {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}, {"detail", saved.error().detail}});
+    }
+    Complete(run, InteractionStatus::kFailed);
+  });
+}
+
+void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) {
+  const auto close = [this, run, status] {
+    if (run->end_is_heard()) run->TellEnd(status);
+    // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
+    busy_.Release(run->chat_id());
+    busy_.Count(status);
+    run->Complete();
+    busy_.WorkEnded();
+  };
+  // This may be a thread that must not wait for hooks.
+  run->end_is_heard() ? services_.pool.Submit(close) : close();
+}
+
+// --- what waits ------------------------------------------------------------------------------------------------------
+
+Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from, StartRequest request) {
+  if (const auto model = services_.parts.models.Resolve(request.model); !model) return Fail(model.error());
+  if (auto admitted = services_.guardrails.Admit(request.user_message); !admitted)
+    return Fail(std::move(admitted.error()));
+  const bool cancel = request.if_running == IfRunning::kCancel;
+  QueuedMessage message{.id = "queued_" + RandomHex(16),
+                        .user_message = request.user_message,
+                        .model = request.model,
+                        .on_disconnect = request.on_disconnect,
+                        .created_at = Now()};
+  QueuedRun::MakeRun make;
+  if (cancel) {
+    make = [this, request, from](QueuedRun& run) { return Make(run.chat_id, from, request, {.log = run.log}); };
+  }
+  const auto waiting = std::make_shared<QueuedRun>(chat, std::move(message), std::move(make));
+  waiting->ClientCame();
+  auto added = cancel ? Interrupt(waiting) : services_.queues.Add(waiting);
+  if (!added) return Fail(std::move(added.error()));
+  EventSubscription subscription(chat, std::nullopt, waiting->log,
+                                 std::shared_ptr<void>(nullptr, [this, waiting](void*) { ClientLeft(waiting); }));
+  subscription.waiting = waiting;
+  StartNext(chat);  // the run may have ended meanwhile
+  return subscription;
+}
+
+// Puts it before all that wait, and stops the run.
+Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
+  std::shared_ptr<Run> running;
+  auto added = busy_.LookAt(waiting->chat_id, [&](const std::shared_ptr<Run>& run) {
+    running = run;
+    services_.queues.AddFirst(waiting);
+  });
+  if (added && running) running->RequestStop("replaced");
+  return added;
+}
+
+void Turns::ClientLeft(const std::shared_ptr<QueuedRun>& waiting) {
+  const auto left = waiting->ClientLeft();
+  if (!left.waits || services_.queues.message(*waiting).on_disconnect == OnDisconnect::kContinue) return;
+  if (!services_.queues.Erase(*waiting) || !waiting->durable()) return;
+  // Not on this thread, which serves connections.
+  services_.pool.Submit([this, chat = waiting->chat_id] {
+    if (auto saved = services_.queues.Save(chat); !saved) {
+      LogError("a message whose client has gone could not be taken from the queue's file",
+               {{"chat", chat.str()}, {"code", saved.error().reason}, {"detail", saved.error().detail}});
+    }
+  });
+}
+
+void Turns::StartNext(const ChatId& chat) {
+  if (busy_.OccupyForNext(chat)) LaunchNext(chat);
+}
+
+void Turns::LaunchNext(const ChatId& chat) {
+  services_.pool.Submit([this, chat] {
+    const auto waiting = services_.queues.TakeNext(chat);
+    if (const auto run = waiting ? MakeQueued(*waiting) : nullptr) {
+      auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
+      busy_.Put(run);
+      waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
+      hold = nullptr;           // its client has gone
+      Execute(run);
+    } else {
+      busy_.Release(chat);
+    }
+    busy_.WorkEnded();
+  });
+}
+
+// Null: it could not begin, and its client knows why; or it stays in the queue.
+std::shared_ptr<Run> Turns::MakeQueued(QueuedRun& waiting) {
+  if (busy_.is_stopping()) return services_.queues.PutBack(waiting), nullptr;
+  const auto make = [&]() -> Result<std::shared_ptr<Run>> {
+    if (waiting.make) return waiting.make(waiting);
+    const QueuedMessage message = services_.queues.message(waiting);
+    return Make(waiting.chat_id, {},
+                {.user_message = message.user_message, .model = message.model, .on_disconnect = message.on_disconnect},
+                {.queue_id = message.id, .log = waiting.log});
+  };
+  auto run = make();
+  if (run) {
+    services_.queues.Begun(waiting);
+    return *std::move(run);
+  }
+  LogWarning("what waited could not begin",
+             {{"chat", waiting.chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
+  if (waiting.End(run.error()) || !waiting.durable()) {
+    services_.queues.Begun(waiting);
+  } else {
+    services_.queues.Stuck(waiting, std::move(run.error()));
+  }
+  return nullptr;
+}
+
+// --- after a crash ---------------------------------------------------------------------------------------------------
+
+Result<Engine::Recovered> Turns::Recover() {
+  const auto unfinished = services_.parts.store.ListUnfinished();
+  if (!unfinished) return Fail(unfinished.error());
+  // A chat may have several if an earlier start had to leave some. It can have one run: that of the newest.
+  std::map<ChatId, InteractionId> newest;
+  for (const InteractionRef& ref : *unfinished) {
+    const auto known = newest.try_emplace(ref.chat_id, ref.interaction_id).first;
+    known->second = std::max(known->second, ref.interaction_id);
+  }
+  Engine::Recovered recovered;
+  for (const InteractionRef& ref : *unfinished) {
+    const auto outcome = RecoverOne(ref, newest.at(ref.chat_id) == ref.interaction_id);
+    if (!outcome) {
+      ++recovered.left;
+      LogError("an interrupted interaction could not be recovered; its journal is left as it is",
+               {{"chat", ref.chat_id.str()},
+                {"interaction", ref.interaction_id.str()},
+                {"code", outcome.error().reason},
+                {"detail", outcome.error().message}});
+    } else if (*outcome == RecoveredAs::kWaiting) {
+      ++recovered.waiting;
+    } else if (*outcome == RecoveredAs::kFailed) {
+      ++recovered.failed;
+    }
+  }
+  // Every chat's folder is looked at: nobody need wait for that.
+  services_.pool.Submit([this] {
+    const auto chats = services_.queues.LoadAll();
+    if (!chats) return LogError("the queues could not be looked for", {{"detail", chats.error().detail}});
+    for (const ChatId& chat : *chats) StartNext(chat);
+  });
+  return recovered;
+}
+
+// One that was left at an earlier start must not take the head from what was built since.
+Result<void> Turns::SaveInterrupted(const Interaction& ended) {
+  const auto before = services_.parts.store.LoadSummary(ended.chat_id);
+  if (auto saved = services_.parts.store.SaveInteraction(ended); !saved) return saved;
+  if (!before || !before->head || *before->head < ended.id) return {};
+  return services_.parts.store.MoveHead(ended.chat_id, *before->head).map([](const ChatSummary&) {});
+}
+
+Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, bool may_wait) {
+  const auto drop = [&]() -> Result<RecoveredAs> {
+    if (auto dropped = services_.parts.store.DropJournal(ref.chat_id, ref.interaction_id); !dropped) {
+      return Fail(dropped.error());
+    }
+    return RecoveredAs::kNothing;
+  };
+  // Killed between its checkpoint and the end of its journal. Saved again, so that it is durable before the journal
+  // goes.
+  const auto saved = services_.parts.store.LoadInteraction(ref.chat_id, ref.interaction_id);
+  if (saved) return services_.parts.store.SaveInteraction(*saved).and_then(drop);
+  // One that is there and cannot be read has come to its end as well: what it asked must not be asked again.
+  if (!IsNotFound(saved.error())) return Fail(saved.error());
+  if (interactions_.IsRescued(ref)) return RecoveredAs::kNothing;
+  const auto content = services_.parts.store.ReadJournal(ref.chat_id, ref.interaction_id);
+  if (!content && IsNotFound(content.error())) return drop();
+  if (!content) return Fail(content.error());
+  auto run = ReadRun(ref, *content);
+  if (!run) return Fail(run.error());
+  if (!*run) return drop();  // nobody has seen anything of it
+  if (!(*run)->queue_id.empty()) services_.queues.Forget((*run)->queue_id);
+  AgentState state;
+  const auto& resumed_from = (*run)->resumed_from;
+  const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
+  if (before) {
+    auto stored = services_.parts.store.LoadInteraction(ref.chat_id, *before);
+    if (!stored) return Fail(stored.error());
+    state = std::move(stored->final_agent_state).value_or(AgentState{});
+  }
+  RestoreState(**run, state);
+  if (auto questions = FindOpenQuestions(**run, state, *services_.parts.tools.Current()); questions && may_wait) {
+    if (const auto model = services_.parts.models.Resolve((*run)->interaction.model)) {
+      return AskAgain(**std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
+        return RecoveredAs::kWaiting;
+      });
+    }
+  }
+  return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
+}
+
+// What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
+// process ended, that is at once.
+Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
+                             OpenQuestions questions, const JournalContent& content) {
+  const ChatId chat = interrupted.interaction.chat_id;
+  auto guards = GuardsFor(chat, model.full_name, interrupted.interaction.usage);
+  if (!guards) return Fail(guards.error());
+  auto kept = services_.parts.store.BeginJournal(chat, interrupted.interaction.id, content.records);
+  if (!kept) return Fail(kept.error());
+  const InteractionId id = interrupted.interaction.id;
+  const auto tools = services_.parts.tools.Current();
+  for (const auto& approval : questions.approvals) {
+    const auto reopened = services_.approvals.Reopen({chat, id, approval});
+    const auto* given = GivenTo<ApprovalAnswer>(interrupted, approval.approval_id);
+    const bool is_outdated = IsOutdated(approval, *tools) && (given == nullptr || given->approved);
+    if (is_outdated || given != nullptr) {
+      static_cast<void>(services_.approvals.Give(reopened, is_outdated ? kSuperseded : *given));
+    }
+  }
+  std::optional<std::string> request_id;
+  if (questions.input) {
+    const auto reopened = services_.inputs.Reopen({chat, id, *questions.input});
+    request_id = questions.input->request_id;
+    if (const auto* given = GivenTo<InputAnswer>(interrupted, *request_id)) {
+      static_cast<void>(services_.inputs.Give(reopened, *given));
+    }
+  }
+  RunJournal journal(*std::move(kept), state.messages.size());
+  const auto run =
+      NewRun({.interaction = std::move(interrupted.interaction),
+              .state = std::move(state),
+              .client = model.client,
+              .client_model = model.model,
+              .context_window = model.context_window,
+              .on_disconnect = interrupted.on_disconnect,
+              .journal = std::move(journal),
+              .guards = *std::move(guards),
+              .interrupted = std::move(questions.where),
+              .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}});
+  busy_.Put(run);
+  Execute(run);
+  return {};
+}
+
+}  // namespace reprise

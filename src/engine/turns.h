@@ -1,0 +1,67 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "engine/busy_chats.h"
+#include "engine/interactions.h"
+#include "engine/message_queue.h"
+#include "engine/recovery.h"
+#include "engine/services.h"
+#include "engine/start_point.h"
+
+namespace reprise {
+
+// The life of a run, from the request to the free chat: it is started or waits its turn, is saved when its agent has
+// ended, and lets the chat go. What a process left unfinished goes on here too. Thread-safe.
+class Turns {
+ public:
+  Turns(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points)
+      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points) {}
+
+  // As Engine::Start, Edit, Regenerate and Resume.
+  Result<EventSubscription> Start(const ChatId& chat, const StartPoint& from, StartRequest request);
+  // Begins what waits in `chat`, if that is free.
+  void StartNext(const ChatId& chat);
+  // The same, when the chat is occupied for it.
+  void LaunchNext(const ChatId& chat);
+  Result<Engine::Recovered> Recover();
+
+ private:
+  // What a run that waited has besides.
+  struct Waited {
+    std::string queue_id{};
+    std::shared_ptr<EventLog> log{};
+  };
+  // REQUIRES: the chat is occupied.
+  Result<std::shared_ptr<Run>> Make(const ChatId& chat, const StartPoint& from, StartRequest request, Waited waited);
+  // What a run will need is there, as far as can be told before. `has_thread`: it is made on one of the pool.
+  Result<void> CheckResources(bool has_thread);
+  Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
+  std::shared_ptr<Run> NewRun(Run::Plan plan);
+
+  // The request waits for the chat's run to end.
+  Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);
+  Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
+  void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
+  std::shared_ptr<Run> MakeQueued(QueuedRun& waiting);
+
+  void Execute(const std::shared_ptr<Run>& run);
+  void Save(const std::shared_ptr<Run>& run);
+  void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
+  void Complete(const std::shared_ptr<Run>& run, InteractionStatus status);
+
+  enum class RecoveredAs { kNothing, kWaiting, kFailed };
+  // `may_wait`: a run that waited for an answer may go on waiting.
+  Result<RecoveredAs> RecoverOne(const InteractionRef& ref, bool may_wait);
+  Result<void> SaveInterrupted(const Interaction& ended);
+  Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
+                        OpenQuestions questions, const JournalContent& content);
+
+  EngineServices& services_;
+  BusyChats& busy_;
+  Interactions& interactions_;
+  StartPoints& start_points_;
+};
+
+}  // namespace reprise
