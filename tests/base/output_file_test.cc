@@ -36,7 +36,8 @@ TEST_CASE("WriteOutputFile: writes a new private file, and replaces one only if 
         "there is no folder " + dir.File("none"));
 }
 
-TEST_CASE("MoveToFreeName: what came to the name meanwhile stays, be it a file, a folder or a dangling link", "[base]") {
+TEST_CASE("MoveToFreeName: what came to the name meanwhile stays, be it a file, a folder or a dangling link",
+          "[base]") {
   const TempDirectory dir;
   const std::string made = dir.Write("made", "new"), taken = dir.File("taken");
   SECTION("a file") { dir.Write("taken", "old"); }
