@@ -11,7 +11,7 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "engine/guardrails.h"
-#include "tools/hook_commands.h"
+#include "tools/shell/hook_commands.h"
 
 namespace reprise {
 namespace {

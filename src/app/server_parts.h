@@ -17,7 +17,7 @@
 #include "reprise/options.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
-#include "tools/hook_commands.h"
+#include "tools/shell/hook_commands.h"
 #include "tools/tool_catalog.h"
 
 namespace reprise {

@@ -20,7 +20,7 @@
 #include "crypto/digest.h"
 #include "terminal/console.h"
 #include "terminal/terminal_text.h"
-#include "tools/hook_commands.h"
+#include "tools/shell/hook_commands.h"
 
 namespace reprise {
 namespace {
