@@ -52,14 +52,14 @@ struct McpServerOptions {
 };
 
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
-// schemas/config.schema.json describes the file; src/cli/options.h puts them together.
+// schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
   std::string host = "127.0.0.1";
   int port = 8000;  // 0: any free one
   std::string data_dir = "chats";
   std::string workspace = ".";
   std::string config_file;  // the one that was read; empty: none
-  std::string trust_file;   // the list of files that a person has allowed (cli/trusted_files.h); empty: none has been
+  std::string trust_file;   // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
   std::string model = "offline";
   bool plain = false;               // chats are stored unencrypted
   std::string key_file;             // empty: the default place

@@ -1,5 +1,7 @@
 #include "base/path.h"
 
+#include <sys/stat.h>
+
 #include <algorithm>
 #include <system_error>
 
@@ -20,6 +22,22 @@ fs::path Resolved(const fs::path& path) {
   std::error_code failed;
   fs::path resolved = fs::weakly_canonical(path, failed);
   return failed ? path : resolved;
+}
+
+std::string FullPath(const std::string& path) {
+  std::error_code failed;
+  const auto full = fs::absolute(path, failed);
+  return failed ? path : full.lexically_normal().string();
+}
+
+bool IsFile(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISREG(status.st_mode);
+}
+
+bool IsDirectory(const std::string& path) {
+  struct stat status {};
+  return ::stat(path.c_str(), &status) == 0 && S_ISDIR(status.st_mode);
 }
 
 std::vector<fs::path> SearchFolders(std::string_view path) {

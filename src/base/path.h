@@ -17,6 +17,12 @@ bool LeadsInto(const std::filesystem::path& path, const std::filesystem::path& d
 // Absolute and without symbolic links, as far as it exists; as it is if that cannot be told.
 std::filesystem::path Resolved(const std::filesystem::path& path);
 
+// The path from the root on, for messages; symbolic links stay.
+std::string FullPath(const std::string& path);
+
+bool IsFile(const std::string& path);
+bool IsDirectory(const std::string& path);
+
 // The folders that a PATH tells to look in, in that order; an empty one is the working directory.
 std::vector<std::filesystem::path> SearchFolders(std::string_view path);
 

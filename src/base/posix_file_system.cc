@@ -378,4 +378,9 @@ Result<std::vector<DirectoryEntry>> PosixFileSystem::ListDirectory(const std::st
   return entries;
 }
 
+FileSystem& Disk() {
+  static PosixFileSystem disk;  // stateless; stores refer to it
+  return disk;
+}
+
 }  // namespace reprise

@@ -37,4 +37,7 @@ class PosixFileSystem final : public FileSystem {
   std::vector<std::string> expected_;  // guarded by mutex_
 };
 
+// The real disk, for what is not handed one.
+FileSystem& Disk();
+
 }  // namespace reprise

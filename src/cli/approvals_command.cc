@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
+#include "archive/transcript.h"
 #include "base/json.h"
+#include "base/path.h"
 #include "base/utf8.h"
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/server_access.h"
-#include "cli/terminal_text.h"
-#include "cli/transcript.h"
+#include "client/server_access.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -3,12 +3,14 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "app/chat_keys.h"
+#include "archive/record_reference.h"
+#include "archive/transcript.h"
 #include "base/json.h"
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/terminal_text.h"
-#include "cli/transcript.h"
+#include "base/posix_file_system.h"
 #include "store/audit_file.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -2,10 +2,13 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/lone_file.h"
+#include "archive/chat_json.h"
+#include "archive/chat_reader.h"
+#include "archive/lone_file.h"
+#include "archive/record_reference.h"
+#include "base/path.h"
 #include "domain/codec.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {
@@ -42,7 +45,7 @@ int CatFile(const CommandLine& line, const Environment& environment) {
 int RunCat(const CommandLine& line, const Environment& environment) {
   // What reads like a chat's id is one, unless only a file has that name.
   if (const auto what = ParseReference(line.argument)) {
-    auto reader = ChatReader::Open(line, environment);
+    auto reader = ChatReader::Open(line.flags, environment);
     const bool is_file = IsFile(line.argument);
     if (!reader && !is_file) return ComplainOfUse(reader.error());
     if (reader && (!is_file || HasChat(reader->store(), what->chat))) return CatRecord(*reader, *what);

@@ -14,22 +14,22 @@
 #include <thread>
 #include <utility>
 
+#include "app/key_access.h"
 #include "base/json.h"
 #include "base/path.h"
-#include "cli/console.h"
-#include "cli/interrupts.h"
-#include "cli/joined_server.h"
-#include "cli/key_access.h"
-#include "cli/one_shot.h"
-#include "cli/own_server.h"
-#include "cli/pipe_conversation.h"
 #include "cli/search_command.h"
-#include "cli/server_access.h"
-#include "cli/server_client.h"
-#include "cli/terminal_client.h"
-#include "cli/terminal_input.h"
-#include "cli/terminal_text.h"
+#include "client/joined_server.h"
+#include "client/one_shot.h"
+#include "client/own_server.h"
+#include "client/pipe_conversation.h"
+#include "client/server_access.h"
+#include "client/server_client.h"
+#include "client/terminal_client.h"
 #include "reprise/ids.h"
+#include "terminal/console.h"
+#include "terminal/interrupts.h"
+#include "terminal/terminal_input.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -5,12 +5,12 @@
 #include <initializer_list>
 #include <memory>
 
+#include "app/embedded.h"
+#include "app/settings.h"
+#include "base/did_you_mean.h"
 #include "cli/command_notes.h"
-#include "cli/did_you_mean.h"
-#include "cli/embedded.h"
-#include "cli/exit_status.h"
-#include "cli/settings.h"
-#include "cli/terminal_text.h"
+#include "terminal/exit_status.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -4,8 +4,8 @@
 #include <variant>
 #include <vector>
 
+#include "app/options.h"
 #include "cli/grammar_docs.h"
-#include "cli/options.h"
 
 namespace reprise {
 

@@ -7,13 +7,13 @@
 #include <utility>
 #include <vector>
 
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/folder_conversion.h"
-#include "cli/lone_file.h"
-#include "cli/output_file.h"
-#include "cli/progress.h"
-#include "cli/terminal_text.h"
+#include "app/chat_keys.h"
+#include "archive/folder_conversion.h"
+#include "archive/lone_file.h"
+#include "archive/record_reference.h"
+#include "base/output_file.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
@@ -21,6 +21,9 @@
 #include "store/file_record.h"
 #include "store/incoming_chats.h"
 #include "store/sealed_file_store.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

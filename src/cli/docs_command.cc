@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "cli/chat_reader.h"
+#include "app/options.h"
+#include "base/did_you_mean.h"
+#include "base/posix_file_system.h"
 #include "cli/completion_script.h"
-#include "cli/console.h"
-#include "cli/did_you_mean.h"
 #include "cli/man_page.h"
-#include "cli/options.h"
 #include "store/chat_files.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {

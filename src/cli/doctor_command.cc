@@ -5,16 +5,16 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/health_checks.h"
+#include "app/mcp_checks.h"
+#include "app/model_catalog.h"
+#include "app/provider_checks.h"
+#include "app/trust.h"
+#include "app/unknown_variables.h"
 #include "base/json.h"
-#include "cli/console.h"
-#include "cli/health_checks.h"
-#include "cli/mcp_checks.h"
-#include "cli/model_catalog.h"
-#include "cli/provider_checks.h"
-#include "cli/terminal_text.h"
-#include "cli/trust.h"
-#include "cli/unknown_variables.h"
 #include "net/curl_transport.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -8,16 +8,21 @@
 #include <utility>
 #include <vector>
 
+#include "archive/chat_folder.h"
+#include "archive/chat_json.h"
+#include "archive/chat_reader.h"
+#include "archive/head_branch.h"
+#include "archive/markdown.h"
+#include "archive/record_reference.h"
+#include "archive/stored_count.h"
 #include "base/atomic_write.h"
-#include "cli/chat_folder.h"
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/markdown.h"
-#include "cli/output_file.h"
-#include "cli/progress.h"
-#include "cli/stored_count.h"
-#include "cli/terminal_text.h"
+#include "base/output_file.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
 #include "domain/codec.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -257,7 +262,7 @@ int RunExport(const CommandLine& line, const Environment& environment) {
     wanted.push_back(*what);
   }
   WorkCounter counter;
-  auto reader = ChatReader::Open(line, environment, &counter);
+  auto reader = ChatReader::Open(line.flags, environment, &counter);
   if (!reader) return ComplainOfUse(reader.error());
   if (!line.output.empty() && LiesIn(line.output, reader->options().data_dir)) {
     return Misused("--output lies in the data folder, which is the server's");

@@ -2,10 +2,10 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/chat_reader.h"
-#include "cli/chat_writer.h"
-#include "cli/console.h"
-#include "cli/terminal_text.h"
+#include "archive/record_reference.h"
+#include "client/chat_writer.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 
@@ -15,7 +15,7 @@ int RunFork(const CommandLine& line, const Environment& environment) {
   if (!line.as.empty() && !ChatId::Parse(line.as)) {
     return Misused("--as: \"" + line.as + "\" cannot be a chat's name: " + ChatId::Parse(line.as).error().message);
   }
-  const auto writer = ChatWriter::Open(line, environment);
+  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
   auto copy = (*writer)->Fork(what->chat, what->interaction, line.as);
   if (!copy && copy.error().reason == "chat_exists") {

@@ -5,7 +5,7 @@
 #include <cctype>
 #include <utility>
 
-#include "cli/settings.h"
+#include "app/settings.h"
 
 namespace reprise {
 namespace {

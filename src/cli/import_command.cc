@@ -8,14 +8,15 @@
 #include <utility>
 #include <vector>
 
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/foreign_chat.h"
-#include "cli/progress.h"
-#include "cli/server_access.h"
-#include "cli/stored_count.h"
-#include "cli/terminal_text.h"
+#include "app/chat_keys.h"
+#include "archive/foreign_chat.h"
+#include "archive/stored_count.h"
+#include "base/posix_file_system.h"
+#include "client/server_access.h"
 #include "store/incoming_chats.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

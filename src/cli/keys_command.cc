@@ -4,19 +4,19 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/key_access.h"
+#include "archive/record_reference.h"
+#include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/key_access.h"
-#include "cli/progress.h"
-#include "cli/stored_count.h"
-#include "cli/terminal_text.h"
 #include "crypto/key_file.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"
 #include "store/rewrap.h"
 #include "store/unsaved.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -6,12 +6,14 @@
 #include <utility>
 #include <vector>
 
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/terminal_text.h"
-#include "cli/transcript.h"
+#include "archive/chat_reader.h"
+#include "archive/head_branch.h"
+#include "archive/record_reference.h"
+#include "archive/transcript.h"
 #include "domain/codec.h"
 #include "engine/run_journal.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -119,7 +121,7 @@ int RunLs(const CommandLine& line, const Environment& environment) {
     if (!named) return Misused("\"" + line.argument + "\" names no chat: " + named.error().message);
     chat = *std::move(named);
   }
-  auto reader = ChatReader::Open(line, environment);
+  auto reader = ChatReader::Open(line.flags, environment);
   if (!reader) return ComplainOfUse(reader.error());
   return chat ? ListInteractions(*reader, *chat, line) : ListChats(*reader, line.json);
 }

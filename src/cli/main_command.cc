@@ -7,12 +7,13 @@
 #include <string_view>
 #include <utility>
 
+#include "app/process.h"
+#include "app/unknown_variables.h"
 #include "cli/approvals_command.h"
 #include "cli/audit_command.h"
 #include "cli/cat_command.h"
 #include "cli/chat_command.h"
 #include "cli/command_line.h"
-#include "cli/console.h"
 #include "cli/convert_command.h"
 #include "cli/docs_command.h"
 #include "cli/doctor_command.h"
@@ -23,15 +24,14 @@
 #include "cli/ls_command.h"
 #include "cli/models_command.h"
 #include "cli/mv_command.h"
-#include "cli/process.h"
 #include "cli/replay_command.h"
 #include "cli/search_command.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
 #include "cli/trash_commands.h"
 #include "cli/trust_command.h"
-#include "cli/unknown_variables.h"
 #include "cli/verify_command.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {

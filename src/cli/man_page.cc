@@ -4,9 +4,9 @@
 #include <cctype>
 #include <string_view>
 
+#include "app/embedded.h"
+#include "app/settings.h"
 #include "cli/command_notes.h"
-#include "cli/embedded.h"
-#include "cli/settings.h"
 
 namespace reprise {
 namespace {

@@ -5,13 +5,13 @@
 #include <string>
 #include <utility>
 
+#include "app/model_catalog.h"
 #include "base/json.h"
 #include "base/logging.h"
-#include "cli/console.h"
-#include "cli/model_catalog.h"
-#include "cli/server_access.h"
-#include "cli/terminal_text.h"
+#include "client/server_access.h"
 #include "net/curl_transport.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

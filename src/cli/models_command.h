@@ -1,7 +1,7 @@
 #pragma once
 
+#include "base/environment.h"
 #include "cli/command_line.h"
-#include "cli/environment.h"
 
 namespace reprise {
 

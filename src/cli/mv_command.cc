@@ -4,9 +4,9 @@
 #include <string>
 
 #include "base/utf8.h"
-#include "cli/chat_writer.h"
-#include "cli/console.h"
-#include "cli/terminal_text.h"
+#include "client/chat_writer.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 
@@ -17,7 +17,7 @@ int RunMv(const CommandLine& line, const Environment& environment) {
   for (const std::string& word : line.arguments) title += (title.empty() ? "" : " ") + word;
   if (title.empty()) return Misused("the title is empty");
   if (ToValidUtf8(title) != title) return Misused("the title is not UTF-8");
-  const auto writer = ChatWriter::Open(line, environment);
+  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
   const auto renamed = (*writer)->Rename(*chat, title);
   if (!renamed && renamed.error().reason == "invalid_member") return Misused(renamed.error().message);

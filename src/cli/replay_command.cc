@@ -8,16 +8,18 @@
 #include <utility>
 #include <vector>
 
+#include "archive/chat_reader.h"
+#include "archive/lone_file.h"
+#include "archive/record_reference.h"
 #include "base/logging.h"
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/lone_file.h"
-#include "cli/terminal_text.h"
+#include "base/path.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
 #include "engine/paced_events.h"
 #include "engine/recorded_events.h"
 #include "engine/recorded_replay.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -116,7 +118,7 @@ int RunReplay(const CommandLine& line, const Environment& environment) {
   if (line.speed > 0 && line.mode != "events") return Misused("--speed is for --mode events");
   // What reads like a chat's id is one, unless only a file has that name.
   if (const auto what = ParseReference(line.argument)) {
-    auto reader = ChatReader::Open(line, environment);
+    auto reader = ChatReader::Open(line.flags, environment);
     const bool is_file = IsFile(line.argument);
     if (!reader && !is_file) return ComplainOfUse(reader.error());
     if (reader && (!is_file || HasChat(reader->store(), what->chat))) return ReplayChat(*reader, *what, line);

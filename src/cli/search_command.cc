@@ -8,12 +8,14 @@
 #include <string>
 #include <vector>
 
+#include "archive/chat_reader.h"
+#include "archive/head_branch.h"
+#include "archive/record_reference.h"
+#include "archive/stored_count.h"
 #include "base/utf8.h"
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/progress.h"
-#include "cli/stored_count.h"
-#include "cli/terminal_text.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -135,7 +137,7 @@ int RunSearch(const CommandLine& line, const Environment& environment) {
   if (line.argument.empty()) return Misused("there is nothing to look for");
   if (!pattern.ok()) return Misused("the pattern is wrong: " + pattern.error());
   WorkCounter counter;
-  auto reader = ChatReader::Open(line, environment, &counter);
+  auto reader = ChatReader::Open(line.flags, environment, &counter);
   if (!reader) return ComplainOfUse(reader.error());
   Result<std::vector<ChatId>> chats = std::vector<ChatId>();
   if (line.chat.empty()) {

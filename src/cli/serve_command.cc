@@ -7,19 +7,19 @@
 #include <optional>
 #include <string>
 
+#include "app/embedded.h"
+#include "app/process.h"
+#include "app/provider_checks.h"
+#include "app/server_parts.h"
+#include "app/service_manager.h"
+#include "app/trust.h"
+#include "app/unknown_variables.h"
 #include "base/logging.h"
 #include "base/memory_reserve.h"
-#include "cli/console.h"
-#include "cli/embedded.h"
-#include "cli/own_server.h"
-#include "cli/private_file.h"
-#include "cli/process.h"
-#include "cli/provider_checks.h"
-#include "cli/server_parts.h"
-#include "cli/service_manager.h"
-#include "cli/trust.h"
-#include "cli/unknown_variables.h"
+#include "base/private_file.h"
+#include "client/own_server.h"
 #include "http/server.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {

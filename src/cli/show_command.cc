@@ -2,11 +2,15 @@
 
 #include <nlohmann/json.hpp>
 
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/lone_file.h"
-#include "cli/transcript.h"
+#include "archive/chat_json.h"
+#include "archive/chat_reader.h"
+#include "archive/head_branch.h"
+#include "archive/lone_file.h"
+#include "archive/record_reference.h"
+#include "archive/transcript.h"
+#include "base/path.h"
 #include "domain/codec.h"
+#include "terminal/console.h"
 
 namespace reprise {
 namespace {
@@ -49,7 +53,7 @@ int ShowFile(const CommandLine& line, const Environment& environment) {
 int RunShow(const CommandLine& line, const Environment& environment) {
   const auto what = ParseReference(line.argument);
   if (!what) return ShowFile(line, environment);  // there may be one that is called so
-  auto reader = ChatReader::Open(line, environment);
+  auto reader = ChatReader::Open(line.flags, environment);
   if (IsFile(line.argument) && (!reader || !HasChat(reader->store(), what->chat))) return ShowFile(line, environment);
   if (!reader) return ComplainOfUse(reader.error());
   return what->interaction ? ShowInteraction(*reader, *what, line.json) : ShowChat(*reader, *what, line);

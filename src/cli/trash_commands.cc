@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "cli/chat_writer.h"
-#include "cli/console.h"
-#include "cli/did_you_mean.h"
-#include "cli/terminal_text.h"
-#include "cli/transcript.h"
+#include "archive/transcript.h"
+#include "base/did_you_mean.h"
+#include "client/chat_writer.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {
@@ -107,7 +107,7 @@ int RunRm(const CommandLine& line, const Environment& environment) {
     if (!chat) return Misused("\"" + argument + "\" names no chat: " + chat.error().message);
     chats.push_back(*chat);
   }
-  const auto writer = ChatWriter::Open(line, environment);
+  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
   Json deleted = Json::array(), failed = Json::array();
   for (const ChatId& chat : chats) {
@@ -126,7 +126,7 @@ int RunRm(const CommandLine& line, const Environment& environment) {
 }
 
 int RunRestore(const CommandLine& line, const Environment& environment) {
-  const auto writer = ChatWriter::Open(line, environment);
+  const auto writer = ChatWriter::Open(line.flags, line.url, environment);
   if (!writer) return ComplainOfUse(writer.error());
   const auto trash = (*writer)->ListTrash();
   if (!trash) return Complain(trash.error());

@@ -5,14 +5,14 @@
 #include <utility>
 #include <vector>
 
+#include "app/options.h"
+#include "app/trust.h"
+#include "app/trusted_files.h"
 #include "base/json.h"
-#include "cli/console.h"
-#include "cli/options.h"
-#include "cli/private_file.h"
-#include "cli/terminal_text.h"
-#include "cli/trust.h"
-#include "cli/trusted_files.h"
+#include "base/private_file.h"
 #include "crypto/digest.h"
+#include "terminal/console.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

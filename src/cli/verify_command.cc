@@ -4,14 +4,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
-#include "cli/chat_reader.h"
-#include "cli/console.h"
-#include "cli/progress.h"
-#include "cli/stored_count.h"
-#include "cli/terminal_text.h"
+#include "app/chat_keys.h"
+#include "archive/record_reference.h"
+#include "archive/stored_count.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

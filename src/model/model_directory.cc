@@ -4,10 +4,10 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "model/anthropic_client.h"
+#include "model/anthropic/anthropic_client.h"
 #include "model/model_table.h"
-#include "model/offline_client.h"
-#include "model/openai_client.h"
+#include "model/offline/offline_client.h"
+#include "model/openai/openai_client.h"
 
 namespace reprise {
 namespace {

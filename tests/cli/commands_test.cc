@@ -5,6 +5,7 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -12,11 +13,12 @@
 #include <chrono>
 #include <nlohmann/json.hpp>
 #include <stdexcept>
+#include <vector>
 
 #include "base/json.h"
-#include "cli/fixtures.h"
 #include "cli/reprise_process.h"
-#include "cli/schema_validator.h"
+#include "support/fixtures.h"
+#include "support/schema_validator.h"
 #include "support/source_directory.h"
 #include "support/test.h"
 
@@ -183,17 +185,17 @@ namespace {
 struct World {
   TempDirectory dir;
   Variables variables{{"HOME", dir.path()},
-                      {"XDG_CONFIG_HOME", dir.path("config")},
-                      {"XDG_STATE_HOME", dir.path("state")},
+                      {"XDG_CONFIG_HOME", dir.File("config")},
+                      {"XDG_STATE_HOME", dir.File("state")},
                       {"PATH", "/usr/bin:/bin"},
-                      {"TMPDIR", dir.path("tmp")}};
+                      {"TMPDIR", dir.File("tmp")}};
 
   World() {
-    ::mkdir(dir.path("work").c_str(), 0700);
-    ::mkdir(dir.path("tmp").c_str(), 0700);
+    ::mkdir(dir.File("work").c_str(), 0700);
+    ::mkdir(dir.File("tmp").c_str(), 0700);
   }
   std::vector<std::string> Serve() const {
-    return {"--port", "0", "--data-dir", dir.path("chats"), "--workspace", dir.path("work")};
+    return {"--port", "0", "--data-dir", dir.File("chats"), "--workspace", dir.File("work")};
   }
   Finished Run(const std::vector<std::string>& arguments) const { return RunReprise(arguments, variables, dir.path()); }
 };
@@ -224,7 +226,7 @@ TEST_CASE("reprise keys: init creates a private file, list shows ids only", "[co
   CHECK(IsOneLine(none.err));
 
   REQUIRE(world.Run({"keys", "init"}).status == 0);
-  const std::string file = world.dir.path("config/reprise/keys.jwks");
+  const std::string file = world.dir.File("config/reprise/keys.jwks");
   struct stat status {};
   REQUIRE(::stat(file.c_str(), &status) == 0);
   CHECK((status.st_mode & 0777) == 0600);
@@ -292,7 +294,7 @@ TEST_CASE("reprise serve: says that it listens, answers, stores sealed, and stop
   CHECK(stream.find("event: interaction_complete") != std::string::npos);
 
   // While it runs: the commands that read need no lock, another server gets none.
-  const Finished shown = world.Run({"show", "c1", "--data-dir", world.dir.path("chats")});
+  const Finished shown = world.Run({"show", "c1", "--data-dir", world.dir.File("chats")});
   CHECK(shown.status == 0);
   CHECK(shown.out.find("marzipan") != std::string::npos);
   auto again = world.Serve();
@@ -300,13 +302,13 @@ TEST_CASE("reprise serve: says that it listens, answers, stores sealed, and stop
   const Finished second = world.Run(again);
   CHECK(second.status == 1);
   CHECK(IsOneLine(second.err));
-  const Finished doctor = world.Run({"doctor", "--json", "--data-dir", world.dir.path("chats"), "--port", "0"});
+  const Finished doctor = world.Run({"doctor", "--json", "--data-dir", world.dir.File("chats"), "--port", "0"});
   INFO(doctor.out);
   CHECK(doctor.status == 0);
   CHECK(ParseJson(doctor.out)->at("ok") == true);
   CHECK(doctor.out.find("a server is using this folder") != std::string::npos);
 
-  const std::string sealed = ReadText(world.dir.path("chats/c1/interactions/int_001.json"));
+  const std::string sealed = ReadText(world.dir.File("chats/c1/interactions/int_001.json"));
   CHECK(sealed.find("marzipan") == std::string::npos);
   CHECK(SchemaValidator("jwe").Complaint(sealed).empty());
 
@@ -314,7 +316,7 @@ TEST_CASE("reprise serve: says that it listens, answers, stores sealed, and stop
   const Finished finished = server.Wait();
   CHECK(finished.status == 0);
   CHECK(finished.err.find("marzipan") == std::string::npos);
-  CHECK(world.Run({"cat", world.dir.path("chats/c1/interactions/int_001.json")}).out.find("marzipan") !=
+  CHECK(world.Run({"cat", world.dir.File("chats/c1/interactions/int_001.json")}).out.find("marzipan") !=
         std::string::npos);
 }
 
@@ -333,7 +335,7 @@ TEST_CASE("reprise serve: an open stream gets its last event before the server e
   INFO(rest);
   CHECK(rest.find("event: cancelled") != std::string::npos);
   CHECK(rest.find("event: interaction_complete") != std::string::npos);
-  const Finished stored = world.Run({"cat", "c1/int_001", "--data-dir", world.dir.path("chats")});
+  const Finished stored = world.Run({"cat", "c1/int_001", "--data-dir", world.dir.File("chats")});
   REQUIRE(stored.status == 0);
   CHECK(ParseJson(stored.out)->at("status") == "CANCELLED");
   CHECK(SchemaValidator("interaction").Complaint(stored.out).empty());
@@ -402,8 +404,8 @@ TEST_CASE("reprise serve --plain: the files on disk satisfy the schemas", "[comm
     REQUIRE(server.Wait().status == 0);
   }
   CHECK(
-      SchemaValidator("interaction").Complaint(ReadText(world.dir.path("chats/c1/interactions/int_001.json"))).empty());
-  const std::string index = ReadText(world.dir.path("chats/c1/chat.json"));
+      SchemaValidator("interaction").Complaint(ReadText(world.dir.File("chats/c1/interactions/int_001.json"))).empty());
+  const std::string index = ReadText(world.dir.File("chats/c1/chat.json"));
   INFO(index << SchemaValidator("chat").Complaint(index));
   CHECK(SchemaValidator("chat").Complaint(index).empty());
 }
@@ -420,7 +422,7 @@ TEST_CASE("reprise serve: refuses a key file in the data folder", "[commands][se
   const World world;
   auto arguments = world.Serve();
   arguments.insert(arguments.begin(), "serve");
-  arguments.insert(arguments.end(), {"--key-file", world.dir.path("chats/keys.jwks")});
+  arguments.insert(arguments.end(), {"--key-file", world.dir.File("chats/keys.jwks")});
   const Finished finished = world.Run(arguments);
   CHECK(finished.status == 1);
   CHECK(finished.err == "reprise: the key file must not lie in the data folder\n");

@@ -5,11 +5,11 @@
 #include <sstream>
 #include <string_view>
 
+#include "app/settings.h"
 #include "cli/command_line.h"
 #include "cli/command_notes.h"
 #include "cli/completion_script.h"
 #include "cli/man_page.h"
-#include "cli/settings.h"
 #include "reprise/options.h"
 #include "support/test.h"
 

@@ -4,8 +4,8 @@
 
 #include "base/utf8.h"
 #include "fuzz/driver.h"
-#include "model/anthropic_response.h"
-#include "model/openai_response.h"
+#include "model/anthropic/anthropic_response.h"
+#include "model/openai/openai_response.h"
 #include "model/response_reader.h"
 
 namespace reprise::fuzz {

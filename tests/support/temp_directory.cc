@@ -1,7 +1,10 @@
 #include "support/temp_directory.h"
 
+#include <sys/stat.h>
+
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <stdexcept>
 #include <system_error>
 
@@ -14,6 +17,13 @@ TempDirectory::TempDirectory() : path_((std::filesystem::temp_directory_path() /
 TempDirectory::~TempDirectory() {
   std::error_code ignored;
   std::filesystem::remove_all(path_, ignored);
+}
+
+std::string TempDirectory::Write(const std::string& name, const std::string& text, mode_t mode) const {
+  const std::string path = File(name);
+  std::ofstream(path, std::ios::binary) << text;
+  ::chmod(path.c_str(), mode);
+  return path;
 }
 
 }  // namespace reprise

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 namespace reprise {
@@ -14,6 +16,8 @@ class TempDirectory {
 
   const std::string& path() const { return path_; }
   std::string File(const std::string& name) const { return path_ + "/" + name; }
+  // Makes a file in it; its path.
+  std::string Write(const std::string& name, const std::string& text, mode_t mode = 0600) const;
 
  private:
   std::string path_;

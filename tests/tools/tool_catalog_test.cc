@@ -2,7 +2,7 @@
 
 #include "reprise/timestamp.h"
 #include "support/test.h"
-#include "tool_fixture.h"
+#include "tools/tool_fixture.h"
 
 namespace reprise::tool_catalog_test {
 namespace {

@@ -1,0 +1,70 @@
+#include "app/chat_keys.h"
+
+#include <utility>
+
+#include "app/key_access.h"
+#include "base/logging.h"
+#include "base/output_file.h"
+#include "base/posix_file_system.h"
+#include "store/folder_keys.h"
+
+namespace reprise {
+
+Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {
+  if (options.plain) return std::shared_ptr<const KeySet>();
+  const std::string path = KeyFileOf(options);
+  auto keys = LoadKeyFile(path, Disk(), PassphraseFrom(options));
+  if (keys) return std::make_shared<const KeySet>(*std::move(keys));
+  if (keys.error().code != ErrorCode::kNotFound) return Fail(keys.error());
+  return Fail(ErrorCode::kForbidden,
+              "there is no key file " + path + " to open the chats with (--key-file, or --plain)");
+}
+
+namespace {
+
+Result<void> CheckFolder(const Options& options, const std::string& folder, const KeySet* keys, FolderUse use) {
+  const FolderMode mode = options.plain ? FolderMode::kPlain : FolderMode::kSealed;
+  auto found = ReadFolderKeys(folder, mode, keys, Disk());
+  if (!found) return Fail(std::move(found.error()));
+  if (use == FolderUse::kGiveUp) found->missing.clear();
+  if (use == FolderUse::kReplace) found->plain_chats = 0;
+  return CheckFolderKeys(*found, mode, folder, KeyFileOf(options));
+}
+
+}  // namespace
+
+Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, const std::string& folder, FolderUse use) {
+  if (options.plain) {
+    return CheckFolder(options, folder, nullptr, use).map([] { return std::shared_ptr<const KeySet>(); });
+  }
+  if (LiesIn(KeyFileOf(options), folder)) {
+    return Fail(ErrorCode::kInvalidArgument, "the key file must not lie in the data folder");
+  }
+  if (!options.passphrase_file.empty() && LiesIn(options.passphrase_file, folder)) {
+    return Fail(ErrorCode::kInvalidArgument, "the passphrase file must not lie in the data folder");
+  }
+  const std::string path = KeyFileOf(options);
+  auto keys = LoadKeyFile(path, Disk(), PassphraseFrom(options));
+  const bool made = !keys && keys.error().code == ErrorCode::kNotFound;
+  if (!keys && !made) return Fail(keys.error());
+  // Before a key is made: the one that is missing may only be in another place.
+  if (auto sound = CheckFolder(options, folder, made ? nullptr : &*keys, use); !sound) return Fail(sound.error());
+  if (made) keys = LoadOrCreateKeyFile(path, Disk(), PassphraseFrom(options));
+  if (!keys) return Fail(keys.error());
+  if (made) {
+    LogWarning("a new key was made; keep a copy of its file elsewhere, for without it nobody can open the chats",
+               {{"key_file", path}});
+  }
+  return std::make_shared<const KeySet>(*std::move(keys));
+}
+
+void NoteKeysOf(const std::string& folder, const KeySet* keys) {
+  const FolderMode mode = keys == nullptr ? FolderMode::kPlain : FolderMode::kSealed;
+  const auto noted = ReadFolderKeys(folder, mode, keys, Disk()).and_then([&](const FolderKeys& found) {
+    return NoteFolderKeys(found, folder, keys, Disk());
+  });
+  // Without it the next start looks at the chats themselves.
+  if (!noted) LogWarning("the folder's keys could not be written down", {{"error", noted.error().message}});
+}
+
+}  // namespace reprise

@@ -1,0 +1,256 @@
+#include "app/health_checks.h"
+
+#include <arpa/inet.h>
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <netinet/in.h>
+#include <spawn.h>
+#include <sys/file.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "app/key_access.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "base/private_file.h"
+#include "store/file_names.h"
+#include "store/folder_keys.h"
+
+namespace reprise {
+namespace {
+
+Finding Passed(std::string check, std::string words) { return {std::move(check), Verdict::kOk, std::move(words)}; }
+Finding Doubtful(std::string check, std::string words) {
+  return {std::move(check), Verdict::kWarning, std::move(words)};
+}
+Finding Failed(std::string check, std::string words) { return {std::move(check), Verdict::kFailure, std::move(words)}; }
+
+Finding CheckKeyFile(const Options& options) {
+  const std::string path = KeyFileOf(options);
+  PosixFileSystem disk;
+  // Asks nobody: without a passphrase file it is enough that there is a passphrase.
+  const auto keys =
+      LoadKeyFile(path, disk, options.passphrase_file.empty() ? PassphraseSource() : PassphraseFrom(options));
+  const FolderMode mode = options.plain ? FolderMode::kPlain : FolderMode::kSealed;
+  const bool open = options.plain || keys || keys.error().code == ErrorCode::kNotFound;
+  if (open) {
+    const auto found = ReadFolderKeys(options.data_dir, mode, keys ? &*keys : nullptr, disk);
+    if (!found) return Failed("key file", found.error().message);
+    if (auto sound = CheckFolderKeys(*found, mode, options.data_dir, path); !sound) {
+      return Failed("key file", sound.error().message);
+    }
+  }
+  if (options.plain) return Doubtful("key file", "chats are stored unencrypted (plain), so no key is needed");
+  if ((keys || keys.error().reason == "passphrase_needed") && OthersMayReplace(path)) {
+    return Doubtful("key file", "other users may replace " + path + "; make its folder yours alone (chmod 700)");
+  }
+  if (keys) {
+    const std::size_t count = keys->keys().size();
+    return Passed("key file", path + " holds " + std::to_string(count) + (count == 1 ? " key" : " keys") +
+                                  ", and only its owner can read it");
+  }
+  if (keys.error().code == ErrorCode::kNotFound) {
+    return Doubtful("key file", path + " is not there yet; the first start creates it");
+  }
+  if (keys.error().reason == "passphrase_needed") return Passed("key file", path + " is protected by a passphrase");
+  return Failed("key file", keys.error().message);
+}
+
+Finding CheckToken(const Options& options) {
+  if (options.token_file.empty())
+    return Passed("token", "the server asks for none, and only programs of its own user on this machine can connect");
+  const auto token = ReadToken(options.token_file);
+  return token ? Passed("token", options.token_file + " can be read by its owner only")
+               : Failed("token", token.error().message);
+}
+
+Finding CheckDataFolder(const Options& options) {
+  struct stat status {};
+  if (::stat(options.data_dir.c_str(), &status) != 0) {
+    if (errno == ENOENT)
+      return Passed("data folder", options.data_dir + " is not there yet; the first start creates it");
+    return Failed("data folder", options.data_dir + " cannot be used: " + std::strerror(errno));
+  }
+  if (!S_ISDIR(status.st_mode))
+    return Failed("data folder", options.data_dir + " is not a folder; name another one with --data-dir");
+  if (::access(options.data_dir.c_str(), R_OK | W_OK | X_OK) != 0) {
+    return Failed(
+        "data folder",
+        options.data_dir + " cannot be written by this user; change its mode, or name another one with --data-dir");
+  }
+  if ((status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Doubtful(
+        "data folder",
+        options.data_dir + " can be entered by other users, who see the names of the chats; run chmod 700 on it");
+  }
+  return Passed("data folder", options.data_dir + " is there, and only its owner can enter it");
+}
+
+Finding CheckLock(const Options& options) {
+  const std::string path = LockFile(options.data_dir);
+  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
+  if (fd < 0) return Passed("data folder lock", "no server is using this folder");
+  // A shared lock for a moment: refused exactly while a server holds its exclusive one.
+  const bool free = ::flock(fd, LOCK_SH | LOCK_NB) == 0;
+  ::close(fd);
+  return free ? Passed("data folder lock", "no server is using this folder")
+              : Doubtful("data folder lock", "a server is using this folder now; stop it before you start another one");
+}
+
+Finding CheckWorkspace(const Options& options) {
+  struct stat status {};
+  if (::stat(options.workspace.c_str(), &status) != 0) {
+    return Failed("workspace", options.workspace + " cannot be used: " + std::strerror(errno) +
+                                   "; name another one with --workspace");
+  }
+  if (!S_ISDIR(status.st_mode))
+    return Failed("workspace", options.workspace + " is not a folder; name another one with --workspace");
+  return Passed("workspace", options.workspace + " is there");
+}
+
+// The exit status of a command without input or output, or nothing if it could not be started.
+std::optional<int> StatusOf(std::vector<const char*> arguments) {
+  arguments.push_back(nullptr);
+  posix_spawn_file_actions_t actions;
+  posix_spawn_file_actions_init(&actions);
+  for (const int fd : {0, 1, 2}) posix_spawn_file_actions_addopen(&actions, fd, "/dev/null", O_RDWR, 0);
+  char path[] = "PATH=/usr/local/bin:/usr/bin:/bin";
+  char* environment[] = {path, nullptr};
+  pid_t child = 0;
+  const int error =
+      posix_spawn(&child, arguments[0], &actions, nullptr, const_cast<char* const*>(arguments.data()), environment);
+  posix_spawn_file_actions_destroy(&actions);
+  if (error != 0) return std::nullopt;
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0) {
+    if (errno != EINTR) return std::nullopt;
+  }
+  return WIFEXITED(status) ? std::optional(WEXITSTATUS(status)) : std::nullopt;
+}
+
+// Folders of PATH whose programs commands in the sandbox do not find, as they lie in the home and nobody named them.
+std::string UnseenFolders(const Options& options) {
+  const char* const path = std::getenv("PATH");
+  const char* const home = std::getenv("HOME");
+  if (path == nullptr || home == nullptr || *home != '/') return {};
+  std::vector<std::string> seen = options.tools.sandbox_read;
+  seen.insert(seen.end(), options.tools.sandbox_write.begin(), options.tools.sandbox_write.end());
+  seen.push_back(std::filesystem::absolute(options.workspace).lexically_normal().string());
+  std::set<std::string> unseen;
+  for (const std::filesystem::path& folder : SearchFolders(path)) {
+    std::error_code error;
+    if (!LiesBeneath(folder, home) || !std::filesystem::is_directory(folder, error)) continue;
+    if (std::any_of(seen.begin(), seen.end(), [&](const auto& each) { return LiesBeneath(folder, each); })) continue;
+    unseen.insert(folder.string());
+  }
+  std::string list;
+  for (const std::string& folder : unseen) list.append(list.empty() ? "" : ", ").append(folder);
+  return list;
+}
+
+Finding SandboxMissing() {
+  return Doubtful("sandbox", "bubblewrap is not installed, so shell commands run without a sandbox; install it");
+}
+
+Finding CheckSandbox(const Options& options) {
+  // As the sandbox itself: what PATH finds may lie in the workspace.
+  constexpr std::array kPrograms = {"/usr/bin/bwrap", "/bin/bwrap", "/usr/local/bin/bwrap"};
+  const auto* const program =
+      std::find_if(kPrograms.begin(), kPrograms.end(), [](const char* path) { return ::access(path, X_OK) == 0; });
+  if (program == kPrograms.end()) return SandboxMissing();
+  const auto status = StatusOf({*program, "--unshare-all", "--die-with-parent", "--ro-bind", "/", "/", "--proc",
+                                "/proc", "--dev", "/dev", "true"});
+  if (!status || *status == 127) return SandboxMissing();
+  if (*status != 0) {
+    return Doubtful("sandbox",
+                    "bubblewrap is installed but does not work here, so shell commands run without a sandbox; "
+                    "allow users to make user namespaces");
+  }
+  const std::string unseen = UnseenFolders(options);
+  if (unseen.empty()) return Passed("sandbox", "bubblewrap works, and shell commands run in it");
+  return Passed("sandbox", "bubblewrap works, and shell commands run in it; they do not see " + unseen +
+                               " of PATH: name what they need under tools.sandbox_paths");
+}
+
+Finding CheckCurl() {
+  void* library = ::dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
+  if (library == nullptr)
+    return Failed("curl library", "libcurl.so.4 cannot be loaded, so no provider can be reached; install libcurl");
+  ::dlclose(library);
+  return Passed("curl library", "libcurl.so.4 can be loaded");
+}
+
+Finding CheckModelSetting(const Options& options) {
+  if (options.model == "offline") {
+    return Doubtful("model",
+                    "the offline model answers, which is a demonstration; set OPENAI_API_KEY or ANTHROPIC_API_KEY, "
+                    "or choose another one with --model PROVIDER/NAME");
+  }
+  return Passed("model", options.model + " is chosen");
+}
+
+struct Endpoint {
+  sockaddr_storage address{};
+  socklen_t length = 0;
+};
+
+std::optional<Endpoint> EndpointOf(const Options& options) {
+  Endpoint endpoint;
+  const std::string host = options.host == "localhost" ? "127.0.0.1" : options.host;
+  const auto port = htons(static_cast<std::uint16_t>(options.port));
+  auto* v4 = reinterpret_cast<sockaddr_in*>(&endpoint.address);
+  if (inet_pton(AF_INET, host.c_str(), &v4->sin_addr) == 1) {
+    v4->sin_family = AF_INET;
+    v4->sin_port = port;
+    endpoint.length = sizeof *v4;
+    return endpoint;
+  }
+  auto* v6 = reinterpret_cast<sockaddr_in6*>(&endpoint.address);
+  endpoint.address = {};
+  if (inet_pton(AF_INET6, host.c_str(), &v6->sin6_addr) != 1) return std::nullopt;
+  v6->sin6_family = AF_INET6;
+  v6->sin6_port = port;
+  endpoint.length = sizeof *v6;
+  return endpoint;
+}
+
+Finding CheckPort(const Options& options) {
+  const std::string name = options.host + " port " + std::to_string(options.port);
+  const auto endpoint = EndpointOf(options);
+  if (!endpoint) return Failed("address", "the host " + options.host + " is not an IP address; give one with --host");
+  const int fd = ::socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  if (fd < 0) return Failed("address", name + " cannot be used: " + std::strerror(errno));
+  const int on = 1;
+  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // as the server does; a failure shows in bind
+  const bool bound =
+      ::bind(fd, reinterpret_cast<const sockaddr*>(&endpoint->address), endpoint->length) == 0 && ::listen(fd, 1) == 0;
+  const int error = errno;
+  ::close(fd);
+  if (bound) return Passed("address", name + " is free");
+  if (error == EADDRINUSE)
+    return Doubtful("address",
+                    name + " is in use, perhaps by a running server; stop that, or choose another port with --port");
+  return Failed("address", name + " cannot be used: " + std::strerror(error));
+}
+
+}  // namespace
+
+std::vector<Finding> CheckHealth(const Options& options) {
+  return {CheckKeyFile(options), CheckToken(options),        CheckDataFolder(options),
+          CheckLock(options),    CheckWorkspace(options),    CheckSandbox(options),
+          CheckCurl(),           CheckModelSetting(options), CheckPort(options)};
+}
+
+}  // namespace reprise

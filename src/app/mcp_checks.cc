@@ -1,0 +1,61 @@
+#include "app/mcp_checks.h"
+
+#include <filesystem>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "app/embedded.h"
+#include "app/mcp_folder.h"
+#include "mcp/client.h"
+#include "mcp/server_channel.h"
+#include "mcp/server_folder.h"
+#include "mcp/session.h"
+#include "net/curl_transport.h"
+
+namespace reprise {
+namespace {
+
+Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, const std::string& workspace,
+                       const std::string& folders) {
+  const std::string check = "MCP server " + server.name;
+  const auto failed = [&](const Error& error) { return Finding{check, Verdict::kFailure, error.message}; };
+  std::optional<ServerFolder> folder;
+  if (!server.command.empty() && server.cwd.empty()) {
+    auto made = ServerFolder::Make(folders, server.name);
+    if (!made) return failed(made.error());
+    folder.emplace(*std::move(made));
+  }
+  auto channel = OpenServerChannel(server, transport, folder ? folder->path() : server.cwd, workspace);
+  if (!channel) return failed(channel.error());
+  SessionHooks hooks;
+  hooks.roots = {workspace};
+  Session session(*std::move(channel), std::move(hooks));
+  const RequestOptions options{.timeout = server.startup_timeout};
+  const auto facts = Initialize(session, std::string(Version()), options);
+  if (!facts) return failed(session.closed().value_or(facts.error()));
+  std::string words = facts->name + " " + facts->version + " answers (protocol " + facts->protocol + ")";
+  if (facts->tools) {
+    const auto tools = ListTools(session, options);
+    if (!tools) return failed(session.closed().value_or(tools.error()));
+    words += " and has " + std::to_string(tools->size()) + " tools";
+  }
+  if (server.trust_annotations) words += "; it is believed about which of them only read";
+  return {check, Verdict::kOk, std::move(words)};
+}
+
+}  // namespace
+
+std::vector<Finding> CheckMcpServers(const Options& options) {
+  std::vector<Finding> findings;
+  CurlTransport transport;
+  std::error_code failed;
+  const std::string workspace = std::filesystem::weakly_canonical(options.workspace, failed).string();
+  const std::string folders = options.mcp_servers.empty() ? "" : McpFolder(options);
+  for (const McpServerOptions& server : options.mcp_servers) {
+    findings.push_back(CheckMcpServer(server, transport, workspace, folders));
+  }
+  return findings;
+}
+
+}  // namespace reprise

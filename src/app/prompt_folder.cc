@@ -1,0 +1,143 @@
+#include "app/prompt_folder.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <map>
+#include <mutex>
+#include <set>
+#include <system_error>
+#include <utility>
+#include <vector>
+
+#include "agent/prompt.h"
+#include "base/logging.h"
+#include "base/private_file.h"
+#include "base/utf8.h"
+#include "crypto/digest.h"
+#include "crypto/key_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxModuleBytes = 32 * 1024;
+constexpr std::size_t kMaxModules = 50;
+constexpr std::string_view kExtension = ".md";
+
+// NN-name.md
+bool IsModuleFile(std::string_view name) {
+  const auto is_digit = [](char c) { return c >= '0' && c <= '9'; };
+  const auto allowed = [&](char c) {
+    return is_digit(c) || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '_' || c == '-';
+  };
+  if (!name.ends_with(kExtension)) return false;
+  name.remove_suffix(kExtension.size());
+  return name.size() > 3 && is_digit(name[0]) && is_digit(name[1]) && name[2] == '-' &&
+         std::all_of(name.begin() + 3, name.end(), allowed);
+}
+
+// Sorted by their names.
+std::vector<std::string> ModuleFiles(const std::string& directory, std::error_code& failed) {
+  std::vector<std::string> files;
+  for (std::filesystem::directory_iterator entry(directory, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    std::string name = entry->path().filename().string();
+    if (IsModuleFile(name)) files.push_back(std::move(name));
+  }
+  std::sort(files.begin(), files.end());
+  return files;
+}
+
+}  // namespace
+
+std::string PromptDirectoryOf(const Options& options) {
+  if (!options.prompt_dir.empty()) return options.prompt_dir;
+  return (std::filesystem::path(DefaultKeyFile()).parent_path() / "prompt").string();
+}
+
+std::string ConfigDirectoryOf(const Options& options) {
+  const std::string file = options.trust_file.empty() ? DefaultKeyFile() : options.trust_file;
+  return std::filesystem::path(file).parent_path().string();
+}
+
+std::vector<std::string> PromptModulesOpenToTools(const Options& options) {
+  std::vector<std::string> modules;
+  if (!options.system_prompt) return modules;
+  const std::string directory = PromptDirectoryOf(options), closed = ConfigDirectoryOf(options);
+  std::error_code failed;
+  for (const std::string& file : ModuleFiles(directory, failed)) {
+    std::string path = directory + "/" + file;
+    // What cannot be used is told when it is read.
+    if (OpenToTools(path, options.workspace, closed) && ReadOwnFile(path, kMaxModuleBytes)) {
+      modules.push_back(std::move(path));
+    }
+  }
+  return modules;
+}
+
+Result<std::string> PromptFolder::ReadModule(const std::string& path) const {
+  auto text = ReadOwnFile(path, kMaxModuleBytes);
+  if (!text) return text;
+  if (OpenToTools(path, workspace_, config_directory_)) {
+    const auto allowed = trusted_.Read();
+    if (!allowed) return Fail(allowed.error());
+    const auto found = allowed->find(PlaceOf(path));
+    if (found == allowed->end() || found->second != Sha256Digest({*text})) {
+      return Fail(ErrorCode::kForbidden, path +
+                                             " lies in the workspace and has not been allowed as it is now; `reprise "
+                                             "trust " +
+                                             path + "` allows it");
+    }
+  }
+  if (!IsUtf8(*text)) return Fail(ErrorCode::kInvalidArgument, path + " is not valid UTF-8");
+  if (auto checked = CheckPromptModule(*text); !checked) {
+    return Fail(ErrorCode::kInvalidArgument, path + " " + checked.error().message);
+  }
+  return text;
+}
+
+struct PromptFolder::Told {
+  std::mutex mutex;
+  std::set<std::string> messages;  // guarded by mutex
+};
+
+PromptFolder::PromptFolder(const Options& options, std::string workspace)
+    : directory_(PromptDirectoryOf(options)),
+      workspace_(std::move(workspace)),
+      config_directory_(ConfigDirectoryOf(options)),
+      trusted_(options.trust_file),
+      told_(std::make_shared<Told>()) {}
+
+void PromptFolder::Warn(const std::string& message) const {
+  {
+    const std::lock_guard lock(told_->mutex);
+    if (!told_->messages.insert(message).second) return;
+  }
+  LogWarning("a part of the system prompt cannot be used; what is built in stands instead", {{"error", message}});
+}
+
+SystemPrompt PromptFolder::operator()() const {
+  std::map<std::string, std::string> modules;
+  for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module.text);
+  std::error_code failed;
+  std::vector<std::string> files = ModuleFiles(directory_, failed);
+  if (failed && failed != std::errc::no_such_file_or_directory) {
+    Warn("cannot read the folder " + directory_ + ": " + failed.message());
+  }
+  if (files.size() > kMaxModules) {
+    Warn("only the first " + std::to_string(kMaxModules) + " files of " + directory_ + " are used");
+    files.resize(kMaxModules);
+  }
+  for (const std::string& file : files) {
+    auto text = ReadModule(directory_ + "/" + file);
+    if (text) {
+      modules[file.substr(0, file.size() - kExtension.size())] = *std::move(text);
+    } else {
+      Warn(text.error().message);
+    }
+  }
+  SystemPrompt prompt{.workspace = ToValidUtf8(workspace_)};
+  for (auto& [name, text] : modules) prompt.modules.push_back({name, std::move(text)});
+  return prompt;
+}
+
+}  // namespace reprise

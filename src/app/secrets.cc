@@ -1,0 +1,110 @@
+#include "app/secrets.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+
+#include "http/message.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::string_view, 10> kSecretParts = {
+    "API_KEY", "APIKEY", "TOKEN", "SECRET", "PASSWORD", "PASSWD", "PASSPHRASE", "AUTHORIZATION", "CREDENTIAL", "PWD"};
+// What tells where a secret is.
+constexpr std::array<std::string_view, 4> kPlaces = {"_DIR", "_FILE", "_PATH", "_URL"};
+// A value whose name does not say that it is secret may be a common word, unless it is this long.
+constexpr std::size_t kShortestUnnamed = 16;
+
+// X-Auth-Key becomes X_AUTH_KEY.
+std::string AsVariable(std::string_view name) {
+  std::string variable(name);
+  std::transform(variable.begin(), variable.end(), variable.begin(),
+                 [](unsigned char c) { return static_cast<char>(c == '-' ? '_' : std::toupper(c)); });
+  return variable;
+}
+
+void Add(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  if (NamesSecret(name) || value.size() >= kShortestUnnamed) secrets.emplace_back(value);
+}
+
+// Calls `use` with the name and the value of each part of a=1&b=2.
+template <typename Use>
+void ForEachPair(std::string_view text, char separator, const Use& use) {
+  while (!text.empty()) {
+    const std::string_view part = text.substr(0, text.find(separator));
+    text.remove_prefix(std::min(text.size(), part.size() + 1));
+    const std::size_t equals = part.find('=');
+    if (equals != std::string_view::npos) use(part.substr(0, equals), part.substr(equals + 1));
+  }
+}
+
+void AddHeader(const std::string& name, std::string_view value, std::vector<std::string>& secrets) {
+  const std::string variable = AsVariable(name);
+  // These say what the client can do, in words that tools use too.
+  if (variable.starts_with("ACCEPT") || variable.starts_with("CONTENT_") || variable == "USER_AGENT") return;
+  if (variable == "COOKIE") {  // RFC 6265, section 4.2.1
+    ForEachPair(value, ';', [&](std::string_view cookie, std::string_view text) {
+      cookie.remove_prefix(std::min(cookie.size(), cookie.find_first_not_of(' ')));
+      Add(cookie, text, secrets);
+    });
+  } else {
+    if (NamesSecret(name)) value.remove_prefix(value.find(' ') + 1);  // "Bearer ..."
+    Add(name, value, secrets);
+  }
+}
+
+void AddQueryValue(std::string_view name, std::string_view value, std::vector<std::string>& secrets) {
+  Add(name, value, secrets);
+  if (const auto decoded = PercentDecode(value, /*plus_is_space=*/true)) Add(name, *decoded, secrets);
+}
+
+void AddQuery(std::string_view url, std::vector<std::string>& secrets) {
+  url = url.substr(0, url.find('#'));
+  const std::size_t mark = url.find('?');
+  if (mark == std::string_view::npos) return;
+  ForEachPair(url.substr(mark + 1), '&',
+              [&](std::string_view name, std::string_view value) { AddQueryValue(name, value, secrets); });
+}
+
+}  // namespace
+
+bool NamesSecret(std::string_view name) {
+  const std::string variable = AsVariable(name);
+  const auto ends_it = [&](std::string_view end) { return variable.ends_with(end); };
+  const auto is_in_it = [&](std::string_view part) { return variable.find(part) != std::string::npos; };
+  if (variable == "PWD" || variable == "OLDPWD") return false;  // the working directory
+  if (std::any_of(kPlaces.begin(), kPlaces.end(), ends_it)) return false;
+  return variable == "KEY" || variable.ends_with("_KEY") ||
+         std::any_of(kSecretParts.begin(), kSecretParts.end(), is_in_it);
+}
+
+std::vector<std::string> SecretsOf(const Options& options, const char* const* environment) {
+  std::vector<std::string> secrets;
+  for (const ProviderOptions& provider : options.providers) {
+    secrets.push_back(provider.api_key);
+    // Names of gateways' routes and versions are long words too: here only what is named like a secret counts.
+    for (const auto& [name, value] : provider.headers) {
+      if (NamesSecret(name)) AddHeader(name, value, secrets);
+    }
+    for (const auto& [name, value] : provider.query) {
+      if (NamesSecret(name)) AddQueryValue(name, value, secrets);
+    }
+  }
+  for (const McpServerOptions& server : options.mcp_servers) {
+    for (const auto& [name, value] : server.environment) {
+      if (NamesSecret(name)) secrets.push_back(value);
+    }
+    for (const auto& [name, value] : server.headers) AddHeader(name, value, secrets);
+    AddQuery(server.url, secrets);
+  }
+  for (; *environment != nullptr; ++environment) {
+    const std::string_view variable = *environment;
+    const std::size_t equals = variable.find('=');
+    if (equals == std::string_view::npos || !NamesSecret(variable.substr(0, equals))) continue;
+    secrets.emplace_back(variable.substr(equals + 1));
+  }
+  return secrets;
+}
+
+}  // namespace reprise

@@ -1,0 +1,61 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "base/posix_file_system.h"
+#include "crypto/key_file.h"
+#include "engine/readiness.h"
+#include "mcp/mcp_servers.h"
+#include "net/curl_transport.h"
+#include "reprise/engine.h"
+#include "reprise/grant_store.h"
+#include "reprise/interaction_store.h"
+#include "reprise/model_client.h"
+#include "reprise/options.h"
+#include "store/audit_file.h"
+#include "store/file_interaction_store.h"
+#include "tools/shell/hook_commands.h"
+#include "tools/tool_catalog.h"
+
+namespace reprise {
+
+// Everything concrete that an engine is made of, in the order in which the parts need each other.
+class ServerParts {
+ public:
+  // Opens the store (creating key file and data folder at the first start) and brings home what an earlier run could
+  // not save there. Failures are for the person at the terminal.
+  // `new_key`: chats whose keys are gone are given up.
+  static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, bool new_key = false);
+
+  Engine& engine() { return *engine_; }
+  // For commands that look for the server of this data folder.
+  void NoteUrl(std::string_view url) { store_->NoteUrl(url); }
+  // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
+  Result<void> CheckReady() { return readiness_->Check(); }
+
+ private:
+  ServerParts() = default;
+  Result<void> OpenStores(const Options& options, bool new_key);
+  Result<void> OpenTools(const Options& options);
+  void StartMcpServers(const Options& options);
+
+  PosixFileSystem disk_;
+  std::shared_ptr<const KeySet> keys_;  // null: plain
+  std::unique_ptr<FileInteractionStore> store_;
+  std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
+  std::unique_ptr<GrantStore> grants_;
+  std::unique_ptr<FileStore> files_;
+  CurlTransport transport_;
+  std::unique_ptr<ModelDirectory> models_;
+  std::unique_ptr<ToolCatalog> tools_;
+  std::unique_ptr<AuditFile> audit_;
+  std::unique_ptr<HookCommands> hooks_;
+  std::unique_ptr<McpServers> mcp_servers_;
+  std::optional<Readiness> readiness_;
+  std::unique_ptr<Engine> engine_;  // it uses all of the above
+};
+
+}  // namespace reprise

@@ -1,0 +1,93 @@
+#include "archive/chat_folder.h"
+
+#include <fcntl.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdio>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <system_error>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/output_file.h"
+#include "base/posix_file_system.h"
+#include "crypto/digest.h"
+#include "domain/codec.h"
+#include "store/chat_index.h"
+#include "store/file_names.h"
+#include "store/file_record.h"
+
+namespace reprise {
+namespace {
+
+Result<void> WriteFiles(const std::string& root, const ChatId& chat, FileStore& files) {
+  const auto listing = files.List(chat);
+  if (!listing) return Fail(listing.error());
+  if (listing->files.empty()) return {};
+  if (auto made = Disk().CreateDirectory(FilesDirectory(root, chat)); !made) return Fail(std::move(made.error()));
+  for (const FileInfo& each : listing->files) {
+    const auto file = files.Get(chat, each.id);
+    if (!file) return Fail(file.error());
+    auto written = ReplaceFile(Disk(), FilePath(root, chat, each.id), FileToJson(chat, *file) + "\n");
+    if (!written) return written;
+  }
+  return Disk().SyncDirectory(FilesDirectory(root, chat));
+}
+
+Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store, WorkCounter& counter) {
+  const ChatId& id = chat.summary.id;
+  for (const std::string& made : {ChatDirectory(root, id), InteractionsDirectory(root, id)}) {
+    if (auto created = Disk().CreateDirectory(made); !created) return Fail(std::move(created.error()));
+  }
+  ChatIndex index{.summary = {.id = id, .created_at = chat.summary.created_at}};
+  for (const Interaction& listed : chat.interactions) {
+    const auto interaction = store.LoadInteraction(id, listed.id);
+    if (!interaction) return Fail(interaction.error());
+    const std::string text = DumpJson(ToJson(*interaction)) + "\n";
+    if (auto written = ReplaceFile(Disk(), InteractionFile(root, id, listed.id), text); !written) return written;
+    AddToIndex(index, *interaction, Sha256Digest({text}));
+    if (auto wanted = CountStep(&counter); !wanted) return wanted;
+  }
+  // The newest is the head if the chat's own cannot be read.
+  const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),
+                                    [&](const Interaction& one) { return one.id == chat.summary.head; });
+  if (has_head || chat.interactions.empty()) {
+    index.summary = chat.summary;
+  } else {
+    index.summary.title = chat.summary.title;
+  }
+  if (chat.interactions.empty()) index.summary.head.reset(), index.summary.head_status.reset();
+  return ReplaceFile(Disk(), ChatFile(root, id), ChatIndexToJson(index) + "\n")
+      .and_then([&] { return Disk().SyncDirectory(InteractionsDirectory(root, id)); })
+      .and_then([&] { return Disk().SyncDirectory(ChatDirectory(root, id)); });
+}
+
+Result<void> Exchange(const std::string& made, const std::string& target) {
+  if (::renameat2(AT_FDCWD, made.c_str(), AT_FDCWD, target.c_str(), RENAME_EXCHANGE) == 0) return {};
+  return Fail(ErrorCode::kUnavailable, target + " cannot be replaced in one step on this disk; remove it first",
+              std::generic_category().message(errno));
+}
+
+}  // namespace
+
+Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
+                             bool replace, WorkCounter& counter) {
+  const std::string target = ChatDirectory(directory, chat.summary.id);
+  auto free = CheckNothingThere(target);
+  if (!free && !replace) return free;
+  const std::string folder = IncomingDirectory(directory);
+  auto written = CreateDirectories(Disk(), folder)
+                     .and_then([&](bool) { return WriteDocuments(folder, chat, store, counter); })
+                     .and_then([&] { return WriteFiles(folder, chat.summary.id, files); });
+  // What was there goes into the folder that is removed at the end, in the same step: at no moment is neither in place.
+  const std::string made = ChatDirectory(folder, chat.summary.id);
+  if (written) written = free ? MoveToFreeName(made, target) : Exchange(made, target);
+  if (written) written = Disk().SyncDirectory(directory);
+  std::error_code ignored;  // a leftover has a name that nothing reads
+  std::filesystem::remove_all(folder, ignored);
+  return written;
+}
+
+}  // namespace reprise

@@ -1,0 +1,45 @@
+#include "archive/chat_reader.h"
+
+#include <algorithm>
+
+#include "app/chat_keys.h"
+#include "archive/record_reference.h"
+#include "base/posix_file_system.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/sealed_file_store.h"
+#include "terminal/console.h"
+
+namespace reprise {
+
+Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& environment, WorkCounter* reads) {
+  auto options = LoadOptions(flags, environment);
+  if (!options) return Fail(options.error());
+  auto keys = KeysFor(*options);
+  if (!keys) return Fail(keys.error());
+  auto store = FileInteractionStore::Open({.root = options->data_dir,
+                                           .keys = *keys,
+                                           .file_system = Disk(),
+                                           .access = FileInteractionStore::Access::kReadOnly,
+                                           .reads = reads});
+  if (!store && store.error().code == ErrorCode::kNotFound) {
+    return Fail(NoDataFolder(options->data_dir));
+  }
+  if (!store) return Fail(store.error());
+  auto files = std::make_unique<SealedFileStore>(
+      SealedFileStore::Options{.root = options->data_dir, .keys = *keys, .file_system = Disk()});
+  return ChatReader(*std::move(options), *std::move(store), std::move(files));
+}
+
+Result<std::vector<ChatId>> ChatReader::AllChats() const {
+  // Only names are read: which format they are in does not matter.
+  auto chats = ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
+  if (chats) std::sort(chats->begin(), chats->end());
+  return chats;
+}
+
+void ComplainOfDamage(const Chat& chat) {
+  for (const DamagedInteraction& damaged : chat.damaged) Complain(damaged.error);
+}
+
+}  // namespace reprise

@@ -1,0 +1,40 @@
+#pragma once
+
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "app/options.h"
+#include "base/environment.h"
+#include "base/work_counter.h"
+#include "reprise/file_store.h"
+#include "reprise/interaction_store.h"
+
+namespace reprise {
+
+// The stored chats for commands that only look: opened without the lock, so that a server may be running meanwhile.
+class ChatReader {
+ public:
+  // kNotFound if there is no data folder, kForbidden if there is no key file. `reads` counts each interaction that the
+  // store's LoadChat has read (null: nobody watches), and must outlive the reader.
+  static Result<ChatReader> Open(const Flags& flags, const Environment& environment, WorkCounter* reads = nullptr);
+
+  InteractionStore& store() { return *store_; }
+  FileStore& files() { return *files_; }
+  const Options& options() const { return options_; }
+  // Those of one chat, or of all: some may be damaged.
+  Result<std::vector<ChatId>> AllChats() const;
+
+ private:
+  ChatReader(Options options, std::unique_ptr<InteractionStore> store, std::unique_ptr<FileStore> files)
+      : options_(std::move(options)), store_(std::move(store)), files_(std::move(files)) {}
+
+  Options options_;
+  std::unique_ptr<InteractionStore> store_;
+  std::unique_ptr<FileStore> files_;
+};
+
+// One line for each interaction that is stored but cannot be read.
+void ComplainOfDamage(const Chat& chat);
+
+}  // namespace reprise

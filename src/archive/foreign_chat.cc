@@ -1,0 +1,152 @@
+#include "archive/foreign_chat.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "crypto/jwe.h"
+#include "domain/codec.h"
+#include "store/file_interaction_store.h"
+#include "store/file_names.h"
+#include "store/file_record.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kMaxDocumentBytes = 1ULL << 30;  // a whole chat in one file
+
+tl::unexpected<Error> Unusable(const std::string& where, std::string_view what) {
+  return Fail(ErrorCode::kInvalidArgument, where + ": " + std::string(what));
+}
+
+bool IsChatFolder(const std::string& path) {
+  return IsDirectory(path + "/interactions") || IsFile(path + "/chat.json");
+}
+
+Result<Json> ReadObject(const std::string& path) {
+  const auto text = Disk().ReadFile(path, kMaxDocumentBytes);
+  if (!text) return Fail(text.error());
+  auto json = ParseJson(*text, kMaxChatDepth);
+  if (!json) return Unusable(path, json.error().message);
+  if (!json->is_object()) return Unusable(path, "it is no JSON object");
+  if (LooksLikeJwe(*text)) return Unusable(path, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+  return json;
+}
+
+// Our own files say everything, also where a state is stored as a reference to another file's.
+Result<Json> ReadInteractionFile(InteractionStore* store, const std::optional<PlaceInStore>& place,
+                                 const std::string& path) {
+  if (store != nullptr && place && place->interaction) {
+    const auto whole = store->LoadInteraction(place->chat, *place->interaction);
+    if (whole) return ToJson(*whole);
+  }
+  return ReadObject(path);
+}
+
+Result<std::vector<ForeignInteraction>> ReadFolder(const std::string& path) {
+  std::vector<ForeignInteraction> documents;
+  const std::string folder = path + "/interactions";
+  const auto entries = Disk().ListDirectory(folder);
+  if (!entries && entries.error().code == ErrorCode::kNotFound) return documents;
+  if (!entries) return Fail(entries.error());
+  std::vector<std::string> names;
+  for (const DirectoryEntry& entry : *entries) {
+    const bool json = entry.name.ends_with(".json") && !entry.name.starts_with('.');
+    if (json && !entry.is_directory) names.push_back(entry.name);
+  }
+  std::sort(names.begin(), names.end());
+  const auto chat_place = ParseStorePath(path);
+  std::unique_ptr<FileInteractionStore> store;
+  if (chat_place) {
+    auto opened = FileInteractionStore::Open({.root = chat_place->root,
+                                              .keys = nullptr,
+                                              .file_system = Disk(),
+                                              .access = FileInteractionStore::Access::kReadOnly});
+    if (opened) store = *std::move(opened);
+  }
+  for (const std::string& name : names) {
+    const std::string file = folder + "/" + name;
+    auto json = ReadInteractionFile(store.get(), ParseStorePath(file), file);
+    if (!json) return Fail(std::move(json.error()));
+    std::string id = TextMember(*json, "id");
+    if (id.empty()) id = name.substr(0, name.size() - std::string_view(".json").size());
+    documents.push_back({.where = file, .name = std::move(id), .json = *std::move(json)});
+  }
+  return documents;
+}
+
+Result<void> ReadFiles(const std::string& path, ForeignChat& chat) {
+  const std::string folder = path + "/files";
+  const auto entries = Disk().ListDirectory(folder);
+  if (!entries && entries.error().code == ErrorCode::kNotFound) return {};
+  if (!entries) return Fail(entries.error());
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory || !ParseFileName(entry.name)) continue;
+    const std::string where = folder + "/" + entry.name;
+    const auto text = Disk().ReadFile(where, kMaxDocumentBytes);
+    if (!text) return Fail(text.error());
+    if (LooksLikeJwe(*text))
+      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto place = PlaceOfFile(*text);
+    if (!place) return Unusable(where, place.error().message);
+    auto file = FileFromJson(*place, *text);
+    if (!file) return Unusable(where, file.error().message);
+    if (auto added = AddForeignFile(*std::move(file), where, chat); !added) return added;
+  }
+  return {};
+}
+
+}  // namespace
+
+Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
+  if (IsFile(path) || (IsDirectory(path) && IsChatFolder(path))) return std::vector{path};
+  if (!IsDirectory(path)) return Fail(ErrorCode::kNotFound, "there is no file or folder " + path);
+  const auto entries = Disk().ListDirectory(path);
+  if (!entries) return Fail(entries.error());
+  std::vector<std::string> chats;
+  for (const DirectoryEntry& entry : *entries) {
+    const std::string folder = path + "/" + entry.name;
+    if (entry.is_directory && !entry.name.starts_with('.') && IsChatFolder(folder)) chats.push_back(folder);
+  }
+  std::sort(chats.begin(), chats.end());
+  if (chats.empty()) return Fail(ErrorCode::kInvalidArgument, "there is no chat in " + path);
+  return chats;
+}
+
+Result<ForeignChat> ReadForeignChat(const std::string& path) {
+  if (!IsDirectory(path)) {
+    auto chat = ReadObject(path).and_then([&](Json document) { return ReadChatDocument(std::move(document), path); });
+    if (chat && chat->name.empty()) chat->name = std::filesystem::path(path).stem();
+    return chat;
+  }
+  ForeignChat chat;
+  Json about = Json::object();
+  chat.name = std::filesystem::absolute(path + "/").lexically_normal().parent_path().filename();
+  if (IsFile(path + "/chat.json")) {
+    auto read = ReadObject(path + "/chat.json");
+    if (!read) return Fail(std::move(read.error()));
+    about = *std::move(read);
+  }
+  if (const std::string id = TextMember(about, "id"); !id.empty()) chat.name = id;
+  auto documents = ReadFolder(path);
+  if (!documents) return Fail(std::move(documents.error()));
+  // Of a program that writes its chats as one file each, in a folder each.
+  const bool all_in_one = documents->empty() && MemberOf(about, "interactions").is_array();
+  if (all_in_one) {
+    auto whole = ReadChatDocument(std::move(about), path);
+    if (whole) whole->name = chat.name;
+    if (!whole) return whole;
+    chat = *std::move(whole);
+  } else {
+    if (about.contains("damaged")) chat.notes.push_back("the export lacks interactions that were damaged");
+    if (auto read = ReadInteractions(*std::move(documents), about, chat); !read) return Fail(std::move(read.error()));
+  }
+  if (auto read = ReadFiles(path, chat); !read) return Fail(std::move(read.error()));
+  return chat;
+}
+
+}  // namespace reprise

@@ -1,0 +1,111 @@
+#include "archive/lone_file.h"
+
+#include <filesystem>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "app/key_access.h"
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/posix_file_system.h"
+#include "base/utf8.h"
+#include "crypto/jwe.h"
+#include "domain/codec.h"
+#include "engine/run_journal.h"
+#include "store/file_interaction_store.h"
+#include "store/file_journal.h"
+#include "store/file_names.h"
+#include "store/linked_state.h"
+#include "store/record.h"
+
+namespace reprise {
+namespace {
+
+Error KeyNeeded(const std::string& path) {
+  return {.code = ErrorCode::kForbidden,
+          .reason = "key_needed",
+          .message = "the file is sealed and there is no key file",
+          .detail = path};
+}
+
+// None for a plain file, and if there is no key file. What is plain must not cost a passphrase.
+Result<std::shared_ptr<const KeySet>> KeysIfSealed(std::string_view text, const Options& options) {
+  if (!LooksLikeJwe(text)) return nullptr;
+  auto keys = LoadKeyFile(KeyFileOf(options), Disk(), PassphraseFrom(options));
+  if (keys) return std::make_shared<const KeySet>(*std::move(keys));
+  if (keys.error().code == ErrorCode::kNotFound) return nullptr;
+  return Fail(std::move(keys.error()));
+}
+
+// An interaction in its folder, with what its state continues.
+Result<std::string> ReadWhole(const PlaceInStore& place, std::shared_ptr<const KeySet> keys) {
+  auto store = FileInteractionStore::Open({.root = place.root,
+                                           .keys = std::move(keys),
+                                           .file_system = Disk(),
+                                           .access = FileInteractionStore::Access::kReadOnly});
+  if (!store) return Fail(std::move(store.error()));
+  return (*store)->LoadInteraction(place.chat, *place.interaction).map([](const Interaction& interaction) {
+    return DumpJson(ToJson(interaction));
+  });
+}
+
+Result<LoneFile> ReadJournal(const std::string& path, std::string_view text, const RecordPlace& place,
+                             const KeySet* keys) {
+  const bool sealed = LooksLikeJwe(text.substr(0, text.find('\n')));
+  if (sealed && keys == nullptr) return Fail(KeyNeeded(path));
+  const auto content = ReadJournalText(text, place, sealed ? keys : nullptr);
+  if (!content) return Fail(content.error());
+  LoneFile file{.text = {}, .cut_off = content->cut_off};
+  for (const std::string& record : content->records) {
+    auto lines = JournalRecordAsJson(record);
+    if (!lines) return Fail(std::move(lines.error()));
+    file.text += *lines;
+  }
+  return file;
+}
+
+// What a server keeps for itself, or has not finished writing, is not JSON: it is shown as a JSON string.
+bool IsServersOwn(const std::string& path) {
+  const std::filesystem::path file(path);
+  const std::string name = file.filename().string();
+  return name == ".running" || name == ".lock" || IsTemporaryName(name) || file.parent_path().filename() == ".spare";
+}
+
+}  // namespace
+
+Result<LoneFile> ReadLoneFile(const std::string& path, const Options& options) {
+  const auto text = Disk().ReadFile(path, kMaxRecordBytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound, "there is no file " + path);
+  }
+  if (!text) return Fail(text.error());
+  if (IsServersOwn(path)) return LoneFile{.text = DumpJson(Json(ToValidUtf8(*text))) + "\n"};
+  const std::string_view first_line = std::string_view(*text).substr(0, text->find('\n'));
+  const auto keys = KeysIfSealed(first_line, options);
+  if (!keys) return Fail(keys.error());
+  if (const auto place = JournalCipher::ClaimedPlace(first_line)) return ReadJournal(path, *text, *place, keys->get());
+  auto record = ReadRecordFile(path, keys->get(), Disk());
+  if (!record) return Fail(std::move(record.error()));
+  LoneFile file{.text = std::move(record->plaintext)};
+  file.is_part = HasLinkedState(file.text);
+  const auto place = ParseStorePath(path);
+  if (file.is_part && place && place->kind == PlaceInStore::Kind::kCheckpoint) {
+    auto whole = ReadWhole(*place, *keys);
+    if (!whole) return Fail(std::move(whole.error()));
+    file = LoneFile{.text = *std::move(whole)};
+  }
+  if (!file.text.ends_with('\n')) file.text += '\n';
+  return file;
+}
+
+Result<Interaction> ReadLoneInteraction(const std::string& path, const Options& options) {
+  const auto file = ReadLoneFile(path, options);
+  if (!file) return Fail(file.error());
+  auto interaction =
+      ParseJson(file->text, 2 * kMaxJsonDepth).and_then([](const Json& json) { return InteractionFromJson(json); });
+  if (interaction) return interaction;
+  return Fail(ErrorCode::kInvalidArgument, path + " is not a finished interaction (`reprise cat` prints what it is)");
+}
+
+}  // namespace reprise

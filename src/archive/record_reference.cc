@@ -1,0 +1,59 @@
+#include "archive/record_reference.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "base/did_you_mean.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "store/chat_files.h"
+
+namespace reprise {
+
+Error NoDataFolder(const std::string& data_dir) {
+  return MakeError(ErrorCode::kNotFound, "there is no data folder " + FullPath(data_dir) +
+                                             " (--data-dir names another one, `reprise serve` makes one)");
+}
+
+Error NoSuchChat(const ChatId& chat, const std::string& where, std::span<const std::string> known) {
+  return MakeError(ErrorCode::kNotFound, "there is no chat " + chat.str() + " in " + where +
+                                             DidYouMean(chat.str(), known) + " (`reprise ls` lists them)");
+}
+
+Error NotThere(Error error, const RecordReference& what, const std::string& data_dir) {
+  if (error.code != ErrorCode::kNotFound) return error;
+  const std::string chat = what.chat.str();
+  if (what.interaction && IsDirectory(data_dir + "/" + chat)) {
+    error.message = "there is no " + chat + "/" + what.interaction->str() + " in " + FullPath(data_dir) +
+                    " (`reprise ls " + chat + " --all` lists its interactions)";
+    return error;
+  }
+  std::vector<std::string> known;
+  if (const auto chats = ChatFiles(data_dir, MakeRecordFormat(nullptr), Disk()).ListChats()) {
+    for (const ChatId& other : *chats) known.push_back(other.str());
+    std::sort(known.begin(), known.end());
+  }
+  return NoSuchChat(what.chat, FullPath(data_dir), known);
+}
+
+Result<RecordReference> ParseReference(std::string_view text) {
+  const std::size_t slash = text.find('/');
+  const auto named = [&](Error error) {
+    error.message = "\"" + std::string(text) + "\" names nothing: " + error.message;
+    return Fail(std::move(error));
+  };
+  auto chat = ChatId::Parse(text.substr(0, slash));
+  if (!chat) return named(std::move(chat.error()));
+  if (slash == std::string_view::npos) return RecordReference{*chat, std::nullopt};
+  auto interaction = InteractionId::Parse(text.substr(slash + 1));
+  if (!interaction) return named(std::move(interaction.error()));
+  return RecordReference{*chat, *interaction};
+}
+
+bool HasChat(InteractionStore& store, const ChatId& chat) {
+  const auto summary = store.LoadSummary(chat);
+  return summary || summary.error().code != ErrorCode::kNotFound;
+}
+
+}  // namespace reprise

@@ -1,0 +1,88 @@
+#include "base/private_file.h"
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/unique_fd.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxTokenFile = 4096;
+constexpr std::size_t kMinToken = 16;
+
+struct OpenFile {
+  UniqueFd descriptor;
+  struct stat status;
+};
+
+Result<OpenFile> Open(const std::string& path) {
+  // O_NONBLOCK: a fifo must be refused, not waited for.
+  OpenFile file{UniqueFd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)), {}};
+  if (file.descriptor.get() < 0 || ::fstat(file.descriptor.get(), &file.status) != 0) {
+    const int error = errno;
+    const ErrorCode code = error == ENOENT || error == ENOTDIR ? ErrorCode::kNotFound : ErrorCode::kIo;
+    return Fail(code, "cannot read " + path + ": " + std::strerror(error));
+  }
+  if (!S_ISREG(file.status.st_mode)) return Fail(ErrorCode::kInvalidArgument, path + " is not a regular file");
+  return file;
+}
+
+Result<std::string> ReadAll(const OpenFile& file, const std::string& path, std::size_t max_bytes) {
+  std::string content;
+  char buffer[16 * 1024];
+  for (;;) {
+    const ssize_t got = ::read(file.descriptor.get(), buffer, sizeof buffer);
+    if (got == 0) return content;
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) return Fail(ErrorCode::kIo, "cannot read " + path + ": " + std::strerror(errno));
+    content.append(buffer, static_cast<std::size_t>(got));
+    if (content.size() > max_bytes) return Fail(ErrorCode::kTooLarge, path + " is too large");
+  }
+}
+
+}  // namespace
+
+Result<std::string> ReadSmallFile(const std::string& path, std::size_t max_bytes) {
+  const auto file = Open(path);
+  if (!file) return Fail(file.error());
+  return ReadAll(*file, path, max_bytes);
+}
+
+Result<std::string> ReadOwnFile(const std::string& path, std::size_t max_bytes) {
+  const auto file = Open(path);
+  if (!file) return Fail(file.error());
+  const bool own = file->status.st_uid == ::geteuid() || file->status.st_uid == 0;
+  if (!own || (file->status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Fail(ErrorCode::kForbidden, path + " can be changed by other users");
+  }
+  return ReadAll(*file, path, max_bytes);
+}
+
+Result<std::string> ReadToken(const std::string& path) {
+  const auto file = Open(path);
+  if (!file) return Fail(file.error());
+  if ((file->status.st_mode & (S_IRWXG | S_IRWXO)) != 0) {
+    return Fail(ErrorCode::kForbidden, "the token file " + path + " can be read by other users; run chmod 600 on it");
+  }
+  auto content = ReadAll(*file, path, kMaxTokenFile);
+  if (!content) return content;
+  constexpr const char* kBlank = " \t\r\n";
+  const std::size_t begin = content->find_first_not_of(kBlank);
+  const std::string token =
+      begin == std::string::npos ? "" : content->substr(begin, content->find_last_not_of(kBlank) - begin + 1);
+  const auto visible = [](char c) { return c > ' ' && c < 0x7f; };
+  if (token.size() < kMinToken || !std::all_of(token.begin(), token.end(), visible)) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "the token in " + path + " must be at least 16 visible ASCII characters without a space");
+  }
+  return token;
+}
+
+}  // namespace reprise

@@ -1,0 +1,176 @@
+#include "client/chat_writer.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "app/chat_keys.h"
+#include "app/key_access.h"
+#include "archive/record_reference.h"
+#include "base/logging.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "client/server_access.h"
+#include "domain/codec.h"
+#include "http/requests.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/unsaved.h"
+
+namespace reprise {
+namespace {
+
+Error NothingToFork(const ChatId& chat) {
+  return {.code = ErrorCode::kConflict,
+          .reason = "empty_chat",
+          .message = "the chat " + chat.str() + " has no interaction yet: there is nothing to fork"};
+}
+
+Json ForkRequest(InteractionId interaction, const std::string& as) {
+  Json body = {{"interaction_id", interaction.str()}};
+  if (!as.empty()) body["chat_id"] = as;
+  return body;
+}
+
+class ServedChats final : public ChatWriter {
+ public:
+  explicit ServedChats(std::unique_ptr<ServerClient> server) : server_(std::move(server)) {}
+
+  Result<void> Delete(const ChatId& chat) override {
+    return Call("DELETE", "/chats/" + chat.str(), nullptr, RecordReference{chat, std::nullopt}).map([](const Json&) {});
+  }
+  Result<Json> ListTrash() override { return Call("GET", "/trash", nullptr, std::nullopt); }
+  Result<Json> Restore(const std::string& trash_id) override {
+    return Call("POST", "/trash/" + trash_id + "/restore", nullptr, std::nullopt);
+  }
+  Result<Json> Rename(const ChatId& chat, const std::string& title) override {
+    return Call("PATCH", "/chats/" + chat.str(), {{"title", title}}, RecordReference{chat, std::nullopt});
+  }
+  Result<Json> Fork(const ChatId& chat, std::optional<InteractionId> interaction, const std::string& as) override {
+    const std::string path = "/chats/" + chat.str();
+    if (!interaction) {
+      const auto found = Call("GET", path, nullptr, RecordReference{chat, std::nullopt});
+      if (!found) return found;
+      const auto head = InteractionId::Parse(TextMember(*found, "head"));
+      if (!head) return Fail(NothingToFork(chat));
+      interaction = *head;
+    }
+    return Call("POST", path + "/fork", ForkRequest(*interaction, as), RecordReference{chat, interaction});
+  }
+  std::string where() const override { return server_->url(); }
+
+ private:
+  // `about`: what the path names, if it is a chat or an interaction.
+  Result<Json> Call(const std::string& method, const std::string& path, const Json& body,
+                    const std::optional<RecordReference>& about) {
+    auto answer = server_->Call(method, path, body);
+    if (answer) return answer;
+    if (answer.error().reason == "not_found" && about) return Fail(Missing(*about));
+    return Fail(NotAnswering(std::move(answer.error()), *server_));
+  }
+  Error Missing(const RecordReference& what) {
+    constexpr std::size_t kAtMost = 20;  // pages of chats to look for a similar name in
+    std::vector<std::string> known;
+    std::string next = "?limit=500";
+    for (std::size_t page = 0; page < kAtMost && !next.empty(); ++page) {
+      const auto chats = server_->Call("GET", "/chats" + next);
+      if (!chats || !chats->contains("chats") || !chats->at("chats").is_array()) break;
+      for (const Json& chat : chats->at("chats")) known.push_back(TextMember(chat, "id"));
+      const std::string cursor = TextMember(*chats, "next");
+      next = cursor.empty() ? "" : "?limit=500&cursor=" + cursor;
+    }
+    std::sort(known.begin(), known.end());
+    const std::string chat = what.chat.str();
+    if (!what.interaction || !std::binary_search(known.begin(), known.end(), chat))
+      return NoSuchChat(what.chat, where(), known);
+    return MakeError(ErrorCode::kNotFound, "there is no " + chat + "/" + what.interaction->str() + " in " + where() +
+                                               " (`reprise ls " + chat + " --all` lists its interactions)");
+  }
+
+  const std::unique_ptr<ServerClient> server_;
+};
+
+class StoredChats final : public ChatWriter {
+ public:
+  StoredChats(Options options, std::shared_ptr<const KeySet> keys, std::unique_ptr<FileInteractionStore> store)
+      : options_(std::move(options)), keys_(std::move(keys)), store_(std::move(store)) {}
+
+  Result<void> Delete(const ChatId& chat) override {
+    // What could not be saved here would bring the chat back at the next start.
+    for (const std::string& folder : UnsavedFolders(options_.data_dir)) {
+      auto deleted = OpenUnsavedStore(folder, keys_, Disk())->DeleteChat(chat);
+      if (!deleted && deleted.error().code != ErrorCode::kNotFound) return deleted;
+    }
+    auto deleted = store_->DeleteChat(chat);
+    if (!deleted) return Fail(NotThere(std::move(deleted.error()), {chat, std::nullopt}, options_.data_dir));
+    return deleted;
+  }
+  Result<Json> ListTrash() override {
+    const auto trash = store_->ListTrash();
+    if (!trash) return Fail(trash.error());
+    Json entries = Json::array();
+    for (const TrashEntry& entry : *trash) entries.push_back(ToJson(entry));
+    return Json{{"entries", std::move(entries)}};
+  }
+  Result<Json> Restore(const std::string& trash_id) override {
+    const auto chat = ChatId::Parse(trash_id.substr(0, trash_id.find('.')));
+    if (!chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+    return store_->RestoreChat(*chat, trash_id).map([](const ChatSummary& summary) { return ToJson(summary); });
+  }
+  Result<Json> Rename(const ChatId& chat, const std::string& title) override {
+    const auto checked = ParseRenameBody(DumpJson(Json{{"title", title}}));
+    if (!checked) return Fail(checked.error());
+    auto renamed = store_->RenameChat(chat, *checked);
+    if (!renamed) return Fail(NotThere(std::move(renamed.error()), {chat, std::nullopt}, options_.data_dir));
+    return ToJson(*renamed);
+  }
+  Result<Json> Fork(const ChatId& chat, std::optional<InteractionId> interaction, const std::string& as) override {
+    if (!interaction) {
+      const auto found = store_->LoadSummary(chat);
+      if (!found) return Fail(NotThere(found.error(), {chat, std::nullopt}, options_.data_dir));
+      if (!found->head) return Fail(NothingToFork(chat));
+      interaction = found->head;
+    }
+    const auto body = ParseForkBody(DumpJson(ForkRequest(*interaction, as)));
+    if (!body) return Fail(body.error());
+    auto copy = store_->ForkChat(chat, *interaction, body->chat, std::nullopt);
+    if (!copy) return Fail(NotThere(std::move(copy.error()), {chat, interaction}, options_.data_dir));
+    Json json = ToJson(*copy);
+    json["status"] = copy->head_status ? Json(ToString(*copy->head_status)) : Json(nullptr);
+    return json;
+  }
+  std::string where() const override { return FullPath(options_.data_dir); }
+
+ private:
+  const Options options_;
+  const std::shared_ptr<const KeySet> keys_;  // null: plain
+  const std::unique_ptr<FileInteractionStore> store_;
+};
+
+// A key file that is not there is not made: there is nothing yet that it could open.
+Result<std::shared_ptr<const KeySet>> KeysOfFolder(const Options& options) {
+  if (!options.plain && !IsFile(KeyFileOf(options))) return KeysFor(options);
+  return KeysForWriting(options, options.data_dir);
+}
+
+}  // namespace
+
+Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const Flags& flags, const std::string& url,
+                                                     const Environment& environment) {
+  auto options = LoadOptions(flags, environment);
+  if (!options) return Fail(std::move(options.error()));
+  auto server = OpenServer(url, *options, environment);
+  if (!server) return Fail(std::move(server.error()));
+  if (*server) return std::make_unique<ServedChats>(*std::move(server));
+
+  if (!IsDirectory(options->data_dir)) return Fail(NoDataFolder(options->data_dir));
+  auto keys = KeysOfFolder(*options);
+  if (!keys) return Fail(std::move(keys.error()));
+  SetLogLevel(LogLevel::kError);  // what the store notices is for a server's log
+  auto store = FileInteractionStore::Open({.root = options->data_dir, .keys = *keys, .file_system = Disk()});
+  if (!store) return Fail(std::move(store.error()));
+  NoteKeysOf(options->data_dir, keys->get());
+  return std::make_unique<StoredChats>(*std::move(options), *std::move(keys), *std::move(store));
+}
+
+}  // namespace reprise

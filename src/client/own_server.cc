@@ -1,0 +1,180 @@
+#include "client/own_server.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <signal.h>
+#include <spawn.h>
+#include <sys/eventfd.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <cstdint>
+#include <cstdio>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "app/settings.h"
+#include "base/atomic_write.h"
+#include "base/posix_file_system.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kListening = "reprise listening on ";
+constexpr int kHeldDescriptor = 3;  // in the server
+constexpr std::size_t kMaxComplaint = 4096;
+constexpr off_t kLongLog = 4 << 20;
+
+// XDG Base Directory Specification: a relative path counts for nothing.
+std::optional<std::string> StateFolder(const Environment& environment) {
+  if (const auto state = environment("XDG_STATE_HOME"); state && state->starts_with('/')) return *state + "/reprise";
+  if (const auto home = environment("HOME"); home && home->starts_with('/')) return *home + "/.local/state/reprise";
+  return std::nullopt;
+}
+
+Error CannotStart(const std::string& why) {
+  return MakeError(ErrorCode::kUnavailable, "the server could not be started: " + why);
+}
+
+// One that has become long is kept as server.log.1, in place of the one before.
+Result<UniqueFd> OpenServerLog(const Environment& environment) {
+  const auto folder = StateFolder(environment);
+  if (!folder) return Fail(CannotStart("there is no place for its log; set HOME"));
+  // For its owner only. Where that fails, the log cannot be opened either.
+  static_cast<void>(CreateDirectories(Disk(), *folder));
+  const std::string path = *folder + "/server.log";
+  struct stat status {};
+  if (::lstat(path.c_str(), &status) == 0 && status.st_size > kLongLog) ::rename(path.c_str(), (path + ".1").c_str());
+  UniqueFd log(::open(path.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!log) return Fail(CannotStart("its log cannot be written: " + path));
+  return log;
+}
+
+// What has been written to the log since `from`, as far as it is the last word of a server that has ended.
+std::string Complaint(int log, off_t from) {
+  std::string text(kMaxComplaint, '\0');
+  const off_t size = ::lseek(log, 0, SEEK_END);
+  const off_t begin = std::max<off_t>(from, size - static_cast<off_t>(text.size()));
+  const ssize_t read = ::pread(log, text.data(), text.size(), begin);
+  text.resize(static_cast<std::size_t>(std::max<ssize_t>(read, 0)));
+  while (text.ends_with('\n')) text.pop_back();
+  constexpr std::string_view kOwnName = "reprise: ";
+  const std::size_t line = text.rfind('\n') == std::string::npos ? 0 : text.rfind('\n') + 1;
+  text.erase(0, line);
+  if (text.starts_with(kOwnName)) text.erase(0, kOwnName.size());
+  return text.empty() ? "it ended without a word" : text;
+}
+
+// Both ends, neither of which a program that is started gets by itself.
+Result<std::pair<UniqueFd, UniqueFd>> MakePipe() {
+  std::array<int, 2> ends{};
+  if (::pipe2(ends.data(), O_CLOEXEC) != 0) return Fail(CannotStart("no descriptor is left"));
+  return std::pair(UniqueFd(ends[0]), UniqueFd(ends[1]));
+}
+
+std::vector<std::string> CommandOf(const Flags& flags) {
+  std::vector<std::string> words{"reprise", "serve"};
+  for (const auto& [name, value] : flags) {
+    if (name == "port" || name == "model") continue;  // the client says the model with each message
+    const Setting* const setting = FindSetting(name);
+    words.push_back("--" + name);
+    if (setting == nullptr || !setting->placeholder.empty()) words.push_back(value);
+  }
+  words.insert(words.end(), {"--port", "0", "--until-released", std::to_string(kHeldDescriptor)});
+  return words;
+}
+
+// With the signals' usual meaning, whatever they are to this process, and these as its descriptors 1 to 3.
+Result<pid_t> Spawn(const std::vector<std::string>& words, int out, int log, int held) {
+  posix_spawn_file_actions_t files;
+  ::posix_spawn_file_actions_init(&files);
+  ::posix_spawn_file_actions_addopen(&files, STDIN_FILENO, "/dev/null", O_RDONLY, 0);
+  ::posix_spawn_file_actions_adddup2(&files, out, STDOUT_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, log, STDERR_FILENO);
+  ::posix_spawn_file_actions_adddup2(&files, held, kHeldDescriptor);
+  posix_spawnattr_t attributes;
+  ::posix_spawnattr_init(&attributes);
+  sigset_t none, all;
+  sigemptyset(&none);
+  sigfillset(&all);
+  ::posix_spawnattr_setsigmask(&attributes, &none);
+  ::posix_spawnattr_setsigdefault(&attributes, &all);
+  ::posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK | POSIX_SPAWN_SETSIGDEF);
+  std::vector<char*> arguments;
+  for (const std::string& word : words) arguments.push_back(const_cast<char*>(word.c_str()));
+  arguments.push_back(nullptr);
+  // Itself, though its file may have been replaced meanwhile.
+  pid_t child = -1;
+  const int error = ::posix_spawn(&child, "/proc/self/exe", &files, &attributes, arguments.data(), environ);
+  ::posix_spawnattr_destroy(&attributes);
+  ::posix_spawn_file_actions_destroy(&files);
+  if (error != 0) return Fail(CannotStart("its program could not be run"));
+  return child;
+}
+
+// The first line that it prints; empty: it has ended.
+std::string FirstLine(int out) {
+  std::string line;
+  char c = 0;
+  for (;;) {
+    const ssize_t size = ::read(out, &c, 1);
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return {};
+    if (c == '\n') return line;
+    line += c;
+  }
+}
+
+}  // namespace
+
+Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const Environment& environment) {
+  auto log = OpenServerLog(environment);
+  if (!log) return Fail(std::move(log.error()));
+  auto out = MakePipe();
+  if (!out) return Fail(std::move(out.error()));
+  auto held = MakePipe();
+  if (!held) return Fail(std::move(held.error()));
+  const off_t before = ::lseek(log->get(), 0, SEEK_END);
+  const auto child = Spawn(CommandOf(flags), out->second.get(), log->get(), held->first.get());
+  if (!child) return Fail(child.error());
+  out->second.Reset();
+  const std::string line = FirstLine(out->first.get());
+  if (!line.starts_with(kListening)) {
+    int status = 0;
+    while (::waitpid(*child, &status, 0) < 0 && errno == EINTR) {
+    }
+    return Fail(CannotStart(Complaint(log->get(), before)));
+  }
+  return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
+}
+
+ReleaseWatch::ReleaseWatch(int held, std::function<bool()> is_used)
+    : is_used_(std::move(is_used)), ended_(::eventfd(0, EFD_CLOEXEC)), thread_([this, held] { Watch(held); }) {}
+
+ReleaseWatch::~ReleaseWatch() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t size = ::write(ended_.get(), &one, sizeof one);
+  thread_.join();
+}
+
+void ReleaseWatch::Watch(int held) const {
+  constexpr int kBetweenLooksMs = 200;
+  bool released = false;
+  for (;;) {
+    // POLLHUP comes unasked; a negative descriptor is passed over.
+    std::array<pollfd, 2> waits = {pollfd{ended_.get(), POLLIN, 0}, pollfd{released ? -1 : held, 0, 0}};
+    if (::poll(waits.data(), waits.size(), released ? kBetweenLooksMs : -1) < 0 && errno != EINTR) return;
+    if (waits[0].revents != 0) return;
+    released = released || waits[1].revents != 0;
+    if (!released || is_used_()) continue;
+    ::kill(::getpid(), SIGTERM);
+    return;
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,69 @@
+#include "client/server_access.h"
+
+#include <utility>
+
+#include "base/private_file.h"
+#include "store/directory_lock.h"
+#include "store/file_names.h"
+
+namespace reprise {
+
+Result<std::optional<RunningServer>> NamedServer(const std::string& url, const Environment& environment) {
+  const auto variable = environment("REPRISE_URL");
+  std::string named = !url.empty() ? url : variable.value_or("");
+  if (named.empty()) return std::nullopt;
+  const std::string from = url.empty() ? "REPRISE_URL" : "--url";
+  while (named.ends_with('/')) named.pop_back();
+  const std::size_t scheme = named.find("://");
+  const std::string protocol = named.substr(0, scheme);
+  const bool whole =
+      scheme != std::string::npos && named.size() > scheme + 3 && (protocol == "http" || protocol == "https");
+  if (whole && named.find_first_of("?# ", scheme) == std::string::npos) return RunningServer{std::move(named)};
+  return Fail(ErrorCode::kInvalidArgument, from + " must be the URL of a server, like http://127.0.0.1:8000");
+}
+
+Result<std::optional<RunningServer>> FindServer(const Options& options) {
+  auto holder = DirectoryLock::FindHolder(LockFile(options.data_dir));
+  if (!holder) return Fail(std::move(holder.error()));
+  if (!*holder) return std::nullopt;
+  if (!(*holder)->url.empty()) return RunningServer{std::move((*holder)->url)};
+  const std::string& pid = (*holder)->pid;
+  return Fail(Error{.code = ErrorCode::kConflict,
+                    .reason = "store_locked",
+                    .message = (pid.empty() ? "another process" : "process " + pid) + " uses the data folder " +
+                               options.data_dir +
+                               " and takes no requests yet; try again when it is ready or has ended"});
+}
+
+Result<std::unique_ptr<ServerClient>> ConnectTo(const RunningServer& server, const Options& options) {
+  std::string token;
+  if (!options.token_file.empty()) {
+    auto read = ReadToken(options.token_file);
+    if (!read) return Fail(std::move(read.error()));
+    token = *std::move(read);
+  }
+  return std::make_unique<ServerClient>(server.url, std::move(token));
+}
+
+Result<std::unique_ptr<ServerClient>> OpenServer(const std::string& url, const Options& options,
+                                                 const Environment& environment) {
+  auto server = NamedServer(url, environment);
+  if (server && !*server) server = FindServer(options);
+  if (!server) return Fail(std::move(server.error()));
+  if (!*server) return nullptr;
+  return ConnectTo(**server, options);
+}
+
+Error NotAnswering(Error error, const ServerClient& server) {
+  // A server's own words name what is wrong; those of the transport do not say where.
+  if (error.reason == "unauthenticated") {
+    error.message = server.url() + " wants a token (--token-file names the file that has it)";
+    return error;
+  }
+  const bool reached = !error.reason.empty() && error.reason != "connection_failed" && error.reason != "timeout";
+  if (reached) return error;
+  error.message = "no Reprise server answers at " + server.url() + " (`reprise serve` starts one): " + error.message;
+  return error;
+}
+
+}  // namespace reprise

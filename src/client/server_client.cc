@@ -1,0 +1,213 @@
+#include "client/server_client.h"
+
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/unique_fd.h"
+#include "model/event_json.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kTextDelta = "text_delta";
+constexpr int kMaxAnswerDepth = kMaxJsonDepth + 16;
+
+// RFC 3986, section 2.1.
+std::string PercentEncoded(std::string_view text) {
+  constexpr std::string_view kDigits = "0123456789ABCDEF";
+  std::string encoded;
+  for (const char c : text) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       std::string_view("-._~").find(c) != std::string_view::npos;
+    if (plain) {
+      encoded += c;
+    } else {
+      encoded += {'%', kDigits[byte >> 4], kDigits[byte & 15]};
+    }
+  }
+  return encoded;
+}
+
+Result<Json> ReadAnswer(int status, const std::string& body) {
+  auto json = ParseJson(body, kMaxAnswerDepth);
+  if (status < 400 && json) return json;
+  if (status >= 400 && json && json->contains("error") && (*json)["error"].is_object()) {
+    const auto text = [&error = (*json)["error"]](const char* name) {
+      const auto member = error.find(name);
+      return member != error.end() && member->is_string() ? member->get<std::string>() : std::string("refused");
+    };
+    return Fail(Error{.code = ErrorCode::kUnavailable, .reason = text("code"), .message = text("message")});
+  }
+  return Fail(ErrorCode::kUnavailable, "this is not a Reprise server (status " + std::to_string(status) + ")");
+}
+
+class WholeAnswer final : public HttpResponseHandler {
+ public:
+  void OnHead(int status_code, const HttpHeaders&) override { status = status_code; }
+  bool OnData(std::string_view bytes) override { return body.append(bytes), true; }
+  int status = 0;
+  std::string body;
+};
+
+}  // namespace
+
+// What the transport's thread receives, for the thread that reads it.
+class ArrivingEvents::Arriving final : public HttpResponseHandler {
+ public:
+  Arriving() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
+
+  void OnHead(int status, const HttpHeaders&) override {
+    const std::lock_guard lock(mutex_);
+    status_ = status;
+  }
+  bool OnData(std::string_view bytes) override {
+    bool is_first = false;
+    {
+      const std::lock_guard lock(mutex_);
+      is_first = bytes_.empty();
+      bytes_.append(bytes);
+    }
+    if (is_first) Tell();  // else the reader has been told, and has not come yet
+    return true;
+  }
+  void Done(Result<void> ended) {
+    {
+      const std::lock_guard lock(mutex_);
+      ended_ = std::move(ended);
+    }
+    Tell();
+  }
+
+  struct Taken {
+    int status;
+    std::optional<Result<void>> ended;
+  };
+  // `bytes` becomes what has come; its memory is used for what comes next.
+  Taken Take(std::string& bytes) {
+    std::uint64_t count;
+    [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // none: nothing has come
+    bytes.clear();
+    const std::lock_guard lock(mutex_);
+    bytes_.swap(bytes);
+    return {status_, ended_};
+  }
+  int descriptor() const { return arrived_.get(); }
+
+ private:
+  void Tell() {
+    const std::uint64_t one = 1;
+    [[maybe_unused]] const ssize_t size = ::write(arrived_.get(), &one, sizeof one);
+  }
+
+  const UniqueFd arrived_;
+  std::mutex mutex_;
+  int status_ = 0;                     // guarded by mutex_
+  std::string bytes_;                  // guarded by mutex_
+  std::optional<Result<void>> ended_;  // guarded by mutex_
+};
+
+ArrivingEvents::ArrivingEvents(std::shared_ptr<Arriving> arriving) : arriving_(std::move(arriving)) {}
+ArrivingEvents::~ArrivingEvents() { stop_.request_stop(); }
+
+int ArrivingEvents::descriptor() const { return arriving_->descriptor(); }
+
+void ArrivingEvents::TakeText(std::string_view data) {
+  const EventJson json(data);
+  if (!json.valid()) return;
+  const std::string_view text = StringOr(json.root()["content"], {});
+  if (events_.empty() || events_.back().name != kTextDelta) {
+    events_.push_back({std::string(kTextDelta), Json{{"content", ""}}});
+  }
+  events_.back().data["content"].get_ref<std::string&>() += text;
+}
+
+void ArrivingEvents::Receive() {
+  const auto [status, ended] = arriving_->Take(bytes_);
+  if (status >= 400) {
+    refusal_ += bytes_;
+  } else {
+    parser_.Feed(bytes_);
+    while (const auto event = parser_.Next()) {
+      if (merges_text_ && event->type == kTextDelta) {
+        TakeText(event->data);
+        continue;
+      }
+      auto data = ParseJson(event->data, kMaxAnswerDepth);
+      if (data) events_.push_back({std::string(event->type), *std::move(data)});
+    }
+  }
+  if (!ended || ended_) return;
+  ended_ = *ended;
+  if (*ended && status >= 400) ended_ = ReadAnswer(status, refusal_).map([](const Json&) {});
+}
+
+std::optional<ArrivingEvents::Event> ArrivingEvents::Next() {
+  if (events_.empty()) return std::nullopt;
+  Event event = std::move(events_.front());
+  events_.pop_front();
+  return event;
+}
+
+HttpRequest ServerClient::RequestFor(const std::string& method, const std::string& path, const Json& body) const {
+  HttpRequest request;
+  request.method = method;
+  request.url = url_ + path;
+  if (!body.is_null()) {
+    request.headers.emplace_back("Content-Type", "application/json");
+    request.body = DumpJson(body);
+  }
+  if (!token_.empty()) request.headers.emplace_back("Authorization", "Bearer " + token_);
+  return request;
+}
+
+Result<Json> ServerClient::Call(const std::string& method, const std::string& path) {
+  return Call(method, path, Json(nullptr));
+}
+
+Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {
+  WholeAnswer answer;
+  auto done = transport_.Perform(RequestFor(method, path, body), answer, {});
+  if (!done) return Fail(std::move(done.error()));
+  return ReadAnswer(answer.status, answer.body);
+}
+
+Result<Json> ServerClient::Upload(const std::string& path, const std::string& name, std::string bytes) {
+  HttpRequest request = RequestFor("POST", path + "?name=" + PercentEncoded(name), Json(nullptr));
+  request.headers.emplace_back("Content-Type", "application/octet-stream");
+  request.body = std::move(bytes);
+  WholeAnswer answer;
+  auto done = transport_.Perform(std::move(request), answer, {});
+  if (!done) return Fail(std::move(done.error()));
+  return ReadAnswer(answer.status, answer.body);
+}
+
+Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body, std::stop_token stop) {
+  constexpr std::chrono::hours kPatience{1};
+  WholeAnswer answer;
+  HttpRequest request = RequestFor("POST", path, body);
+  request.idle_timeout = kPatience;
+  auto done = transport_.Perform(std::move(request), answer, std::move(stop));
+  if (!done) return Fail(std::move(done.error()));
+  return ReadAnswer(answer.status, answer.body);
+}
+
+std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,
+                                                     const Json& body) {
+  const auto arriving = std::make_shared<ArrivingEvents::Arriving>();
+  HttpRequest request = RequestFor(method, path, body);
+  request.headers.emplace_back("Accept", "text/event-stream");
+  std::unique_ptr<ArrivingEvents> stream(new ArrivingEvents(arriving));
+  transport_.Send(std::move(request), *arriving, stream->stop_.get_token(),
+                  [arriving](Result<void> ended) { arriving->Done(std::move(ended)); });
+  return stream;
+}
+
+}  // namespace reprise

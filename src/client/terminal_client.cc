@@ -1,0 +1,457 @@
+#include "client/terminal_client.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include "base/ascii.h"
+#include "terminal/exit_status.h"
+#include "terminal/question_text.h"
+#include "terminal/terminal_text.h"
+#include "terminal/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
+constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
+constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
+constexpr std::chrono::milliseconds kBetweenLooks{500};  // at whether a question of another chat still waits
+constexpr std::chrono::seconds kFirstAnswer{10};
+
+// The files that a message names: "@notes.txt", or with blanks in the name, @"my notes.txt".
+std::vector<std::string> PathsIn(std::string_view text) {
+  std::vector<std::string> paths;
+  for (std::size_t at = text.find('@'); at != std::string_view::npos; at = text.find('@', at)) {
+    const bool begins_word = at == 0 || text[at - 1] == ' ' || text[at - 1] == '\n';
+    ++at;
+    if (!begins_word) continue;
+    const bool is_quoted = text.substr(at).starts_with('"');
+    if (is_quoted) ++at;
+    const std::size_t end = std::min(text.find_first_of(is_quoted ? "\"\n" : " \n", at), text.size());
+    if (end > at) paths.emplace_back(text.substr(at, end - at));
+    at = end;
+  }
+  return paths;
+}
+
+bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
+
+}  // namespace
+
+TerminalClient::TerminalClient(Parts parts)
+    : server_(parts.server),
+      input_(parts.input),
+      style_(parts.style),
+      screen_(parts.input),
+      view_(screen_, style_),
+      advice_(std::move(parts.leaving_advice)),
+      search_(std::move(parts.search)),
+      find_server_(std::move(parts.find_server)),
+      meanwhile_{.descriptor = [this] { return stream_ ? stream_->descriptor() : -1; },
+                 .timeout_ms = [this] { return TimeoutMs(); },
+                 .proceed = [this] { return Proceed(); }},
+      chat_(parts.chat.str()),
+      path_("/chats/" + chat_),
+      model_(std::move(parts.model)) {
+  input_.editor()->SetCompletion({.complete = [this](const std::string& line) { return Complete(line); },
+                                  .show =
+                                      [this](const std::vector<std::string>& lines) {
+                                        for (const std::string& line : lines) Tell("  " + line);
+                                        UpdateScreen(/*at_once=*/true);
+                                      }});
+}
+
+int TerminalClient::Run() {
+  Attach();
+  while (!leaving_) {
+    if (live_ && !open_.empty()) {
+      AskNext();
+      continue;
+    }
+    std::string text = std::exchange(draft_, {});
+    screen_.SetBelow(Below());
+    switch (screen_.ReadMessage("> ", meanwhile_, text)) {
+      case Came::kLine:
+        warned_ = false;
+        if (text.find_first_not_of(" \t\n") != std::string::npos) Obey(text);
+        break;
+      case Came::kWithdrawn:
+        draft_ = text;
+        break;
+      case Came::kInterrupt:
+        if (running()) {
+          Cancel();
+          draft_ = text;
+          break;
+        }
+        leaving_ = warned_ && text.empty();
+        warned_ = text.empty();
+        if (warned_ && !leaving_) Tell("(Ctrl-C once more leaves, as Ctrl-D and /quit do)");
+        break;
+      case Came::kEnd:
+        leaving_ = true;
+        break;
+    }
+  }
+  if (!queued_.empty()) Tell("(" + std::to_string(queued_.size()) + " queued: not sent, and the run is cancelled)");
+  if (running()) view_.End();
+  screen_.Draw();
+  return status_;
+}
+
+// --- what is said to the person ----------------------------------------------------------------------------------
+
+void TerminalClient::Tell(const std::string& text) {
+  for (const std::string& line : Wrap(VisibleText(text, ""), screen_.columns())) screen_.Add(line);
+}
+
+void TerminalClient::Complain(const std::string& text) {
+  for (const std::string& line : Wrap(VisibleLine("reprise: " + text), screen_.columns(), "", "  ")) {
+    screen_.Add(style_.Paint(Style::kError, line));
+  }
+}
+
+void TerminalClient::Failed(const Error& error) {
+  status_ = kExitFailure;
+  Complain(error.message);
+}
+
+Result<Json> TerminalClient::Call(const std::string& method, const std::string& path, const Json& body) {
+  auto answer = server_.Call(method, path, body);
+  const bool refused = answer || (!answer.error().reason.empty() && answer.error().reason != "connection_failed");
+  if (refused || !find_server_) return answer;
+  if (auto found = find_server_(); !found) return Fail(std::move(found.error()));
+  return server_.Call(method, path, body);
+}
+
+// --- a chat is opened --------------------------------------------------------------------------------------------
+
+// Shows how the chat ended, and what runs or waits in it.
+void TerminalClient::Attach() {
+  input_.editor()->ForgetAll();
+  undone_.clear();
+  if (const auto models = Call("GET", "/models"); models && models->contains("models")) {
+    for (const Json& model : (*models)["models"]) {
+      const auto window = model.find("context_window");
+      windows_[TextMember(model, "name")] =
+          window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
+    }
+  }
+  const auto chat = Call("GET", path_);
+  if (!chat && chat.error().reason != "not_found") return Failed(chat.error());
+  if (!chat || !(*chat)["interactions"].is_array()) return;
+  std::vector<Json> turns;
+  for (const Json& interaction : (*chat)["interactions"]) {
+    const std::string message = TextMember(interaction, "user_message");
+    if (message.empty()) continue;
+    input_.editor()->Remember(message);
+    if (!IsRunning(TextMember(interaction, "status"))) turns.push_back(interaction);
+  }
+  const std::size_t first = turns.size() - std::min(turns.size(), kPastTurns);
+  if (first > 0) Tell("(" + std::to_string(first) + (first == 1 ? " turn" : " turns") + " before these: /history)");
+  for (std::size_t i = first; i < turns.size(); ++i) ShowTurn(turns[i], 0);
+  Follow(*chat);
+}
+
+// `number`: what /edit calls it; 0: it is not told.
+void TerminalClient::ShowTurn(const Json& interaction, std::size_t number) {
+  if (number != 0) {
+    Tell("[" + std::to_string(number) + "] " + TextMember(interaction, "id") + "  " +
+         TextMember(interaction, "status"));
+  }
+  ShowUserMessage(TextMember(interaction, "user_message"));
+  view_.Begin(/*live=*/false);
+  for (const Json& event : interaction.value("agent_events", Json::array())) {
+    if (event.is_object()) view_.Heard(LowerCase(TextMember(event, "type")), event);
+  }
+  view_.End();
+}
+
+void TerminalClient::ShowUserMessage(std::string_view text) {
+  const std::vector<std::string> lines = Wrap(Indented(text, ""), screen_.columns(), "> ", "  ");
+  const std::size_t shown = lines.size() > kMostLines ? kMostLines / 2 : lines.size();
+  for (std::size_t i = 0; i < shown; ++i) screen_.Add(style_.Paint(Style::kBold, lines[i]));
+  if (shown < lines.size()) {
+    screen_.Add(style_.Paint(Style::kDim, "  ... " + Grouped(lines.size() - shown) + " lines more"));
+  }
+}
+
+// Shows an interaction of this chat that has not ended, to its end. False: there is none.
+bool TerminalClient::Follow(const Json& chat) {
+  for (const Json& interaction : chat.value("interactions", Json::array())) {
+    const std::string status = TextMember(interaction, "status"), id = TextMember(interaction, "id");
+    if (!IsRunning(status)) continue;
+    Tell(id + (status == "RUNNING" ? " is running" : " waits for an answer") + " (Ctrl-C cancels it)");
+    ShowUserMessage(TextMember(interaction, "user_message"));
+    interaction_ = id;
+    Begin(server_.Stream("GET", path_ + "/interactions/" + id + "/events", Json(nullptr)), /*live=*/false);
+    return true;
+  }
+  return false;
+}
+
+// --- a message ---------------------------------------------------------------------------------------------------
+
+void TerminalClient::Obey(const std::string& text) {
+  const std::string word = text.substr(0, text.find_first_of(" \n"));
+  std::string rest = word.size() == text.size() ? "" : text.substr(word.size() + 1);
+  if (text.starts_with("//")) return Say(text.substr(1));
+  // No command has a further slash in its name: a path.
+  if (!text.starts_with("/") || word.find('/', 1) != std::string::npos) return Say(text);
+  RunCommand(word, rest);
+}
+
+// What every request that starts a run may say.
+Json TerminalClient::Options() const {
+  Json body = Json::object();
+  if (!model_.empty()) body["model"] = model_;
+  return body;
+}
+
+void TerminalClient::Say(const std::string& text) {
+  std::vector<std::string> files;
+  for (const std::string& path : PathsIn(text)) {
+    std::error_code unknown;
+    if (std::filesystem::is_regular_file(path, unknown)) {
+      files.push_back(path);
+    } else if (!std::filesystem::exists(path, unknown) && path.find_first_of("./") != std::string::npos) {
+      Tell("(there is no file " + path + " here: it goes as text)");
+    }
+  }
+  if (running() && (compact_ || !files.empty() || !attachments_.empty())) {
+    draft_ = text;
+    return Complain("a message with files or a summary is sent at once: wait until this has ended");
+  }
+  Json body = Options();
+  body["user_message"] = text;
+  std::vector<std::string> attachments = attachments_;
+  for (const std::string& path : files) {
+    const auto id = Upload(path);
+    if (!id) {
+      draft_ = text;
+      return;
+    }
+    AddOnce(attachments, *id);
+  }
+  if (!attachments.empty()) body["attachments"] = attachments;
+  if (compact_) body["compact"] = true;
+  if (!compact_ && attachments.empty()) body["if_running"] = "queue";
+  Start(path_ + "/interactions", std::move(body), text);
+}
+
+// Until it can be told whether a request was taken, so that the next one does not overtake it. False: Ctrl-C was
+// pressed.
+bool TerminalClient::WaitForFirst(ArrivingEvents& stream) {
+  const auto deadline = std::chrono::steady_clock::now() + kFirstAnswer;
+  while (stream.received().empty() && !stream.ended()) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - std::chrono::steady_clock::now());
+    if (left.count() <= 0) return true;
+    if (input_.WaitForOrInterrupt(stream.descriptor(), left)) return false;
+    stream.Receive();
+  }
+  return true;
+}
+
+void TerminalClient::GiveUp(const std::string& text) {
+  draft_ = text;
+  Complain("given up, as you pressed Ctrl-C: the server has not said whether it takes this");
+}
+
+void TerminalClient::Start(const std::string& path, Json body, const std::string& text) {
+  if (lost_) FollowAgain();
+  if (lost_) {
+    draft_ = text;
+    return;
+  }
+  auto stream = server_.Stream("POST", path, body);
+  if (!WaitForFirst(*stream)) return GiveUp(text);
+  const auto& ended_early = stream->ended();
+  const bool is_lost =
+      ended_early && !*ended_early && stream->received().empty() &&
+      (ended_early->error().reason == "connection_failed" || ended_early->error().reason == "connection_lost");
+  if (is_lost && find_server_) {
+    FollowAgain();
+    if (running()) return;  // it was taken, and waits
+    if (lost_ || EndsWith(text)) {
+      draft_ = text;
+      if (!lost_) Tell("(this may have been taken just before: /history shows it)");
+      return;
+    }
+    stream = server_.Stream("POST", path, body);
+    if (!WaitForFirst(*stream)) return GiveUp(text);
+  }
+  if (const auto& ended = stream->ended(); ended && !*ended && stream->received().empty()) {
+    draft_ = text;  // it was not taken: it is there to be sent again
+    return Failed(ended->error());
+  }
+  attachments_.clear();
+  uploaded_.clear();
+  compact_ = false;
+  undone_.clear();
+  if (running()) {
+    queued_.push_back({text, std::move(stream)});
+    return;
+  }
+  if (!text.empty()) ShowUserMessage(text);
+  Begin(std::move(stream), /*live=*/true);
+}
+
+// --- the run that is shown ---------------------------------------------------------------------------------------
+
+void TerminalClient::Begin(std::unique_ptr<ArrivingEvents> stream, bool live) {
+  stream_ = std::move(stream);
+  stream_->MergeText();
+  live_ = live;
+  complete_ = false;
+  open_.clear();
+  view_.Begin(/*live=*/true);
+  Receive();
+}
+
+// Whatever has come is shown. True: what is edited is withdrawn, for a question or because it needs no answer any more.
+bool TerminalClient::Proceed() {
+  if (running()) Receive();
+  for (QueuedText& waiting : queued_) waiting.stream->Receive();
+  if (asks_from_list_ && !StillWaits()) {
+    open_.clear();
+    answered_elsewhere_ = true;
+  }
+  const auto is_asked = [&](const OpenQuestion& each) { return each.id == asking_; };
+  const bool withdrawn = asking_.empty() ? live_ && !open_.empty() : std::none_of(open_.begin(), open_.end(), is_asked);
+  if (!withdrawn) UpdateScreen(/*at_once=*/false);
+  return withdrawn;
+}
+
+// No stream tells of a question of another chat.
+bool TerminalClient::StillWaits() {
+  const auto now = std::chrono::steady_clock::now();
+  if (now - looked_ < kBetweenLooks) return true;
+  looked_ = now;
+  const auto waiting = server_.Call("GET", "/approvals");
+  if (!waiting) return true;  // nobody knows
+  const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
+  return std::any_of(questions.begin(), questions.end(), [&](const OpenQuestion& each) { return each.id == asking_; });
+}
+
+void TerminalClient::Receive() {
+  stream_->Receive();
+  while (running()) {
+    const auto event = stream_->Next();
+    if (!event) break;
+    stale_ = true;
+    Heard(event->name, event->data);
+  }
+  if (running() && stream_->ended()) FinishRun();
+}
+
+void TerminalClient::Heard(const std::string& name, const Json& data) {
+  if (name == "stream_live") live_ = true;
+  if (name == "interaction_started") {
+    interaction_ = TextMember(data, "interaction_id");
+    const auto window = windows_.find(TextMember(data, "model"));
+    view_.SetContextWindow(window == windows_.end() ? 0 : window->second);
+  }
+  const std::string run = path_ + "/interactions/" + interaction_;
+  if (name == "approval_required") open_.push_back({true, TextMember(data, "approval_id"), data, run});
+  if (name == "input_required") open_.push_back({false, TextMember(data, "request_id"), data, run});
+  const bool is_answer =
+      name == "approved" || name == "input_received" || (name == "rejected" && !data.contains("expired"));
+  if (!asking_.empty() && is_answer && Settles(name, data, asking_)) answered_elsewhere_ = true;
+  std::erase_if(open_, [&](const OpenQuestion& question) { return Settles(name, data, question.id); });
+  view_.Heard(name, data);
+  if (name == "interaction_complete") {
+    complete_ = true;
+    status_ = TextMember(data, "status") == "COMPLETED" ? kExitOk : kExitFailure;
+  }
+}
+
+// The stream of the run has ended. The first of what was queued meanwhile is shown next.
+void TerminalClient::FinishRun() {
+  const auto ended = *stream_->ended();
+  view_.End();
+  stream_.reset();
+  open_.clear();
+  stale_ = true;
+  if (!ended) {
+    Failed(ended.error());
+  } else if (!complete_) {
+    status_ = kExitFailure;
+    Complain("the server has stopped; what waits for an answer is kept");
+  }
+  if (!ended || !complete_) {
+    FollowAgain();
+    if (running()) return;
+    if (!lost_) Tell("(/continue goes on with what was cut off)");
+  }
+  if (queued_.empty()) return;
+  QueuedText next = std::move(queued_.front());
+  queued_.pop_front();
+  ShowUserMessage(next.text);
+  Begin(std::move(next.stream), /*live=*/true);
+}
+
+// Whether this is what was said last in this chat, as the server knows it.
+bool TerminalClient::EndsWith(const std::string& text) {
+  const auto chat = Call("GET", path_);
+  if (!chat) return false;
+  const Json& turns = MemberOf(*chat, "interactions");
+  return turns.is_array() && !turns.empty() && TextMember(turns.back(), "user_message") == text;
+}
+
+// What the server has made of the run during which it went away: it may have asked something that still waits.
+void TerminalClient::FollowAgain() {
+  lost_ = true;
+  auto chat = Call("GET", path_);
+  if (!chat && chat.error().reason == "connection_lost") chat = Call("GET", path_);  // it was just ending
+  const bool answers = chat || !(chat.error().reason.empty() || chat.error().reason == "connection_failed");
+  lost_ = !answers;
+  if (!chat && chat.error().reason == "not_found") return;  // nothing has been said yet
+  if (!chat) return Failed(chat.error());
+  Follow(*chat);
+}
+
+void TerminalClient::Cancel() {
+  if (interaction_.empty()) return;
+  if (auto done = Call("POST", path_ + "/interactions/" + interaction_ + "/cancel"); !done) Failed(done.error());
+}
+
+// --- drawing -----------------------------------------------------------------------------------------------------
+
+int TerminalClient::TimeoutMs() const {
+  if (!running()) return asks_from_list_ ? static_cast<int>(kBetweenLooks.count()) : -1;
+  const auto next = drawn_ + (stale_ ? kBetweenDraws : kStatusStep) - std::chrono::steady_clock::now();
+  return static_cast<int>(
+      std::max<std::int64_t>(0, std::chrono::duration_cast<std::chrono::milliseconds>(next).count() + 1));
+}
+
+void TerminalClient::UpdateScreen(bool at_once) {
+  const auto now = std::chrono::steady_clock::now();
+  if (!at_once && running() && now - drawn_ < (stale_ ? kBetweenDraws : kStatusStep)) return;
+  drawn_ = now;
+  stale_ = false;
+  screen_.MeasureAgain();
+  screen_.SetBelow(Below());
+  screen_.Draw();
+}
+
+std::vector<std::string> TerminalClient::Below() const {
+  std::vector<std::string> below = view_.Below();
+  for (const QueuedText& waiting : queued_) {
+    const std::string line = WithoutTabs("queued: " + VisibleLine(waiting.text));
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(line, screen_.columns())));
+  }
+  if (allows_ != Allows::kNothing) {
+    below.push_back(style_.Paint(
+        Style::kWarning, allows_ == Allows::kAll ? "allows everything (/mode ask)" : "allows edits (/mode ask)"));
+  }
+  if (compact_) below.push_back(style_.Paint(Style::kDim, "the next message sums up what was said before it"));
+  if (!attachments_.empty()) {
+    below.push_back(
+        style_.Paint(Style::kDim, std::to_string(attachments_.size()) + " file(s) go with the next message"));
+  }
+  below.insert(below.end(), question_text_.begin(), question_text_.end());
+  return below;
+}
+
+}  // namespace reprise

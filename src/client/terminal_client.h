@@ -1,0 +1,200 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "client/server_client.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+#include "terminal/run_view.h"
+#include "terminal/screen.h"
+#include "terminal/terminal_input.h"
+#include "terminal/terminal_style.h"
+
+namespace reprise {
+
+// A person's conversation with the agent of a running server, at a terminal. One loop: a line is edited all the time,
+// and meanwhile what the run shows is drawn above it. What is typed while a run goes on is queued. A question takes the
+// line for itself; what was being typed comes back afterwards. For one thread.
+class TerminalClient {
+ public:
+  struct Parts {
+    ServerClient& server;
+    TerminalInput& input;
+    Style style;
+    ChatId chat;
+    std::string model;           // empty: the chat's last one, or the server's
+    std::string leaving_advice;  // "reprise chat", as far as the chat's id
+    // Prints where `text` stands in the folder's chats; null: the folder is not known here.
+    std::function<int(const std::string& text)> search;
+    // Called when the server does not answer any more: finds another one, or says why there is none. Null: there is
+    // only this one.
+    std::function<Result<void>()> find_server;
+  };
+  explicit TerminalClient(Parts parts);
+
+  // Returns the exit status when the person leaves: of the last run.
+  int Run();
+
+ private:
+  using Came = TerminalInput::Came;
+  // A question that waits for its answer.
+  struct OpenQuestion {
+    bool is_approval;
+    std::string id;  // of the approval, or of the request
+    Json asked;
+    std::string run;         // its path
+    bool from_list = false;  // asked by /approvals: may be put off
+  };
+  struct QueuedText {
+    std::string text;
+    std::unique_ptr<ArrivingEvents> stream;
+  };
+  enum class Answered { kLine, kWithdrawn, kLeft, kBack };
+  // What the person allows in this chat without being asked: nothing, changes of files in the workspace, or all.
+  enum class Allows { kNothing, kEdits, kAll };
+
+  // --- terminal_client.cc: the loop, and the run that is shown
+  void Attach();
+  void ShowTurn(const Json& interaction, std::size_t number);
+  void ShowUserMessage(std::string_view text);
+  bool Follow(const Json& chat);
+  void FollowAgain();
+  bool EndsWith(const std::string& text);
+  void Obey(const std::string& text);
+  void Say(const std::string& text);
+  bool WaitForFirst(ArrivingEvents& stream);
+  void GiveUp(const std::string& text);
+  void Start(const std::string& path, Json body, const std::string& text);
+  void Begin(std::unique_ptr<ArrivingEvents> stream, bool live);
+  bool Proceed();
+  bool StillWaits();
+  static std::vector<OpenQuestion> QuestionsIn(const Json& waiting);
+  static void AddOnce(std::vector<std::string>& ids, const std::string& id);
+  void Receive();
+  void Heard(const std::string& name, const Json& data);
+  void FinishRun();
+  void Cancel();
+  int TimeoutMs() const;
+  void UpdateScreen(bool at_once);
+  std::vector<std::string> Below() const;
+  bool running() const { return stream_ != nullptr; }
+
+  // Lines that stay.
+  void Tell(const std::string& text);
+  void Complain(const std::string& text);
+  void Failed(const Error& error);
+  Result<Json> Call(const std::string& method, const std::string& path, const Json& body = Json(nullptr));
+
+  // --- terminal_questions.cc: what a run asks
+  void AskNext();
+  bool Ask(const OpenQuestion& question);
+  bool AllowedByMode(const OpenQuestion& question);
+  bool AllowByMode(const OpenQuestion& question);
+  void AskApproval(const OpenQuestion& question);
+  std::string ShowApprovals(const std::vector<OpenQuestion>& shown, bool whole);
+  Answered EditArguments(const OpenQuestion& question, std::string& edited);
+  bool AskInput(const OpenQuestion& question);
+  std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
+  Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
+  bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
+  std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
+  std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
+  void AnswerAll(std::vector<OpenQuestion>& shown, bool approved);
+  void ShowQuestion(std::vector<std::string> lines);
+  void KeepQuestion();
+
+  // --- terminal_commands.cc: what begins with a slash
+  struct Command {
+    std::string_view name, arguments, help;
+    void (TerminalClient::*run)(const std::string& arguments);
+  };
+  static const std::vector<Command>& Commands();
+  void RunCommand(const std::string& word, const std::string& arguments);
+  void Help(const std::string& arguments);
+  void ListChats(const std::string& arguments);
+  void NewChat(const std::string& arguments);
+  void Resume(const std::string& arguments);
+  void History(const std::string& arguments);
+  void Edit(const std::string& arguments);
+  void Undo(const std::string& arguments);
+  void Redo(const std::string& arguments);
+  void Branches(const std::string& arguments);
+  void Fork(const std::string& arguments);
+  void Regenerate(const std::string& arguments);
+  void GoOn(const std::string& arguments);
+  void Model(const std::string& arguments);
+  void Mode(const std::string& arguments);
+  void Approvals(const std::string& arguments);
+  void Tasks(const std::string& arguments);
+  void Usage(const std::string& arguments);
+  void Compact(const std::string& arguments);
+  void Attach(const std::string& path);
+  void Export(const std::string& arguments);
+  void Search(const std::string& arguments);
+  void Queue(const std::string& arguments);
+  void Quit(const std::string& arguments);
+  // The id that the file has in this chat; nullopt: told.
+  std::optional<std::string> Upload(const std::string& path);
+  void SwitchTo(const std::string& chat);
+  // Turns of the head's branch that have a message, oldest first; nullopt: told.
+  std::optional<std::vector<Json>> Turns(std::string_view nothing_yet);
+  std::vector<std::string> Complete(const std::string& line);
+  Json Options() const;
+
+  ServerClient& server_;
+  TerminalInput& input_;
+  const Style style_;
+  Screen screen_;
+  RunView view_;
+  const std::string advice_;
+  const std::function<int(const std::string&)> search_;
+  const std::function<Result<void>()> find_server_;
+  const TerminalInput::Meanwhile meanwhile_;
+
+  std::string chat_, path_;
+  std::string model_;                             // chosen; empty: the server's
+  Allows allows_ = Allows::kNothing;              // until another chat is opened
+  std::map<std::string, std::uint64_t> windows_;  // context windows of models that are known
+  std::vector<std::string> attachments_;          // ids, for the next message
+  // Those of it that the server has: (name, digest) -> id. A message that was not taken does not bring them again.
+  std::map<std::pair<std::string, std::string>, std::string> uploaded_;
+  bool compact_ = false;             // the next message asks for a summary of all before it
+  std::vector<std::string> listed_;  // ids of the chats that were listed last
+  std::vector<std::string> undone_;  // heads to go forward to
+  std::string draft_;                // what was being typed when a question came
+  int status_ = 0;
+  bool leaving_ = false, warned_ = false;
+
+  // --- of the run that is shown
+  std::unique_ptr<ArrivingEvents> stream_;
+  bool live_ = false;  // nothing of it is a recording, whose questions may have been answered
+  bool complete_ = false;
+  bool lost_ = false;  // the server has gone during one, which has not been looked after since
+  std::string interaction_;
+  std::deque<OpenQuestion> open_;
+  std::deque<QueuedText> queued_;
+  std::chrono::steady_clock::time_point drawn_{};
+  bool stale_ = false;  // there is something new to draw
+
+  // --- of the question that is asked
+  std::string asking_;                              // its id; empty: none
+  bool asks_from_list_ = false;                     // it is of any chat
+  std::chrono::steady_clock::time_point looked_{};  // at whether it still waits, then
+  bool answered_elsewhere_ = false;
+  std::string filled_in_;                       // the form that was filled in last
+  std::map<std::string, std::string> entered_;  // what was typed into its fields
+  std::vector<std::string> question_text_;      // below, until it is answered
+};
+
+}  // namespace reprise

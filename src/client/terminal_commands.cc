@@ -1,0 +1,595 @@
+// What a person types with a slash in front.
+#include <algorithm>
+#include <charconv>
+#include <filesystem>
+#include <set>
+#include <utility>
+
+#include "archive/markdown.h"
+#include "archive/transcript.h"
+#include "base/did_you_mean.h"
+#include "base/output_file.h"
+#include "base/private_file.h"
+#include "client/terminal_client.h"
+#include "crypto/digest.h"
+#include "domain/codec.h"
+#include "reprise/timestamp.h"
+#include "terminal/terminal_text.h"
+#include "terminal/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kListedChats = 20;
+constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
+
+std::string Trimmed(const std::string& text) {
+  const std::size_t first = text.find_first_not_of(" \n"), last = text.find_last_not_of(" \n");
+  return first == std::string::npos ? "" : text.substr(first, last - first + 1);
+}
+
+// The number that `text` is; 0: it is none.
+std::size_t NumberOf(std::string_view text) {
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return error == std::errc() && end == text.data() + text.size() ? number : 0;
+}
+
+std::string LocalTime(const Json& json, const char* name) {
+  const auto time = ParseTimestamp(TextMember(json, name));
+  return time ? FormatForReading(*time) : "";
+}
+
+std::string Cost(const Json& usage) {
+  const auto cost = usage.find("cost");
+  return cost != usage.end() && cost->is_number() ? ", cost " + DumpJson(*cost) : "";
+}
+
+}  // namespace
+
+const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
+  static const std::vector<Command> commands = {
+      {"/chats", "", "the newest chats", &TerminalClient::ListChats},
+      {"/new", "", "begins another chat", &TerminalClient::NewChat},
+      {"/resume", "[N|CHAT]", "goes to a chat: of the list, or by its id (without: the list)", &TerminalClient::Resume},
+      {"/history", "", "all turns of this chat, with their numbers", &TerminalClient::History},
+      {"/edit", "[N] [TEXT]",
+       "says something else in place of turn N, or of the last one; what came after is kept as a branch",
+       &TerminalClient::Edit},
+      {"/undo", "", "takes the last turn back; the first one by going to a new chat", &TerminalClient::Undo},
+      {"/redo", "", "brings it back", &TerminalClient::Redo},
+      {"/branches", "[N]", "where this chat has ended so far; goes to branch N", &TerminalClient::Branches},
+      {"/fork", "[TITLE]", "copies this chat as it is now into a new one", &TerminalClient::Fork},
+      {"/regenerate", "", "sends the last message again", &TerminalClient::Regenerate},
+      {"/continue", "", "goes on with a turn that failed or was cancelled", &TerminalClient::GoOn},
+      {"/model", "[NAME]", "the models; uses another one from now on", &TerminalClient::Model},
+      {"/mode", "[ask|edits|all]",
+       "what this chat may do unasked: nothing, change files, everything (without: how it is now)",
+       &TerminalClient::Mode},
+      {"/approvals", "", "all that waits for an answer, in every chat", &TerminalClient::Approvals},
+      {"/tasks", "", "the agent's plan and tasks", &TerminalClient::Tasks},
+      {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
+      {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
+       &TerminalClient::Compact},
+      {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
+      {"/export", "FILE", "writes this chat to a file, as Markdown (.md) or JSON", &TerminalClient::Export},
+      {"/search", "TEXT", "finds text in all chats", &TerminalClient::Search},
+      {"/queue", "[TEXT]", "says TEXT when what runs has ended, as typing it does; without: what waits",
+       &TerminalClient::Queue},
+      {"/help", "", "this list", &TerminalClient::Help},
+      {"/quit", "", "leaves, as Ctrl-D does", &TerminalClient::Quit},
+  };
+  return commands;
+}
+
+void TerminalClient::RunCommand(const std::string& word, const std::string& arguments) {
+  std::vector<std::string> known;
+  if (word == "/exit") return Quit(arguments);
+  for (const Command& command : Commands()) {
+    known.emplace_back(command.name);
+    if (command.name != word) continue;
+    const std::string given = Trimmed(arguments);
+    if (command.arguments.empty() && !given.empty()) return Complain(word + " takes no argument (" + given + ")");
+    return (this->*command.run)(given);
+  }
+  Complain("there is no such command" + DidYouMean(word, known) + " (/help lists them; //... says it)");
+}
+
+void TerminalClient::Help(const std::string&) {
+  std::size_t widest = 0;
+  for (const Command& command : Commands())
+    widest = std::max(widest, command.name.size() + command.arguments.size() + 1);
+  for (const Command& command : Commands()) {
+    std::string name = std::string(command.name) + " " + std::string(command.arguments);
+    name.resize(widest + 2, ' ');
+    for (const std::string& line :
+         Wrap(command.help, screen_.columns(), style_.Paint(Style::kBold, name), std::string(widest + 2, ' '))) {
+      screen_.Add(line);
+    }
+  }
+  Tell("//TEXT is a message that begins with /, and @FILE in a message gives the file with it.");
+  Tell(
+      "Enter sends, Alt-Enter begins another line, Ctrl-X Ctrl-E opens your editor, Tab completes, Ctrl-R searches. "
+      "What is typed while a run goes on is sent when it has ended.");
+  Tell("Ctrl-C cancels what runs; at the prompt it clears the line, and leaves at the second time.");
+}
+
+void TerminalClient::Quit(const std::string&) { leaving_ = true; }
+
+// --- chats -------------------------------------------------------------------------------------------------------
+
+void TerminalClient::ListChats(const std::string&) {
+  const auto list = Call("GET", "/chats?limit=" + std::to_string(kListedChats));
+  if (!list) return Failed(list.error());
+  listed_.clear();
+  for (const Json& chat : list->value("chats", Json::array())) {
+    const std::string id = TextMember(chat, "id"), status = TextMember(chat, "status");
+    listed_.push_back(id);
+    const auto error = chat.find("error");
+    std::string line = std::to_string(listed_.size()) + ". " + VisibleLine(id) + (id == chat_ ? " *" : "") + "  ";
+    if (error != chat.end() && error->is_object()) {
+      screen_.Add(style_.Paint(Style::kError, line + VisibleLine(TextMember(*error, "message"))));
+      continue;
+    }
+    line += LocalTime(chat, "updated_at") + "  " + Shortened(VisibleLine(TextMember(chat, "title")), kShownTitle);
+    if (status == "RUNNING" || status.starts_with("WAITING")) line += "  (" + VisibleLine(status) + ")";
+    screen_.Add(CutToWidth(line, screen_.columns()));
+  }
+  if (listed_.empty()) return Tell("there is no chat yet");
+  Tell("(/resume N goes to one" +
+       std::string(list->contains("next") && !(*list)["next"].is_null() ? "; `reprise ls` lists all" : "") + ")");
+}
+
+void TerminalClient::SwitchTo(const std::string& chat) {
+  if (running()) return Complain("this chat is running: Ctrl-C cancels it, then go");
+  chat_ = chat;
+  path_ = "/chats/" + chat_;
+  interaction_.clear();
+  attachments_.clear();
+  uploaded_.clear();
+  compact_ = false;
+  allows_ = Allows::kNothing;
+  Tell("chat " + chat_);
+  Attach();
+}
+
+void TerminalClient::NewChat(const std::string&) { SwitchTo(ChatId::Random().str()); }
+
+void TerminalClient::Resume(const std::string& arguments) {
+  if (arguments.empty()) return ListChats({});
+  const std::size_t number = NumberOf(arguments);
+  if (number != 0 && listed_.empty()) ListChats({});
+  const std::string id = number >= 1 && number <= listed_.size() ? listed_[number - 1] : arguments;
+  const auto chat = ChatId::Parse(id);
+  if (!chat) return Complain(chat.error().message);
+  if (const auto there = Call("GET", "/chats/" + id); !there) {
+    if (there.error().reason == "not_found") return Complain("there is no chat " + id + " (/chats lists them)");
+    return Failed(there.error());
+  }
+  SwitchTo(id);
+}
+
+std::optional<std::vector<Json>> TerminalClient::Turns(std::string_view nothing_yet) {
+  const auto chat = Call("GET", path_);
+  std::vector<Json> turns;
+  if (!chat && chat.error().reason != "not_found") {
+    Failed(chat.error());
+    return std::nullopt;
+  }
+  if (chat) {
+    for (const Json& interaction : chat->value("interactions", Json::array())) {
+      if (!TextMember(interaction, "user_message").empty()) turns.push_back(interaction);
+    }
+  }
+  if (!turns.empty()) return turns;
+  Complain(std::string(nothing_yet));
+  return std::nullopt;
+}
+
+void TerminalClient::History(const std::string&) {
+  const auto turns = Turns("nothing was said in this chat yet");
+  if (!turns) return;
+  for (std::size_t i = 0; i < turns->size(); ++i) ShowTurn((*turns)[i], i + 1);
+}
+
+// --- what was said is changed ------------------------------------------------------------------------------------
+
+void TerminalClient::Edit(const std::string& arguments) {
+  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  const auto turns = Turns("there is no message to edit yet: say something first");
+  if (!turns) return;
+  const std::string word = arguments.substr(0, arguments.find_first_of(" \n"));
+  const bool is_number = !word.empty() && word.find_first_not_of("0123456789") == std::string::npos;
+  std::size_t number = NumberOf(word);
+  std::string text = is_number ? Trimmed(arguments.substr(word.size())) : arguments;
+  if (is_number && (number == 0 || number > turns->size()))
+    return Complain("there is no turn " + word + " (/history shows them)");
+  if (number == 0) number = turns->size();
+  const Json& turn = (*turns)[number - 1];
+  const std::string path = path_ + "/interactions/" + TextMember(turn, "id") + "/edit";
+  if (text.empty()) {
+    text = TextMember(turn, "user_message");
+    const auto came = screen_.ReadMessage("edit> ", meanwhile_, text);
+    if (came != Came::kLine || text.empty() || text == TextMember(turn, "user_message")) return Tell("(not changed)");
+  }
+  // What goes with it is said, as nobody can take back what tools have done.
+  if (const auto preview = Call("POST", path, {{"new_user_message", text}, {"dry_run", true}}); preview) {
+    const std::size_t taken_back = preview->value("superseded", Json::array()).size();
+    if (taken_back > 1) Tell("(" + std::to_string(taken_back) + " turns are a branch of their own now: /branches)");
+    for (const Json& effect : preview->value("side_effects", Json::array())) {
+      const std::string on = TextMember(effect, "path");
+      Tell("(what this did stays: " + TextMember(effect, "tool_name") + (on.empty() ? "" : " " + on) + ")");
+    }
+  }
+  Json body = Options();
+  body["new_user_message"] = text;
+  Start(path, std::move(body), text);
+}
+
+void TerminalClient::Undo(const std::string&) {
+  const auto before = Call("GET", path_);
+  const auto undone = Call("POST", path_ + "/undo");
+  const std::string refusal = undone ? "" : undone.error().reason;
+  if (refusal == "not_found" || (refusal == "nothing_to_undo" && (!before || TextMember(*before, "head").empty()))) {
+    return Complain("there is nothing to undo yet: say something first");
+  }
+  if (refusal == "nothing_to_undo") {
+    // A chat does not lose its first message; without it, it is another one.
+    const std::string old = chat_;
+    NewChat({});
+    if (chat_ != old) Tell("(chat " + old + " is kept: /resume " + old + " goes back to it)");
+    return;
+  }
+  if (!undone) return Failed(undone.error());
+  if (before) undone_.push_back(TextMember(*before, "head"));
+  Tell("back to " + TextMember(*undone, "head") + " (/redo goes forward again)");
+}
+
+void TerminalClient::Redo(const std::string&) {
+  std::string head = undone_.empty() ? "" : undone_.back();
+  if (head.empty()) {
+    // Of an earlier visit: the newest that hangs at where the chat ends now.
+    const auto chat = Call("GET", path_ + "?branches=all");
+    if (!chat) return chat.error().reason == "not_found" ? Complain("there is nothing to redo") : Failed(chat.error());
+    const std::string now = TextMember(*chat, "head");
+    for (const Json& interaction : chat->value("interactions", Json::array())) {
+      if (TextMember(interaction, "parent_id") == now) head = std::max(head, TextMember(interaction, "id"));
+    }
+  }
+  if (head.empty()) return Complain("there is nothing to redo");
+  const auto moved = Call("POST", path_ + "/head", {{"interaction_id", head}});
+  if (!moved) return Failed(moved.error());
+  if (!undone_.empty()) undone_.pop_back();
+  Tell("forward to " + TextMember(*moved, "head"));
+}
+
+void TerminalClient::Branches(const std::string& arguments) {
+  const auto chat = Call("GET", path_ + "?branches=all");
+  if (!chat && chat.error().reason == "not_found") return Complain("nothing was said in this chat yet");
+  if (!chat) return Failed(chat.error());
+  const std::string head = TextMember(*chat, "head");
+  std::set<std::string> parents;
+  for (const Json& interaction : chat->value("interactions", Json::array())) {
+    parents.insert(TextMember(interaction, "parent_id"));
+  }
+  std::vector<Json> ends;
+  for (const Json& interaction : chat->value("interactions", Json::array())) {
+    if (!parents.contains(TextMember(interaction, "id")) || TextMember(interaction, "id") == head) {
+      ends.push_back(interaction);
+    }
+  }
+  if (arguments.empty()) {
+    for (std::size_t i = 0; i < ends.size(); ++i) {
+      const std::string id = TextMember(ends[i], "id");
+      screen_.Add(CutToWidth(std::to_string(i + 1) + ". " + id + (id == head ? " *" : "  ") + "  " +
+                                 LocalTime(ends[i], "created_at") + "  " +
+                                 VisibleLine(TextMember(ends[i], "user_message")),
+                             screen_.columns()));
+    }
+    return Tell("(/branches N goes to one)");
+  }
+  const std::size_t number = NumberOf(arguments);
+  if (number < 1 || number > ends.size())
+    return Complain("there is no branch " + arguments + " (/branches lists them)");
+  const auto moved = Call("POST", path_ + "/head", {{"interaction_id", TextMember(ends[number - 1], "id")}});
+  if (!moved) return Failed(moved.error());
+  undone_.clear();
+  Tell("this chat ends at " + TextMember(*moved, "head") + " now");
+}
+
+void TerminalClient::Fork(const std::string& arguments) {
+  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  const auto chat = Call("GET", path_);
+  const std::string head = chat ? TextMember(*chat, "head") : "";
+  if (head.empty()) return Complain("there is nothing to copy yet: say something first");
+  Json body = {{"interaction_id", head}};
+  if (!arguments.empty()) body["title"] = arguments;
+  const auto forked = Call("POST", path_ + "/fork", body);
+  if (!forked) return Failed(forked.error());
+  SwitchTo(TextMember(*forked, "id"));
+}
+
+void TerminalClient::Regenerate(const std::string&) {
+  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  const auto turns = Turns("there is no message to send again yet");
+  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/regenerate", Options(), "");
+}
+
+void TerminalClient::GoOn(const std::string&) {
+  if (running()) return Complain("this chat is running");
+  const auto turns = Turns("there is nothing to go on with yet");
+  if (turns) Start(path_ + "/interactions/" + TextMember(turns->back(), "id") + "/resume", Options(), "");
+}
+
+// --- how the agent works -----------------------------------------------------------------------------------------
+
+void TerminalClient::Model(const std::string& arguments) {
+  const auto models = Call("GET", "/models");
+  if (!models) return Failed(models.error());
+  const std::string usual = TextMember(*models, "default"), now = model_.empty() ? usual : model_;
+  std::vector<std::string> names;
+  for (const Json& model : models->value("models", Json::array())) names.push_back(TextMember(model, "name"));
+  if (arguments.empty()) {
+    for (const std::string& name : names) Tell((name == now ? "* " : "  ") + name);
+    return Tell("(/model NAME uses another one from the next message on)");
+  }
+  // A provider may know models that it does not list; the server says so if it does not.
+  const bool known = std::find(names.begin(), names.end(), arguments) != names.end();
+  const std::string provider = arguments.substr(0, arguments.find('/') + 1);
+  const bool knows_provider =
+      std::any_of(names.begin(), names.end(), [&](const std::string& name) { return name.starts_with(provider); });
+  if (!known && !provider.empty() && !knows_provider) {
+    std::set<std::string> providers;
+    for (const std::string& name : names) providers.insert(name.substr(0, name.find('/')));
+    std::string list;
+    for (const std::string& name : providers) list += (list.empty() ? "" : ", ") + name;
+    return Complain("there is no model " + arguments + "; the providers are: " + list + " (/model lists the models)");
+  }
+  if (!known && provider.empty()) {
+    return Complain("there is no model " + arguments + DidYouMean(arguments, names) + " (/model lists them)");
+  }
+  model_ = arguments;
+  Tell("the next messages go to " + model_);
+}
+
+void TerminalClient::Mode(const std::string& arguments) {
+  static const std::vector<std::string> names = {"ask", "edits", "all"};
+  const auto chosen = std::find(names.begin(), names.end(), arguments);
+  if (!arguments.empty() && chosen == names.end()) {
+    return Complain("there is no mode " + arguments + DidYouMean(arguments, names) + " (ask, edits or all)");
+  }
+  if (!arguments.empty()) {
+    allows_ = static_cast<Allows>(chosen - names.begin());
+    return Tell(allows_ == Allows::kNothing ? "every call that needs an approval is asked about"
+                : allows_ == Allows::kEdits
+                    ? "changes of files in the workspace are shown and allowed until you leave this chat; the rest is "
+                      "asked about"
+                    : "everything that is asked is shown and allowed until you leave this chat");
+  }
+  Tell("here: " + names[static_cast<std::size_t>(allows_)] + " (/mode ask, /mode edits or /mode all changes it)");
+  const auto tools = Call("GET", "/tools");
+  if (!tools) return Failed(tools.error());
+  Tell("the server: " + TextMember(*tools, "approval_mode") +
+       " (--approval-mode or \"approval_mode\" in the configuration)");
+  std::string asking;
+  for (const Json& tool : tools->value("tools", Json::array())) {
+    const auto asks = tool.find("requires_approval");
+    if (asks != tool.end() && asks->is_boolean() && asks->get<bool>()) {
+      asking += (asking.empty() ? "" : ", ") + TextMember(tool, "name");
+    }
+  }
+  Tell("asks before: " + (asking.empty() ? "nothing" : asking));
+  for (const std::string& path : {path_ + "/grants", std::string("/grants")}) {
+    const auto grants = server_.Call("GET", path);
+    if (!grants) continue;
+    for (const Json& grant : grants->value("grants", Json::array())) {
+      Tell("allowed " + std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " +
+           TextMember(grant, "tool_name") + "  " + TextMember(grant, "id"));
+    }
+  }
+}
+
+// Of the answer of GET /approvals.
+std::vector<TerminalClient::OpenQuestion> TerminalClient::QuestionsIn(const Json& waiting) {
+  std::vector<OpenQuestion> questions;
+  for (const char* kind : {"approvals", "inputs"}) {
+    const bool is_approval = std::string_view(kind) == "approvals";
+    for (const Json& asked : waiting.value(kind, Json::array())) {
+      questions.push_back(
+          {is_approval, TextMember(asked, is_approval ? "approval_id" : "request_id"), asked,
+           "/chats/" + TextMember(asked, "chat_id") + "/interactions/" + TextMember(asked, "interaction_id"),
+           /*from_list=*/true});
+    }
+  }
+  return questions;
+}
+
+void TerminalClient::Approvals(const std::string&) {
+  if (running()) return Complain("this chat is running; what it asks is asked here");
+  const auto waiting = Call("GET", "/approvals");
+  if (!waiting) return Failed(waiting.error());
+  const std::vector<OpenQuestion> questions = QuestionsIn(*waiting);
+  if (questions.empty()) return Tell("nothing waits for an answer");
+  for (const OpenQuestion& question : questions) {
+    open_.assign(1, question);
+    if (!Ask(question) && !answered_elsewhere_) return;
+  }
+  if (const auto chat = Call("GET", path_)) Follow(*chat);
+}
+
+void TerminalClient::Tasks(const std::string&) {
+  const auto agenda = Call("GET", path_ + "/tasks");
+  if (!agenda && agenda.error().reason == "not_found") return Tell("no plan and no tasks yet");
+  if (!agenda) return Failed(agenda.error());
+  Json steps = agenda->value("plan", Json::array()), tasks = agenda->value("tasks", Json::array());
+  if (steps.empty() && tasks.empty()) return Tell("no plan and no tasks");
+  if (!steps.empty()) view_.Heard("plan_updated", {{"steps", std::move(steps)}});
+  if (!tasks.empty()) view_.Heard("task_updated", {{"tasks", std::move(tasks)}});
+}
+
+void TerminalClient::Usage(const std::string&) {
+  const auto usage = Call("GET", path_ + "/usage");
+  if (!usage && usage.error().reason == "not_found") return Tell("nothing was used in this chat yet");
+  if (!usage) return Failed(usage.error());
+  const auto number = [](const Json& json, const char* name) {
+    return Grouped(json.contains(name) && json[name].is_number_unsigned() ? json[name].get<std::uint64_t>() : 0);
+  };
+  for (const auto& [name, words] : {std::pair("branch", "this branch: "), std::pair("all", "all branches: ")}) {
+    const Json part = usage->value(name, Json::object());
+    Tell(words + number(part, "input_tokens") + " tokens in, " + number(part, "output_tokens") + " out" + Cost(part));
+    if (std::string_view(name) == "branch") continue;
+    for (const Json& model : part.value("models", Json::array())) {
+      Tell("  " + TextMember(model, "model") + ": " + number(model, "input_tokens") + " in, " +
+           number(model, "output_tokens") + " out" + Cost(model));
+    }
+  }
+}
+
+void TerminalClient::Compact(const std::string& arguments) {
+  if (running()) {
+    if (!arguments.empty()) draft_ = "/compact " + arguments;
+    return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  }
+  if (!Turns("there is nothing to sum up yet")) return;
+  compact_ = true;
+  if (!arguments.empty()) return Say(arguments);
+  if (view_.context_tokens() != 0) Tell(Grouped(view_.context_tokens()) + " tokens were in the last request");
+  Tell("the next message has what was said so far summed up; the chat keeps all of it");
+}
+
+// --- files -------------------------------------------------------------------------------------------------------
+
+void TerminalClient::AddOnce(std::vector<std::string>& ids, const std::string& id) {
+  if (std::find(ids.begin(), ids.end(), id) == ids.end()) ids.push_back(id);
+}
+
+std::optional<std::string> TerminalClient::Upload(const std::string& path) {
+  auto bytes = ReadSmallFile(path, kMaxUpload);
+  if (!bytes) return Failed(bytes.error()), std::nullopt;
+  const std::string name = std::filesystem::path(path).filename().string();
+  std::string& id = uploaded_[{name, Sha256Digest({*bytes})}];
+  if (id.empty()) {
+    const auto stored = server_.Upload(path_ + "/files", name, *std::move(bytes));
+    if (!stored) return Failed(stored.error()), std::nullopt;
+    id = TextMember(*stored, "id");
+  }
+  Tell("(with " + name + ")");
+  return id;
+}
+
+void TerminalClient::Attach(const std::string& path) {
+  if (path.empty()) return Complain("/attach FILE needs the file");
+  std::error_code failed;
+  if (!std::filesystem::exists(path, failed)) return Complain("there is no file " + path + " here");
+  if (std::filesystem::is_directory(path, failed)) return Complain(path + " is a folder; /attach takes a file");
+  if (const auto id = Upload(path)) AddOnce(attachments_, *id);
+}
+
+void TerminalClient::Export(const std::string& file) {
+  if (file.empty()) return Complain("/export FILE needs the file to write: chat.md is Markdown, chat.json is JSON");
+  std::error_code unknown;
+  if (std::filesystem::exists(file, unknown)) {
+    return Complain("there is a file " + file + " already; choose another name");
+  }
+  const auto chat = Call("GET", path_);
+  if (!chat && chat.error().reason == "not_found") return Complain("nothing was said in this chat yet");
+  if (!chat) return Failed(chat.error());
+  std::string text;
+  if (file.ends_with(".md")) {
+    std::vector<Interaction> turns;
+    for (const Json& json : chat->value("interactions", Json::array())) {
+      auto interaction = InteractionFromJson(json);
+      if (!interaction) return Failed(interaction.error());
+      turns.push_back(*std::move(interaction));
+    }
+    ChatSummary summary{.id = *ChatId::Parse(chat_), .title = TextMember(*chat, "title")};
+    summary.created_at = ParseTimestamp(TextMember(*chat, "created_at")).value_or(Timestamp{});
+    summary.updated_at = ParseTimestamp(TextMember(*chat, "updated_at")).value_or(Timestamp{});
+    if (const auto head = InteractionId::Parse(TextMember(*chat, "head"))) summary.head = *head;
+    std::vector<MarkdownTurn> shown;
+    for (const Interaction& turn : turns) shown.push_back({&turn, false});
+    text = FormatMarkdown(summary, shown);
+  } else {
+    text = DumpJson(*chat) + "\n";
+  }
+  if (auto written = WriteOutputFile(file, text, /*replace=*/false); !written) return Failed(written.error());
+  Tell("written to " + file);
+}
+
+void TerminalClient::Search(const std::string& text) {
+  if (text.empty()) return Complain("/search TEXT needs the text");
+  if (!search_) return Complain("the chats' folder is not on this machine: `reprise search` finds text where it is");
+  screen_.Draw();  // what is found is printed below
+  static_cast<void>(search_(text));
+}
+
+void TerminalClient::Queue(const std::string& text) {
+  if (!text.empty()) return Say(text);
+  const auto queue = Call("GET", path_ + "/queue");
+  if (!queue && queue.error().reason != "not_found") return Failed(queue.error());
+  const Json waiting = queue ? queue->value("queue", Json::array()) : Json::array();
+  if (waiting.empty()) return Tell("no message waits in this chat");
+  for (const Json& each : waiting) Tell("queued: " + VisibleLine(TextMember(each, "user_message")));
+}
+
+// --- the Tab key -------------------------------------------------------------------------------------------------
+
+std::vector<std::string> TerminalClient::Complete(const std::string& line) {
+  std::vector<std::string> found;
+  const auto add = [&](const std::string& before, const std::string& candidate, std::string_view after) {
+    const std::string whole = before + candidate;
+    if (whole.starts_with(line)) found.push_back(whole + std::string(after));
+  };
+  const std::size_t space = line.find(' ');
+  if (line.starts_with("/") && space == std::string::npos) {
+    for (const Command& command : Commands()) {
+      add("", std::string(command.name), command.arguments.empty() ? "" : " ");
+    }
+    return found;
+  }
+  const std::string word = line.substr(0, space);
+  if (word == "/resume" || word == "/model") {
+    const bool chats = word == "/resume";
+    const auto list = server_.Call("GET", chats ? "/chats?limit=200" : "/models");
+    if (!list) return found;
+    for (const Json& each : list->value(chats ? "chats" : "models", Json::array())) {
+      add(word + " ", TextMember(each, chats ? "id" : "name"), "");
+    }
+    return found;
+  }
+  if (word == "/mode") {
+    for (const char* name : {"ask", "edits", "all"}) add(word + " ", name, "");
+    return found;
+  }
+  // The path behind the last @, or behind a command that takes one.
+  const bool is_argument = (word == "/attach" || word == "/export") && space != std::string::npos;
+  const std::size_t quoted = line.rfind("@\"");
+  const bool is_quoted = !is_argument && quoted != std::string::npos && line.find('"', quoted + 2) == std::string::npos;
+  const std::size_t last = is_argument ? space + 1 : is_quoted ? quoted : line.rfind(' ') + 1;
+  if (!is_argument && (last >= line.size() || line[last] != '@')) return found;
+  const std::size_t begin = is_argument ? last : is_quoted ? last + 2 : last + 1;
+  const std::string path = line.substr(begin);
+  const std::size_t slash = path.rfind('/');
+  const std::string folder = slash == std::string::npos ? "" : path.substr(0, slash + 1);
+  const std::string beginning = path.substr(folder.size());
+  std::error_code failed;
+  for (std::filesystem::directory_iterator entry(folder.empty() ? "." : folder, failed), end; !failed && entry != end;
+       entry.increment(failed)) {
+    const std::string name = entry->path().filename().string();
+    if (beginning.empty() && name.starts_with('.')) continue;
+    if (VisibleLine(name) != name) continue;  // it could not be typed either
+    std::error_code unknown;
+    const bool is_folder = entry->is_directory(unknown);
+    const std::string before = line.substr(0, begin) + folder;
+    // A name with blanks is put in quotes, as is what completes it further.
+    if (!is_argument && !is_quoted && name.starts_with(beginning) && (folder + name).find(' ') != std::string::npos) {
+      found.push_back(line.substr(0, last) + "@\"" + folder + name + (is_folder ? "/" : "\""));
+      continue;
+    }
+    add(before, name, is_folder ? "/" : is_quoted ? "\"" : "");
+  }
+  std::sort(found.begin(), found.end());
+  return found;
+}
+
+}  // namespace reprise

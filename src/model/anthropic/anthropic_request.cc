@@ -1,0 +1,255 @@
+#include "model/anthropic/anthropic_request.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "model/anthropic_blocks.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::int64_t kUnknownMaxTokens = 32'000;  // of a model that nothing is known about
+constexpr std::int64_t kLeastAnswer = 8192;         // beside a budget for thinking
+constexpr std::size_t kMaxNameLength = 128;
+constexpr int kMarkedUserMessages = 2;
+constexpr std::string_view kCacheMark = R"(,"cache_control":{"type":"ephemeral"})";
+
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
+
+// Ids and names may have other characters when another provider's model has made them.
+std::string Identifier(std::string_view text) {
+  std::string name(text.substr(0, kMaxNameLength));
+  for (char& c : name) {
+    const bool allowed = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '_';
+    if (!allowed && c != '-') c = '_';
+  }
+  return name.empty() ? "_" : name;
+}
+
+// Text content, also that of a message whose content has parts (an import): their texts.
+std::string TextOf(const Message& message) {
+  if (message.content || message.extras.empty()) return message.content.value_or("");
+  std::string text;
+  const auto extras = ParseJson(message.extras, 2 * kMaxJsonDepth);
+  if (!extras || !extras->is_object() || !extras->contains("content") || !(*extras)["content"].is_array()) return text;
+  for (const Json& part : (*extras)["content"]) {
+    if (part.is_object() && part.contains("text") && part["text"].is_string()) text += part["text"].get<std::string>();
+  }
+  return text;
+}
+
+// Appends one element after the other, with commas between them.
+class Elements {
+ public:
+  explicit Elements(std::string& out) : out_(out) {}
+  std::string& Next() {
+    if (std::exchange(any_, true)) out_ += ',';
+    return out_;
+  }
+  bool any() const { return any_; }
+
+ private:
+  std::string& out_;
+  bool any_ = false;
+};
+
+void AppendText(std::string& out, std::string_view text, bool marked) {
+  out += R"({"type":"text","text":)";
+  AppendJsonString(out, text);
+  if (marked) out += kCacheMark;
+  out += '}';
+}
+
+void AppendToolUse(std::string& out, const ToolCall& call) {
+  out += R"({"type":"tool_use","id":)";
+  AppendJsonString(out, Identifier(call.id));
+  out += R"(,"name":)";
+  AppendJsonString(out, Identifier(call.name));
+  out += R"(,"input":)";
+  if (const auto input = ParseJson(call.arguments); input && input->is_object()) {
+    out += call.arguments;  // byte for byte what the model wrote
+  } else if (IsBlank(call.arguments)) {
+    out += "{}";
+  } else {
+    out += R"({"not_valid_json":)";
+    AppendJsonString(out, call.arguments);
+    out += '}';
+  }
+  out += '}';
+}
+
+void AppendToolResult(std::string& out, const Message& message, bool marked) {
+  out += R"({"type":"tool_result","tool_use_id":)";
+  AppendJsonString(out, Identifier(message.tool_call_id));
+  if (const std::string text = TextOf(message); !IsBlank(text)) {
+    out += R"(,"content":)";
+    AppendJsonString(out, text);
+  }
+  if (message.is_error) out += R"(,"is_error":true)";
+  if (marked) out += kCacheMark;
+  out += '}';
+}
+
+void AppendAssistant(std::string& out, const Message& message, std::string_view provider) {
+  out += R"({"role":"assistant","content":[)";
+  Elements elements(out);
+  const std::string text = TextOf(message);
+  std::size_t at = 0, call = 0;
+  for (const AnthropicBlock& block : BlocksOf(message, provider)) {
+    switch (block.kind) {
+      case AnthropicBlock::Kind::kVerbatim:
+        elements.Next() += block.json;
+        break;
+      case AnthropicBlock::Kind::kToolUse:
+        AppendToolUse(elements.Next(), message.tool_calls[call++]);
+        break;
+      case AnthropicBlock::Kind::kText: {
+        const std::string_view piece = std::string_view(text).substr(at, block.text_bytes);
+        at += piece.size();
+        if (!IsBlank(piece)) AppendText(elements.Next(), piece, /*marked=*/false);
+        break;
+      }
+    }
+  }
+  out += "]}";
+}
+
+bool IsUserSide(const Message& message) { return message.role == Role::kUser || message.role == Role::kTool; }
+
+// The API refuses messages and texts that are empty.
+bool SaysSomething(const Message& message) {
+  if (message.role == Role::kTool || !message.tool_calls.empty()) return true;
+  return message.content ? !IsBlank(*message.content) : !IsBlank(TextOf(message));
+}
+
+// Messages that become one: an assistant's, or neighbours on the user's side.
+using Group = std::vector<const Message*>;
+
+std::vector<Group> GroupMessages(const std::vector<Message>& messages) {
+  std::vector<Group> groups;
+  for (const Message& message : messages) {
+    if (message.role == Role::kSystem || !SaysSomething(message)) continue;
+    const bool joins = !groups.empty() && IsUserSide(message) && IsUserSide(*groups.back().back());
+    if (!joins) groups.emplace_back();
+    groups.back().push_back(&message);
+  }
+  for (Group& group : groups) {
+    std::stable_partition(group.begin(), group.end(), [](const Message* each) { return each->role == Role::kTool; });
+  }
+  return groups;
+}
+
+void AppendUser(std::string& out, const Group& group, bool marked) {
+  out += R"({"role":"user","content":[)";
+  Elements elements(out);
+  for (const Message* message : group) {
+    const bool mark = marked && message == group.back();
+    if (message->role == Role::kTool) {
+      AppendToolResult(elements.Next(), *message, mark);
+    } else {
+      AppendText(elements.Next(), TextOf(*message), mark);
+    }
+  }
+  out += "]}";
+}
+
+void AppendMessages(std::string& out, const std::vector<Message>& messages, std::string_view provider) {
+  const std::vector<Group> groups = GroupMessages(messages);
+  auto unmarked =
+      std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
+      kMarkedUserMessages;
+  out += R"(,"messages":[)";
+  Elements elements(out);
+  for (const Group& group : groups) {
+    if (IsUserSide(*group.front())) {
+      AppendUser(elements.Next(), group, /*marked=*/unmarked-- <= 0);
+    } else {
+      AppendAssistant(elements.Next(), *group.front(), provider);
+    }
+  }
+  out += ']';
+}
+
+void AppendSystem(std::string& out, const ModelRequest& request) {
+  Group group;
+  for (const Message& message : request.messages) {
+    if (message.role == Role::kSystem && SaysSomething(message)) group.push_back(&message);
+  }
+  if (group.empty() && IsBlank(request.system)) return;
+  out += R"(,"system":[)";
+  Elements elements(out);
+  if (!IsBlank(request.system)) AppendText(elements.Next(), request.system, /*marked=*/group.empty());
+  for (const Message* message : group) {
+    AppendText(elements.Next(), TextOf(*message), /*marked=*/message == group.back());
+  }
+  out += ']';
+}
+
+void AppendTools(std::string& out, const std::vector<ToolSpec>& tools) {
+  if (tools.empty()) return;
+  out += R"(,"tools":[)";
+  Elements elements(out);
+  for (const ToolSpec& tool : tools) {
+    elements.Next() += R"({"name":)";
+    AppendJsonString(out, tool.name);
+    out += R"(,"description":)";
+    AppendJsonString(out, tool.description);
+    out += R"(,"input_schema":)";
+    out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
+    if (&tool == &tools.back()) out += kCacheMark;
+    out += '}';
+  }
+  out += ']';
+}
+
+void AppendThinking(std::string& out, const ModelFacts& facts) {
+  // Recent models keep their thinking to themselves unless they are asked for it.
+  if (facts.thinking == ThinkingMode::kAdaptive) out += R"(,"thinking":{"type":"adaptive","display":"summarized"})";
+  if (facts.thinking == ThinkingMode::kBudget) {
+    out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget) + "}";
+  }
+}
+
+// A little above the final size in ordinary text, where one character in thirty is escaped.
+std::size_t EstimateAnthropicSize(const ModelRequest& request) {
+  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
+  for (const Message& message : request.messages) {
+    bytes += 96 + message.extras.size();
+    if (message.content) bytes += message.content->size() + message.content->size() / 16;
+    for (const ToolCall& call : message.tool_calls) bytes += 96 + call.arguments.size();
+  }
+  for (const ToolSpec& tool : request.tools) bytes += 96 + tool.description.size() + tool.parameters.size();
+  return bytes;
+}
+
+}  // namespace
+
+std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider) {
+  std::int64_t max_tokens = facts.max_output_tokens;
+  if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
+  // What a request leaves free of the window.
+  if (max_tokens == 0) max_tokens = std::clamp<std::int64_t>(facts.context_window / 4, 1, kUnknownMaxTokens);
+  // The budget is a part of it, and there must be something left for the answer.
+  if (facts.thinking == ThinkingMode::kBudget)
+    max_tokens = std::max(max_tokens, facts.thinking_budget + std::min(facts.thinking_budget, kLeastAnswer));
+  std::string out;
+  out.reserve(EstimateAnthropicSize(request));
+  out += R"({"model":)";
+  AppendJsonString(out, request.model);
+  out += R"(,"max_tokens":)" + std::to_string(max_tokens);
+  AppendThinking(out, facts);
+  AppendTools(out, request.tools);
+  AppendSystem(out, request);
+  AppendMessages(out, request.messages, provider);
+  out += R"(,"stream":true})";
+  return out;
+}
+
+}  // namespace reprise

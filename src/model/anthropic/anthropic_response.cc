@@ -1,0 +1,250 @@
+#include "model/anthropic/anthropic_response.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/json.h"
+#include "model/event_json.h"
+#include "model/provider_error.h"
+
+namespace reprise {
+namespace {
+
+using simdjson::dom::element;
+
+Error WrongEventForm() { return ProtocolError("The model provider sent an event of another form than agreed"); }
+Error TooMuch() { return ProtocolError("The model provider sent more blocks or longer ones than allowed"); }
+
+// https://platform.claude.com/docs/en/build-with-claude/handling-stop-reasons. A pause comes only with tools that run
+// at the provider, and none are offered.
+std::string_view AnthropicTruncation(std::string_view stop_reason) {
+  if (stop_reason == "max_tokens") return "length";
+  if (stop_reason == "model_context_window_exceeded") return "context_window";
+  if (stop_reason == "refusal") return "refusal";
+  if (stop_reason == "pause_turn") return "pause";
+  return {};
+}
+
+}  // namespace
+
+struct AnthropicResponse::Json {
+  static void TakeRoot(AnthropicResponse& self, element root);
+  static void TakeError(AnthropicResponse& self, element root);
+  static void TakeUsage(AnthropicResponse& self, element usage);
+  static void TakeMessage(AnthropicResponse& self, element message);
+  static void BeginBlock(AnthropicResponse& self, std::int64_t index, element content);
+  static void TakeDelta(AnthropicResponse& self, element event);
+  static void TakeStopReason(AnthropicResponse& self, element holder);
+};
+
+bool AnthropicResponse::TakeEvent(std::string_view data) {
+  if (data.empty()) return true;
+  if (data == "[DONE]") return false;  // some gateways add it
+  const EventJson event(data);
+  if (event.valid()) {
+    Json::TakeRoot(*this, event.root());
+  } else {
+    Reject(ProtocolError("The model provider sent an event that is not valid JSON"));
+  }
+  return !failed() && !stopped_;
+}
+
+void AnthropicResponse::TakeDocument(std::string_view json) {
+  const EventJson document(json);
+  if (!document.valid()) return Reject(ProtocolError("The model provider's answer is not valid JSON"));
+  Json::TakeRoot(*this, document.root());
+}
+
+void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, element root) {
+  const std::string_view type = StringOr(root["type"], {});
+  if (type == "content_block_delta") {
+    TakeDelta(self, root);
+  } else if (type == "content_block_start") {
+    element content;
+    if (root["content_block"].get(content) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
+    BeginBlock(self, IntegerOr(root["index"], static_cast<std::int64_t>(self.blocks_.size())), content);
+  } else if (type == "content_block_stop") {
+    if (OpenBlock* block = self.Find(IntegerOr(root["index"], -1))) block->closed = true;
+  } else if (type == "message_start") {
+    if (element usage; root["message"]["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
+  } else if (type == "message_delta") {
+    if (element delta; root["delta"].get(delta) == simdjson::SUCCESS) TakeStopReason(self, delta);
+    if (element usage; root["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
+  } else if (type == "message_stop") {
+    self.stopped_ = true;
+  } else if (type == "message") {
+    TakeMessage(self, root);
+  } else if (type == "error" || root["error"].error() == simdjson::SUCCESS) {
+    TakeError(self, root);
+  } else if (type.empty()) {
+    self.Reject(WrongEventForm());
+  }  // "ping", and what is not known yet
+}
+
+void AnthropicResponse::Json::TakeError(AnthropicResponse& self, element root) {
+  const auto error = root["error"];
+  self.Reject(MakeProviderError({.code = std::string(StringOr(error["type"], {})),
+                                 .message = std::string(StringOr(error["message"], StringOr(error, {})))},
+                                self.api_key()));
+}
+
+// Counts are cumulative, and an event need not repeat them all.
+void AnthropicResponse::Json::TakeUsage(AnthropicResponse& self, element usage) {
+  TokenUsage& tokens = self.usage_;
+  tokens.input_tokens = IntegerOr(usage["input_tokens"], tokens.input_tokens);
+  tokens.output_tokens = IntegerOr(usage["output_tokens"], tokens.output_tokens);
+  tokens.cache_read_tokens = IntegerOr(usage["cache_read_input_tokens"], tokens.cache_read_tokens);
+  tokens.cache_write_tokens = IntegerOr(usage["cache_creation_input_tokens"], tokens.cache_write_tokens);
+}
+
+// A whole message, from a server that does not stream.
+void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element message) {
+  simdjson::dom::array content;
+  if (message["content"].get(content) != simdjson::SUCCESS) return self.Reject(WrongEventForm());
+  for (const element block : content) {
+    BeginBlock(self, static_cast<std::int64_t>(self.blocks_.size()), block);
+    if (self.failed()) return;
+    self.blocks_.back().closed = true;
+  }
+  if (element usage; message["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
+  TakeStopReason(self, message);
+  self.stopped_ = true;
+}
+
+void AnthropicResponse::Json::TakeStopReason(AnthropicResponse& self, element holder) {
+  const auto reason = StringOr(holder["stop_reason"], {});
+  if (reason.empty()) return;
+  if (self.stop_reason_.empty()) self.Progressed();
+  self.stop_reason_ = reason;
+}
+
+void AnthropicResponse::Json::BeginBlock(AnthropicResponse& self, std::int64_t index, element content) {
+  using Kind = OpenBlock::Kind;
+  if (!content.is_object()) return self.Reject(WrongEventForm());
+  if (self.blocks_.size() == kMaxBlocks) return self.Reject(TooMuch());
+  OpenBlock& block = self.blocks_.emplace_back(OpenBlock{.index = index});
+  const std::string_view type = StringOr(content["type"], {});
+  if (type == "text") {
+    block.kind = Kind::kText;
+    const std::string_view text = StringOr(content["text"], {});
+    block.text_bytes = text.size();
+    self.AddText(text);
+  } else if (type == "thinking") {
+    block.kind = Kind::kThinking;
+    block.thinking = StringOr(content["thinking"], {});
+    block.signature = StringOr(content["signature"], {});
+    if (self.HasRoomFor(block.signature.size())) self.AddThinking(block.thinking);
+  } else if (type == "redacted_thinking") {
+    block.kind = Kind::kVerbatim;
+    block.json = simdjson::minify(content);
+    static_cast<void>(self.HasRoomFor(block.json.size()));
+  } else if (type == "tool_use") {
+    block.kind = Kind::kToolUse;
+    if (element input; content["input"].get(input) == simdjson::SUCCESS && input.is_object() &&
+                       simdjson::dom::object(input).size() > 0) {
+      block.whole_input = simdjson::minify(input);
+    }
+    const std::string_view id = StringOr(content["id"], {}), name = StringOr(content["name"], {});
+    if (!self.HasRoomFor(id.size() + name.size() + block.whole_input.size())) return;
+    if (!self.tool_calls_.Add({index, id, name, {}})) self.Reject(TooMuch());
+  }
+}
+
+void AnthropicResponse::Json::TakeDelta(AnthropicResponse& self, element event) {
+  using Kind = OpenBlock::Kind;
+  OpenBlock* block = self.Find(IntegerOr(event["index"], -1));
+  const auto delta = event["delta"];
+  if (block == nullptr || block->closed || delta.error() != simdjson::SUCCESS) return self.Reject(WrongEventForm());
+  const std::string_view type = StringOr(delta["type"], {});
+  if (type == "text_delta" && block->kind == Kind::kText) {
+    const std::string_view text = StringOr(delta["text"], {});
+    block->text_bytes += text.size();
+    self.AddText(text);
+  } else if (type == "thinking_delta" && block->kind == Kind::kThinking) {
+    const std::string_view thinking = StringOr(delta["thinking"], {});
+    if (self.AddThinking(thinking)) block->thinking += thinking;
+  } else if (type == "signature_delta" && block->kind == Kind::kThinking) {
+    const std::string_view signature = StringOr(delta["signature"], {});
+    if (self.HasRoomFor(signature.size())) block->signature += signature;
+  } else if (type == "input_json_delta" && block->kind == Kind::kToolUse) {
+    const std::string_view piece = StringOr(delta["partial_json"], {});
+    block->has_input = block->has_input || !piece.empty();
+    if (!self.HasRoomFor(piece.size())) return;
+    if (!self.tool_calls_.Add({block->index, {}, {}, piece})) self.Reject(TooMuch());
+  }  // what is not known yet (citations) is passed over
+}
+
+AnthropicResponse::OpenBlock* AnthropicResponse::Find(std::int64_t index) {
+  if (blocks_.empty()) return nullptr;
+  if (index < 0) return &blocks_.back();  // some leave it out
+  const auto found =
+      std::find_if(blocks_.rbegin(), blocks_.rend(), [&](const OpenBlock& block) { return block.index == index; });
+  return found == blocks_.rend() ? nullptr : &*found;
+}
+
+std::string AnthropicResponse::TakeExtras() {
+  using Kind = AnthropicBlock::Kind;
+  std::vector<AnthropicBlock> kept;
+  for (OpenBlock& block : blocks_) {
+    switch (block.kind) {
+      case OpenBlock::Kind::kText:
+        kept.push_back({.kind = Kind::kText, .text_bytes = block.text_bytes});
+        break;
+      case OpenBlock::Kind::kToolUse:
+        kept.push_back({.kind = Kind::kToolUse});
+        break;
+      case OpenBlock::Kind::kThinking: {
+        // Without its signature the provider would refuse it, and with it every later request.
+        if (block.signature.empty()) break;
+        const reprise::Json json = {{"type", "thinking"}, {"thinking", block.thinking}, {"signature", block.signature}};
+        kept.push_back({.kind = Kind::kVerbatim, .json = DumpJson(json)});
+        break;
+      }
+      case OpenBlock::Kind::kVerbatim:
+        kept.push_back({.kind = Kind::kVerbatim, .json = std::move(block.json)});
+        break;
+      case OpenBlock::Kind::kIgnored:
+        break;
+    }
+  }
+  return ExtrasOf(kept, provider());
+}
+
+// The model came to its end, with every call it began.
+bool AnthropicResponse::EndedByItself() const {
+  const bool at_its_end = stop_reason_ == "tool_use" || stop_reason_ == "end_turn" || stop_reason_ == "stop_sequence";
+  return at_its_end && std::all_of(blocks_.begin(), blocks_.end(), [](const OpenBlock& block) {
+           return block.closed || block.kind != OpenBlock::Kind::kToolUse;
+         });
+}
+
+Result<ModelResponse> AnthropicResponse::Take() {
+  if (error()) return Fail(*error());
+  if (!complete()) return Fail(ProtocolError("The model provider's answer was cut off", /*retryable=*/true));
+  for (const OpenBlock& block : blocks_) {
+    if (block.kind != OpenBlock::Kind::kToolUse || block.has_input || block.whole_input.empty()) continue;
+    if (!tool_calls_.Add({block.index, {}, {}, block.whole_input})) return Fail(TooMuch());
+  }
+  auto calls = tool_calls_.Take(/*must_be_whole=*/!EndedByItself());
+  const std::string_view truncated = AnthropicTruncation(stop_reason_);
+  if (!calls && (truncated == "length" || truncated == "context_window") && tool_calls_.cut_off()) {
+    return Fail(OutputLimitError(truncated == "length" ? "models.NAME.max_output_tokens in the configuration raises it"
+                                                       : "The model's context window is full"));
+  }
+  if (!calls) return Fail(calls.error());
+  if (calls->empty() && !has_text()) {
+    if (stop_reason_ == "refusal") {
+      return Fail(MakeProviderError({.status = 400, .message = "the model declined to answer (refusal)"}, api_key()));
+    }
+    if (stop_reason_ == "model_context_window_exceeded") {
+      return Fail(MakeProviderError({.status = 400, .code = "context_length_exceeded"}, api_key()));
+    }
+  }
+  ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = TakeExtras()};
+  response.truncated = truncated;
+  response.usage.input_tokens += usage_.cache_read_tokens + usage_.cache_write_tokens;
+  return response;
+}
+
+}  // namespace reprise

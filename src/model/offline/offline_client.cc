@@ -1,0 +1,291 @@
+#include "model/offline/offline_client.h"
+
+#include <algorithm>
+#include <array>
+#include <functional>
+#include <span>
+#include <system_error>
+#include <utility>
+
+#include "base/utf8.h"
+#include "model/offline/offline_answers.h"
+#include "model/offline/offline_commands.h"
+#include "model/offline/offline_demo.h"
+#include "model/offline/offline_response.h"
+
+namespace reprise {
+namespace {
+
+// So much of one tool's output is repeated in an answer.
+constexpr std::size_t kMaxQuotedMessage = 2000;
+// So many requests that were failed once are remembered.
+constexpr std::size_t kMaxRemembered = 64;
+
+// What stands in the messages since the last thing the user said.
+struct Turn {
+  std::string_view user_text;
+  std::span<const Message> after;
+};
+
+Turn LastTurn(const std::vector<Message>& messages) {
+  for (std::size_t i = messages.size(); i-- > 0;) {
+    if (messages[i].role != Role::kUser) continue;
+    const std::string_view text = messages[i].content ? std::string_view(*messages[i].content) : std::string_view();
+    return {text, std::span(messages).subspan(i + 1)};
+  }
+  return {};
+}
+
+bool HasTool(const std::vector<ToolSpec>& tools, std::string_view name) {
+  return std::any_of(tools.begin(), tools.end(), [&](const ToolSpec& tool) { return tool.name == name; });
+}
+
+std::int64_t CountWords(std::string_view text) {
+  std::int64_t words = 0;
+  bool in_word = false;
+  for (const char c : text) {
+    const bool blank = c == ' ' || c == '\n' || c == '\t' || c == '\r';
+    words += !blank && !in_word;
+    in_word = !blank;
+  }
+  return words;
+}
+
+std::int64_t CountInputWords(const std::vector<Message>& messages) {
+  std::int64_t words = 0;
+  for (const Message& message : messages) {
+    if (message.content) words += CountWords(*message.content);
+    for (const ToolCall& call : message.tool_calls) words += CountWords(call.arguments);
+  }
+  return words;
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c + ('a' - 'A'));
+  }
+  return lower;
+}
+
+// A result carries no mark of failure in a message; the agent and the tools begin their failures with these words.
+enum class ResultKind { kOutput, kRejected, kFailed };
+
+ResultKind KindOf(std::string_view output) {
+  static constexpr std::array<std::string_view, 5> kRejections{"the user rejected", "the user denied", "rejected",
+                                                               "denied", "this server refuses"};
+  static constexpr std::array<std::string_view, 8> kFailures{"error",
+                                                             "cannot ",
+                                                             "the arguments were not accepted",
+                                                             "there is no ",
+                                                             "the tool failed",
+                                                             "cancelled",
+                                                             "failed",
+                                                             "the command was ended"};
+  const std::string start = Lower(output.substr(0, 64));
+  const auto begins = [&](std::string_view words) { return start.starts_with(words); };
+  if (std::any_of(kRejections.begin(), kRejections.end(), begins)) return ResultKind::kRejected;
+  if (std::any_of(kFailures.begin(), kFailures.end(), begins)) return ResultKind::kFailed;
+  return ResultKind::kOutput;
+}
+
+std::string Quote(std::string_view output) {
+  const std::string valid = ToValidUtf8(output);
+  const std::string_view start = Utf8Prefix(valid, kMaxQuotedMessage);
+  return start.size() < valid.size() ? std::string(start) + "..." : valid;
+}
+
+std::string DescribeResult(const OfflineCommand& command, std::string_view output) {
+  switch (KindOf(output)) {
+    case ResultKind::kRejected:
+      return "The call of " + command.tool + " was rejected, so I did not do it. " + Quote(output);
+    case ResultKind::kFailed:
+      return "The call of " + command.tool + " failed: " + Quote(output);
+    case ResultKind::kOutput:
+      break;
+  }
+  if (output.empty()) return "The call of " + command.tool + " is done; it had no output.";
+  return command.lead + Quote(output);
+}
+
+std::string_view ResultOf(std::span<const Message> messages, std::string_view call_id) {
+  for (const Message& message : messages) {
+    if (message.role == Role::kTool && message.tool_call_id == call_id && message.content) return *message.content;
+  }
+  return {};
+}
+
+// The tool calls of this turn, one per round so far.
+std::vector<const ToolCall*> CallsOf(std::span<const Message> messages) {
+  std::vector<const ToolCall*> calls;
+  for (const Message& message : messages) {
+    if (message.role == Role::kAssistant && !message.tool_calls.empty()) calls.push_back(&message.tool_calls.front());
+  }
+  return calls;
+}
+
+bool IsGreeting(std::string_view text) {
+  const std::string lower = Lower(text);
+  const std::string_view word = std::string_view(lower).substr(0, lower.find_first_of(" ,.!?\n"));
+  return word == "hello" || word == "hi" || word == "hey" || word == "hallo" || lower.starts_with("good morning") ||
+         lower.starts_with("good evening");
+}
+
+// Whether the model has already said in this chat all that it understands.
+bool HasHelped(const std::vector<Message>& messages) {
+  const std::string_view help = OfflineHelp();
+  const std::string_view first_line = help.substr(0, help.find('\n'));
+  return std::any_of(messages.begin(), messages.end(), [&](const Message& message) {
+    return message.role == Role::kAssistant && message.content &&
+           message.content->find(first_line) != std::string::npos;
+  });
+}
+
+std::string DescribeAbilities(std::string_view user_text, bool has_helped) {
+  const std::string_view start = IsGreeting(user_text) ? "Hello! " : "";
+  return std::string(start) + std::string(has_helped ? OfflineHint() : OfflineHelp());
+}
+
+using Say = void (ModelStream::*)(std::string_view);
+
+// Hands the text over word by word, each with the blanks behind it. False if stopped.
+bool StreamWords(std::string_view text, ModelStream& stream, Say say, const std::stop_token& stop) {
+  while (!text.empty()) {
+    if (stop.stop_requested()) return false;
+    const std::string_view word = FirstWord(text);
+    (stream.*say)(word);
+    stream.OnBatchEnd();
+    text.remove_prefix(word.size());
+  }
+  return !stop.stop_requested();
+}
+
+OfflineResponse FollowCommands(const ModelRequest& request, const Turn& turn) {
+  std::vector<OfflineCommand> commands, unavailable;
+  for (OfflineCommand& command : ParseOfflineCommands(turn.user_text)) {
+    (HasTool(request.tools, command.tool) ? commands : unavailable).push_back(std::move(command));
+  }
+  const auto calls = CallsOf(turn.after);
+  OfflineResponse answer;
+  if (calls.size() < commands.size()) {
+    const std::string round = std::to_string(calls.size() + 1);
+    OfflineCommand& next = commands[calls.size()];
+    if (commands.size() > 1)
+      answer.text = "Step " + round + " of " + std::to_string(commands.size()) + ": " + next.tool + ".";
+    answer.tool_calls.push_back({"call_" + round, std::move(next.tool), std::move(next.arguments)});
+    return answer;
+  }
+  if (commands.empty() && unavailable.empty()) {
+    answer.text = DescribeAbilities(turn.user_text, HasHelped(request.messages));
+    return answer;
+  }
+  const auto add_line = [&](const std::string& line) {
+    if (!answer.text.empty()) answer.text += '\n';
+    answer.text += line;
+  };
+  for (std::size_t i = 0; i < commands.size(); ++i) {
+    add_line(DescribeResult(commands[i], ResultOf(turn.after, calls[i]->id)));
+  }
+  for (const OfflineCommand& command : unavailable) add_line("The tool " + command.tool + " is not available here.");
+  return answer;
+}
+
+OfflineResponse Show(const OfflineShow& asked, const ModelRequest& request, const Turn& turn, bool asks_people) {
+  switch (asked.what) {
+    case OfflineShow::What::kDemo:
+      return NextOfDemo(turn.after, request.tools, asks_people);
+    case OfflineShow::What::kHelp:
+      return {.text = std::string(OfflineHelp())};
+    case OfflineShow::What::kThink:
+      return ThinkAbout(asked.text);
+    case OfflineShow::What::kSlow:
+      return SaySlowly(asked.text);
+    case OfflineShow::What::kMarkdown:
+      return ShowMarkdown();
+    case OfflineShow::What::kFail:
+      return FailFor(asked.text);
+  }
+  return {};
+}
+
+OfflineResponse NextResponse(const ModelRequest& request, bool asks_people) {
+  const Turn turn = LastTurn(request.messages);
+  const auto asked = ParseOfflineShow(turn.user_text);
+  OfflineResponse response = asked ? Show(*asked, request, turn, asks_people) : FollowCommands(request, turn);
+  const bool ends_here = response.tool_calls.empty() && (!response.failure || response.fails_first_attempt);
+  if (!ends_here) return response;
+  if (const std::string files = TellAttachments(turn.user_text); !files.empty()) response.text += "\n\n" + files;
+  return response;
+}
+
+// How the response ends when all of it is said.
+Result<ModelResponse> EndOf(OfflineResponse response, std::int64_t input_words) {
+  if (response.failure) return Fail(*std::move(response.failure));
+  TokenUsage usage{.input_tokens = input_words,
+                   .output_tokens = CountWords(response.thinking) + CountWords(response.text)};
+  for (const ToolCall& call : response.tool_calls) usage.output_tokens += CountWords(call.arguments);
+  return ModelResponse{.tool_calls = std::move(response.tool_calls), .usage = usage, .extras = {}};
+}
+
+Result<ModelResponse> Write(OfflineResponse response, std::int64_t input_words, ModelStream& stream,
+                            const std::stop_token& stop) {
+  const bool is_said = StreamWords(response.thinking, stream, &ModelStream::OnThinking, stop) &&
+                       StreamWords(response.text, stream, &ModelStream::OnText, stop);
+  if (!is_said) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  return EndOf(std::move(response), input_words);
+}
+
+std::size_t DigestOf(const std::vector<Message>& messages) {
+  std::size_t digest = messages.size();
+  for (const Message& message : messages) {
+    digest = digest * 31 + std::hash<std::string_view>{}(message.content ? std::string_view(*message.content) : "");
+  }
+  return digest;
+}
+
+}  // namespace
+
+// A run sends a request that failed again with the same stop token. Two runs that say the same at the same time are
+// told apart by theirs; one that was not sent again by its run, which is gone, is by the run that resumes it.
+bool OfflineClient::IsFirstAttempt(const ModelRequest& request, const std::stop_token& run) {
+  const std::size_t digest = DigestOf(request.messages);
+  const std::lock_guard lock(mutex_);
+  const auto before = std::find_if(failed_.begin(), failed_.end(), [&](const FailedOnce& each) {
+    return each.digest == digest && (each.run == run || !each.run.stop_possible());
+  });
+  if (before != failed_.end()) {
+    failed_.erase(before);
+    return false;
+  }
+  if (failed_.size() == kMaxRemembered) failed_.pop_front();
+  failed_.push_back({digest, run});
+  return true;
+}
+
+void OfflineClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
+  OfflineResponse response = NextResponse(request, options_.asks_people);
+  const std::int64_t input_words = CountInputWords(request.messages);
+  if (response.fails_first_attempt) {
+    if (IsFirstAttempt(request, stop)) {
+      response = {.failure = std::move(response.failure)};
+    } else {
+      response.failure.reset();
+    }
+  }
+  try {
+    if (response.pause.count() > 0) {
+      PacedResponse paced{.thinking = response.thinking,
+                          .text = response.text,
+                          .pause = response.pause,
+                          .end = EndOf(std::move(response), input_words)};
+      return paced_.Write(std::move(paced), stream, std::move(stop), done);
+    }
+    queue_.Post([response = std::move(response), input_words, &stream, stop = std::move(stop), done] {
+      done(Write(response, input_words, stream, stop));
+    });
+  } catch (const std::system_error& error) {
+    done(Fail(ErrorCode::kUnavailable, "the system has no thread left for the model", error.what()));
+  }
+}
+
+}  // namespace reprise

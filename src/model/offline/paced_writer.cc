@@ -1,0 +1,102 @@
+#include "model/offline/paced_writer.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+// Scripts without blanks between the words, and long words, come in pieces of so many characters.
+constexpr std::size_t kLongestPiece = 16;
+
+Error Stopped() { return MakeError(ErrorCode::kCancelled, "the request was cancelled"); }
+
+std::string_view TakePiece(std::string_view& left) {
+  const std::string_view piece = Utf8Prefix(FirstWord(left), kLongestPiece);
+  left.remove_prefix(piece.size());
+  return piece;
+}
+
+}  // namespace
+
+std::string_view FirstWord(std::string_view text) {
+  constexpr std::string_view kBlank = " \n\t";
+  const std::size_t word = std::min(text.find_first_of(kBlank), text.size());
+  return text.substr(0, std::min(text.find_first_not_of(kBlank, word), text.size()));
+}
+
+PacedWriter::~PacedWriter() {
+  if (!thread_.joinable()) return;
+  thread_.request_stop();
+  thread_.join();
+}
+
+void PacedWriter::Write(PacedResponse response, ModelStream& stream, std::stop_token stop, ModelClient::Done done) {
+  std::unique_ptr<Job> job(
+      new Job{.response = std::move(response), .stream = stream, .stop = std::move(stop), .done = std::move(done)});
+  job->thinking = job->response.thinking;
+  job->text = job->response.text;
+  // Without the lock, which the callback takes. A stop before the job is among the others is found with its first word.
+  job->on_stop.emplace(job->stop, [this, stopped = job.get()] { WakeFor(stopped); });
+  const std::unique_lock lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& over) { Run(over); });
+  jobs_.emplace(Clock::now(), std::move(job));
+  wake_.notify_one();
+}
+
+void PacedWriter::WakeFor(const Job* stopped) {
+  const std::lock_guard lock(mutex_);
+  const auto found =
+      std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& each) { return each.second.get() == stopped; });
+  if (found == jobs_.end()) return;  // it is being written, and looks itself
+  auto node = jobs_.extract(found);
+  node.key() = Clock::time_point::min();
+  jobs_.insert(std::move(node));
+  wake_.notify_one();
+}
+
+bool PacedWriter::Step(Job& job) {
+  if (job.stop.stop_requested()) return job.done(Fail(Stopped())), true;
+  if (!job.thinking.empty()) {
+    job.stream.OnThinking(TakePiece(job.thinking));
+    job.stream.OnBatchEnd();
+  } else if (!job.text.empty()) {
+    job.stream.OnText(TakePiece(job.text));
+    job.stream.OnBatchEnd();
+  }
+  if (!job.thinking.empty() || !job.text.empty()) return false;
+  job.done(std::move(job.response.end));
+  return true;
+}
+
+void PacedWriter::Run(const std::stop_token& over) {
+  std::unique_lock lock(mutex_);
+  while (!over.stop_requested()) {
+    if (jobs_.empty()) {
+      wake_.wait(lock, over, [this] { return !jobs_.empty(); });
+      continue;
+    }
+    const auto due = jobs_.begin()->first;
+    if (Clock::now() < due) {
+      wake_.wait_until(lock, over, due, [this, due] { return jobs_.begin()->first < due; });
+      continue;
+    }
+    auto node = jobs_.extract(jobs_.begin());
+    std::unique_ptr<Job>& job = node.mapped();
+    lock.unlock();
+    const bool at_end = Step(*job);
+    if (at_end) job.reset();  // without the lock: a callback that is just running takes it
+    lock.lock();
+    if (at_end) continue;
+    // A stop since the last look did not find the job among the others.
+    node.key() = job->stop.stop_requested() ? Clock::time_point::min() : Clock::now() + job->response.pause;
+    jobs_.insert(std::move(node));
+  }
+  auto left = std::exchange(jobs_, {});
+  lock.unlock();
+  for (auto& [due, job] : left) job->done(Fail(Stopped()));
+}
+
+}  // namespace reprise

@@ -1,0 +1,198 @@
+#include "model/openai/openai_request.h"
+
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "model/anthropic_blocks.h"
+#include "model/openai/kept_members.h"
+#include "model/provider_extras.h"
+
+namespace reprise {
+namespace {
+
+std::string_view RoleName(Role role) {
+  switch (role) {
+    case Role::kSystem:
+      return "system";
+    case Role::kUser:
+      return "user";
+    case Role::kAssistant:
+      return "assistant";
+    case Role::kTool:
+      return "tool";
+  }
+  return "user";
+}
+
+using Names = std::set<std::string, std::less<>>;
+
+// Whom the request is for.
+struct Recipient {
+  std::string_view provider;
+  const Names& refused;
+  Names* sent;  // null: nobody asks
+};
+
+// The members of `object` that may stand beside our own. `object` may be null.
+template <typename IsKnown>
+void AppendKept(std::string& out, const Json* object, IsKnown is_known, const Recipient& recipient) {
+  if (object == nullptr || !object->is_object()) return;
+  for (const auto& [name, value] : object->items()) {
+    if (is_known(name) || recipient.refused.contains(name)) continue;
+    if (recipient.sent != nullptr) recipient.sent->insert(name);
+    out += ',';
+    AppendJsonString(out, name);
+    out += ':';
+    out += DumpJson(value);
+  }
+}
+
+const Json* Find(const Json* object, std::string_view name) {
+  if (object == nullptr || !object->is_object()) return nullptr;
+  const auto found = object->find(name);
+  return found == object->end() ? nullptr : &*found;
+}
+
+// `kept`: what the provider has said of this call; may be null.
+void AppendToolCall(std::string& out, const ToolCall& call, const Json* kept, const Recipient& recipient) {
+  out += R"({"id":)";
+  AppendJsonString(out, call.id);
+  out += R"(,"type":"function","function":{"name":)";
+  AppendJsonString(out, call.name);
+  out += R"(,"arguments":)";
+  // "" is not JSON, and some servers parse what they are sent back.
+  AppendJsonString(out, call.arguments.empty() ? "{}" : call.arguments);
+  AppendKept(out, Find(kept, "function"), IsKnownFunctionMember, recipient);
+  out += '}';
+  AppendKept(out, kept, IsKnownCallMember, recipient);
+  out += '}';
+}
+
+void AppendContent(std::string& out, const Message& message) {
+  if (message.content) {
+    AppendJsonString(out, *message.content);
+  } else {
+    // Only an assistant message that calls tools may have none.
+    out += message.role == Role::kAssistant && !message.tool_calls.empty() ? "null" : R"("")";
+  }
+}
+
+// The extras of `message` that go to everybody, as they did when it was imported or version 0.1 wrote it. `content` may
+// be among them (content in parts); the other members that Message has itself may not, and a request must not hold them
+// twice.
+void EraseOwn(Json& extras, const Message& message) {
+  for (const char* own : {"role", "tool_calls", "tool_call_id", "name"}) extras.erase(own);
+  extras.erase(std::string(kAnthropicBlocks));  // of an answer that came from elsewhere
+  if (message.content) extras.erase("content");
+}
+
+void AppendMessage(std::string& out, const Message& message, const Recipient& recipient) {
+  Json extras = ParseExtras(message);
+  EraseOwn(extras, message);
+  const Json* const kept = FindProviderExtras(extras, recipient.provider);
+  out += R"({"role":")";
+  out += RoleName(message.role);
+  out += '"';
+  if (!extras.contains("content")) {
+    out += R"(,"content":)";
+    AppendContent(out, message);
+  }
+  if (!message.tool_calls.empty()) {
+    out += R"(,"tool_calls":[)";
+    for (const ToolCall& call : message.tool_calls) {
+      AppendToolCall(out, call, Find(Find(kept, "tool_calls"), call.id), recipient);
+      out += ',';
+    }
+    out.back() = ']';
+  }
+  if (message.role == Role::kTool) {
+    out += R"(,"tool_call_id":)";
+    AppendJsonString(out, message.tool_call_id);
+  }
+  if (!message.name.empty() && message.role != Role::kTool) {  // results are known by their calls' ids
+    out += R"(,"name":)";
+    AppendJsonString(out, message.name);
+  }
+  for (const auto& [key, value] : extras.items()) {
+    if (key == kProviderExtras) continue;
+    out += ',';
+    AppendJsonString(out, key);
+    out += ':';
+    out += DumpJson(value);
+  }
+  const auto is_there = [&](std::string_view name) { return IsKnownMessageMember(name) || extras.contains(name); };
+  AppendKept(out, Find(kept, "message"), is_there, recipient);
+  out += '}';
+}
+
+// The system prompt as a message of its own. One that the conversation begins with is joined to it (true): some models'
+// templates take no second.
+bool AppendSystem(std::string& out, const ModelRequest& request, const Recipient& recipient) {
+  if (request.system.empty()) return false;
+  const Message* const own = request.messages.empty() ? nullptr : &request.messages.front();
+  const bool joins = own != nullptr && own->role == Role::kSystem && own->content && !own->content->empty();
+  Message message{.role = Role::kSystem, .content = std::string(request.system)};
+  if (joins) *message.content += "\n\n" + *own->content;
+  AppendMessage(out, message, recipient);
+  out += ',';
+  return joins;
+}
+
+void AppendTool(std::string& out, const ToolSpec& tool) {
+  out += R"({"type":"function","function":{"name":)";
+  AppendJsonString(out, tool.name);
+  out += R"(,"description":)";
+  AppendJsonString(out, tool.description);
+  out += R"(,"parameters":)";
+  out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
+  out += "}}";
+}
+
+// A little above the final size in ordinary text, where one character in thirty is escaped.
+std::size_t EstimateOpenAiSize(const ModelRequest& request) {
+  std::size_t bytes = 256 + request.system.size() + request.system.size() / 16;
+  for (const Message& message : request.messages) {
+    bytes += 96 + message.name.size() + message.tool_call_id.size() + message.extras.size();
+    if (message.content) bytes += message.content->size() + message.content->size() / 16;
+    for (const ToolCall& call : message.tool_calls) {
+      bytes += 96 + call.id.size() + call.name.size() + call.arguments.size() + call.arguments.size() / 4;
+    }
+  }
+  for (const ToolSpec& tool : request.tools) {
+    bytes += 96 + tool.name.size() + tool.description.size() + tool.parameters.size();
+  }
+  return bytes;
+}
+
+}  // namespace
+
+std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider, const Names& refused,
+                                       Names* sent) {
+  const Recipient recipient{provider, refused, sent};
+  std::string out;
+  out.reserve(EstimateOpenAiSize(request));
+  out += R"({"model":)";
+  AppendJsonString(out, request.model);
+  out += R"(,"messages":[)";
+  const bool joined = AppendSystem(out, request, recipient);
+  for (const Message& message : request.messages) {
+    if (joined && &message == &request.messages.front()) continue;
+    AppendMessage(out, message, recipient);
+    out += ',';
+  }
+  if (out.back() == ',') out.pop_back();
+  out += ']';
+  if (!request.tools.empty()) {  // an empty array is refused by some
+    out += R"(,"tools":[)";
+    for (const ToolSpec& tool : request.tools) {
+      AppendTool(out, tool);
+      out += ',';
+    }
+    out.back() = ']';
+  }
+  out += R"(,"stream":true,"stream_options":{"include_usage":true}})";
+  return out;
+}
+
+}  // namespace reprise

@@ -1,0 +1,375 @@
+#include "terminal/diff_view.h"
+
+#include <algorithm>
+#include <dtl/dtl.hpp>
+#include <iterator>
+#include <unordered_map>
+#include <utility>
+
+#include "base/utf8.h"
+#include "terminal/terminal_text.h"
+#include "terminal/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+// dtl takes 12 ms for each 500 lines in the worst case (all lines in another order), and 75 MB whatever their number.
+constexpr std::size_t kMostComparedLines = 40'000;
+// Of one line, where not all is shown.
+constexpr std::size_t kMostRowsOfLine = 5;
+constexpr std::size_t kLongestShownLine = 1'000;  // characters
+
+using FileLines = std::vector<std::string_view>;  // each with its line end
+
+FileLines FileLinesOf(std::string_view text) {
+  FileLines lines;
+  while (!text.empty()) {
+    const std::size_t end = text.find('\n');
+    lines.push_back(text.substr(0, end == std::string_view::npos ? end : end + 1));
+    text.remove_prefix(lines.back().size());
+  }
+  return lines;
+}
+
+bool IsUtf8Text(std::string_view bytes) { return bytes.find('\0') == std::string_view::npos && IsUtf8(bytes); }
+
+// So many lines one after the other that are in both files, or in one. `before` and `after` are where it begins.
+struct DiffRun {
+  enum class Kind { kCommon, kRemoved, kAdded } kind;
+  std::size_t before, after, count;
+};
+
+class RunList {
+ public:
+  void AddCommon(std::size_t count) { Add(DiffRun::Kind::kCommon, count), before_ += count, after_ += count; }
+  void AddRemoved(std::size_t count) { Add(DiffRun::Kind::kRemoved, count), before_ += count; }
+  void AddAdded(std::size_t count) { Add(DiffRun::Kind::kAdded, count), after_ += count; }
+
+  std::size_t before() const { return before_; }
+  std::size_t after() const { return after_; }
+  std::vector<DiffRun> Take() { return std::move(runs_); }
+
+ private:
+  void Add(DiffRun::Kind kind, std::size_t count) {
+    if (count == 0) return;
+    if (!runs_.empty() && runs_.back().kind == kind) {
+      runs_.back().count += count;
+    } else {
+      runs_.push_back({kind, before_, after_, count});
+    }
+  }
+
+  std::size_t before_ = 0, after_ = 0;
+  std::vector<DiffRun> runs_;
+};
+
+// FileLines of one file that are in the other one too: where, and which.
+struct Candidates {
+  std::vector<std::size_t> at;
+  std::vector<int> line;
+};
+
+// Pairs of equal lines in their order, as many as there can be. What has no equal in the other file need not be
+// compared.
+std::vector<std::pair<std::size_t, std::size_t>> EqualLines(const FileLines& before, const FileLines& after,
+                                                            std::size_t from, std::size_t before_end,
+                                                            std::size_t after_end) {
+  struct Seen {
+    int number;
+    bool in_after;
+  };
+  std::unordered_map<std::string_view, Seen> seen;
+  for (std::size_t i = from; i < before_end; ++i)
+    seen.try_emplace(before[i], Seen{static_cast<int>(seen.size()), false});
+  Candidates old_lines, new_lines;
+  for (std::size_t i = from; i < after_end; ++i) {
+    const auto found = seen.find(after[i]);
+    if (found == seen.end()) continue;
+    found->second.in_after = true;
+    new_lines.at.push_back(i);
+    new_lines.line.push_back(found->second.number);
+  }
+  for (std::size_t i = from; i < before_end; ++i) {
+    const Seen& line = seen.find(before[i])->second;
+    if (!line.in_after) continue;
+    old_lines.at.push_back(i);
+    old_lines.line.push_back(line.number);
+  }
+  if (old_lines.at.size() + new_lines.at.size() > kMostComparedLines) return {};
+
+  dtl::Diff<int, std::vector<int>> diff(old_lines.line, new_lines.line);
+  diff.compose();
+  std::vector<std::pair<std::size_t, std::size_t>> equal;
+  std::size_t i = 0, j = 0;
+  for (const auto& [line, edit] : diff.getSes().getSequence()) {
+    if (edit.type == dtl::SES_COMMON) equal.emplace_back(old_lines.at[i], new_lines.at[j]);
+    if (edit.type != dtl::SES_ADD) ++i;
+    if (edit.type != dtl::SES_DELETE) ++j;
+  }
+  return equal;
+}
+
+std::vector<DiffRun> Compare(const FileLines& before, const FileLines& after) {
+  std::size_t prefix = 0;
+  const std::size_t shorter = std::min(before.size(), after.size());
+  while (prefix < shorter && before[prefix] == after[prefix]) ++prefix;
+  std::size_t suffix = 0;
+  while (suffix < shorter - prefix && before[before.size() - 1 - suffix] == after[after.size() - 1 - suffix]) ++suffix;
+
+  RunList runs;
+  runs.AddCommon(prefix);
+  const std::size_t before_end = before.size() - suffix, after_end = after.size() - suffix;
+  for (const auto& [i, j] : EqualLines(before, after, prefix, before_end, after_end)) {
+    runs.AddRemoved(i - runs.before());
+    runs.AddAdded(j - runs.after());
+    runs.AddCommon(1);
+  }
+  runs.AddRemoved(before_end - runs.before());
+  runs.AddAdded(after_end - runs.after());
+  runs.AddCommon(suffix);
+  return runs.Take();
+}
+
+// Changes that stand close to each other, and the lines around them.
+using Hunk = std::vector<DiffRun>;
+
+std::vector<Hunk> HunksOf(const std::vector<DiffRun>& runs, std::size_t context) {
+  std::vector<Hunk> hunks;
+  for (std::size_t n = 0; n < runs.size(); ++n) {
+    const DiffRun& run = runs[n];
+    const bool is_first = n == 0, is_last = n + 1 == runs.size();
+    if (run.kind != DiffRun::Kind::kCommon) {
+      if (is_first) hunks.emplace_back();
+      hunks.back().push_back(run);
+      continue;
+    }
+    const std::size_t around = (is_first ? 0 : context) + (is_last ? 0 : context);
+    if (!is_first && !is_last && run.count <= around) {
+      hunks.back().push_back(run);
+      continue;
+    }
+    const std::size_t kept = std::min(run.count, context);
+    if (!is_first && kept > 0) hunks.back().push_back({run.kind, run.before, run.after, kept});
+    if (is_last) continue;
+    hunks.emplace_back();
+    const std::size_t skipped = run.count - kept;
+    if (kept > 0) hunks.back().push_back({run.kind, run.before + skipped, run.after + skipped, kept});
+  }
+  return hunks;
+}
+
+std::string LineRange(std::size_t begin, std::size_t count) {
+  // As diff does it: the line before, where there is none.
+  const std::string first = std::to_string(count == 0 ? begin : begin + 1);
+  return count == 1 ? first : first + "," + std::to_string(count);
+}
+
+std::string Counted(std::size_t lines) { return std::to_string(lines) + (lines == 1 ? " line" : " lines"); }
+
+bool AllEndWithCrLf(const FileLines& lines) {
+  return std::all_of(lines.begin(), lines.end(), [](std::string_view line) { return line.ends_with("\r\n"); });
+}
+
+// Writes a diff, and counts what there is no room for.
+class DiffWriter {
+ public:
+  DiffWriter(const FileLines& before, const FileLines& after, const Style& style, const DiffOptions& options)
+      : before_(before), after_(after), style_(style), options_(options) {
+    if (options.max_lines > 0) room_ = static_cast<std::size_t>(std::max(options.max_lines, 10) - 1);  // and a note
+    without_cr_ = AllEndWithCrLf(before) && AllEndWithCrLf(after) && !(before.empty() && after.empty());
+  }
+
+  void WriteHead(bool was_there, bool is_there) {
+    const std::string path = VisibleLine((options_.path.starts_with('/') ? "" : "/") + options_.path);
+    Put(style_.Paint(Style::kBold, "--- " + (was_there ? "a" + path : "/dev/null")));
+    Put(style_.Paint(Style::kBold, "+++ " + (is_there ? "b" + path : "/dev/null")));
+    if (without_cr_) Put(style_.Paint(Style::kDim, "(each line ends with a carriage return and a line feed)"));
+  }
+
+  void WriteNote(std::string_view note) { Put(style_.Paint(Style::kDim, note)); }
+
+  void Write(const Hunk& hunk) {
+    WriteHunkHead(hunk);
+    for (std::size_t n = 0; n < hunk.size(); ++n) {
+      const bool is_pair =
+          n + 1 < hunk.size() && hunk[n].kind == DiffRun::Kind::kRemoved && hunk[n + 1].kind == DiffRun::Kind::kAdded;
+      if (is_pair && RowsOf(hunk[n]) + RowsOf(hunk[n + 1]) > room_) {
+        WriteBeginnings(hunk[n], hunk[n + 1]);
+        ++n;
+      } else {
+        WriteLines(hunk[n]);
+      }
+    }
+  }
+
+  Diff Finish() {
+    const bool cut = !left_out_.empty() || has_cut_lines_;
+    if (cut) {
+      std::string note = "… not shown: ";
+      if (!left_out_.empty()) {
+        note += Counted(left_out_.removed) + " removed, " + Counted(left_out_.added) + " added";
+        if (left_out_.common > 0) note += ", " + Counted(left_out_.common) + " around them";
+      }
+      if (has_cut_lines_) note += std::string(left_out_.empty() ? "" : ", ") + "the rest of long lines";
+      for (std::string& row : InRows(style_.Paint(Style::kWarning, note))) lines_.push_back(std::move(row));
+    }
+    return {std::move(lines_), cut};
+  }
+
+ private:
+  struct Counts {
+    std::size_t removed = 0, added = 0, common = 0;
+    bool empty() const { return removed + added + common == 0; }
+  };
+
+  std::vector<std::string> InRows(const std::string& line) const {
+    if (options_.width <= 0) return {line};
+    return HardWrap(line, std::max(options_.width, 8), "", style_.Paint(Style::kDim, "↪ "));
+  }
+
+  // Once something has had no room, nothing after it is shown.
+  bool Put(const std::string& line) {
+    std::vector<std::string> rows = InRows(line);
+    if (rows.size() > room_) {
+      room_ = 0;
+      return false;
+    }
+    if (room_ != kNoLimit) room_ -= rows.size();
+    std::move(rows.begin(), rows.end(), std::back_inserter(lines_));
+    return true;
+  }
+
+  // About how many rows it takes, as far as that is not more than there is room for.
+  std::size_t RowsOf(const DiffRun& run) const {
+    std::size_t rows = 0;
+    for (std::size_t n = 0; n < run.count && rows <= room_; ++n) {
+      const std::size_t size = LineOf(run, n).size();
+      rows += 1 + (options_.width > 0 ? std::min(size / static_cast<std::size_t>(options_.width), kMostRowsOfLine) : 0);
+    }
+    return rows;
+  }
+
+  std::string_view LineOf(const DiffRun& run, std::size_t n) const {
+    return run.kind == DiffRun::Kind::kAdded ? after_[run.after + n] : before_[run.before + n];
+  }
+
+  void WriteHunkHead(const Hunk& hunk) {
+    std::size_t before = 0, after = 0;
+    for (const DiffRun& run : hunk) {
+      if (run.kind != DiffRun::Kind::kAdded) before += run.count;
+      if (run.kind != DiffRun::Kind::kRemoved) after += run.count;
+    }
+    const std::string head =
+        "@@ -" + LineRange(hunk[0].before, before) + " +" + LineRange(hunk[0].after, after) + " @@";
+    if (room_ < 2) room_ = 0;  // a head without a line
+    Put(style_.Paint(Style::kAccent, head));
+  }
+
+  void WriteBeginnings(const DiffRun& removed, const DiffRun& added) {
+    if (room_ < 4) room_ = 0;
+    Put(style_.Paint(Style::kDim,
+                     Counted(removed.count) + " replaced by " + Counted(added.count) + "; the beginning of both:"));
+    const std::size_t both = room_, begin = lines_.size();
+    room_ = both - std::min(both / 2, RowsOf(added));
+    WriteLines(removed);
+    room_ = both - (lines_.size() - begin);
+    WriteLines(added);
+    room_ = 0;
+  }
+
+  // As far as there is room; the rest is counted.
+  void WriteLines(const DiffRun& run) {
+    std::size_t n = 0;
+    while (n < run.count && WriteLine(LineOf(run, n), run.kind)) ++n;
+    const std::size_t rest = run.count - n;
+    switch (run.kind) {
+      case DiffRun::Kind::kCommon:
+        left_out_.common += rest;
+        break;
+      case DiffRun::Kind::kRemoved:
+        left_out_.removed += rest;
+        break;
+      case DiffRun::Kind::kAdded:
+        left_out_.added += rest;
+        break;
+    }
+  }
+
+  bool WriteLine(std::string_view line, DiffRun::Kind kind) {
+    if (room_ == 0) return false;
+    const bool ends = line.ends_with('\n');
+    if (ends) line.remove_suffix(1);
+    if (without_cr_) line.remove_suffix(1);
+    return Put(Painted(Shown(line), kind)) && (ends || Put(style_.Paint(Style::kDim, "\\ No newline at end of file")));
+  }
+
+  std::string Painted(const std::string& text, DiffRun::Kind kind) const {
+    switch (kind) {
+      case DiffRun::Kind::kCommon:
+        return " " + text;
+      case DiffRun::Kind::kRemoved:
+        return style_.Paint(Style::kRemoved, "-" + text);
+      case DiffRun::Kind::kAdded:
+        return style_.Paint(Style::kAdded, "+" + text);
+    }
+    return text;
+  }
+
+  std::string Shown(std::string_view line) {
+    std::size_t most = kLongestShownLine;
+    if (options_.width > 0) most = kMostRowsOfLine * static_cast<std::size_t>(options_.width);
+    const std::string_view beginning = room_ == kNoLimit ? line : Utf8Prefix(line, most);
+    std::string text = WithoutTabs(VisibleLine(beginning), "→");
+    if (beginning.size() == line.size()) return text;
+    has_cut_lines_ = true;
+    return text + " … (" + std::to_string(line.size() - beginning.size()) + " more bytes)";
+  }
+
+  static constexpr std::size_t kNoLimit = static_cast<std::size_t>(-1);
+
+  const FileLines& before_;
+  const FileLines& after_;
+  const Style& style_;
+  const DiffOptions& options_;
+  bool without_cr_;
+  std::size_t room_ = kNoLimit;  // for further lines
+  std::vector<std::string> lines_;
+  Counts left_out_;
+  bool has_cut_lines_ = false;
+};
+
+std::string NotText(std::string_view bytes) {
+  return "(" + std::to_string(bytes.size()) + (bytes.size() == 1 ? " byte" : " bytes") +
+         ", not UTF-8 text: cannot be shown)\n";
+}
+
+}  // namespace
+
+Diff DiffLines(std::optional<std::string_view> before, std::optional<std::string_view> after, const Style& style,
+               const DiffOptions& options) {
+  const std::string_view old_bytes = before.value_or(""), new_bytes = after.value_or("");
+  if (before.has_value() == after.has_value() && old_bytes == new_bytes) {
+    return {.lines = {style.Paint(Style::kDim, "no change of " + VisibleLine(options.path))}, .cut = false};
+  }
+
+  const bool are_text = IsUtf8Text(old_bytes) && IsUtf8Text(new_bytes);
+  const std::string old_note = NotText(old_bytes), new_note = NotText(new_bytes);
+  const FileLines old_lines = FileLinesOf(IsUtf8Text(old_bytes) ? old_bytes : old_note);
+  const FileLines new_lines = FileLinesOf(IsUtf8Text(new_bytes) ? new_bytes : new_note);
+  DiffWriter writer(old_lines, new_lines, style, options);
+  writer.WriteHead(before.has_value(), after.has_value());
+  if (old_lines.empty() && new_lines.empty()) writer.WriteNote("(an empty file)");
+  std::vector<DiffRun> runs;
+  if (are_text) {
+    runs = Compare(old_lines, new_lines);
+  } else {
+    RunList all;
+    all.AddRemoved(old_lines.size());
+    all.AddAdded(new_lines.size());
+    runs = all.Take();
+  }
+  for (const Hunk& hunk : HunksOf(runs, options.context)) writer.Write(hunk);
+  return writer.Finish();
+}
+
+}  // namespace reprise

@@ -1,0 +1,91 @@
+#include "terminal/hidden_input.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <pthread.h>
+#include <signal.h>
+#include <sys/signalfd.h>
+#include <termios.h>
+#include <unistd.h>
+
+#include <array>
+#include <cerrno>
+#include <string_view>
+
+namespace reprise {
+namespace {
+
+void Write(int fd, std::string_view text) {
+  [[maybe_unused]] const ssize_t written = ::write(fd, text.data(), text.size());  // to a person; nothing depends on it
+}
+
+// The terminal without echo, and the signals held back so that none ends the process before the echo is back.
+class HiddenTerminal {
+ public:
+  HiddenTerminal() : fd_(::open("/dev/tty", O_RDWR | O_NOCTTY | O_CLOEXEC)) {
+    if (!is_open()) return;
+    sigset_t held;
+    sigemptyset(&held);
+    for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) sigaddset(&held, number);
+    pthread_sigmask(SIG_BLOCK, &held, &signals_before_);
+    signals_ = ::signalfd(-1, &held, SFD_CLOEXEC);
+    tcgetattr(fd_, &before_);
+    termios hidden = before_;
+    hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
+    hidden.c_lflag |= ECHONL | ICANON | ISIG;
+    hidden.c_iflag |= ICRNL;  // the terminal client has none
+    hidden.c_iflag &= ~static_cast<tcflag_t>(INLCR | IGNCR);
+    tcsetattr(fd_, TCSAFLUSH, &hidden);  // FLUSH: what was typed before the question is no answer
+  }
+  ~HiddenTerminal() {
+    if (!is_open()) return;
+    tcsetattr(fd_, TCSAFLUSH, &before_);
+    if (signals_ >= 0) ::close(signals_);
+    ::close(fd_);
+    pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
+  }
+  HiddenTerminal(const HiddenTerminal&) = delete;
+  HiddenTerminal& operator=(const HiddenTerminal&) = delete;
+
+  bool is_open() const { return fd_ >= 0; }
+  int fd() const { return fd_; }
+
+  // False when the line is not going to come.
+  bool WaitForInput() const {
+    std::array<pollfd, 2> waits{{{fd_, POLLIN, 0}, {signals_, POLLIN, 0}}};
+    while (::poll(waits.data(), waits.size(), -1) < 0) {
+      if (errno != EINTR) return false;
+    }
+    return waits[1].revents == 0 && (waits[0].revents & POLLIN) != 0;
+  }
+
+ private:
+  const int fd_;
+  int signals_ = -1;
+  sigset_t signals_before_{};
+  termios before_{};
+};
+
+}  // namespace
+
+Result<SecretText> AskHidden(const std::string& prompt) {
+  const HiddenTerminal terminal;
+  if (!terminal.is_open()) return Fail(ErrorCode::kUnavailable, "there is no terminal to ask at");
+  Write(terminal.fd(), prompt);
+  SecretText line;
+  for (;;) {
+    std::array<char, 256> part;
+    const ssize_t got = terminal.WaitForInput() ? ::read(terminal.fd(), part.data(), part.size()) : 0;
+    if (got <= 0) {
+      Write(terminal.fd(), "\n");
+      return Fail(ErrorCode::kCancelled, "no passphrase was given");
+    }
+    Append(line, {part.data(), static_cast<std::size_t>(got)});
+    WipeBytes(part.data(), part.size());
+    if (line.back() != '\n') continue;
+    line.pop_back();
+    return line;
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,465 @@
+#include "terminal/line_editor.h"
+
+#include <dlfcn.h>
+#include <histedit.h>
+#include <langinfo.h>
+#include <signal.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <clocale>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <cwchar>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "base/hidden_characters.h"
+#include "base/utf8.h"
+#include "terminal/own_editor.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kHistory = 500;
+constexpr std::wstring_view kPasteEnd = L"\x1b[201~";
+
+// Looked up at run time, as libcurl is: only who talks at a terminal needs it.
+struct EditLibrary {
+  decltype(&::el_init) init;
+  decltype(&::el_end) end;
+  decltype(&::el_wset) set;
+  decltype(&::el_wget) get;
+  decltype(&::el_wgets) gets;
+  decltype(&::el_wline) line;
+  decltype(&::el_winsertstr) insert;
+  decltype(&::el_deletestr) remove;
+  decltype(&::el_cursor) move;
+  decltype(&::el_resize) resize;
+  decltype(&::history_winit) history_init;
+  decltype(&::history_wend) history_end;
+  decltype(&::history_w) history;
+};
+
+template <typename Function>
+bool Find(void* library, Function& function, const char* name) {
+  function = reinterpret_cast<Function>(::dlsym(library, name));
+  return function != nullptr;
+}
+
+std::optional<EditLibrary> LoadLibrary() {
+  void* const handle = ::dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
+  if (handle == nullptr) return std::nullopt;
+  EditLibrary library{};
+  const bool found = Find(handle, library.init, "el_init") && Find(handle, library.end, "el_end") &&
+                     Find(handle, library.set, "el_wset") && Find(handle, library.get, "el_wget") &&
+                     Find(handle, library.gets, "el_wgets") && Find(handle, library.line, "el_wline") &&
+                     Find(handle, library.insert, "el_winsertstr") && Find(handle, library.remove, "el_deletestr") &&
+                     Find(handle, library.move, "el_cursor") && Find(handle, library.resize, "el_resize") &&
+                     Find(handle, library.history_init, "history_winit") &&
+                     Find(handle, library.history_end, "history_wend") && Find(handle, library.history, "history_w");
+  return found ? std::optional(library) : std::nullopt;
+}
+
+std::wstring Wide(std::string_view text) {
+  const std::string valid = ToValidUtf8(text);
+  std::wstring wide;
+  for (std::string_view rest = valid; !rest.empty();) {
+    const std::string_view next = Utf8Prefix(rest, 1);
+    rest.remove_prefix(next.size());
+    wide += static_cast<wchar_t>(CodePointOf(next));
+  }
+  return wide;
+}
+
+std::string Narrow(std::wstring_view wide) {
+  std::string text;
+  for (const wchar_t character : wide) {
+    const auto code = static_cast<std::uint32_t>(character);
+    if (code < 0x80) {
+      text += static_cast<char>(code);
+    } else if (code < 0x800) {
+      text += {static_cast<char>(0xc0 | code >> 6), static_cast<char>(0x80 | (code & 0x3f))};
+    } else if (code < 0x10000) {
+      text += {static_cast<char>(0xe0 | code >> 12), static_cast<char>(0x80 | (code >> 6 & 0x3f)),
+               static_cast<char>(0x80 | (code & 0x3f))};
+    } else {
+      text += {static_cast<char>(0xf0 | code >> 18), static_cast<char>(0x80 | (code >> 12 & 0x3f)),
+               static_cast<char>(0x80 | (code >> 6 & 0x3f)), static_cast<char>(0x80 | (code & 0x3f))};
+    }
+  }
+  return ToValidUtf8(text);
+}
+
+// The library counts columns by the locale's character set.
+void UseUtf8() {
+  std::setlocale(LC_CTYPE, "");
+  if (std::strcmp(::nl_langinfo(CODESET), "UTF-8") != 0) std::setlocale(LC_CTYPE, "C.UTF-8");
+}
+
+class LibEdit final : public LineEditor {
+ public:
+  LibEdit(const EditLibrary& library, KeySource& keys, std::FILE* out) : library_(library), keys_(keys), out_(out) {
+    edit_ = library_.init("reprise", stdin, out, stderr);
+    if (edit_ == nullptr) return;
+    history_ = library_.history_init();
+    HistEventW event;
+    library_.history(history_, &event, H_SETSIZE, static_cast<int>(kHistory));
+    library_.set(edit_, EL_CLIENTDATA, this);
+    library_.set(edit_, EL_HIST, library_.history, history_);
+    library_.set(edit_, EL_PROMPT, &LibEdit::PromptOf);
+    library_.set(edit_, EL_GETCFN, &LibEdit::Character);
+    library_.set(edit_, EL_EDITOR, L"emacs");
+    library_.set(edit_, EL_ADDFN, L"reprise-paste", L"takes a paste as it is", &LibEdit::Paste);
+    library_.set(edit_, EL_ADDFN, L"reprise-newline", L"begins another line", &LibEdit::NewLine);
+    library_.set(edit_, EL_ADDFN, L"reprise-nothing", L"does nothing", &LibEdit::Nothing);
+    Bind(L"\\e[200~", L"reprise-paste");
+    Bind(L"\\e[201~", L"reprise-nothing");  // the end of a paste whose beginning was dropped
+    // Alt-Enter, Shift-Enter as terminals write it that can tell it from Enter, and Ctrl-J.
+    BindAll({L"\\e\\r", L"\\e\\n", L"\\e[13;2u", L"\\e[27;2;13~", L"^J"}, L"reprise-newline");
+    // A paste may hold what the terminal would make signals of.
+    for (const wchar_t* mode : {L"-isig", L"-icrnl", L"-inlcr"}) {
+      library_.set(edit_, EL_SETTY, L"-d", mode, static_cast<wchar_t*>(nullptr));
+    }
+    library_.set(edit_, EL_ADDFN, L"reprise-interrupt", L"ends the edit", &LibEdit::Interrupt);
+    library_.set(edit_, EL_ADDFN, L"reprise-suspend", L"stops the process", &LibEdit::Stop);
+    library_.set(edit_, EL_ADDFN, L"reprise-quit", L"ends the process", &LibEdit::Quit);
+    Bind(L"^C", L"reprise-interrupt");
+    Bind(L"^Z", L"reprise-suspend");
+    Bind(L"\\034", L"reprise-quit");
+    library_.set(edit_, EL_ADDFN, L"reprise-up", L"the line above, or what was entered before", &LibEdit::Up);
+    library_.set(edit_, EL_ADDFN, L"reprise-down", L"the line below, or what was entered next", &LibEdit::Down);
+    BindAll({L"\\e[A", L"\\eOA", L"^P"}, L"reprise-up");
+    BindAll({L"\\e[B", L"\\eOB", L"^N"}, L"reprise-down");
+    // Keys without a meaning here: Insert, Page Up and Down, F1 to F12.
+    BindAll({L"\\e[2~", L"\\e[5~", L"\\e[6~", L"\\eOP", L"\\eOQ", L"\\eOR", L"\\eOS", L"\\e[15~", L"\\e[17~",
+             L"\\e[18~", L"\\e[19~", L"\\e[20~", L"\\e[21~", L"\\e[23~", L"\\e[24~"},
+            L"reprise-nothing");
+    // It counts wrongly what inserting and deleting characters moves where a text has several rows: it draws them anew.
+    for (const wchar_t* capability : {L"ic", L"im", L"ei", L"IC", L"dc", L"DC"}) {
+      library_.set(edit_, EL_SETTC, capability, L"", static_cast<wchar_t*>(nullptr));
+    }
+    Bind(L"\\e[1~", L"ed-move-to-beg");
+    Bind(L"\\e[4~", L"ed-move-to-end");
+    Bind(L"\\e[3~", L"ed-delete-next-char");
+    Bind(L"\\e[1;5C", L"em-next-word");
+    Bind(L"\\e[1;5D", L"ed-prev-word");
+    Bind(L"^R", L"em-inc-search-prev");
+    library_.set(edit_, EL_ADDFN, L"reprise-complete", L"completes", &LibEdit::Complete);
+    library_.set(edit_, EL_ADDFN, L"reprise-editor", L"opens the person's own editor", &LibEdit::OwnEditor);
+    Bind(L"^I", L"reprise-complete");
+    Bind(L"^X^E", L"reprise-editor");
+  }
+  ~LibEdit() override {
+    if (edit_ != nullptr) library_.end(edit_);
+    if (history_ != nullptr) library_.history_end(history_);
+  }
+  bool opened() const { return edit_ != nullptr; }
+
+  Came Edit(const std::string& prompt, std::string& text) override {
+    prompt_ = Wide(prompt);
+    prefill_ = Wide(text);
+    came_.reset();
+    past_at_ = past_.size();
+    int count = 0;
+    const wchar_t* line = library_.gets(edit_, &count);
+    if (came_) {
+      text = Narrow(cleared_);
+      return *came_;
+    }
+    if (line == nullptr || count <= 0) return Came::kEnd;
+    cleared_.assign(line, static_cast<std::size_t>(count));
+    while (cleared_.ends_with(L'\n')) cleared_.pop_back();
+    text = Narrow(cleared_);
+    return Came::kLine;
+  }
+
+  void Remember(const std::string& text) override {
+    HistEventW event;
+    past_.push_back(Wide(text));
+    if (past_.size() > kHistory) past_.erase(past_.begin());
+    library_.history(history_, &event, H_ENTER, past_.back().c_str());
+  }
+  void ForgetAll() override {
+    HistEventW event;
+    past_.clear();
+    library_.history(history_, &event, H_CLEAR);
+  }
+
+  void SetCompletion(Completion completion) override { completion_ = std::move(completion); }
+
+  int RowsAboveCursor(int columns) const override {
+    const LineInfoW* const line = library_.line(edit_);
+    return RowOfEnd({line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)}, columns);
+  }
+  int Rows(int columns) const override { return RowOfEnd(cleared_, columns) + 1; }
+  void Redraw() override { library_.set(edit_, EL_REFRESH); }
+
+ private:
+  // The row, from 0, in which the library puts the cursor behind prompt and `text`: it writes a control character as
+  // two (^A), fills up to the next multiple of eight for a tab, and goes to the next row as soon as one is full.
+  int RowOfEnd(std::wstring_view text, int columns) const {
+    int row = 0, column = 0;
+    const auto advance = [&](int width) {
+      if (column + width > columns) {
+        ++row;
+        column = 0;
+      }
+      column += width;
+      if (column >= columns) {
+        ++row;
+        column = 0;
+      }
+    };
+    const auto add = [&](wchar_t character) {
+      if (character == L'\n') {
+        ++row;
+        column = 0;
+      } else if (character == L'\t') {
+        do {
+          advance(1);
+        } while (column % 8 != 0);
+      } else if (const int width = ::wcwidth(character); width >= 0) {
+        advance(width);
+      } else {
+        for (int i = 0; i < (character < 0x80 ? 2 : character < 0x10000 ? 8 : 9); ++i) advance(1);
+      }
+    };
+    for (const wchar_t character : prompt_) add(character);
+    for (const wchar_t character : text) add(character);
+    return row;
+  }
+
+  static LibEdit& Of(::EditLine* edit, const EditLibrary& library) {
+    void* self = nullptr;
+    library.get(edit, EL_CLIENTDATA, &self);
+    return *static_cast<LibEdit*>(self);
+  }
+  static LibEdit& Of(::EditLine* edit) { return Of(edit, *loaded_); }
+  static wchar_t* PromptOf(::EditLine* edit) { return Of(edit).prompt_.data(); }
+  static int Character(::EditLine* edit, wchar_t* character) { return Of(edit).NextCharacter(*character) ? 1 : -1; }
+  static unsigned char Paste(::EditLine* edit, wint_t) { return Of(edit).TakePaste(); }
+  static unsigned char NewLine(::EditLine* edit, wint_t) { return Of(edit).Insert(L"\n"); }
+  static unsigned char Nothing(::EditLine*, wint_t) { return CC_NORM; }
+  static unsigned char Complete(::EditLine* edit, wint_t) { return Of(edit).CompleteLine(); }
+  static unsigned char OwnEditor(::EditLine* edit, wint_t) { return Of(edit).OpenOwnEditor(); }
+  static unsigned char Interrupt(::EditLine* edit, wint_t) { return Of(edit).End(Came::kInterrupt), CC_EOF; }
+  static unsigned char Stop(::EditLine* edit, wint_t) { return Of(edit).Suspend(), CC_NORM; }
+  static unsigned char Quit(::EditLine*, wint_t) { return ::raise(SIGQUIT), CC_NORM; }
+  static unsigned char Up(::EditLine* edit, wint_t) { return Of(edit).GoUp(); }
+  static unsigned char Down(::EditLine* edit, wint_t) { return Of(edit).GoDown(); }
+
+  void Bind(const wchar_t* keys, const wchar_t* function) {
+    library_.set(edit_, EL_BIND, keys, function, static_cast<wchar_t*>(nullptr));
+  }
+
+  void BindAll(std::initializer_list<const wchar_t*> all, const wchar_t* function) {
+    for (const wchar_t* const keys : all) Bind(keys, function);
+  }
+
+  bool End(Came came) {
+    came_ = came;
+    const LineInfoW* const line = library_.line(edit_);
+    cleared_.assign(line->buffer, line->lastchar);
+    return false;
+  }
+
+  // False: this Edit is over.
+  bool NextByte(unsigned char& byte) {
+    if (!prefill_.empty()) Prefill();
+    for (;;) {
+      switch (keys_.NextByte(byte)) {
+        case KeySource::Came::kByte:
+          return true;
+        case KeySource::Came::kEnd:
+          return End(Came::kEnd);
+        case KeySource::Came::kInterrupt:
+          return End(Came::kInterrupt);
+        case KeySource::Came::kWithdrawn:
+          return End(Came::kWithdrawn);
+        case KeySource::Came::kSuspend:
+          Suspend();
+          break;
+        case KeySource::Came::kResized:
+          library_.resize(edit_);
+          break;
+      }
+    }
+  }
+
+  // The prompt is drawn already, alone in its row.
+  void Prefill() {
+    library_.insert(edit_, std::exchange(prefill_, {}).c_str());
+    std::fputs("\r\x1b[J", out_);
+    Redraw();
+  }
+
+  void Replace(const std::wstring& text) {
+    const LineInfoW* const line = library_.line(edit_);
+    library_.move(edit_, static_cast<int>(line->lastchar - line->cursor));
+    library_.remove(edit_, static_cast<int>(line->lastchar - line->buffer));
+    library_.insert(edit_, text.c_str());
+  }
+
+  // The text up to the cursor, and behind it.
+  std::pair<std::wstring_view, std::wstring_view> AroundCursor() const {
+    const LineInfoW* const line = library_.line(edit_);
+    return {{line->buffer, static_cast<std::size_t>(line->cursor - line->buffer)},
+            {line->cursor, static_cast<std::size_t>(line->lastchar - line->cursor)}};
+  }
+
+  // To the same place of the line above, or its end; from the first line to what was entered before.
+  unsigned char GoUp() {
+    const auto [before, behind] = AroundCursor();
+    if (const std::size_t end = before.rfind(L'\n'); end != std::wstring_view::npos) {
+      const std::size_t place = before.size() - end - 1;
+      const std::size_t begin = end == 0 ? 0 : before.rfind(L'\n', end - 1) + 1;
+      library_.move(edit_, -static_cast<int>(before.size() - std::min(begin + place, end)));
+      return CC_REFRESH;
+    }
+    if (past_at_ == 0) return CC_ERROR;
+    if (past_at_ == past_.size()) draft_ = std::wstring(before) + std::wstring(behind);
+    Replace(past_[--past_at_]);
+    return CC_REFRESH;
+  }
+
+  unsigned char GoDown() {
+    const auto [before, behind] = AroundCursor();
+    if (const std::size_t end = behind.find(L'\n'); end != std::wstring_view::npos) {
+      const std::size_t place = before.size() - (before.rfind(L'\n') + 1);
+      const std::size_t next_end = std::min(behind.find(L'\n', end + 1), behind.size());
+      library_.move(edit_, static_cast<int>(std::min(end + 1 + place, next_end)));
+      return CC_REFRESH;
+    }
+    if (past_at_ >= past_.size()) return CC_ERROR;
+    ++past_at_;
+    Replace(past_at_ == past_.size() ? draft_ : past_[past_at_]);
+    return CC_REFRESH;
+  }
+
+  unsigned char CompleteLine() {
+    const LineInfoW* const line = library_.line(edit_);
+    if (!completion_.complete || line->cursor != line->lastchar) return CC_ERROR;
+    const std::wstring before(line->buffer, line->cursor);
+    const std::vector<std::string> candidates = completion_.complete(Narrow(before));
+    if (candidates.empty()) return CC_ERROR;
+    std::wstring common = Wide(candidates.front());
+    for (const std::string& candidate : candidates) {
+      const std::wstring other = Wide(candidate);
+      common.resize(static_cast<std::size_t>(
+          std::mismatch(common.begin(), common.end(), other.begin(), other.end()).first - common.begin()));
+    }
+    if (common.size() > before.size()) {
+      Replace(common);
+      return CC_REFRESH;
+    }
+    if (candidates.size() == 1) return CC_ERROR;
+    completion_.show(candidates);
+    return CC_NORM;
+  }
+
+  // The text in the person's own editor, in a file that only they can read, and back.
+  unsigned char OpenOwnEditor() {
+    const LineInfoW* const line = library_.line(edit_);
+    // The library leaves the cursor where it was; the editor has the screen for itself and gives it back as it was.
+    library_.set(edit_, EL_PREP_TERM, 0);
+    keys_.LeaveTerminal();
+    const auto edited =
+        EditInOwnEditor(Narrow({line->buffer, static_cast<std::size_t>(line->lastchar - line->buffer)}));
+    keys_.ReturnToTerminal();
+    library_.set(edit_, EL_PREP_TERM, 1);
+    if (!edited) return CC_ERROR;
+    Replace(Wide(*edited));
+    return CC_REDISPLAY;
+  }
+
+  void Suspend() {
+    library_.set(edit_, EL_PREP_TERM, 0);
+    keys_.LeaveTerminal();
+    ::raise(SIGSTOP);
+    keys_.ReturnToTerminal();
+    library_.set(edit_, EL_PREP_TERM, 1);
+    library_.set(edit_, EL_REFRESH);
+  }
+
+  bool NextCharacter(wchar_t& character) {
+    unsigned char byte = 0;
+    if (!NextByte(byte)) return false;
+    std::string bytes(1, static_cast<char>(byte));
+    const std::size_t length = byte >= 0xf0 ? 4 : byte >= 0xe0 ? 3 : byte >= 0xc0 ? 2 : 1;
+    while (bytes.size() < length && IncompleteUtf8Tail(bytes) != 0) {
+      if (!NextByte(byte)) return false;
+      if ((byte & 0xc0) != 0x80) {  // the character was cut off: this is the next one
+        keys_.PutBack(byte);
+        break;
+      }
+      bytes += static_cast<char>(byte);
+    }
+    character = Wide(bytes).front();
+    return true;
+  }
+
+  // Between the marks that the terminal puts around it.
+  unsigned char TakePaste() {
+    std::wstring pasted;
+    wchar_t character = 0;
+    while (!pasted.ends_with(kPasteEnd) && NextCharacter(character)) pasted += character;
+    const bool is_whole = pasted.ends_with(kPasteEnd);
+    if (is_whole) pasted.resize(pasted.size() - kPasteEnd.size());
+    std::wstring text;
+    for (std::size_t i = 0; i < pasted.size(); ++i) {
+      const wchar_t next = i + 1 < pasted.size() ? pasted[i + 1] : L'\0';
+      const bool is_break = pasted[i] == L'\r' || pasted[i] == L'\n';
+      // A terminal in this mode swaps the two; whichever way round, they are one line end.
+      if (is_break && next != pasted[i] && (next == L'\r' || next == L'\n')) ++i;
+      if (is_break) {
+        text += L'\n';
+      } else if (pasted[i] != L'\0') {
+        text += pasted[i];
+      }
+    }
+    if (is_whole) return Insert(text);
+    library_.insert(edit_, text.c_str());
+    return End(*came_), CC_EOF;
+  }
+
+  unsigned char Insert(const std::wstring& text) {
+    if (text.empty()) return CC_NORM;
+    return library_.insert(edit_, text.c_str()) == 0 ? CC_REFRESH : CC_ERROR;
+  }
+
+  friend std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys);
+  static inline const EditLibrary* loaded_ = nullptr;
+
+  const EditLibrary& library_;
+  KeySource& keys_;
+  std::FILE* const out_;
+  ::EditLine* edit_ = nullptr;
+  ::HistoryW* history_ = nullptr;
+  std::wstring prompt_, cleared_, prefill_;  // cleared: the text when it ended
+  std::vector<std::wstring> past_;           // the oldest first
+  std::size_t past_at_ = 0;                  // which of them is shown; behind all: `draft_`, or none yet
+  std::wstring draft_;                       // what was typed before one of them was shown
+  Completion completion_;
+  std::optional<Came> came_;
+};
+
+}  // namespace
+
+std::unique_ptr<LineEditor> LineEditor::Open(KeySource& keys) {
+  std::FILE* const out = ::isatty(STDOUT_FILENO) != 0 ? stdout : ::isatty(STDERR_FILENO) != 0 ? stderr : nullptr;
+  if (::isatty(STDIN_FILENO) == 0 || out == nullptr) return nullptr;
+  static const std::optional<EditLibrary> library = LoadLibrary();
+  if (!library) return nullptr;
+  UseUtf8();
+  LibEdit::loaded_ = &*library;
+  auto editor = std::make_unique<LibEdit>(*library, keys, out);
+  if (!editor->opened()) return nullptr;
+  return editor;
+}
+
+}  // namespace reprise

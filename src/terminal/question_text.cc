@@ -1,0 +1,352 @@
+#include "terminal/question_text.h"
+
+#include <algorithm>
+#include <array>
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "base/json.h"
+#include "base/utf8.h"
+#include "terminal/terminal_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kShownCharacters = 1500, kShownLines = 24, kLabelCharacters = 60;
+
+// What tells most about a call.
+constexpr std::array<std::string_view, 6> kFirst{"path", "command", "url", "language", "code", "name"};
+
+std::vector<std::string> InOrder(const Json& arguments) {
+  std::vector<std::string> names;
+  for (const std::string_view name : kFirst) {
+    if (arguments.contains(name)) names.emplace_back(name);
+  }
+  for (const auto& [name, value] : arguments.items()) {
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(name);
+  }
+  return names;
+}
+
+std::string_view Beginning(std::string_view text) {
+  std::string_view shown = Utf8Prefix(text, kShownCharacters);
+  std::size_t lines = 0;
+  for (std::size_t i = 0; i < shown.size(); ++i) {
+    if (shown[i] == '\n' && ++lines == kShownLines) return shown.substr(0, i);
+  }
+  return shown;
+}
+
+std::string Argument(const std::string& name, const Json& value, bool whole, bool& cut) {
+  const std::string text = ToValidUtf8(value.is_string() ? value.get<std::string>() : DumpJson(value));
+  std::string_view shown = whole ? std::string_view(text) : Beginning(text);
+  std::string line = "  " + VisibleLine(name) + ": ";
+  if (shown.find('\n') != std::string_view::npos) line += "\n    ";
+  line += VisibleText(shown, "    ") + "\n";
+  if (shown.size() < text.size()) {
+    cut = true;
+    line += "    ... " + std::to_string(text.size() - shown.size()) + " bytes more\n";
+  }
+  return line;
+}
+
+tl::unexpected<Error> Wanted(const std::string& what) {
+  return Fail(ErrorCode::kInvalidArgument, "this must be " + what);
+}
+
+bool IsOption(const Json& options, const std::string& text) {
+  return std::any_of(options.begin(), options.end(), [&](const Json& option) { return option == Json(text); });
+}
+
+struct Choice {
+  Json value;
+  std::string title;  // what people call it; may be empty
+
+  std::string text() const { return value.is_string() ? value.get<std::string>() : DumpJson(value); }
+};
+
+// What may be chosen: of `enum` with `enumNames`, or of `oneOf` or `anyOf` with a `const` and a `title` each.
+std::vector<Choice> ChoicesOf(const Json& schema) {
+  std::vector<Choice> choices;
+  if (const auto list = schema.find("enum"); list != schema.end() && list->is_array()) {
+    const auto names = schema.find("enumNames");
+    const std::size_t named = names != schema.end() && names->is_array() ? names->size() : 0;
+    for (std::size_t i = 0; i < list->size(); ++i) {
+      const bool has_name = i < named && (*names)[i].is_string();
+      choices.push_back({(*list)[i], has_name ? (*names)[i].get<std::string>() : ""});
+    }
+    return choices;
+  }
+  for (const char* name : {"oneOf", "anyOf"}) {
+    const auto list = schema.find(name);
+    if (list == schema.end() || !list->is_array()) continue;
+    for (const Json& each : *list) {
+      if (each.is_object() && each.contains("const")) choices.push_back({each["const"], TextMember(each, "title")});
+    }
+    break;
+  }
+  return choices;
+}
+
+// Those of a member, or of the items of a list.
+std::vector<Choice> ChoicesOfMember(const Json& schema) {
+  if (TextMember(schema, "type") != "array") return ChoicesOf(schema);
+  const auto items = schema.find("items");
+  return items == schema.end() ? std::vector<Choice>() : ChoicesOf(*items);
+}
+
+// "1. noon (At noon), 2. night"
+std::string NumberedChoices(const std::vector<Choice>& choices) {
+  std::string list;
+  for (std::size_t i = 0; i < choices.size(); ++i) {
+    const auto& [value, title] = choices[i];
+    list += (i == 0 ? "" : ", ") + std::to_string(i + 1) + ". " + VisibleLine(choices[i].text());
+    if (!title.empty() && title != choices[i].text()) list += " (" + VisibleLine(title) + ")";
+  }
+  return list;
+}
+
+// The choice that `text` is: itself, by its title, or by its number; null: none.
+const Choice* ChoiceOf(const std::vector<Choice>& choices, const std::string& text) {
+  for (const Choice& choice : choices) {
+    if (choice.text() == text) return &choice;
+  }
+  for (const Choice& choice : choices) {
+    if (!choice.title.empty() && choice.title == text) return &choice;
+  }
+  std::size_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const bool is_number = error == std::errc() && end == text.data() + text.size();
+  return is_number && number >= 1 && number <= choices.size() ? &choices[number - 1] : nullptr;
+}
+
+// Whether `text` looks like `pattern`, in which 9 is a digit.
+bool LooksLike(std::string_view text, std::string_view pattern) {
+  return text.size() == pattern.size() &&
+         std::equal(text.begin(), text.end(), pattern.begin(), [](char given, char wanted) {
+           return wanted == '9' ? given >= '0' && given <= '9' : given == wanted;
+         });
+}
+
+bool IsDate(std::string_view text) {
+  if (!LooksLike(text, "9999-99-99")) return false;
+  const std::string_view month = text.substr(5, 2), day = text.substr(8, 2);
+  return month >= "01" && month <= "12" && day >= "01" && day <= "31";
+}
+
+bool IsDateTime(std::string_view text) {
+  if (text.size() < 20 || !IsDate(text.substr(0, 10)) || (text[10] != 'T' && text[10] != 't')) return false;
+  if (!LooksLike(text.substr(11, 8), "99:99:99")) return false;
+  std::string_view zone = text.substr(19);
+  if (zone.starts_with('.')) zone.remove_prefix(std::min(zone.find_first_not_of("0123456789", 1), zone.size()));
+  return zone == "Z" || zone == "z" || LooksLike(zone, "+99:99") || LooksLike(zone, "-99:99");
+}
+
+// What a text of this format looks like, for people; empty: it does, or the format is not one that is known here. Only
+// roughly: the server knows better, but its refusal comes after the last field.
+std::string FaultOfFormat(std::string_view format, std::string_view text) {
+  const bool has_blank = text.find_first_of(" \t\n") != std::string_view::npos;
+  if (format == "email") {
+    const std::size_t at = text.find('@');
+    const bool fits = !has_blank && at != 0 && at != std::string_view::npos && at + 1 < text.size();
+    return fits ? "" : "an address like ann@example.org";
+  }
+  if (format == "uri") {
+    const std::size_t colon = text.find(':');
+    const bool fits = !has_blank && colon != 0 && colon != std::string_view::npos && colon + 1 < text.size();
+    return fits ? "" : "an address like https://example.org/";
+  }
+  if (format == "date") return IsDate(text) ? "" : "a date like 2025-12-31";
+  if (format == "date-time") {
+    return IsDateTime(text) ? "" : "a time like 2025-12-31T23:59:00Z";
+  }
+  return "";
+}
+
+std::optional<double> Limit(const Json& schema, const char* name) {
+  const auto limit = schema.find(name);
+  return limit != schema.end() && limit->is_number() ? std::optional(limit->get<double>()) : std::nullopt;
+}
+
+// "at least 2 and at most 5 characters"; empty: there are no limits.
+std::string LimitsOf(const Json& schema, const char* least, const char* most, const std::string& unit) {
+  const auto low = schema.find(least), high = schema.find(most);
+  std::string text;
+  if (low != schema.end() && low->is_number()) text = "at least " + DumpJson(*low);
+  if (high != schema.end() && high->is_number()) text += (text.empty() ? "" : " and ") + ("at most " + DumpJson(*high));
+  return text.empty() ? "" : text + unit;
+}
+
+bool IsWithin(const Json& schema, const char* least, const char* most, double value) {
+  return value >= Limit(schema, least).value_or(value) && value <= Limit(schema, most).value_or(value);
+}
+
+std::string HintOf(const Json& schema, bool required) {
+  const std::string type = TextMember(schema, "type");
+  std::string hint = type.empty() ? "text" : type == "boolean" ? "yes or no" : VisibleLine(type);
+  if (const std::string format = TextMember(schema, "format"); !format.empty()) hint += ", " + VisibleLine(format);
+  if (type == "array") hint = "several, with commas";
+  if (const auto choices = ChoicesOfMember(schema); !choices.empty()) {
+    hint += (type == "array" ? ", of " : ", one of ") + NumberedChoices(choices);
+  }
+  for (const std::string& limits :
+       {LimitsOf(schema, "minLength", "maxLength", " characters"), LimitsOf(schema, "minimum", "maximum", ""),
+        LimitsOf(schema, "minItems", "maxItems", " of them")}) {
+    if (!limits.empty()) hint += ", " + limits;
+  }
+  if (const auto usual = schema.find("default"); usual != schema.end())
+    hint += ", default " + VisibleLine(DumpJson(*usual));
+  if (!required) hint += "; may be left empty";
+  std::string words = TextMember(schema, "description");
+  if (words.empty()) words = TextMember(schema, "title");
+  return (words.empty() ? "" : VisibleLine(words) + " ") + "(" + hint + ")";
+}
+
+Result<Json> ParseList(const Json& schema, const std::string& text) {
+  const std::vector<Choice> choices = ChoicesOfMember(schema);
+  Json list = Json::array();
+  for (std::size_t from = 0; from <= text.size();) {
+    const std::size_t comma = std::min(text.find(',', from), text.size());
+    std::string item = text.substr(from, comma - from);
+    from = comma + 1;
+    item.erase(0, std::min(item.find_first_not_of(' '), item.size()));
+    while (item.ends_with(' ')) item.pop_back();
+    if (item.empty()) continue;
+    const Choice* const choice = ChoiceOf(choices, item);
+    if (!choices.empty() && choice == nullptr) return Wanted("of " + NumberedChoices(choices));
+    list.push_back(choice == nullptr ? Json(item) : choice->value);
+  }
+  if (!IsWithin(schema, "minItems", "maxItems", static_cast<double>(list.size()))) {
+    return Wanted(LimitsOf(schema, "minItems", "maxItems", " of them"));
+  }
+  return list;
+}
+
+}  // namespace
+
+ApprovalText DescribeApproval(const Json& asked, bool whole) {
+  const std::string input = TextMember(asked, "tool_input");
+  ApprovalText shown{.text = VisibleLine(TextMember(asked, "tool_name")), .cut = false};
+  if (const std::string risk = TextMember(asked, "risk"); !risk.empty())
+    shown.text += "  (risk: " + VisibleLine(risk) + ")";
+  shown.text += "\n";
+  const auto arguments = ParseJson(input);
+  if (arguments && arguments->is_object()) {
+    for (const std::string& name : InOrder(*arguments)) {
+      shown.text += Argument(name, (*arguments)[name], whole, shown.cut);
+    }
+  } else {
+    shown.text += "  " + VisibleText(input, "  ") + "\n";
+  }
+  if (const std::string reason = TextMember(asked, "reason"); !reason.empty()) shown.text += VisibleLine(reason) + "\n";
+  return shown;
+}
+
+std::string ApprovalLegend(const ApprovalChoices& offered) {
+  std::string legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments";
+  if (offered.cut) legend += ", [s]how all";
+  if (offered.together > 1) legend += ", [Y]es or [N]o to all " + std::to_string(offered.together);
+  if (offered.may_be_put_off) legend += ", [l]ater";
+  return legend;
+}
+
+TypedAnswer ParseApprovalAnswer(std::string_view line) {
+  using Kind = TypedAnswer::Kind;
+  constexpr std::pair<std::string_view, Kind> kAnswers[] = {
+      {"y", Kind::kYes},      {"yes", Kind::kYes},       {"n", Kind::kNo},      {"no", Kind::kNo},
+      {"a", Kind::kAlways},   {"e", Kind::kEdit},        {"edit", Kind::kEdit}, {"s", Kind::kShow},
+      {"show", Kind::kShow},  {"always", Kind::kAlways}, {"l", Kind::kLater},   {"later", Kind::kLater},
+      {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},
+  };
+  for (const auto& [word, kind] : kAnswers) {
+    if (line == word) return {kind, {}};
+    if ((kind != Kind::kYes && kind != Kind::kNo) || !line.starts_with(word)) continue;
+    // "n use another name", "no, use another name"
+    const std::string_view rest = line.substr(word.size());
+    for (const std::string_view gap : {", ", " "}) {
+      if (rest.starts_with(gap)) return {kind, std::string(rest.substr(gap.size()))};
+    }
+  }
+  return {};
+}
+
+bool Settles(const std::string& event_name, const Json& data, const std::string& id) {
+  if (event_name == "approved" || event_name == "rejected") return TextMember(data, "approval_id") == id;
+  if (event_name == "input_received") return TextMember(data, "request_id") == id;
+  return event_name == "cancelled" || event_name == "interaction_complete";
+}
+
+bool IsNoLongerOpen(const Error& error) {
+  return error.reason == "already_processed" || error.reason == "not_found" || error.reason == "no_such_approval" ||
+         error.reason == "no_such_request";
+}
+
+std::string CallLabel(const std::string& tool_name, const std::string& tool_input) {
+  std::string label = tool_name;
+  const auto arguments = ParseJson(tool_input);
+  if (arguments && arguments->is_object() && !arguments->empty()) {
+    const Json& first = (*arguments)[InOrder(*arguments).front()];
+    label += " " + Shortened(first.is_string() ? first.get<std::string>() : DumpJson(first), kLabelCharacters);
+  }
+  return VisibleLine(label);
+}
+
+Result<Json> FormField::Parse(const std::string& text) const {
+  const std::string type = TextMember(schema, "type");
+  if (type == "array") return ParseList(schema, text);
+  if (const auto choices = ChoicesOf(schema); !choices.empty()) {
+    const Choice* const choice = ChoiceOf(choices, text);
+    if (choice == nullptr) return Wanted("one of " + NumberedChoices(choices));
+    return choice->value;
+  }
+  if (type == "boolean") {
+    if (text == "y" || text == "yes" || text == "true") return Json(true);
+    if (text == "n" || text == "no" || text == "false") return Json(false);
+    return Wanted("yes or no");
+  }
+  if (type == "integer" || type == "number") {
+    auto number = ParseJson(text);
+    const bool fits = number && (type == "integer" ? number->is_number_integer() : number->is_number());
+    if (!fits) return Wanted(type == "integer" ? "a whole number" : "a number");
+    if (!IsWithin(schema, "minimum", "maximum", number->get<double>())) {
+      return Wanted(LimitsOf(schema, "minimum", "maximum", ""));
+    }
+    return number;
+  }
+  const auto length =
+      std::count_if(text.begin(), text.end(), [](char c) { return (static_cast<unsigned char>(c) & 0xc0) != 0x80; });
+  if (!IsWithin(schema, "minLength", "maxLength", static_cast<double>(length))) {
+    return Wanted(LimitsOf(schema, "minLength", "maxLength", " characters"));
+  }
+  if (const std::string wanted = FaultOfFormat(TextMember(schema, "format"), text); !wanted.empty()) {
+    return Wanted(wanted);
+  }
+  return Json(text);
+}
+
+Result<std::optional<Json>> FormField::ParseLine(const std::string& line) const {
+  if (!line.empty()) return Parse(line).map([](Json value) { return std::optional(std::move(value)); });
+  if (!required || schema.contains("default")) return std::nullopt;
+  return Fail(ErrorCode::kInvalidArgument, "this cannot be left empty");
+}
+
+std::vector<FormField> FieldsOf(const std::string& schema) {
+  const auto json = ParseJson(schema);
+  if (!json || !json->is_object()) return {};
+  const auto properties = json->find("properties");
+  if (properties == json->end() || !properties->is_object()) return {};
+  const auto required = json->find("required");
+  std::vector<FormField> fields;
+  for (const auto& [name, member] : properties->items()) {
+    if (!member.is_object() || TextMember(member, "type") == "object") return {};
+    const bool needed = required != json->end() && required->is_array() && IsOption(*required, name);
+    fields.push_back({.name = name, .hint = HintOf(member, needed), .required = needed, .schema = member});
+  }
+  return fields;
+}
+
+}  // namespace reprise

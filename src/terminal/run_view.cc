@@ -1,0 +1,296 @@
+#include "terminal/run_view.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/utf8.h"
+#include "terminal/question_text.h"
+#include "terminal/terminal_text.h"
+#include "terminal/wrapped_text.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kResultLines = 6;         // of a tool's result
+constexpr std::size_t kOutputLines = 5;         // of a running command's output
+constexpr std::size_t kKeptOutput = 8 << 10;    // bytes
+constexpr std::size_t kKeptThinking = 1 << 10;  // bytes
+constexpr std::size_t kThought = 100;           // characters of a thought that stay
+constexpr std::array<const char*, 10> kSpinner{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
+constexpr std::chrono::milliseconds kSpinnerStep{100};
+
+std::uint64_t NumberMember(const Json& json, const char* name) {
+  const auto member = json.find(name);
+  return member != json.end() && member->is_number_unsigned() ? member->get<std::uint64_t>() : 0;
+}
+
+bool IsTrue(const Json& json, const char* name) {
+  const auto member = json.find(name);
+  return member != json.end() && member->is_boolean() && member->get<bool>();
+}
+
+void KeepEnd(std::string& text, std::size_t bytes) {
+  if (text.size() <= bytes) return;
+  text.erase(0, text.size() - bytes);
+  // Not in the middle of a character.
+  while (!text.empty() && (static_cast<unsigned char>(text.front()) & 0xc0) == 0x80) text.erase(0, 1);
+}
+
+// What these do is told by events of their own.
+bool TellsItself(const std::string& tool) { return tool == "update_plan" || tool == "manage_tasks"; }
+
+std::string Seconds(std::chrono::steady_clock::duration time) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(time).count();
+  if (seconds < 60) return std::to_string(seconds) + " s";
+  return std::to_string(seconds / 60) + " min " + std::to_string(seconds % 60) + " s";
+}
+
+}  // namespace
+
+void RunView::Begin(bool live) {
+  End();
+  live_ = live;
+  running_ = true;
+  begun_ = Clock::now();
+  said_ = false;
+  thought_in_.reset();
+  labels_.clear();
+  named_.clear();
+  output_.clear();
+  answered_.clear();
+  doing_ = "starting";
+  input_tokens_ = output_tokens_ = 0;
+}
+
+void RunView::End() {
+  EndThinking({});
+  EndText();
+  if (running_ && live_ && input_tokens_ + output_tokens_ != 0) {
+    Note("(" + Seconds(Clock::now() - begun_) + ", " + Grouped(input_tokens_ + output_tokens_) + " tokens)");
+  }
+  running_ = false;
+  output_.clear();
+}
+
+void RunView::Note(const std::string& text) { Fact(Style::kDim, text); }
+
+void RunView::Fact(Style::Role role, const std::string& text) {
+  for (const std::string& line : Wrap(VisibleLine(text), screen_.columns(), "", "  ")) {
+    screen_.Add(style_.Paint(role, line));
+  }
+}
+
+void RunView::EndText() {
+  if (!text_) return;
+  screen_.Add(text_->End());
+  text_.reset();
+}
+
+// The thought in a line; `whole` is it, if it is known better than from its pieces.
+void RunView::EndThinking(const std::string& whole) {
+  if (!whole.empty()) thinking_ = whole;
+  if (thinking_.empty()) return;
+  const bool timed = live_ && thinking_since_ != Clock::time_point{};
+  std::string line = timed ? "thought for " + Seconds(Clock::now() - thinking_since_) + ": " : "thought: ";
+  line += Shortened(VisibleLine(thinking_), kThought);
+  thinking_.clear();
+  thinking_since_ = {};
+  Fact(Style::kDim, line);
+}
+
+void RunView::ShowText(const std::string& text) {
+  if (!text_) {
+    EndThinking({});
+    text_.emplace(style_, screen_.columns());
+  }
+  screen_.Add(text_->Add(text));
+}
+
+std::string RunView::Label(const std::string& call) const {
+  const auto label = labels_.find(call);
+  return label == labels_.end() ? "" : label->second;
+}
+
+void RunView::ShowOutput(const Json& data) {
+  const std::string id = TextMember(data, "id");
+  std::string& kept = output_[id];
+  kept += TextMember(data, "content");
+  KeepEnd(kept, kKeptOutput);
+}
+
+// The first lines of it; of a failure in another colour.
+void RunView::ShowResult(const Json& data) {
+  EndText();
+  const std::string id = TextMember(data, "id");
+  const bool failed = IsTrue(data, "is_error");
+  output_.erase(id);
+  doing_ = "waiting for the model";
+  const std::string tool = TextMember(data, "tool_name");
+  if (!failed && TellsItself(tool)) return;
+  if (tool == "ask_human" && answered_.contains(id)) return;  // the answer, once more
+  const std::vector<std::string> lines = LinesOf(TextMember(data, "tool_output"));
+  if (std::exchange(named_, id) != id) {
+    screen_.Add(style_.Paint(Style::kDim, CutToWidth("  " + Label(id) + ":", screen_.columns())));
+  }
+  for (std::size_t i = 0; i < std::min(lines.size(), kResultLines); ++i) {
+    const std::string line = CutToWidth("  " + WithoutTabs(VisibleLine(lines[i])), screen_.columns());
+    screen_.Add(style_.Paint(failed ? Style::kError : Style::kDim, line));
+  }
+  if (lines.size() > kResultLines) Note("  ... " + Grouped(lines.size() - kResultLines) + " lines more");
+}
+
+void RunView::ShowNested(const Json& data) {
+  const auto inner = data.find("event");
+  if (inner == data.end() || !inner->is_object()) return;
+  const std::string type = TextMember(*inner, "type");
+  if (type == "TOOL_CALL") {
+    const std::string label = CallLabel(TextMember(*inner, "tool_name"), TextMember(*inner, "tool_input"));
+    Note("  sub-agent: " + label);
+    doing_ = "sub-agent: " + label;
+  } else if (type == "ERROR" || type == "RETRY") {
+    Note("  sub-agent: " + TextMember(*inner, "message"));
+  }
+}
+
+void RunView::Heard(const std::string& name, const Json& data) {
+  if (name == "text_delta") {
+    said_ = true;
+    doing_ = "writing";
+    ShowText(TextMember(data, "content"));
+  } else if (name == "thinking_delta") {
+    if (thinking_since_ == Clock::time_point{}) thinking_since_ = Clock::now();
+    thinking_ += TextMember(data, "content");
+    KeepEnd(thinking_, kKeptThinking);
+    thought_in_ = NumberMember(data, "round_index");
+    doing_ = "thinking";
+  } else if (name == "thinking") {
+    const bool shown = thinking_.empty() && thought_in_ == NumberMember(data, "round_index");
+    if (!shown) EndThinking(TextMember(data, "content"));
+  } else if (name == "answer" || name == "message") {
+    if (!std::exchange(said_, false)) ShowText(TextMember(data, "content"));
+    EndText();
+    if (data.contains("truncated")) Fact(Style::kWarning, "(cut off: " + TextMember(data, "reason") + ")");
+    doing_ = "finishing";
+  } else if (name == "interaction_started") {
+    model_ = TextMember(data, "model");
+    doing_ = "waiting for " + (model_.empty() ? "the model" : VisibleLine(model_));
+  } else if (name == "tool_call") {
+    EndText();
+    EndThinking({});
+    const std::string id = TextMember(data, "id");
+    const std::string tool = TextMember(data, "tool_name");
+    labels_[id] = CallLabel(tool, TextMember(data, "tool_input"));
+    doing_ = "running " + labels_[id];
+    if (TellsItself(tool)) return;
+    screen_.Add(style_.Paint(Style::kAccent, CutToWidth("● " + labels_[id], screen_.columns())));
+    named_ = id;
+  } else if (name == "approval_required") {
+    EndText();
+    labels_[TextMember(data, "call_id")] = CallLabel(TextMember(data, "tool_name"), TextMember(data, "tool_input"));
+    doing_ = "waiting for an answer";
+  } else if (name == "input_required") {
+    EndText();
+    doing_ = "waiting for an answer";
+  } else if (name == "approved") {
+    const bool edited = data.contains("tool_input");
+    doing_ = "running " + Label(TextMember(data, "call_id"));
+    Fact(Style::kAdded, "✓ allowed" + (edited ? std::string(", with other arguments") : "") + ": " +
+                            Label(TextMember(data, "call_id")));
+  } else if (name == "rejected") {
+    Fact(Style::kRemoved, std::string("✗ ") +
+                              (IsTrue(data, "expired")      ? "nobody answered in time"
+                               : IsTrue(data, "superseded") ? "it is not what was asked about any more"
+                                                            : "rejected") +
+                              ": " + Label(TextMember(data, "call_id")));
+  } else if (name == "input_received") {
+    answered_.insert(TextMember(data, "call_id"));
+    const auto response = data.find("response");
+    doing_ = "waiting for the model";
+    Note(response == data.end() || !response->is_string() ? "  (declined)" : "  " + TextMember(data, "response"));
+  } else if (name == "tool_output_delta") {
+    ShowOutput(data);
+  } else if (name == "tool_result") {
+    ShowResult(data);
+  } else if (name == "plan_updated") {
+    Fact(Style::kBold, "plan");
+    std::size_t number = 0;
+    for (const Json& step : data.value("steps", Json::array())) {
+      if (step.is_string()) screen_.Add("  " + std::to_string(++number) + ". " + VisibleLine(step.get<std::string>()));
+    }
+  } else if (name == "task_updated") {
+    Fact(Style::kBold, "tasks");
+    for (const Json& task : data.value("tasks", Json::array())) {
+      const std::string status = TextMember(task, "status");
+      const char* const mark = status == "done" ? "☑ " : status == "doing" ? "◐ " : "☐ ";
+      screen_.Add("  " + (mark + VisibleLine(TextMember(task, "title"))));
+    }
+  } else if (name == "usage") {
+    input_tokens_ += NumberMember(data, "input_tokens");
+    output_tokens_ += NumberMember(data, "output_tokens");
+    context_tokens_ = NumberMember(data, "input_tokens") + NumberMember(data, "output_tokens");
+    labels_.clear();  // the calls of the next response follow
+  } else if (name == "nested") {
+    ShowNested(data);
+  } else if (name == "compacted") {
+    context_tokens_ = NumberMember(data, "tokens_after");
+    Note("(older messages are summed up from now on: " + Grouped(NumberMember(data, "tokens_before")) + " -> " +
+         Grouped(NumberMember(data, "tokens_after")) + " tokens)");
+  } else if (name == "loop_detected") {
+    Fact(Style::kWarning, "(the model makes the same call again and again: " + TextMember(data, "tool_name") + ")");
+  } else if (name == "retry") {
+    EndText();
+    const auto delay = NumberMember(data, "delay_ms");
+    Fact(Style::kWarning,
+         "(trying again in " + std::to_string((delay + 999) / 1000) + " s: " + TextMember(data, "message") + ")");
+    doing_ = "waiting to try again";
+  } else if (name == "error") {
+    EndText();
+    Fact(Style::kError, "error: " + TextMember(data, "message"));
+  } else if (name == "cancelled") {
+    EndText();
+    const std::string reason = TextMember(data, "reason");
+    Fact(Style::kWarning, reason == "server_stopping"               ? "(cancelled: the server is stopping)"
+                          : reason == "requested" || reason.empty() ? "(cancelled)"
+                                                                    : "(cancelled: " + reason + ")");
+  } else if (name == "queued") {
+    doing_ = "waiting until what runs has ended";
+    Note("(waits until what runs has ended)");
+  }
+}
+
+std::string RunView::StatusLine() const {
+  const auto passed = Clock::now() - begun_;
+  const auto step = static_cast<std::size_t>(passed / kSpinnerStep);
+  std::string line = std::string(kSpinner[step % kSpinner.size()]) + " " + doing_ + " · " + Seconds(passed);
+  if (const auto tokens = input_tokens_ + output_tokens_; tokens != 0) line += " · " + Grouped(tokens) + " tokens";
+  if (context_window_ != 0 && context_tokens_ != 0) {
+    line += " · context " + std::to_string(context_tokens_ * 100 / context_window_) + " %";
+  }
+  return line + " · Ctrl-C stops";
+}
+
+std::vector<std::string> RunView::Below() const {
+  std::vector<std::string> below;
+  if (text_) below = text_->Tail();
+  for (const auto& [id, kept] : output_) {
+    const std::vector<std::string> lines = LinesOf(kept);
+    for (std::size_t i = lines.size() - std::min(lines.size(), kOutputLines); i < lines.size(); ++i) {
+      below.push_back(
+          style_.Paint(Style::kDim, CutToWidth("  │ " + WithoutTabs(VisibleLine(lines[i])), screen_.columns())));
+    }
+  }
+  if (!thinking_.empty()) {
+    std::string line = WithoutTabs(VisibleLine(thinking_));
+    if (const std::size_t room = static_cast<std::size_t>(std::max(10, screen_.columns() - 4)); line.size() > room) {
+      KeepEnd(line, room);
+    }
+    below.push_back(style_.Paint(Style::kDim, CutToWidth("  " + line, screen_.columns())));
+  }
+  if (running_ && live_)
+    below.push_back(style_.Paint(Style::kDim, CutToWidth(WithoutTabs(StatusLine()), screen_.columns())));
+  return below;
+}
+
+}  // namespace reprise

@@ -1,0 +1,68 @@
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "base/json.h"
+#include "terminal/markdown_stream.h"
+#include "terminal/screen.h"
+#include "terminal/terminal_style.h"
+
+namespace reprise {
+
+// Shows the events of one run after the other: what is final as lines of the screen that stay, the rest (the unfinished
+// text, a command's output, what it is doing and for how long) as lines for the place below. For one thread.
+class RunView {
+ public:
+  RunView(Screen& screen, const Style& style) : screen_(screen), style_(style) {}
+
+  // A run begins, or a recorded one (`live` false), whose times and costs are not told.
+  void Begin(bool live);
+  void Heard(const std::string& name, const Json& data);
+  // It is over, or interrupted: whatever is unfinished is shown as it is.
+  void End();
+
+  // What belongs below now.
+  std::vector<std::string> Below() const;
+  // Tokens that the last request and its response took: what the next one begins with.
+  std::uint64_t context_tokens() const { return context_tokens_; }
+  // For the status line; 0: not known.
+  void SetContextWindow(std::uint64_t tokens) { context_window_ = tokens; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void EndText();
+  void EndThinking(const std::string& whole);
+  void ShowText(const std::string& text);
+  void ShowResult(const Json& data);
+  void ShowNested(const Json& data);
+  void ShowOutput(const Json& data);
+  void Note(const std::string& text);
+  void Fact(Style::Role role, const std::string& text);
+  std::string Label(const std::string& call) const;
+  std::string StatusLine() const;
+
+  Screen& screen_;
+  const Style& style_;
+
+  bool live_ = false, running_ = false;
+  Clock::time_point begun_{}, thinking_since_{};
+  std::optional<MarkdownStream> text_;
+  bool said_ = false;                          // the answer has been shown piece by piece
+  std::string thinking_;                       // the end of it
+  std::optional<std::uint64_t> thought_in_;    // the round whose thinking has been shown from its pieces
+  std::map<std::string, std::string> labels_;  // call id -> what it is
+  std::string named_;                          // the call that the last lines were about
+  std::map<std::string, std::string> output_;  // call id -> the end of what it has printed so far
+  std::set<std::string> answered_;             // calls whose question a person has answered
+  std::string doing_, model_;
+  std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
+};
+
+}  // namespace reprise

@@ -1,0 +1,107 @@
+#include "terminal/terminal_text.h"
+
+#include <algorithm>
+#include <cstdint>
+
+#include "base/hidden_characters.h"
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+// Of prose only what steers the terminal or turns the reading direction: controls (without tab), line and paragraph
+// separators, bidirectional marks. Joiners and wide spaces belong to how people write.
+bool IsSteering(std::uint32_t code) {
+  return code < 0x20 || (code >= 0x7f && code <= 0x9f) || code == 0x061c || (code >= 0x200e && code <= 0x200f) ||
+         (code >= 0x2028 && code <= 0x202e) || (code >= 0x2066 && code <= 0x2069) || code == 0xfeff ||
+         (code >= 0xe0000 && code <= 0xe0fff);
+}
+
+enum class Shown { kAllHidden, kSteering };
+
+std::string Visible(std::string_view text, std::string_view line_end, Shown shown) {
+  const auto is_plain = [](char c) { return c >= ' ' && c < 0x7f; };
+  if (std::all_of(text.begin(), text.end(), is_plain)) return std::string(text);
+  const std::string valid = ToValidUtf8(text);
+  std::string out;
+  out.reserve(valid.size());
+  for (std::string_view rest = valid; !rest.empty();) {
+    // Most of what is shown, quickly.
+    const auto plain_end = std::find_if_not(rest.begin(), rest.end(), is_plain);
+    out.append(rest.begin(), plain_end);
+    rest.remove_prefix(static_cast<std::size_t>(plain_end - rest.begin()));
+    if (rest.empty()) break;
+    if (rest.starts_with("\r\n")) {
+      rest.remove_prefix(1);  // the line end as Windows writes it
+      continue;
+    }
+    const std::string_view next = Utf8Prefix(rest, 1);
+    rest.remove_prefix(next.size());
+    const std::uint32_t code = CodePointOf(next);
+    if (code == '\n') {
+      out += line_end;
+    } else if (code != '\t' && (IsSteering(code) || (shown == Shown::kAllHidden && IsHidden(code)))) {
+      out += SpelledOut(code);
+    } else {
+      out += next;
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+std::string VisibleLine(std::string_view text) { return Visible(text, " ", Shown::kAllHidden); }
+
+std::string VisibleText(std::string_view text, std::string_view indent) {
+  return Visible(text, "\n" + std::string(indent), Shown::kAllHidden);
+}
+
+std::string Indented(std::string_view text, std::string_view indent) {
+  while (text.ends_with('\n')) text.remove_suffix(1);
+  return Visible(text, "\n" + std::string(indent), Shown::kSteering);
+}
+
+std::string StreamedText::Add(std::string_view delta) {
+  held_ += delta;
+  const bool waits = held_.ends_with('\r');  // perhaps for its line feed
+  std::string shown =
+      Visible(std::string_view(held_).substr(0, held_.size() - (waits ? 1 : 0)), "\n", Shown::kSteering);
+  held_ = waits ? "\r" : "";
+  return shown;
+}
+
+std::string StreamedText::End() {
+  std::string shown = Visible(held_, "\n", Shown::kSteering);
+  held_.clear();
+  return shown;
+}
+
+std::vector<std::string> LinesOf(std::string_view text) {
+  std::vector<std::string> lines;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('\n'), text.size());
+    lines.emplace_back(text.substr(0, end));
+    text.remove_prefix(std::min(text.size(), end + 1));
+  }
+  return lines;
+}
+
+std::string Padded(std::string text, std::size_t width) {
+  text.resize(std::max(text.size(), width), ' ');
+  return text;
+}
+
+std::string Shortened(std::string_view text, std::size_t max_characters) {
+  const std::string valid = ToValidUtf8(text);
+  const std::string_view prefix = Utf8Prefix(valid, max_characters);
+  return prefix.size() == valid.size() ? valid : std::string(prefix) + "...";
+}
+
+std::string Grouped(std::uint64_t number) {
+  std::string digits = std::to_string(number);
+  for (std::size_t at = digits.size(); at > 3;) digits.insert(at -= 3, ",");
+  return digits;
+}
+
+}  // namespace reprise

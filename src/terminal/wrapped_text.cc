@@ -1,0 +1,224 @@
+#include "terminal/wrapped_text.h"
+
+#include <wchar.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <utility>
+
+#include "base/hidden_characters.h"
+#include "base/utf8.h"
+#include "terminal/terminal_style.h"
+
+namespace reprise {
+namespace {
+
+bool IsPlain(char c) { return c >= ' ' && c < 0x7f; }
+
+// What a text is made of: one character, or one sequence of Style, which has no width.
+struct TextPart {
+  std::string_view text;
+  int width;
+  bool is_paint;
+};
+
+TextPart NextTextPart(std::string_view text) {
+  if (IsPlain(text[0])) return {text.substr(0, 1), 1, false};
+  if (const std::size_t paint = PaintSequence(text); paint > 0) return {text.substr(0, paint), 0, true};
+  const std::string_view character = Utf8Prefix(text, 1);
+  const int width = ::wcwidth(static_cast<wchar_t>(CodePointOf(character)));
+  return {character, width < 0 ? 1 : width, false};  // libc may be older than the character
+}
+
+// The letters of ASCII that the text begins with, as one part.
+TextPart PlainPart(std::string_view text) {
+  const auto end = std::find_if_not(text.begin(), text.end(), [](char c) { return IsPlain(c) && c != ' '; });
+  const auto length = static_cast<std::size_t>(end - text.begin());
+  return {text.substr(0, length), static_cast<int>(length), false};
+}
+
+// Puts words into lines.
+class Wrapper {
+ public:
+  Wrapper(int width, std::string_view first_indent, std::string_view hanging_indent)
+      : width_(width), hanging_indent_(hanging_indent), line_(first_indent), used_(DisplayWidth(first_indent)) {}
+
+  void Add(TextPart part) {
+    if (part.text == "\n") {
+      EndWord();
+      EndLine();
+    } else if (part.text == " " || part.text == "\t") {
+      EndWord();
+      ++spaces_;
+    } else {
+      word_ += part.text;
+      word_width_ += part.width;
+      word_has_paint_ |= part.is_paint;
+      if (!part.is_paint) word_has_text_ = true;
+    }
+  }
+
+  // A line of nothing but plain letters, from its beginning to its end. False: it is not such a line, or does not fit,
+  // and is to be added part by part.
+  bool AddLine(std::string_view line) {
+    if (has_text_ || word_has_text_ || spaces_ != 0 || line.empty() || line.front() == ' ' || line.back() == ' ')
+      return false;
+    if (used_ + static_cast<int>(std::min(line.size(), static_cast<std::size_t>(width_) + 1)) > width_) return false;
+    if (!std::all_of(line.begin(), line.end(), IsPlain)) return false;
+    Append({line, static_cast<int>(line.size()), false});
+    return true;
+  }
+
+  // A part that stands where it comes, spaces too.
+  void AddUnbroken(TextPart part) {
+    if (used_ + part.width > width_) EndLine();
+    Append(part);
+  }
+
+  std::vector<std::string> Finish() {
+    EndWord();
+    lines_.push_back(Closed());
+    return std::move(lines_);
+  }
+
+ private:
+  void EndWord() {
+    if (word_has_text_) {
+      if (used_ + spaces_ + word_width_ <= width_) {
+        line_.append(static_cast<std::size_t>(spaces_), ' ');
+        used_ += spaces_;
+      } else if (has_text_) {
+        EndLine();
+      }
+      spaces_ = 0;
+    }
+    if (used_ + word_width_ <= width_ && !word_has_paint_) {
+      if (word_has_text_) Append({word_, word_width_, false});
+    } else {
+      for (std::string_view rest = word_; !rest.empty();) {
+        const TextPart part = NextTextPart(rest);
+        rest.remove_prefix(part.text.size());
+        if (used_ + part.width > width_) EndLine();
+        Append(part);
+      }
+    }
+    word_.clear();
+    word_width_ = 0;
+    word_has_text_ = word_has_paint_ = false;
+  }
+
+  void Append(TextPart part) {
+    line_ += part.text;
+    used_ += part.width;
+    if (!part.is_paint) {
+      has_text_ = true;
+    } else if (part.text == kPaintReset) {
+      open_paint_.clear();
+    } else {
+      open_paint_ += part.text;
+    }
+  }
+
+  std::string Closed() { return line_ + std::string(open_paint_.empty() ? "" : kPaintReset); }
+
+  void EndLine() {
+    lines_.push_back(Closed());
+    line_ = hanging_indent_ + open_paint_;
+    used_ = DisplayWidth(hanging_indent_);
+    has_text_ = false;
+    spaces_ = 0;
+  }
+
+  const int width_;
+  const std::string hanging_indent_;
+  std::vector<std::string> lines_;
+  std::string line_;
+  int used_;               // columns of line_
+  bool has_text_ = false;  // line_ has, beside its indent
+  std::string open_paint_;
+  int spaces_ = 0;  // before the word
+  std::string word_;
+  int word_width_ = 0;
+  bool word_has_text_ = false, word_has_paint_ = false;
+};
+
+}  // namespace
+
+int DisplayWidth(std::string_view text) {
+  int width = 0;
+  while (!text.empty()) {
+    TextPart part = PlainPart(text);
+    if (part.width == 0) part = NextTextPart(text);
+    text.remove_prefix(part.text.size());
+    width += part.width;
+  }
+  return width;
+}
+
+std::vector<std::string> Wrap(std::string_view text, int width, std::string_view first_indent,
+                              std::string_view hanging_indent) {
+  Wrapper wrapper(width, first_indent, hanging_indent);
+  bool begins_line = true;
+  while (!text.empty()) {
+    if (std::exchange(begins_line, false)) {
+      const std::string_view line = text.substr(0, text.find('\n'));
+      if (wrapper.AddLine(line)) text.remove_prefix(line.size());
+      if (text.empty()) break;
+    }
+    TextPart part = PlainPart(text);
+    if (part.width == 0) part = NextTextPart(text);
+    text.remove_prefix(part.text.size());
+    wrapper.Add(part);
+    begins_line = part.text == "\n";
+  }
+  return wrapper.Finish();
+}
+
+std::vector<std::string> HardWrap(std::string_view line, int width, std::string_view first_indent,
+                                  std::string_view hanging_indent) {
+  Wrapper wrapper(width, first_indent, hanging_indent);
+  while (!line.empty()) {
+    const TextPart part = NextTextPart(line);
+    line.remove_prefix(part.text.size());
+    wrapper.AddUnbroken(part);
+  }
+  return wrapper.Finish();
+}
+
+std::string WithoutTabs(std::string_view line, std::string_view mark) {
+  if (line.find('\t') == std::string_view::npos) return std::string(line);
+  std::string out;
+  int column = 0;
+  while (!line.empty()) {
+    const TextPart part = NextTextPart(line);
+    line.remove_prefix(part.text.size());
+    if (part.text != "\t") {
+      out += part.text;
+      column += part.width;
+      continue;
+    }
+    const int columns = 4 - column % 4;
+    out += mark;
+    out.append(static_cast<std::size_t>(columns - (mark.empty() ? 0 : 1)), ' ');
+    column += columns;
+  }
+  return out;
+}
+
+std::string CutToWidth(std::string_view text, int width) {
+  if (DisplayWidth(text) <= width) return std::string(text);
+  std::string out;
+  bool painted = false;
+  int used = 0;
+  while (!text.empty()) {
+    const TextPart part = NextTextPart(text);
+    if (used + part.width > width - 1) break;
+    text.remove_prefix(part.text.size());
+    out += part.text;
+    used += part.width;
+    if (part.is_paint) painted = part.text != kPaintReset;
+  }
+  return out + "…" + std::string(painted ? kPaintReset : "");
+}
+
+}  // namespace reprise

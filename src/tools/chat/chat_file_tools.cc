@@ -1,0 +1,138 @@
+#include "tools/chat/chat_file_tools.h"
+
+#include <string>
+
+#include "tools/arguments.h"
+#include "tools/line_picker.h"
+#include "tools/text_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxShownFiles = 1000;
+
+// One line for the model. The name is what somebody has chosen: quoted.
+std::string Described(const FileInfo& file) {
+  return file.id.str() + " " + QuotedPath(file.filename) + " " + file.mime_type + " " +
+         std::to_string(file.size_bytes) + " bytes";
+}
+
+ToolOutcome NoFiles() { return ToolFailure("This chat has no files."); }
+
+Result<FileId> FileIn(const Arguments& given) { return FileId::Parse(given.String("file_id").value_or("")); }
+
+class ListChatFilesTool final : public BuiltinTool {
+ public:
+  ListChatFilesTool()
+      : BuiltinTool({.spec = {.name = "list_chat_files",
+                              .description = "Lists the files of this chat, which the user has uploaded or you have "
+                                             "saved: id, name, type and size, one per line. (The files of the "
+                                             "workspace are others: list_files.)",
+                              .parameters = R"({"type":"object","additionalProperties":false,"properties":{}})"},
+                     .approval_reason = "lists the files of the chat"}) {}
+
+  ToolOutcome Run(std::string_view, const ToolContext& context) override {
+    if (context.files == nullptr) return NoFiles();
+    const auto listing = context.files->List();
+    if (!listing) return ToolFailure("cannot list the files: " + listing.error().message);
+    std::string text;
+    std::size_t shown = 0;
+    for (const FileInfo& file : listing->files) {
+      if (++shown > kMaxShownFiles) break;
+      text += Described(file) + "\n";
+    }
+    for (const DamagedFile& damaged : listing->damaged) text += damaged.id.str() + " (damaged, cannot be read)\n";
+    if (text.empty()) return {.output = "(the chat has no files)"};
+    text.pop_back();
+    return {.output = std::move(text)};
+  }
+};
+
+class ReadChatFileTool final : public BuiltinTool {
+ public:
+  ReadChatFileTool()
+      : BuiltinTool({.spec = {.name = "read_chat_file",
+                              .description = "Returns the content of a text file of this chat, at most 256 KiB at a "
+                                             "time; says so when there is more.",
+                              .parameters = R"({"type":"object","additionalProperties":false,"required":["file_id"],
+"properties":{"file_id":{"type":"string","maxLength":64,"description":"The file, as list_chat_files calls it."},
+"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
+"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
+                     .approval_reason = "reads a file of the chat"}) {}
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    if (context.files == nullptr) return NoFiles();
+    const Arguments given(arguments);
+    const auto id = FileIn(given);
+    if (!id) return ToolFailure("cannot read the file: " + id.error().message);
+    const auto file = context.files->Get(*id);
+    if (!file) return ToolFailure("cannot read the file: " + file.error().message);
+    if (!LooksLikeText(file->content)) return ToolFailure("it is a binary file, not text: " + Described(file->info));
+    LinePicker lines(static_cast<std::uint64_t>(given.Integer("offset").value_or(1)),
+                     static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)));
+    lines.Add(file->content);
+    auto shown = lines.Shown();
+    if (!shown) return ToolFailure("cannot read the file: " + shown.error().message);
+    return {.output = *std::move(shown)};
+  }
+};
+
+class SaveChatFileTool final : public BuiltinTool {
+ public:
+  SaveChatFileTool()
+      : BuiltinTool({.spec = {.name = "save_chat_file",
+                              .description = "Saves a text as a new file of this chat, which the user can download; "
+                                             "returns its id. (write_file writes into the workspace.)",
+                              .parameters = R"({"type":"object","additionalProperties":false,
+"required":["filename","content"],
+"properties":{"filename":{"type":"string","minLength":1,"maxLength":200,"description":"A name, not a path."},
+"content":{"type":"string"},
+"mime_type":{"type":"string","maxLength":127,"description":"Default: text/plain."}}})"},
+                     .read_only = false,
+                     .idempotent = false,
+                     .requires_approval = true,
+                     .risk = Risk::kLow,
+                     .approval_reason = "saves a file in the chat"}) {}
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    if (context.files == nullptr) return NoFiles();
+    const Arguments given(arguments);
+    const auto saved =
+        context.files->Add(given.String("filename").value_or(""), given.String("mime_type").value_or("text/plain"),
+                           given.String("content").value_or(""));
+    if (!saved) return ToolFailure("cannot save the file: " + saved.error().message);
+    return {.output = "saved " + Described(*saved)};
+  }
+};
+
+class DeleteChatFileTool final : public BuiltinTool {
+ public:
+  DeleteChatFileTool()
+      : BuiltinTool({.spec = {.name = "delete_chat_file",
+                              .description = "Deletes a file of this chat for good.",
+                              .parameters = R"({"type":"object","additionalProperties":false,"required":["file_id"],
+"properties":{"file_id":{"type":"string","maxLength":64,"description":"The file, as list_chat_files calls it."}}})"},
+                     .read_only = false,
+                     .idempotent = true,
+                     .requires_approval = true,
+                     .risk = Risk::kMedium,
+                     .approval_reason = "deletes a file of the chat"}) {}
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    if (context.files == nullptr) return NoFiles();
+    const auto id = FileIn(Arguments(arguments));
+    if (!id) return ToolFailure("cannot delete the file: " + id.error().message);
+    const auto deleted = context.files->Delete(*id);
+    if (!deleted) return ToolFailure("cannot delete the file: " + deleted.error().message);
+    return {.output = "deleted " + id->str()};
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakeListChatFilesTool() { return std::make_unique<ListChatFilesTool>(); }
+std::unique_ptr<BuiltinTool> MakeReadChatFileTool() { return std::make_unique<ReadChatFileTool>(); }
+std::unique_ptr<BuiltinTool> MakeSaveChatFileTool() { return std::make_unique<SaveChatFileTool>(); }
+std::unique_ptr<BuiltinTool> MakeDeleteChatFileTool() { return std::make_unique<DeleteChatFileTool>(); }
+
+}  // namespace reprise

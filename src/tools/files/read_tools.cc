@@ -1,0 +1,128 @@
+#include "tools/files/read_tools.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <string>
+
+#include "tools/arguments.h"
+#include "tools/files/directory_listing.h"
+#include "tools/line_picker.h"
+#include "tools/text_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxShownEntries = 1000;
+constexpr std::size_t kMaxSortedEntries = 100'000;
+
+class ListFilesTool final : public BuiltinTool {
+ public:
+  explicit ListFilesTool(const Workspace& workspace)
+      : BuiltinTool({.spec = {.name = "list_files",
+                              .description = "Lists the files and directories in a directory of the workspace, sorted, "
+                                             "one per line; names of directories end with a slash. Not recursive.",
+                              .parameters = R"({"type":"object","additionalProperties":false,
+"properties":{"path":{"type":"string","maxLength":4096,
+"description":"Directory, relative to the workspace. Default: the workspace itself."}}})"},
+                     .approval_reason = "lists files of the workspace",
+                     .terms = workspace.directory()}),
+        workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    std::string path = Arguments(arguments).String("path").value_or(".");
+    if (path.empty()) path = ".";
+    const auto directory = workspace_.OpenDirectory(path, OpenIfAsked(context));
+    if (!directory) return ToolFailure("cannot list " + QuotedPath(path) + ": " + directory.error().message);
+    const auto listing = ReadDirectory(workspace_, directory->get(), kMaxSortedEntries);
+    if (!listing) return ToolFailure("cannot list " + QuotedPath(path) + ": " + listing.error().message);
+    return {.output = Shown(*listing)};
+  }
+
+ private:
+  static std::string Shown(const DirectoryListing& listing) {
+    if (listing.entries.empty()) return "(the directory is empty)";
+    std::string text;
+    const std::size_t shown = std::min(listing.entries.size(), kMaxShownEntries);
+    for (std::size_t i = 0; i < shown; ++i) {
+      text += OneLine(listing.entries[i].name) + (listing.entries[i].is_directory ? "/\n" : "\n");
+    }
+    text.pop_back();
+    if (shown == listing.entries.size()) return text;
+    return text + "\n(cut: the first " + std::to_string(shown) + " of " + (listing.complete ? "" : "more than ") +
+           std::to_string(listing.entries.size()) + " entries)";
+  }
+
+  const Workspace& workspace_;
+};
+
+class ReadFileTool final : public BuiltinTool {
+ public:
+  explicit ReadFileTool(const Workspace& workspace)
+      : BuiltinTool({.spec = {.name = "read_file",
+                              .description = "Returns the content of a text file in the workspace, at most 256 KiB at "
+                                             "a time; says so when there is more.",
+                              .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
+"properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
+"offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
+"limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
+                     .approval_reason = "reads a file of the workspace",
+                     .terms = workspace.directory()}),
+        workspace_(workspace) {}
+
+  std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
+    return ReasonToAskFor(workspace_, arguments);
+  }
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    const Arguments given(arguments);
+    const std::string path = given.String("path").value_or("");
+    const auto outcome = Read(path, static_cast<std::uint64_t>(given.Integer("offset").value_or(1)),
+                              static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)), context);
+    if (!outcome) return ToolFailure("cannot read " + QuotedPath(path) + ": " + outcome.error().message);
+    return {.output = *outcome};
+  }
+
+ private:
+  Result<std::string> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
+                           const ToolContext& context) const {
+    const auto file = workspace_.OpenFile(path, OpenIfAsked(context));
+    if (!file) return Fail(file.error());
+    LinePicker lines(offset, limit);
+    std::string chunk(64 * 1024, '\0');
+    const auto deadline = std::chrono::steady_clock::now() + context.timeout;
+    for (bool first = true;; first = false) {
+      if (context.stop.stop_requested()) return Fail(ErrorCode::kCancelled, "cancelled");
+      if (std::chrono::steady_clock::now() > deadline) {
+        return Fail(ErrorCode::kDeadlineExceeded, "it took longer than allowed");
+      }
+      const ssize_t got = ::read(file->get(), chunk.data(), chunk.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return Fail(WorkspaceError(errno));
+      const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
+      if (first && !LooksLikeText(bytes)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+      if (got == 0 || !lines.Add(bytes)) break;
+    }
+    return lines.Shown();
+  }
+
+  const Workspace& workspace_;
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace) {
+  return std::make_unique<ListFilesTool>(workspace);
+}
+std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace) {
+  return std::make_unique<ReadFileTool>(workspace);
+}
+
+}  // namespace reprise

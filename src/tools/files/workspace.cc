@@ -1,0 +1,433 @@
+#include "tools/files/workspace.h"
+
+#include <fcntl.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <memory>
+#include <system_error>
+
+#include "base/random.h"
+#include "tools/arguments.h"
+#include "tools/files/open_beneath.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxPath = 4096;
+constexpr std::size_t kMaxName = 255;
+
+Error Refused(ErrorCode code, std::string message) { return MakeError(code, std::move(message)); }
+
+std::string Absolute(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = fs::absolute(path, error);
+  std::string text = (error ? fs::path(path) : absolute).lexically_normal().string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+// Absolute, with links resolved as far as the path exists: what is not there yet still has a place.
+std::string Canonical(const std::string& path) {
+  std::error_code error;
+  const fs::path absolute = Absolute(path);
+  const fs::path canonical = fs::weakly_canonical(absolute, error);
+  std::string text = (error ? absolute : canonical).string();
+  while (text.size() > 1 && text.back() == '/') text.pop_back();
+  return text;
+}
+
+std::vector<std::string> Canonical(const std::vector<std::string>& paths) {
+  std::vector<std::string> canonical;
+  for (const std::string& path : paths) {
+    if (!path.empty()) canonical.push_back(Canonical(path));
+  }
+  return canonical;
+}
+
+// Whether `path` is `directory` or lies in it, by name.
+bool IsWithin(std::string_view path, std::string_view directory) {
+  if (!path.starts_with(directory)) return false;
+  return path.size() == directory.size() || directory == "/" || path[directory.size()] == '/';
+}
+
+// Those in the workspace.
+std::vector<std::string> SecretsIn(const std::string& workspace, std::vector<std::string> secrets) {
+  std::erase_if(secrets,
+                [&](const std::string& secret) { return secret == workspace || !IsWithin(secret, workspace); });
+  return secrets;
+}
+
+// Where the kernel says the open file is now; empty if it does not say.
+std::string RealPath(int fd) {
+  std::array<char, PATH_MAX> path{};
+  const std::string link = "/proc/self/fd/" + std::to_string(fd);
+  const ssize_t length = ::readlink(link.c_str(), path.data(), path.size());
+  return length <= 0 ? std::string() : std::string(path.data(), static_cast<std::size_t>(length));
+}
+
+Result<void> CheckPath(std::string_view path) {
+  if (path.size() > kMaxPath) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is too long"));
+  if (path.find('\0') != std::string_view::npos) {
+    return Fail(Refused(ErrorCode::kInvalidArgument, "the path contains a NUL character"));
+  }
+  for (std::size_t at = 0; at < path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    if (end - at > kMaxName) return Fail(Refused(ErrorCode::kInvalidArgument, "a name in the path is too long"));
+    at = end + 1;
+  }
+  return {};
+}
+
+Error Protected() { return Refused(ErrorCode::kForbidden, "the server's own files are out of reach"); }
+Error Secret() {
+  return Refused(ErrorCode::kForbidden,
+                 "it is where the user keeps secrets (keys, logins, histories), and nobody was asked about this call");
+}
+Error Outside() { return WorkspaceError(EXDEV); }
+
+Result<void> WriteAll(int fd, std::string_view content) {
+  while (!content.empty()) {
+    const ssize_t written = ::write(fd, content.data(), content.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return Fail(WorkspaceError(errno));
+    content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return {};
+}
+
+// A new file that vanishes again unless it is renamed to where it belongs.
+class TemporaryFile {
+ public:
+  static Result<std::unique_ptr<TemporaryFile>> Create(int directory) {
+    auto file = std::unique_ptr<TemporaryFile>(new TemporaryFile(directory));
+    file->fd_ =
+        UniqueFd(::openat(directory, file->name_.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0666));
+    if (!file->fd_) return Fail(WorkspaceError(errno));
+    return file;
+  }
+  ~TemporaryFile() {
+    if (fd_ && !renamed_) ::unlinkat(directory_, name_.c_str(), 0);  // nothing more can be done about a failure
+  }
+  TemporaryFile(const TemporaryFile&) = delete;
+  TemporaryFile& operator=(const TemporaryFile&) = delete;
+
+  int fd() const { return fd_.get(); }
+
+  Result<void> RenameTo(const std::string& name) {
+    if (::fsync(fd_.get()) != 0) return Fail(WorkspaceError(errno));
+    if (::renameat(directory_, name_.c_str(), directory_, name.c_str()) != 0) return Fail(WorkspaceError(errno));
+    renamed_ = true;
+    return {};
+  }
+
+ private:
+  explicit TemporaryFile(int directory) : directory_(directory), name_(".reprise-" + RandomHex(8) + ".tmp") {}
+
+  const int directory_;
+  const std::string name_;
+  UniqueFd fd_;
+  bool renamed_ = false;
+};
+
+// Of a regular file; anything else is an error.
+Result<struct stat> StatRegular(int parent, const std::string& name) {
+  struct stat status {};
+  if (::fstatat(parent, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISLNK(status.st_mode)) return Fail(WorkspaceError(ELOOP));
+  if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  return status;
+}
+
+// What stands at the place of a file that is to be written.
+Result<struct stat> StatReplaceable(int parent, const std::string& name) {
+  auto status = StatRegular(parent, name);
+  // A rename would replace a read-only file all the same.
+  if (status && ::faccessat(parent, name.c_str(), W_OK, AT_EACCESS) != 0) return Fail(WorkspaceError(errno));
+  return status;
+}
+
+}  // namespace
+
+Error WorkspaceError(int error_number) {
+  const std::string detail = std::strerror(error_number);
+  switch (error_number) {
+    case ENOENT:
+      return MakeError(ErrorCode::kNotFound, "there is no such file or directory", detail);
+    case ENOTDIR:
+      return MakeError(ErrorCode::kInvalidArgument, "a part of the path is not a directory", detail);
+    case EISDIR:
+      return MakeError(ErrorCode::kInvalidArgument, "it is a directory", detail);
+    case EXDEV:
+      return MakeError(ErrorCode::kForbidden, "it is outside the workspace", detail);
+    case ELOOP:
+      return MakeError(ErrorCode::kForbidden, "it is or leads through a symbolic link", detail);
+    case EACCES:
+    case EPERM:
+      return MakeError(ErrorCode::kForbidden, "permission denied", detail);
+    case ENAMETOOLONG:
+      return MakeError(ErrorCode::kInvalidArgument, "a name in the path is too long", detail);
+    case ENXIO:
+      return MakeError(ErrorCode::kInvalidArgument, "it is not a regular file", detail);
+    case EROFS:
+      return MakeError(ErrorCode::kIo, "the workspace is read-only", detail);
+    case ENOSPC:
+    case EDQUOT:
+      return MakeError(ErrorCode::kStorageFull, "there is no space left", detail);
+    default:
+      return MakeError(ErrorCode::kIo, "the operating system reports: " + detail, detail);
+  }
+}
+
+Result<std::string> ReadAll(int fd, std::size_t max_bytes, std::stop_token stop) {
+  constexpr std::size_t kChunk = 64 * 1024;
+  std::string content;
+  for (;;) {
+    if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "cancelled");
+    const std::size_t size = content.size();
+    content.resize(size + kChunk);
+    const ssize_t got = ::read(fd, content.data() + size, kChunk);
+    content.resize(size + static_cast<std::size_t>(std::max<ssize_t>(got, 0)));
+    if (got < 0 && errno != EINTR) return Fail(WorkspaceError(errno));
+    if (got == 0) return content;
+    if (content.size() > max_bytes) {
+      return Fail(ErrorCode::kTooLarge, "the file is larger than " + std::to_string(max_bytes / 1024) + " KiB");
+    }
+  }
+}
+
+Workspace::Workspace(const std::string& directory, const std::vector<std::string>& protected_paths,
+                     const std::vector<std::string>& secret_paths)
+    : directory_(Canonical(directory)),
+      directory_as_given_(Absolute(directory)),
+      protected_paths_(Canonical(protected_paths)),
+      secret_paths_(SecretsIn(directory_, secret_paths)) {}
+
+bool Workspace::IsProtected(int fd, std::string_view name) const {
+  if (protected_paths_.empty()) return false;
+  std::string path = RealPath(fd);
+  if (path.empty()) return true;  // cannot tell, so no
+  if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
+  return std::any_of(protected_paths_.begin(), protected_paths_.end(),
+                     [&](const std::string& closed) { return IsWithin(path, closed); });
+}
+
+bool Workspace::IsSecret(int fd, std::string_view name) const {
+  if (secret_paths_.empty()) return false;
+  std::string path = RealPath(fd);
+  if (path.empty()) return true;  // cannot tell, so yes
+  if (!name.empty()) path.append(path == "/" ? "" : "/").append(name);
+  return std::any_of(secret_paths_.begin(), secret_paths_.end(), [&](const std::string& secret) {
+    return path.size() >= secret.size() && ::strncasecmp(path.c_str(), secret.c_str(), secret.size()) == 0 &&
+           (path.size() == secret.size() || path[secret.size()] == '/');
+  });
+}
+
+bool Workspace::LeadsToSecret(std::string_view path) const {
+  if (secret_paths_.empty()) return false;
+  const auto relative = Relative(path);
+  if (!relative) return false;
+  // As far as it is there; what is missing may be made.
+  fs::path there = fs::path(*relative).lexically_normal();
+  std::string missing;
+  for (;;) {
+    if (const auto opened = Open(there.empty() ? "." : there.string(), O_PATH, Secrets::kOpen)) {
+      return IsSecret(opened->get(), missing);
+    }
+    if (there.empty()) return false;
+    const std::string last = there.filename().string();
+    if (!last.empty()) missing = missing.empty() ? last : last + "/" + missing;
+    there = there.parent_path();
+  }
+}
+
+std::optional<std::string> ReasonToAskFor(const Workspace& workspace, std::string_view arguments) {
+  const auto path = Arguments(arguments).String("path");
+  if (!path || !workspace.LeadsToSecret(*path)) return std::nullopt;
+  return "it is where you keep secrets (keys, logins, histories)";
+}
+
+Result<void> Workspace::Check(int fd, std::string_view name, Secrets secrets) const {
+  if (IsProtected(fd, name)) return Fail(Protected());
+  if (secrets == Secrets::kClosed && IsSecret(fd, name)) return Fail(Secret());
+  return {};
+}
+
+Result<UniqueFd> Workspace::OpenRoot() const {
+  UniqueFd root(::open(directory_.c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return Fail(ErrorCode::kIo, "the workspace directory is not there", std::strerror(errno));
+  return root;
+}
+
+Result<std::string> Workspace::Relative(std::string_view path) const {
+  if (auto checked = CheckPath(path); !checked) return Fail(checked.error());
+  if (path.empty()) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is empty"));
+  if (path.front() != '/') return std::string(path);
+  const std::string absolute = fs::path(path).lexically_normal().string();
+  for (const std::string& root : {directory_, directory_as_given_}) {
+    if (!IsWithin(absolute, root)) continue;
+    const std::size_t from = absolute.find_first_not_of('/', root.size());
+    return from == std::string::npos ? std::string(".") : absolute.substr(from);
+  }
+  return Fail(Outside());
+}
+
+Result<UniqueFd> Workspace::Open(std::string_view path, int flags, Secrets secrets) const {
+  const auto relative = Relative(path);
+  if (!relative) return Fail(relative.error());
+  const auto root = OpenRoot();
+  if (!root) return Fail(root.error());
+  const int how = (flags & O_PATH) != 0 ? flags : flags | O_NONBLOCK | O_NOCTTY;  // the others mean nothing to a path
+  UniqueFd fd = OpenBeneath(root->get(), *relative, how, Symlinks::kInside);
+  if (!fd) return Fail(WorkspaceError(errno));
+  if (auto checked = Check(fd.get(), {}, secrets); !checked) return Fail(checked.error());
+  return fd;
+}
+
+Result<UniqueFd> Workspace::OpenFile(std::string_view path, Secrets secrets) const {
+  auto fd = Open(path, O_RDONLY, secrets);
+  if (!fd) return fd;
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+  if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  return fd;
+}
+
+Result<UniqueFd> Workspace::OpenDirectory(std::string_view path, Secrets secrets) const {
+  return Open(path, O_RDONLY | O_DIRECTORY, secrets);
+}
+
+Result<UniqueFd> Workspace::OpenAny(std::string_view path, Secrets secrets) const {
+  auto fd = Open(path, O_RDONLY, secrets);
+  if (!fd) return fd;
+  struct stat status {};
+  if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
+  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+}
+
+Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Secrets secrets) const {
+  UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+  if (!fd) return Fail(WorkspaceError(errno));
+  if (auto checked = Check(fd.get(), {}, secrets); !checked) return Fail(checked.error());
+  struct stat status {};
+  if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
+  return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
+}
+
+Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes, Secrets secrets) const {
+  const auto fd = OpenFile(path, secrets);
+  if (!fd) return Fail(fd.error());
+  return ReadAll(fd->get(), max_bytes);
+}
+
+Result<std::string> Workspace::PathInWorkspace(std::string_view path) const {
+  const auto relative = Relative(path);
+  if (!relative) return Fail(relative.error());
+  const fs::path normal = fs::path(*relative).lexically_normal();
+  if (normal.begin() != normal.end() && *normal.begin() == "..") return Fail(Outside());
+  if (!normal.has_filename() || normal == ".") return Fail(WorkspaceError(EISDIR));
+  return normal.string();
+}
+
+// Walks down without following any link, so that the lexical form of the path is the path.
+Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
+  const auto place = PathInWorkspace(path);
+  if (!place) return Fail(place.error());
+  const fs::path normal = *place;
+  auto root = OpenRoot();
+  if (!root) return Fail(root.error());
+  Target target{.parent = std::move(*root), .name = normal.filename().string()};
+  for (const fs::path& part : normal.parent_path()) {
+    if (auto checked = Check(target.parent.get(), part.string(), secrets); !checked) return Fail(checked.error());
+    if (create && ::mkdirat(target.parent.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
+      return Fail(WorkspaceError(errno));
+    }
+    UniqueFd next = OpenBeneath(target.parent.get(), part.string(), O_RDONLY | O_DIRECTORY, Symlinks::kRefuse);
+    if (!next) return Fail(WorkspaceError(errno));
+    target.parent = std::move(next);
+  }
+  if (auto checked = Check(target.parent.get(), target.name, secrets); !checked) return Fail(checked.error());
+  return target;
+}
+
+Result<bool> Workspace::Replace(std::string_view path, std::string_view content, bool create, Secrets secrets) {
+  auto target = OpenParent(path, create, secrets);
+  if (!target) return Fail(target.error());
+  const auto existing = StatReplaceable(target->parent.get(), target->name);
+  if (!existing && (existing.error().code != ErrorCode::kNotFound || !create)) return Fail(existing.error());
+  auto temporary = TemporaryFile::Create(target->parent.get());
+  if (!temporary) return Fail(temporary.error());
+  if (existing && ::fchmod((*temporary)->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+  if (auto written = WriteAll((*temporary)->fd(), content); !written) return Fail(written.error());
+  if (auto renamed = (*temporary)->RenameTo(target->name); !renamed) return Fail(renamed.error());
+  return !existing;
+}
+
+Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view path, std::size_t max_bytes,
+                                                            Secrets secrets) const {
+  // Also of what lies below a directory that is not there yet.
+  if (secrets == Secrets::kClosed && LeadsToSecret(path)) return Fail(Secret());
+  const auto none_yet = [](const Error& error) -> Result<std::optional<std::string>> {
+    if (error.code == ErrorCode::kNotFound) return std::nullopt;
+    return Fail(error);
+  };
+  const auto target = OpenParent(path, /*create=*/false, secrets);
+  if (!target) return none_yet(target.error());
+  // Looked at before it is opened: to open a device may do something.
+  const auto status = StatRegular(target->parent.get(), target->name);
+  if (!status) return none_yet(status.error());
+  const auto file = OpenEntry(target->parent.get(), target->name, secrets);
+  if (!file) return none_yet(file.error());
+  auto content = ReadAll(file->get(), max_bytes);
+  if (!content) return Fail(std::move(content.error()));
+  return std::optional(*std::move(content));
+}
+
+Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content, Secrets secrets) {
+  const std::lock_guard lock(change_mutex_);
+  return Replace(path, content, /*create=*/true, secrets);
+}
+
+Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
+                                   const std::function<Result<std::string>(std::string)>& change, Secrets secrets) {
+  const std::lock_guard lock(change_mutex_);
+  auto content = ReadFile(path, max_bytes, secrets);
+  if (!content) return Fail(content.error());
+  const auto changed = change(std::move(*content));
+  if (!changed) return Fail(changed.error());
+  const auto replaced = Replace(path, *changed, /*create=*/false, secrets);
+  if (!replaced) return Fail(replaced.error());
+  return {};
+}
+
+Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
+  const std::lock_guard lock(change_mutex_);
+  const auto target = OpenParent(path, /*create=*/false, secrets);
+  if (!target) return Fail(target.error());
+  struct stat status {};
+  if (::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    return Fail(WorkspaceError(errno));
+  }
+  if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
+  if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
+    return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
+  }
+  if (::unlinkat(target->parent.get(), target->name.c_str(), 0) != 0) return Fail(WorkspaceError(errno));
+  return {};
+}
+
+}  // namespace reprise

@@ -1,0 +1,170 @@
+#include "tools/shell/command_runner.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cstdint>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/path.h"
+#include "tools/builtin_tool.h"
+#include "tools/shell/subprocess.h"
+#include "tools/text_file.h"
+
+namespace reprise {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string Inherited(const char* name, std::string otherwise) {
+  const char* value = std::getenv(name);
+  return value == nullptr || *value == '\0' ? std::move(otherwise) : std::string(value);
+}
+
+// What a command may know of the server's environment: nothing that could be a secret.
+std::vector<std::string> CleanEnvironment(const ShellOptions& options, const std::string& path) {
+  std::vector<std::string> environment = {
+      "PATH=" + path,
+      "SHELL=/bin/sh",
+      "TERM=dumb",
+      "LANG=" + Inherited("LANG", "C.UTF-8"),
+  };
+  for (const char* name : {"USER", "LOGNAME", "TZ"}) {
+    if (const std::string value = Inherited(name, ""); !value.empty()) environment.push_back(name + ("=" + value));
+  }
+  for (const auto& [name, value] : options.extra_environment) environment.push_back(name + "=" + value);
+  return environment;
+}
+
+Sandbox::Options SandboxOptions(const Workspace& workspace, const std::vector<std::string>& secret_paths,
+                                const ShellOptions& options) {
+  Sandbox::Options sandbox{.use = options.sandbox,
+                           .workspace = workspace.directory(),
+                           .home = Inherited("HOME", ""),
+                           .hidden_paths = workspace.protected_paths(),
+                           .readable_paths = options.readable_paths,
+                           .writable_paths = options.writable_paths,
+                           .limits = options.limits};
+  const std::string inside = workspace.directory() + "/";
+  for (const std::string& secret : secret_paths) {
+    // A secret place that the workspace lies in is none: somebody has chosen to work there.
+    if (!inside.starts_with(secret + "/")) sandbox.hidden_paths.push_back(secret);
+  }
+  return sandbox;
+}
+
+// What is among `missing` and there now, on one line; empty if nothing is.
+std::string Appeared(const std::vector<std::string>& missing, const std::string& workspace) {
+  std::string list;
+  for (const std::string& path : missing) {
+    struct stat status {};
+    if (::lstat(path.c_str(), &status) != 0) continue;
+    const bool inside = path.starts_with(workspace + "/");
+    list.append(list.empty() ? "" : ", ").append(QuotedPath(inside ? path.substr(workspace.size() + 1) : path));
+  }
+  return list;
+}
+
+std::string InSeconds(milliseconds time) {
+  constexpr int kPerSecond = 1000;
+  return time.count() % kPerSecond == 0 ? std::to_string(time.count() / kPerSecond) + " s"
+                                        : std::to_string(time.count()) + " ms";
+}
+
+ToolOutcome Outcome(const CommandResult& result, milliseconds timeout, const Sandbox& sandbox,
+                    const std::string& appeared) {
+  const std::string ended =
+      result.left_behind ? ", but not all that it had started could be ended" : ", with all it had started";
+  std::string text = result.output;
+  const auto add_line = [&text](const std::string& line) {
+    if (!text.empty() && text.back() != '\n') text += '\n';
+    text += line;
+  };
+  bool failed = true;
+  switch (result.end) {
+    case CommandResult::End::kExited:
+      failed = result.status != 0;
+      if (failed) add_line("(exit status " + std::to_string(result.status) + ")");
+      break;
+    case CommandResult::End::kSignalled:
+      add_line("(ended by signal " + std::to_string(result.status) + ")");
+      break;
+    case CommandResult::End::kTimedOut:
+      add_line("(timed out after " + InSeconds(timeout) + " and was ended" + ended + ")");
+      break;
+    case CommandResult::End::kCancelled:
+      add_line("(cancelled" + ended + ")");
+      break;
+  }
+  if (result.left_behind && result.end < CommandResult::End::kTimedOut) {
+    add_line("(not all that it had started could be ended)");
+  }
+  if (text.empty()) text = "(no output)";
+  if (!appeared.empty()) {
+    add_line("(it made " + appeared +
+             ", where Reprise or other programs look for what they obey or keep secret: tell "
+             "the user, who should look at it)");
+  }
+  if (!sandbox.available()) add_line("(no sandbox on this machine: " + sandbox.unavailable_reason() + ")");
+  ToolOutcome outcome{.output = std::move(text), .is_error = failed};
+  if (result.end == CommandResult::End::kExited) outcome.exit_status = result.status;
+  return outcome;
+}
+
+}  // namespace
+
+CommandRunner::CommandRunner(const Workspace& workspace, const std::vector<std::string>& secret_paths,
+                             ShellOptions options)
+    : workspace_(workspace),
+      options_(std::move(options)),
+      path_(Inherited("PATH", "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin")),
+      environment_(CleanEnvironment(options_, path_)),
+      sandbox_(SandboxOptions(workspace, secret_paths, options_)) {}
+
+ToolOutcome CommandRunner::Run(const Job& job, const ToolContext& context) const {
+  // A plain error instead of what bubblewrap says about it.
+  if (const auto directory = workspace_.OpenDirectory("."); !directory) {
+    return ToolFailure("cannot run the command: " + directory.error().message);
+  }
+  const bool sandboxed = sandbox_.available();
+  constexpr std::uint64_t kMegabyte = 1024 * 1024;
+  Command command{.argv = job.argv,
+                  .environment = environment_,
+                  .directory = workspace_.directory(),
+                  .input = job.input,
+                  .memory_bytes = options_.limits.memory_mb * kMegabyte,
+                  .file_bytes = options_.limits.file_size_mb * kMegabyte,
+                  .confined = true};
+  if (sandboxed) command = sandbox_.Confined(std::move(command));
+  command.environment.insert(command.environment.end(), job.environment.begin(), job.environment.end());
+  // Never the user's own home: programs would read tokens from there and leave files.
+  command.environment.push_back("HOME=" + (sandboxed ? sandbox_.home() : workspace_.directory()));
+  const std::vector<std::string> missing = sandbox_.MissingHidden();
+  const CommandLimits limits{.timeout = std::min<milliseconds>({job.timeout, options_.max_timeout, context.timeout})};
+  const auto result = RunCommand(command, limits, context.stop, context.on_output);
+  if (!result) return ToolFailure(result.error().message);
+  const std::string appeared = Appeared(missing, workspace_.directory());
+  if (!appeared.empty()) LogWarning("a command has made a file that others obey or keep secret", {{"path", appeared}});
+  return Outcome(*result, limits.timeout, sandbox_, appeared);
+}
+
+std::string CommandRunner::Find(std::string_view program) const {
+  const bool sandboxed = sandbox_.available();
+  for (std::string_view rest = path_; !rest.empty();) {
+    const std::size_t end = std::min(rest.find(':'), rest.size());
+    const std::string candidate = std::string(rest.substr(0, end)) + "/" + std::string(program);
+    if (candidate.starts_with('/') && ::access(candidate.c_str(), X_OK) == 0 &&
+        (!sandboxed || sandbox_.Shows(candidate))) {
+      return candidate;
+    }
+    rest.remove_prefix(std::min(end + 1, rest.size()));
+  }
+  return {};
+}
+
+}  // namespace reprise

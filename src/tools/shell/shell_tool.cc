@@ -1,0 +1,53 @@
+#include "tools/shell/shell_tool.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include "tools/arguments.h"
+#include "tools/shell/command_tool.h"
+
+namespace reprise {
+namespace {
+
+std::string Schema(const ShellOptions& options) {
+  return R"({"type":"object","additionalProperties":false,"required":["command"],"properties":{)"
+         R"("command":{"type":"string","minLength":1,"maxLength":100000,"description":"The command, as for sh -c."},)"
+         R"("timeout_s":{"type":"integer","minimum":1,"maximum":)" +
+         std::to_string(options.max_timeout.count()) +
+         R"(,"description":"Seconds until the command is ended. Default: )" +
+         std::to_string(options.default_timeout.count()) + R"(."}}})";
+}
+
+ToolSpec ShellSpec(const ShellOptions& options) {
+  return {.name = "run_shell",
+          .description =
+              "Runs a command with /bin/sh in the workspace and returns what it prints (stdout and stderr). "
+              "Nothing it starts outlives it. Usually there is no network and only the workspace and /tmp can "
+              "be written. Nothing can be typed into it.",
+          .parameters = Schema(options)};
+}
+
+class ShellTool final : public CommandTool {
+ public:
+  explicit ShellTool(const std::shared_ptr<const CommandRunner>& runner)
+      : CommandTool(ShellSpec(runner->options()), "runs a shell command", runner) {}
+
+  ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
+    const Arguments given(arguments);
+    const std::string command = given.String("command").value_or("");
+    // The system would run what stands before it: another command than the one that was approved.
+    if (command.find('\0') != std::string::npos) return ToolFailure("the command contains a NUL character");
+    const auto timeout = given.Integer("timeout_s") ? std::chrono::seconds(*given.Integer("timeout_s"))
+                                                    : runner().options().default_timeout;
+    return runner().Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);
+  }
+};
+
+}  // namespace
+
+std::unique_ptr<BuiltinTool> MakeShellTool(std::shared_ptr<const CommandRunner> runner) {
+  return std::make_unique<ShellTool>(std::move(runner));
+}
+
+}  // namespace reprise

@@ -1,0 +1,130 @@
+#include "app/trust.h"
+
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "app/config_file.h"
+#include "base/json.h"
+#include "support/fixtures.h"
+#include "support/source_directory.h"
+#include "support/test.h"
+
+namespace reprise::test::trust_test {
+namespace {
+
+std::string ShownOf(const std::string& config) {
+  Options options;
+  const auto applied = ApplyConfig(options, config, FakeEnvironment());
+  INFO(config);
+  REQUIRE(applied);
+  return WhatItWouldDo(options, {});
+}
+
+// Each setting alone, and the line for it.
+const std::vector<std::pair<std::string, std::string>> kSettings = {
+    {R"({"tools": {"sandbox_paths": {"write": ["/srv/a", "/srv/b c"]}}})",
+     "tools.sandbox_paths.write: /srv/a '/srv/b c'"},
+    {R"({"tools": {"sandbox_paths": {"read": ["/home/me"]}}})", "tools.sandbox_paths.read: /home/me"},
+    {R"({"tools": {"allow": ["read_file"]}})", "tools.allow: read_file"},
+    {R"({"tools": {"allow": []}})", "tools.allow: none"},
+    {R"({"tools": {"deny": ["fetch_*"]}})", "tools.deny: fetch_*"},
+    {R"({"tools": {"require_approval": ["*"]}})", "tools.require_approval: *"},
+    {R"({"tools": {"timeout_s": 3600.5}})", "tools.timeout_s: 3600.500 s"},
+    {R"({"tools": {"limits": {"memory_mb": 0}}})", "tools.limits.memory_mb: 0 (no limit)"},
+    {R"({"tools": {"limits": {"processes": 7}}})", "tools.limits.processes: 7"},
+    {R"({"tools": {"limits": {"file_size_mb": 7}}})", "tools.limits.file_size_mb: 7"},
+    {R"({"tools": {"limits": {"tmp_mb": 7}}})", "tools.limits.tmp_mb: 7"},
+    {R"({"host": "0.0.0.0"})", "host: 0.0.0.0 (OTHER MACHINES can reach the server)"},
+    {R"({"host": "::1"})", "host: ::1"},
+    {R"({"port": 80})", "port: 80"},
+    {R"({"public_hosts": ["chat.example"]})", "public_hosts: chat.example"},
+    {R"({"token_file": "t"})", "token_file: t"},
+    {R"({"key_file": "k"})", "key_file: k"},
+    {R"({"passphrase_file": "p"})", "passphrase_file: p"},
+    {R"({"plain": true})", "plain: true"},
+    {R"({"log_file": "/var/log/l"})", "log_file: /var/log/l"},
+    {R"({"log_level": "debug"})", "log_level: debug"},
+    {R"({"log_format": "json"})", "log_format: json"},
+    {R"({"prompt_dir": "rules"})", "prompt_dir: rules"},
+    {R"({"system_prompt": false})", "system_prompt: false"},
+    {R"({"guardrails": {"input": ["a b"]}})", "guardrails.input: 'a b'"},
+    {R"({"guardrails": {"output": ["x"]}})", "guardrails.output: x"},
+    {R"({"files": {"max_file_bytes": 5}})", "files.max_file_bytes: 5"},
+    {R"({"files": {"max_chat_bytes": 5}})", "files.max_chat_bytes: 5"},
+    {R"({"budget": {"max_tokens_per_interaction": 5}})", "budget.max_tokens_per_interaction: 5"},
+    {R"({"budget": {"max_tokens_per_chat": 5}})", "budget.max_tokens_per_chat: 5"},
+    {R"({"budget": {"max_cost_per_chat": 0.5}})", "budget.max_cost_per_chat: 0.5"},
+    {R"({"approval_expiry_s": 9})", "approval_expiry_s: 9 s"},
+    {R"({"max_rounds": 900})", "max_rounds: 900"},
+    {R"({"max_retries": 9})", "max_retries: 9"},
+    {R"({"max_tool_calls_per_minute": 9})", "max_tool_calls_per_minute: 9"},
+    {R"({"provider_idle_timeout_s": 9})", "provider_idle_timeout_s: 9 s"},
+    {R"({"disconnect_grace_s": 9})", "disconnect_grace_s: 9 s"},
+    {R"({"models": {"a/b": {"context_window": 9, "thinking": "adaptive"}}})",
+     "models.a/b: context window 9, output 0, thinking adaptive"},
+    {R"({"models": {"a/b": {"input_price_per_mtok": 1, "output_price_per_mtok": 2}}})",
+     "the price of a/b: 1 for input, 2 for output"},
+    {R"({"data_dir": "/srv/chats"})", "data folder: /srv/chats"},
+    {R"({"workspace": "/srv"})", "workspace: /srv,"},
+    {R"({"model": "a/b"})", "model: a/b"},
+    {R"({"approval_mode": "approve_all"})", "approval_mode: approve_all (NOTHING asks)"},
+    {R"({"providers": {"a": {"type": "openai", "base_url": "http://x", "headers": {"h": "secret"}, "query": {"q": "secret"}}}})",
+     "to a at http://x, with headers: h, with query: q"},
+    {R"({"mcpServers": {"m": {"command": "c", "trust_annotations": true, "startup_timeout_s": 9}}})",
+     "runs the MCP server m: c, and believes what it says of its tools (trust_annotations), and waits 9 s for its "
+     "start"},
+    {R"({"mcpServers": {"m": {"url": "https://x", "trust_annotations": true}}})",
+     "at https://x, and believes what it says of its tools (trust_annotations)"},
+    {R"({"hooks": [{"event": "before_tool", "tool": "run_*", "command": ["c"], "timeout_s": 9}]})",
+     "runs the hook before_tool: c, for the tool run_*, for at most 9 s"},
+};
+
+// "tools.limits.tmp_mb" and the like: of a schema, or of a configuration.
+void AddPaths(const Json& object, const std::string& above, bool is_schema, std::set<std::string>& paths) {
+  for (const auto& [key, value] : object.items()) {
+    const std::string path = above + key;
+    const Json& members = is_schema ? MemberOf(value, "properties") : value;
+    const bool has_names = path == "providers" || path == "mcpServers" || path == "models";  // of the user's own
+    if (!members.is_object() || has_names) {
+      paths.insert(path);
+    } else {
+      AddPaths(members, path + ".", is_schema, paths);
+    }
+  }
+}
+
+}  // namespace
+
+TEST_CASE("WhatItWouldDo: each setting that a configuration makes is shown", "[app]") {
+  for (const auto& [config, line] : kSettings) {
+    INFO(config);
+    const std::string shown = ShownOf(config);
+    CAPTURE(shown);
+    CHECK(shown.find(line) != std::string::npos);
+    CHECK(shown.find("secret") == std::string::npos);
+    CHECK(ShownOf("{}").find(line) == std::string::npos);
+  }
+}
+
+TEST_CASE("WhatItWouldDo: no setting that there is was forgotten above", "[app]") {
+  std::set<std::string> there, shown;
+  const auto schema = ParseJson(ReadText(SourceDirectory() + "/schemas/config.schema.json"));
+  REQUIRE(schema);
+  AddPaths((*schema)["properties"], "", /*is_schema=*/true, there);
+  there.erase("$schema");
+  for (const auto& [config, line] : kSettings) AddPaths(*ParseJson(config), "", /*is_schema=*/false, shown);
+  CHECK(shown == there);
+}
+
+TEST_CASE("WhatItWouldDo: what the sandbox is opened for stands above all else, and defaults are left out", "[app]") {
+  const std::string shown = ShownOf(R"({"max_rounds": 26, "mcpServers": {"m": {"command": "c"}},
+      "tools": {"sandbox_paths": {"read": ["/r"], "write": ["/w"]}}})");
+  CHECK(shown.starts_with("  tools.sandbox_paths.write: /w\n  tools.sandbox_paths.read: /r\n"));
+  const std::string usual =
+      ShownOf(R"({"max_rounds": 25, "host": "127.0.0.1", "tools": {"allow": ["*"], "deny": []}})");
+  CHECK(usual == ShownOf("{}"));
+}
+
+}  // namespace reprise::test::trust_test

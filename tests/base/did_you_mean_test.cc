@@ -1,0 +1,22 @@
+#include "base/did_you_mean.h"
+
+#include <vector>
+
+#include "support/test.h"
+
+namespace reprise::test::did_you_mean_test {
+
+TEST_CASE("Nearest: a slip of the finger finds its word, another word does not", "[base]") {
+  const std::vector<std::string> known{"serve", "chat", "search", "--port", "--plain"};
+  CHECK(Nearest("chta", known) == "chat");
+  CHECK(Nearest("serv", known) == "serve");
+  CHECK(Nearest("--prot", known) == "--port");
+  CHECK(Nearest("--plan", known) == "--plain");
+  CHECK_FALSE(Nearest("dance", known));
+  CHECK_FALSE(Nearest("x", known));
+  CHECK_FALSE(Nearest(std::string(10'000, 'a'), known));
+  CHECK(DidYouMean("chta", known) == ", did you mean chat?");
+  CHECK(DidYouMean("dance", known).empty());
+}
+
+}  // namespace reprise::test::did_you_mean_test
