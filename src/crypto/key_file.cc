@@ -13,6 +13,7 @@
 #include <utility>
 
 #include "base/atomic_write.h"
+#include "base/unique_fd.h"
 #include "crypto/jwe.h"
 
 namespace reprise {
@@ -128,25 +129,19 @@ std::string HomeDirectory() {
 class KeyFileGuard {
  public:
   static Result<std::unique_ptr<KeyFileGuard>> Lock(const std::string& directory) {
-    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     // A directory that the kernel does not know is one in memory, of this process alone.
-    if (fd < 0 && errno == ENOENT) return std::make_unique<KeyFileGuard>(-1);
-    auto guard = std::make_unique<KeyFileGuard>(fd);
-    int locked = fd < 0 ? -1 : ::flock(fd, LOCK_EX);
-    while (fd >= 0 && locked != 0 && errno == EINTR) locked = ::flock(fd, LOCK_EX);
-    if (locked == 0) return guard;
+    if (!fd && errno == ENOENT) return std::make_unique<KeyFileGuard>(UniqueFd());
+    int locked = fd ? ::flock(fd.get(), LOCK_EX) : -1;
+    while (fd && locked != 0 && errno == EINTR) locked = ::flock(fd.get(), LOCK_EX);
+    if (locked == 0) return std::make_unique<KeyFileGuard>(std::move(fd));
     return Fail(ErrorCode::kIo, "the key file cannot be locked",
                 directory + ": " + std::generic_category().message(errno));
   }
-  explicit KeyFileGuard(int fd) : fd_(fd) {}
-  ~KeyFileGuard() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  KeyFileGuard(const KeyFileGuard&) = delete;
-  KeyFileGuard& operator=(const KeyFileGuard&) = delete;
+  explicit KeyFileGuard(UniqueFd fd) : fd_(std::move(fd)) {}
 
  private:
-  const int fd_;
+  const UniqueFd fd_;
 };
 
 KeyFile::KeyFile(std::string path, FileSystem& file_system, std::unique_ptr<KeyFileGuard> guard, KeySet keys,

@@ -59,14 +59,7 @@ Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kReadOnly) {
     return options.file_system.ListDirectory(options.root).map([](const std::vector<DirectoryEntry>&) {});
   }
-  FileSystem& disk = options.file_system;
-  const std::string parent = ParentDirectory(options.root);
-  if (auto above = CreateDirectories(disk, parent); !above) return Fail(std::move(above.error()));
-  const auto created = disk.CreateDirectoryApart(options.root);
-  if (!created) return Fail(created.error());
-  auto synced = disk.SyncDirectory(parent);
-  if (*created && !synced) return synced;
-  return {};
+  return CreateDirectories(options.file_system, options.root).map([](bool) {});
 }
 
 }  // namespace
@@ -80,10 +73,7 @@ Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options
     lock = *std::move(acquired);
   }
   std::unique_ptr<FileInteractionStore> store(new FileInteractionStore(std::move(options), std::move(lock)));
-  if (store->options_.access == Access::kServer) {
-    store->options_.file_system.Expect(store->options_.root);
-    store->spare_files_.RemoveLeftovers();
-  }
+  if (store->options_.access == Access::kServer) store->options_.file_system.Expect(store->options_.root);
   if (store->lock_) RemoveIncoming(store->options_.root, store->options_.file_system);
   return store;
 }
@@ -95,7 +85,6 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
-      spare_files_(options_.file_system, SpareDirectory(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -389,7 +378,7 @@ Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId
     if (!records.empty()) {
       return FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
     }
-    auto file = spare_files_.Take(path);
+    auto file = options_.file_system.CreateFile(path);
     if (!file) return Fail(std::move(file.error()));
     return std::make_unique<FileJournal>(*std::move(file), *std::move(cipher), sync_names);
   };
@@ -457,13 +446,8 @@ Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, Int
 }
 
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
-  return RemoveJournal(chat, id, nullptr);
-}
-
-Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, InteractionId id,
-                                                 std::unique_ptr<WritableFile> file) {
   running_.End(chat, id);
-  auto removed = spare_files_.Give(JournalPath(options_.root, chat, id), std::move(file));
+  auto removed = options_.file_system.RemoveFile(JournalPath(options_.root, chat, id));
   if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
   return removed;
 }
@@ -472,8 +456,8 @@ Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, Interaction
 void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, ChatState& state) {
   const auto journal = state.journals.extract(id.number());
   if (!journal) return;
-  auto file = journal.mapped() ? journal.mapped()->TakeAway() : nullptr;
-  if (auto dropped = RemoveJournal(chat, id, std::move(file)); !dropped) {
+  if (journal.mapped()) journal.mapped()->Close();
+  if (auto dropped = DropJournal(chat, id); !dropped) {
     LogWarning("a journal could not be removed", {{"chat", chat.str()}, {"detail", dropped.error().detail}});
   }
 }

@@ -100,9 +100,9 @@ Result<void> JournalFile::Append(std::string_view bytes, Journal::Reach reach) {
   return written;
 }
 
-std::unique_ptr<WritableFile> JournalFile::TakeAway() {
+void JournalFile::Close() {
   const std::lock_guard lock(mutex_);
-  return std::move(file_);
+  file_.reset();
 }
 
 Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_system, const std::string& path,
@@ -138,7 +138,7 @@ Result<void> FileJournal::Append(std::string_view record, Reach reach) {
   auto written = Seal(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
   if (written && reach == Reach::kPowerLoss && sync_names_) {
     written = std::exchange(sync_names_, nullptr)();
-    if (!written) file_->TakeAway();  // nothing more can be promised
+    if (!written) file_->Close();  // nothing more can be promised
   }
   return written;
 }
