@@ -18,8 +18,6 @@ class WritableFile {
   // Returns after the content has reached the disk. After a failure the file must be given up: a second Sync on the
   // same descriptor may succeed without having written anything.
   virtual Result<void> Sync() = 0;
-  // Makes the file empty; what is appended next stands at its beginning. Durable with the next Sync.
-  virtual Result<void> Clear() = 0;
   virtual Result<void> Close() = 0;
 };
 
@@ -54,9 +52,6 @@ class FileSystem {
   virtual Result<void> SyncDirectory(const std::string& path) = 0;
   // Mode 0700 whatever the umask. Parent must exist. False: it was there already.
   virtual Result<bool> CreateDirectory(const std::string& path) = 0;
-  // Like CreateDirectory, for one that will hold a great many files: apart from what else lies in its parent, where the
-  // file system can do that.
-  virtual Result<bool> CreateDirectoryApart(const std::string& path) { return CreateDirectory(path); }
   virtual Result<void> RemoveFile(const std::string& path) = 0;
   // Without "." and "..", in no order.
   virtual Result<std::vector<DirectoryEntry>> ListDirectory(const std::string& path) = 0;

@@ -25,6 +25,7 @@
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
+#include "base/unique_fd.h"
 #include "store/file_names.h"
 #include "store/folder_keys.h"
 
@@ -100,11 +101,10 @@ Finding CheckDataFolder(const Options& options) {
 
 Finding CheckLock(const Options& options) {
   const std::string path = LockFile(options.data_dir);
-  const int fd = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
-  if (fd < 0) return Passed("data folder lock", "no server is using this folder");
+  const UniqueFd fd(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK));
+  if (!fd) return Passed("data folder lock", "no server is using this folder");
   // A shared lock for a moment: refused exactly while a server holds its exclusive one.
-  const bool free = ::flock(fd, LOCK_SH | LOCK_NB) == 0;
-  ::close(fd);
+  const bool free = ::flock(fd.get(), LOCK_SH | LOCK_NB) == 0;
   return free ? Passed("data folder lock", "no server is using this folder")
               : Doubtful("data folder lock", "a server is using this folder now; stop it before you start another one");
 }
@@ -230,14 +230,13 @@ Finding CheckPort(const Options& options) {
   const std::string name = options.host + " port " + std::to_string(options.port);
   const auto endpoint = EndpointOf(options);
   if (!endpoint) return Failed("address", "the host " + options.host + " is not an IP address; give one with --host");
-  const int fd = ::socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  if (fd < 0) return Failed("address", name + " cannot be used: " + std::strerror(errno));
+  const UniqueFd fd(::socket(endpoint->address.ss_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (!fd) return Failed("address", name + " cannot be used: " + std::strerror(errno));
   const int on = 1;
-  ::setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // as the server does; a failure shows in bind
-  const bool bound =
-      ::bind(fd, reinterpret_cast<const sockaddr*>(&endpoint->address), endpoint->length) == 0 && ::listen(fd, 1) == 0;
+  ::setsockopt(fd.get(), SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);  // as the server does; a failure shows in bind
+  const auto* address = reinterpret_cast<const sockaddr*>(&endpoint->address);
+  const bool bound = ::bind(fd.get(), address, endpoint->length) == 0 && ::listen(fd.get(), 1) == 0;
   const int error = errno;
-  ::close(fd);
   if (bound) return Passed("address", name + " is free");
   if (error == EADDRINUSE)
     return Doubtful("address",

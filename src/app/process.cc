@@ -1,10 +1,8 @@
 #include "app/process.h"
 
-#include <link.h>
 #include <malloc.h>
 #include <pthread.h>
 #include <signal.h>
-#include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
@@ -33,20 +31,6 @@ sigset_t StopSet() {
   return set;
 }
 
-// Drops the pages of an object's segments that are never written, and so are the same in the file. Relocated data is in
-// writable segments (made read-only only later) and is left alone. An madvise that fails has changed nothing.
-int ReleaseSegments(dl_phdr_info* object, std::size_t, void*) {
-  const auto page = static_cast<ElfW(Addr)>(sysconf(_SC_PAGESIZE));
-  for (int i = 0; i < object->dlpi_phnum; ++i) {
-    const ElfW(Phdr)& segment = object->dlpi_phdr[i];
-    if (segment.p_type != PT_LOAD || (segment.p_flags & PF_W) != 0) continue;
-    const ElfW(Addr) begin = (object->dlpi_addr + segment.p_vaddr) & ~(page - 1);
-    const ElfW(Addr) end = (object->dlpi_addr + segment.p_vaddr + segment.p_memsz + page - 1) & ~(page - 1);
-    madvise(reinterpret_cast<void*>(begin), end - begin, MADV_DONTNEED);
-  }
-  return 0;
-}
-
 extern "C" void ExitAtOnce(int number) { _exit(128 + number); }
 
 }  // namespace
@@ -67,11 +51,6 @@ void PrepareProcess() {
   // glibc gives each of the first 8 * cores threads an arena of its own, each with a free list that keeps what it once
   // had. The runs' threads come and go; two arenas hold what they share without a measurable wait for the lock.
   mallopt(M_ARENA_MAX, 2);
-}
-
-void ReleaseStartUpMemory() {
-  malloc_trim(0);
-  dl_iterate_phdr(ReleaseSegments, nullptr);
 }
 
 StopSignals::StopSignals(std::function<void()> on_hangup) : on_hangup_(std::move(on_hangup)) {

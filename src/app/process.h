@@ -12,11 +12,6 @@ void HideMemory();
 // hard limit, SIGPIPE ignored, few heap arenas. Call before any thread starts.
 void PrepareProcess();
 
-// Gives memory back that only starting up needed: freed heap, and the pages of program and libraries that were read on
-// the way (dynamic linking, the command line, libcrypto's tables). What is needed again comes back from the page cache,
-// a few pages at a time. Loses nothing; may be called with threads running.
-void ReleaseStartUpMemory();
-
 // SIGINT and SIGTERM as values: blocked from construction on, in every thread that starts later. Construct before any
 // thread starts.
 class StopSignals {

@@ -69,7 +69,7 @@ Result<LoneFile> ReadJournal(const std::string& path, std::string_view text, con
 bool IsServersOwn(const std::string& path) {
   const std::filesystem::path file(path);
   const std::string name = file.filename().string();
-  return name == ".running" || name == ".lock" || IsTemporaryName(name) || file.parent_path().filename() == ".spare";
+  return name == ".running" || name == ".lock" || IsTemporaryName(name);
 }
 
 }  // namespace

@@ -1,6 +1,7 @@
 #include "base/atomic_write.h"
 
 #include "base/random.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -31,9 +32,8 @@ bool IsTemporaryName(std::string_view name) {
 
 Result<AtomicFile> AtomicFile::Create(FileSystem& file_system, std::string path) {
   std::string temporary = TemporaryPath(path);
-  auto file = file_system.CreateFile(temporary);
-  if (!file) return Fail(std::move(file.error()));
-  return AtomicFile(file_system, std::move(path), std::move(temporary), *std::move(file));
+  auto file = TRY(file_system.CreateFile(temporary));
+  return AtomicFile(file_system, std::move(path), std::move(temporary), std::move(file));
 }
 
 AtomicFile::~AtomicFile() {
@@ -52,10 +52,9 @@ Result<void> AtomicFile::Commit(std::string_view content, Durability durability)
 }
 
 Result<std::unique_ptr<WritableFile>> AtomicFile::CommitOpen(std::string_view content) {
-  auto written = file_->Append(content).and_then([&] { return file_->Sync(); }).and_then([&] {
+  TRY(file_->Append(content).and_then([&] { return file_->Sync(); }).and_then([&] {
     return file_system_->Rename(temporary_, path_);
-  });
-  if (!written) return Fail(std::move(written.error()));
+  }));
   return std::move(file_);
 }
 
@@ -69,14 +68,13 @@ Result<void> ReplaceFile(FileSystem& file_system, const std::string& path, std::
 Result<bool> CreateDirectories(FileSystem& file_system, const std::string& path) {
   const std::string parent = ParentDirectory(path);
   if (parent != path) {
-    if (auto above = CreateDirectories(file_system, parent); !above) return above;
+    TRY(CreateDirectories(file_system, parent));
   }
-  auto created = file_system.CreateDirectory(path);
-  if (!created) return created;
+  auto created = TRY(file_system.CreateDirectory(path));
   // Also what was there: the process that made it may have died before it synced the name. Of a directory that is not
   // ours the kernel may refuse it; then it was not us who made something in it either.
   auto synced = file_system.SyncDirectory(parent);
-  if (*created && !synced) return Fail(std::move(synced.error()));
+  if (created && !synced) return Fail(std::move(synced.error()));
   return created;
 }
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "base/log_output.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -36,9 +37,8 @@ void SetLogFormat(LogFormat format) { line_format.store(format); }
 void SetLogGuard(LogGuard guard) { line_guard.store(guard); }
 
 Result<void> LogToFile(const std::string& path) {
-  auto file = OpenLogFile(path);
-  if (!file) return Fail(std::move(file.error()));
-  Output().MoveTo(*std::move(file));
+  auto file = TRY(OpenLogFile(path));
+  Output().MoveTo(std::move(file));
   return {};
 }
 

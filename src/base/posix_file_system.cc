@@ -2,24 +2,18 @@
 
 #include <dirent.h>
 #include <fcntl.h>
-#include <linux/fs.h>
 #include <linux/openat2.h>
-#include <sys/ioctl.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <cerrno>
-#include <chrono>
 #include <cstdio>
-#include <limits>
 #include <mutex>
-#include <set>
 #include <string_view>
 #include <utility>
 
-#include "base/random.h"
 #include "base/system_error.h"
 #include "base/unique_fd.h"
 
@@ -86,32 +80,27 @@ int Open(const std::string& path, std::size_t confined, int flags, mode_t mode =
 // A name in its directory, for the calls that open nothing.
 class NameAt {
  public:
-  NameAt(const std::string& path, std::size_t confined) : path_(path), directory_(-1) {
+  NameAt(const std::string& path, std::size_t confined) : path_(path) {
     if (confined == 0) return;
     const std::size_t slash = path.rfind('/');
     const std::string parent = path.substr(0, slash);
     name_ = slash + 1;
-    directory_ = Open(parent, parent.find_first_not_of('/', confined) == parent.npos ? 0 : confined,
-                      O_PATH | O_DIRECTORY | O_CLOEXEC);
-    error_ = directory_ < 0 ? errno : 0;
+    directory_ = UniqueFd(Open(parent, parent.find_first_not_of('/', confined) == parent.npos ? 0 : confined,
+                               O_PATH | O_DIRECTORY | O_CLOEXEC));
+    error_ = directory_ ? 0 : errno;
   }
-  ~NameAt() {
-    if (directory_ >= 0) ::close(directory_);
-  }
-  NameAt(const NameAt&) = delete;
-  NameAt& operator=(const NameAt&) = delete;
 
   bool IsInDirectoryOf(const std::string& other) const {
     return name_ > 0 && other.rfind('/') == name_ - 1 && other.compare(0, name_, path_, 0, name_) == 0;
   }
   int error() const { return error_; }  // 0: the directory is there
-  int directory() const { return name_ > 0 ? directory_ : AT_FDCWD; }
+  int directory() const { return name_ > 0 ? directory_.get() : AT_FDCWD; }
   const char* name() const { return path_.c_str() + name_; }
 
  private:
   const std::string& path_;
   std::size_t name_ = 0;  // where it begins; 0: the whole path
-  int directory_;
+  UniqueFd directory_;
   int error_ = 0;
 };
 
@@ -136,11 +125,6 @@ class PosixWritableFile final : public WritableFile {
     return FailErrno("fsync", path_, sync_error_);
   }
 
-  Result<void> Clear() override {
-    if (Retry([&] { return ::ftruncate(file_.get(), 0); }) == 0 && ::lseek(file_.get(), 0, SEEK_SET) == 0) return {};
-    return FailErrno("ftruncate", path_, errno);
-  }
-
   Result<void> Close() override {
     const int fd = file_.Release();
     if (fd < 0 || ::close(fd) == 0 || errno == EINTR) return {};
@@ -157,54 +141,6 @@ bool IsDirectory(int parent, const dirent& entry) {
   if (entry.d_type != DT_UNKNOWN) return entry.d_type == DT_DIR;
   struct stat status {};
   return ::fstatat(parent, entry.d_name, &status, AT_SYMLINK_NOFOLLOW) == 0 && S_ISDIR(status.st_mode);
-}
-
-// A directory that ext4 takes for a top of the hierarchy.
-bool MakeTopDirectory(const std::string& path) {
-  if (::mkdir(path.c_str(), 0700) != 0) return false;
-  const UniqueFd directory(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  int flags = 0;
-  if (directory.get() < 0 || ::ioctl(directory.get(), FS_IOC_GETFLAGS, &flags) != 0) return false;
-  flags |= FS_TOPDIR_FL;
-  return ::ioctl(directory.get(), FS_IOC_SETFLAGS, &flags) == 0;
-}
-
-// How much longer it takes to make a file in a directory than to remove it: about 1.5 where no inode has to be looked
-// for.
-double CostOfFile(FileSystem& disk, const std::string& directory) {
-  const std::string file = directory + "/probe";
-  const auto start = std::chrono::steady_clock::now();
-  if (!disk.CreateFile(file)) return std::numeric_limits<double>::infinity();
-  const auto made = std::chrono::steady_clock::now();
-  (void)disk.RemoveFile(file);
-  const auto removed = std::chrono::steady_clock::now();
-  return std::chrono::duration<double>(made - start) / (removed - made);
-}
-
-// Makes directories below `top` and leaves one of those in which files are made quickly, any one: ext4 offers first the
-// groups that had been emptied last, and an inode looks free to it for a second before it counts as lately removed.
-// Empty: none could be made.
-std::string MakeQuickDirectory(FileSystem& disk, const std::string& top) {
-  constexpr int kChoice = 12;
-  constexpr double kQuick = 2.5;
-  std::set<std::string> made;  // in the order of their random names
-  for (int index = 0; index < kChoice; ++index) {
-    const std::string path = top + "/" + RandomHex(8);
-    if (!disk.CreateDirectory(path)) break;
-    made.insert(path);
-  }
-  std::string best;
-  double least = std::numeric_limits<double>::infinity();
-  for (const std::string& directory : made) {
-    const double cost = std::min(CostOfFile(disk, directory), CostOfFile(disk, directory));
-    if (cost < least) best = directory;
-    least = std::min(least, cost);
-    if (least < kQuick) break;
-  }
-  for (const std::string& directory : made) {
-    if (directory != best) ::rmdir(directory.c_str());
-  }
-  return best;
 }
 
 }  // namespace
@@ -328,26 +264,6 @@ Result<bool> PosixFileSystem::CreateDirectory(const std::string& path) {
   // A strict umask takes bits from mkdir.
   if (::fchmodat(at.directory(), at.name(), 0700, 0) != 0) return FailErrno("chmod", path, errno);
   return true;
-}
-
-// ext4 puts a directory, and what will be in it, near its parent: among the inodes of all that was lately made and
-// removed there, each of which it looks at again for every new file when it has no journal. Below a directory that
-// counts as a top of the hierarchy (chattr +T) it takes a group of blocks with few directories instead, but these may
-// have been removed a moment ago. So there is made a choice of them, and a quick one is moved.
-Result<bool> PosixFileSystem::CreateDirectoryApart(const std::string& path) {
-  struct stat status {};
-  if (::lstat(path.c_str(), &status) == 0) return CreateDirectory(path);
-  const std::string top = path + "." + RandomHex(8) + ".tmp";
-  const bool moved = MakeTopDirectory(top) && [&] {
-    const std::string quickest = MakeQuickDirectory(*this, top);
-    if (quickest.empty()) return false;
-    const bool in_place = ::renameat2(AT_FDCWD, quickest.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0;
-    if (!in_place) ::rmdir(quickest.c_str());
-    return in_place;
-  }();
-  ::rmdir(top.c_str());
-  if (moved) return true;
-  return CreateDirectory(path);
 }
 
 Result<void> PosixFileSystem::RemoveFile(const std::string& path) {

@@ -105,7 +105,6 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   }
 
   providers.Begin();
-  ReleaseStartUpMemory();
   signals.Wait();
   watch.reset();
   LogInfo("stopping");

@@ -9,6 +9,7 @@
 #include <memory>
 
 #include "base/random.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -54,9 +55,7 @@ tl::unexpected<Error> NotAuthentic() {
 Result<GcmSealed> GcmSeal(const SecretKey& key, std::string_view associated_data, std::string_view plaintext) {
   GcmSealed sealed{.iv = std::string(kGcmIvBytes, '\0'), .ciphertext = {}, .tag = {}};
   FillRandom(sealed.iv.data(), kGcmIvBytes);
-  if (auto done = GcmSealTo(sealed.ciphertext, key, sealed.iv, associated_data, plaintext); !done) {
-    return Fail(std::move(done.error()));
-  }
+  TRY(GcmSealTo(sealed.ciphertext, key, sealed.iv, associated_data, plaintext));
   sealed.tag = sealed.ciphertext.substr(plaintext.size());
   sealed.ciphertext.resize(plaintext.size());
   return sealed;

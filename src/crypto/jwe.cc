@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "base/base64url.h"
+#include "base/try.h"
 #include "crypto/aes_gcm.h"
 #include "crypto/digest.h"
 
@@ -140,46 +141,38 @@ Result<std::string> SealJwe(const Json& protected_members, std::string_view plai
   const std::string protected_header = EncodeBase64Url(DumpJson(header));
 
   const SecretKey content_key = SecretKey::Random();
-  auto wrapped = WrapKey(keys.current().secret, content_key);
-  if (!wrapped) return wrapped;
-  auto sealed = GcmSeal(content_key, protected_header, plaintext);
-  if (!sealed) return Fail(std::move(sealed.error()));
+  auto wrapped = TRY(WrapKey(keys.current().secret, content_key));
+  auto sealed = TRY(GcmSeal(content_key, protected_header, plaintext));
 
   std::string text;
-  text.reserve(protected_header.size() + sealed->ciphertext.size() / 3 * 4 + 512);
+  text.reserve(protected_header.size() + sealed.ciphertext.size() / 3 * 4 + 512);
   text.append(R"({"protected":")").append(protected_header);
   text.append(R"(","header":{"kid":")").append(keys.current().kid).append("\"}");
-  AppendMember(text, "encrypted_key", *wrapped);
-  AppendMember(text, "iv", sealed->iv);
-  AppendMember(text, "ciphertext", sealed->ciphertext);
-  AppendMember(text, "tag", sealed->tag);
+  AppendMember(text, "encrypted_key", wrapped);
+  AppendMember(text, "iv", sealed.iv);
+  AppendMember(text, "ciphertext", sealed.ciphertext);
+  AppendMember(text, "tag", sealed.tag);
   text += '}';
   return text;
 }
 
 Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
-  const auto envelope = ScanEnvelope(text);
-  if (!envelope) return Fail(envelope.error());
-  auto header_text = HeaderText(*envelope);
-  if (!header_text) return Fail(std::move(header_text.error()));
-  if (auto header = ParseHeader(*header_text); !header) return Fail(std::move(header.error()));
-  const KeySet::Key* key = keys.Find(envelope->kid);
+  const auto envelope = TRY(ScanEnvelope(text));
+  auto header_text = TRY(HeaderText(envelope));
+  TRY(ParseHeader(header_text));
+  const KeySet::Key* key = keys.Find(envelope.kid);
   if (key == nullptr) return Refuse("sealed by a key that is not in the key file");
 
-  auto wrapped = DecodeSized(envelope->encrypted_key, kWrappedKeyBytes, "the wrapped key");
-  if (!wrapped) return Fail(std::move(wrapped.error()));
-  auto iv = DecodeSized(envelope->iv, kGcmIvBytes, "the IV");
-  if (!iv) return Fail(std::move(iv.error()));
-  auto tag = DecodeSized(envelope->tag, kGcmTagBytes, "the tag");
-  if (!tag) return Fail(std::move(tag.error()));
-  auto ciphertext = DecodeBase64Url(envelope->ciphertext);
+  auto wrapped = TRY(DecodeSized(envelope.encrypted_key, kWrappedKeyBytes, "the wrapped key"));
+  auto iv = TRY(DecodeSized(envelope.iv, kGcmIvBytes, "the IV"));
+  auto tag = TRY(DecodeSized(envelope.tag, kGcmTagBytes, "the tag"));
+  auto ciphertext = DecodeBase64Url(envelope.ciphertext);
   if (!ciphertext) return Refuse("the ciphertext is not base64url");
 
-  auto content_key = UnwrapKey(key->secret, *wrapped);
-  if (!content_key) return Fail(std::move(content_key.error()));
-  auto plaintext = GcmOpen(*content_key, envelope->protected_header, *iv, *std::move(ciphertext), *tag);
-  if (!plaintext) return Fail(std::move(plaintext.error()));
-  return OpenedJwe{.protected_header = *std::move(header_text), .plaintext = *std::move(plaintext), .kid = key->kid};
+  const auto content_key = UnwrapKey(key->secret, wrapped);
+  if (!content_key) return Fail(content_key.error());
+  auto plaintext = TRY(GcmOpen(*content_key, envelope.protected_header, iv, *std::move(ciphertext), tag));
+  return OpenedJwe{.protected_header = std::move(header_text), .plaintext = std::move(plaintext), .kid = key->kid};
 }
 
 Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
@@ -189,14 +182,12 @@ Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
   const Envelope envelope = *ScanEnvelope(text);
   if (envelope.kid == keys.current().kid) return std::string(text);
 
-  const auto wrapped = DecodeSized(envelope.encrypted_key, kWrappedKeyBytes, "the wrapped key");
-  if (!wrapped) return Fail(wrapped.error());
-  const auto content_key = UnwrapKey(keys.Find(envelope.kid)->secret, *wrapped);
+  const auto wrapped = TRY(DecodeSized(envelope.encrypted_key, kWrappedKeyBytes, "the wrapped key"));
+  const auto content_key = UnwrapKey(keys.Find(envelope.kid)->secret, wrapped);
   if (!content_key) return Fail(content_key.error());
-  const auto rewrapped = WrapKey(keys.current().secret, *content_key);
-  if (!rewrapped) return rewrapped;
+  const auto rewrapped = TRY(WrapKey(keys.current().secret, *content_key));
 
-  const std::string encrypted_key = EncodeBase64Url(*rewrapped);
+  const std::string encrypted_key = EncodeBase64Url(rewrapped);
   std::string result(text);
   const auto replace = [&](std::string_view member, const std::string& value) {
     result.replace(static_cast<std::size_t>(member.data() - text.data()), member.size(), value);

@@ -13,6 +13,8 @@
 #include <utility>
 
 #include "base/atomic_write.h"
+#include "base/try.h"
+#include "base/unique_fd.h"
 #include "crypto/jwe.h"
 
 namespace reprise {
@@ -59,25 +61,21 @@ struct Opened {
 
 Result<Opened> OpenProtected(const std::string& path, const std::string& text, const PassphraseSource& source) {
   if (!source) return Refused("passphrase_needed", "the key file is protected by a passphrase", path);
-  const auto passphrase = source();
-  if (!passphrase) return Fail(passphrase.error());
-  auto key = PassphraseKey::Recover(text, View(*passphrase));
+  const auto passphrase = TRY(source());
+  auto key = PassphraseKey::Recover(text, View(passphrase));
   if (!key) return Fail(std::move(key.error()));
-  auto keys = key->Open(text);
-  if (!keys) return Fail(std::move(keys.error()));
-  return Opened{.keys = *std::move(keys), .passphrase_key = *std::move(key)};
+  auto keys = TRY(key->Open(text));
+  return Opened{.keys = std::move(keys), .passphrase_key = *std::move(key)};
 }
 
 Result<Opened> Read(const std::string& path, FileSystem& file_system, const PassphraseSource& source) {
-  if (auto private_file = CheckNotExposed(path); !private_file) return Fail(std::move(private_file.error()));
-  auto content = file_system.ReadFile(path, kMaxKeyFileBytes);
-  if (!content) return Fail(std::move(content.error()));
-  const FileText file(*std::move(content));
+  TRY(CheckNotExposed(path));
+  auto content = TRY(file_system.ReadFile(path, kMaxKeyFileBytes));
+  const FileText file(std::move(content));
   const auto opened = [&]() -> Result<Opened> {
     if (LooksLikeJwe(file.text())) return OpenProtected(path, file.text(), source);
-    auto keys = KeySet::Parse(file.text());
-    if (!keys) return Fail(std::move(keys.error()));
-    return Opened{.keys = *std::move(keys), .passphrase_key = std::nullopt};
+    auto keys = TRY(KeySet::Parse(file.text()));
+    return Opened{.keys = std::move(keys), .passphrase_key = std::nullopt};
   };
   auto result = opened();
   // Not of a passphrase that could not be got: that is no fault of this file.
@@ -128,25 +126,19 @@ std::string HomeDirectory() {
 class KeyFileGuard {
  public:
   static Result<std::unique_ptr<KeyFileGuard>> Lock(const std::string& directory) {
-    const int fd = ::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     // A directory that the kernel does not know is one in memory, of this process alone.
-    if (fd < 0 && errno == ENOENT) return std::make_unique<KeyFileGuard>(-1);
-    auto guard = std::make_unique<KeyFileGuard>(fd);
-    int locked = fd < 0 ? -1 : ::flock(fd, LOCK_EX);
-    while (fd >= 0 && locked != 0 && errno == EINTR) locked = ::flock(fd, LOCK_EX);
-    if (locked == 0) return guard;
+    if (!fd && errno == ENOENT) return std::make_unique<KeyFileGuard>(UniqueFd());
+    int locked = fd ? ::flock(fd.get(), LOCK_EX) : -1;
+    while (fd && locked != 0 && errno == EINTR) locked = ::flock(fd.get(), LOCK_EX);
+    if (locked == 0) return std::make_unique<KeyFileGuard>(std::move(fd));
     return Fail(ErrorCode::kIo, "the key file cannot be locked",
                 directory + ": " + std::generic_category().message(errno));
   }
-  explicit KeyFileGuard(int fd) : fd_(fd) {}
-  ~KeyFileGuard() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  KeyFileGuard(const KeyFileGuard&) = delete;
-  KeyFileGuard& operator=(const KeyFileGuard&) = delete;
+  explicit KeyFileGuard(UniqueFd fd) : fd_(std::move(fd)) {}
 
  private:
-  const int fd_;
+  const UniqueFd fd_;
 };
 
 KeyFile::KeyFile(std::string path, FileSystem& file_system, std::unique_ptr<KeyFileGuard> guard, KeySet keys,
@@ -162,12 +154,10 @@ KeyFile::~KeyFile() = default;
 
 Result<KeyFile> KeyFile::Open(const std::string& path, FileSystem& file_system, const PassphraseSource& passphrase) {
   std::string file = Resolved(path);
-  auto guard = KeyFileGuard::Lock(ParentDirectory(file));
-  if (!guard) return Fail(std::move(guard.error()));
-  auto opened = Read(file, file_system, passphrase);
-  if (!opened) return Fail(std::move(opened.error()));
-  return KeyFile(std::move(file), file_system, *std::move(guard), std::move(opened->keys),
-                 std::move(opened->passphrase_key));
+  auto guard = TRY(KeyFileGuard::Lock(ParentDirectory(file)));
+  auto opened = TRY(Read(file, file_system, passphrase));
+  return KeyFile(std::move(file), file_system, std::move(guard), std::move(opened.keys),
+                 std::move(opened.passphrase_key));
 }
 
 Result<void> KeyFile::Write(const KeySet& keys, const PassphraseKey* sealed_by) const {
@@ -208,14 +198,12 @@ Result<KeySet> LoadOrCreateKeyFile(const std::string& path, FileSystem& file_sys
   auto loaded = LoadKeyFile(path, file_system, passphrase);
   if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
   const std::string file = Resolved(path);
-  if (auto made = CreateDirectories(file_system, ParentDirectory(file)); !made) return Fail(std::move(made.error()));
-  const auto guard = KeyFileGuard::Lock(ParentDirectory(file));
-  if (!guard) return Fail(guard.error());
+  TRY(CreateDirectories(file_system, ParentDirectory(file)));
+  const auto guard = TRY(KeyFileGuard::Lock(ParentDirectory(file)));
   loaded = LoadKeyFile(path, file_system, passphrase);
   if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
   KeySet keys = KeySet::Generate();
-  auto written = ReplaceKeyFile(file, file_system, View(keys.ToJwkSet()));
-  if (!written) return Fail(std::move(written.error()));
+  TRY(ReplaceKeyFile(file, file_system, View(keys.ToJwkSet())));
   return keys;
 }
 

@@ -5,6 +5,7 @@
 
 #include "base/base64url.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 
 namespace reprise {
@@ -66,10 +67,9 @@ Result<PassphraseKey> PassphraseKey::Derive(std::string_view passphrase) {
 }
 
 Result<PassphraseKey> PassphraseKey::Recover(std::string_view text, std::string_view passphrase) {
-  auto parameters = ParametersFrom(text);
-  if (!parameters) return Fail(std::move(parameters.error()));
-  return ScryptKey(passphrase, *parameters).map([&](SecretKey key) {
-    return PassphraseKey(std::move(key), *std::move(parameters));
+  auto parameters = TRY(ParametersFrom(text));
+  return ScryptKey(passphrase, parameters).map([&](SecretKey key) {
+    return PassphraseKey(std::move(key), std::move(parameters));
   });
 }
 

@@ -1,6 +1,8 @@
 #include "domain/event_codec.h"
 
+#include <concepts>
 #include <nlohmann/json.hpp>
+#include <type_traits>
 
 #include "domain/codec.h"
 #include "domain/hidden_text.h"
@@ -11,135 +13,167 @@
 namespace reprise {
 namespace {
 
-Json OrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(nullptr); }
+// Writes the members that it is told of, one after the other. `Out` is a Json or a JsonObjectWriter.
+template <typename Out>
+class Writer {
+ public:
+  explicit Writer(Out& out) : out_(out) {}
 
-// The members of each payload, in wire order. -------------------------------------------------------------------------
-
-void Write(auto& out, const event::InteractionStarted& e) {
-  out["interaction_id"] = e.interaction_id;
-  out["chat_id"] = e.chat_id;
-  out["parent_id"] = OrNull(e.parent_id);
-  out["edited_from"] = OrNull(e.edited_from);
-  out["model"] = e.model;
-}
-void Write(auto& out, const event::ThinkingDelta& e) { out["content"] = e.content; }
-void Write(auto& out, const event::TextDelta& e) { out["content"] = e.content; }
-void Write(auto& out, const event::Thinking& e) { out["content"] = e.content; }
-void Write(auto& out, const event::MessageText& e) { out["content"] = e.content; }
-void Write(auto& out, const event::Answer& e) {
-  out["content"] = e.content;
-  if (e.reason.empty()) return;
-  out["truncated"] = true;
-  out["reason"] = e.reason;
-}
-void Write(auto& out, const event::ToolCallStarted& e) {
-  out["id"] = e.id;
-  out["tool_name"] = e.tool_name;
-  out["tool_input"] = e.tool_input;
-}
-void Write(auto& out, const event::ToolOutputDelta& e) {
-  out["id"] = e.id;
-  out["tool_name"] = e.tool_name;
-  out["content"] = e.content;
-}
-void Write(auto& out, const event::ToolResult& e) {
-  out["id"] = e.id;
-  out["tool_name"] = e.tool_name;
-  out["tool_output"] = e.tool_output;
-  out["is_error"] = e.is_error;
-}
-void Write(auto& out, const event::ApprovalRequired& e) {
-  out["approval_id"] = e.approval_id;
-  out["call_id"] = e.call_id;
-  out["tool_name"] = e.tool_name;
-  out["tool_input"] = e.tool_input;
-  if (std::string escaped = EscapeHidden(e.tool_input); escaped != e.tool_input) {
-    out["tool_input_escaped"] = std::move(escaped);
+  Writer& operator()(const char* name, const auto& value) { return out_[name] = value, *this; }
+  Writer& operator()(const char* name, Timestamp value) { return (*this)(name, FormatTimestamp(value)); }
+  Writer& operator()(const char* name, InteractionStatus value) { return (*this)(name, ToString(value)); }
+  // Null if it is not set.
+  template <typename T>
+  Writer& OrNull(const char* name, const std::optional<T>& value) {
+    return value ? (*this)(name, *value) : (*this)(name, nullptr);
   }
-  out["arguments_digest"] = e.arguments_digest;
-  if (!e.terms_digest.empty()) out["terms_digest"] = e.terms_digest;
-  out["reason"] = e.reason;
-  out["risk"] = e.risk;
-  out["allowed_decisions"] = e.allowed_decisions;
-  out["created_at"] = FormatTimestamp(e.created_at);
-  out["expires_at"] = e.expires_at ? Json(FormatTimestamp(*e.expires_at)) : Json(nullptr);
+  // Not there if it is not set, empty or false.
+  Writer& IfSet(const char* name, const std::optional<std::string>& value) {
+    return value ? (*this)(name, *value) : *this;
+  }
+  Writer& IfSet(const char* name, const std::string& value) { return value.empty() ? *this : (*this)(name, value); }
+  Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
+  // Follows from the other members, and is not read.
+  Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
+  void List(const char* name, const auto& list) { WriteList(out_, name, list); }
+  void Usage(const TokenUsage& usage) { WriteUsage(out_, usage); }
+  void Step(const event::Nested& nested);
+
+ private:
+  Out& out_;
+};
+
+// Reads the members that it is told of.
+class Reader {
+ public:
+  explicit Reader(JsonReader& in) : in_(in) {}
+
+  Reader& operator()(const char* name, std::string& value) { return value = in_.String(name), *this; }
+  Reader& operator()(const char* name, bool& value) { return value = in_.Bool(name, false), *this; }
+  Reader& operator()(const char* name, Timestamp& value) { return value = in_.Time(name), *this; }
+  Reader& operator()(const char* name, std::vector<std::string>& value) { return value = in_.Strings(name), *this; }
+  template <std::integral T>
+  Reader& operator()(const char* name, T& value) {
+    return value = static_cast<T>(in_.Integer(name)), *this;
+  }
+  Reader& OrNull(const char* name, std::optional<std::string>& value) { return IfSet(name, value); }
+  Reader& OrNull(const char* name, std::optional<Timestamp>& value) { return value = in_.OptionalTime(name), *this; }
+  Reader& IfSet(const char* name, std::optional<std::string>& value) { return value = in_.OptionalString(name), *this; }
+  Reader& IfSet(const char* name, std::string& value) { return value = in_.OptionalString(name).value_or(""), *this; }
+  Reader& IfSet(const char* name, bool& value) { return (*this)(name, value); }
+  Reader& Derived(const char*, const auto&) { return *this; }
+  void List(const char* name, std::vector<Task>& tasks) {
+    if (const Json* json = in_.Array(name)) tasks = in_.Take(TasksFromJson(*json), std::vector<Task>());
+  }
+  void List(const char* name, std::vector<Grant>& grants) {
+    const Json* json = in_.Array(name);
+    if (json == nullptr) return;
+    for (const Json& each : *json) {
+      JsonReader inner(each, "grant");
+      Reader reader(inner);
+      Grant& grant = grants.emplace_back();
+      reader("tool_name", grant.tool_name)("arguments_digest", grant.arguments_digest);
+      reader.IfSet("terms_digest", grant.terms_digest);
+      if (inner.error()) in_.Reject(name);
+    }
+  }
+  void Usage(TokenUsage& usage) { usage = ReadUsage(in_); }
+  void Step(event::Nested& nested);
+
+ private:
+  JsonReader& in_;
+};
+
+// Nothing if a person sees all of it.
+std::optional<std::string> Escaped(const std::string& text) {
+  std::string escaped = EscapeHidden(text);
+  return escaped == text ? std::nullopt : std::optional(std::move(escaped));
 }
-void Write(auto& out, const event::Approved& e) {
-  out["approval_id"] = e.approval_id;
-  out["call_id"] = e.call_id;
-  out["arguments_digest"] = e.arguments_digest;
-  out["scope"] = e.scope;
-  if (e.tool_input) out["tool_input"] = *e.tool_input;
-  if (e.feedback) out["feedback"] = *e.feedback;
+
+template <typename T, typename... Events>
+concept Is = (std::same_as<std::remove_const_t<T>, Events> || ...);
+
+// The members of each payload, in wire order. `m` is a Writer or a Reader. --------------------------------------------
+
+void Members(auto& m, Is<event::InteractionStarted> auto& e) {
+  m("interaction_id", e.interaction_id)("chat_id", e.chat_id);
+  m.OrNull("parent_id", e.parent_id).OrNull("edited_from", e.edited_from)("model", e.model);
 }
-void Write(auto& out, const event::Rejected& e) {
-  out["approval_id"] = e.approval_id;
-  out["call_id"] = e.call_id;
-  if (e.feedback) out["feedback"] = *e.feedback;
-  if (e.expired) out["expired"] = true;
-  if (e.superseded) out["superseded"] = true;
+void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText> auto& e) {
+  m("content", e.content);
 }
-void Write(auto& out, const event::InputRequired& e) {
-  out["request_id"] = e.request_id;
-  out["call_id"] = e.call_id;
-  out["question"] = e.question;
-  out["options"] = e.options;
-  if (e.schema) out["schema"] = *e.schema;
-  if (e.url) out["url"] = *e.url;
+void Members(auto& m, Is<event::Answer> auto& e) {
+  m("content", e.content).Derived("truncated", [&e] { return !e.reason.empty(); }).IfSet("reason", e.reason);
 }
-void Write(auto& out, const event::InputReceived& e) {
-  out["request_id"] = e.request_id;
-  out["call_id"] = e.call_id;
-  out["response"] = OrNull(e.response);
+void Members(auto& m, Is<event::ToolCallStarted> auto& e) {
+  m("id", e.id)("tool_name", e.tool_name)("tool_input", e.tool_input);
 }
-void Write(auto& out, const event::TaskUpdated& e) {
-  if (e.call_id) out["call_id"] = *e.call_id;
-  WriteList(out, "tasks", e.tasks);
+void Members(auto& m, Is<event::ToolOutputDelta> auto& e) {
+  m("id", e.id)("tool_name", e.tool_name)("content", e.content);
 }
-void Write(auto& out, const event::PlanUpdated& e) {
-  if (e.call_id) out["call_id"] = *e.call_id;
-  out["steps"] = e.steps;
+void Members(auto& m, Is<event::ToolResult> auto& e) {
+  m("id", e.id)("tool_name", e.tool_name)("tool_output", e.tool_output)("is_error", e.is_error);
 }
-void Write(auto& out, const event::GrantsUpdated& e) { WriteList(out, "grants", e.grants); }
-void Write(auto& out, const event::Usage& e) { WriteUsage(out, e.tokens); }
-void Write(auto& out, const event::Retry& e) {
-  out["attempt"] = e.attempt;
-  out["delay_ms"] = e.delay_ms;
-  out["code"] = e.code;
-  out["message"] = e.message;
+void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
+  m("approval_id", e.approval_id)("call_id", e.call_id)("tool_name", e.tool_name)("tool_input", e.tool_input);
+  m.Derived("tool_input_escaped", [&e] { return Escaped(e.tool_input); });
+  m("arguments_digest", e.arguments_digest).IfSet("terms_digest", e.terms_digest);
+  m("reason", e.reason)("risk", e.risk)("allowed_decisions", e.allowed_decisions);
+  m("created_at", e.created_at).OrNull("expires_at", e.expires_at);
 }
-void Write(auto& out, const event::LoopDetected& e) {
-  out["tool_name"] = e.tool_name;
-  out["count"] = e.count;
+void Members(auto& m, Is<event::Approved> auto& e) {
+  m("approval_id", e.approval_id)("call_id", e.call_id)("arguments_digest", e.arguments_digest)("scope", e.scope);
+  m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback);
 }
-void Write(auto& out, const event::Compacted& e) {
-  out["messages"] = e.messages;
-  out["tokens_before"] = e.tokens_before;
-  out["tokens_after"] = e.tokens_after;
-  out["budget"] = e.budget;
-  out["summary"] = e.summary;
+void Members(auto& m, Is<event::Rejected> auto& e) {
+  m("approval_id", e.approval_id)("call_id", e.call_id);
+  m.IfSet("feedback", e.feedback).IfSet("expired", e.expired).IfSet("superseded", e.superseded);
 }
-void Write(auto& out, const event::Failed& e) {
-  out["code"] = e.code;
-  out["message"] = e.message;
-  out["retryable"] = e.retryable;
+void Members(auto& m, Is<event::InputRequired> auto& e) {
+  m("request_id", e.request_id)("call_id", e.call_id)("question", e.question)("options", e.options);
+  m.IfSet("schema", e.schema).IfSet("url", e.url);
 }
-void Write(auto& out, const event::Nested& e) {
-  out["call_id"] = e.call_id;
-  WriteObject(out, "event", [&e](auto& step) {
+void Members(auto& m, Is<event::InputReceived> auto& e) {
+  m("request_id", e.request_id)("call_id", e.call_id).OrNull("response", e.response);
+}
+void Members(auto& m, Is<event::TaskUpdated> auto& e) { m.IfSet("call_id", e.call_id).List("tasks", e.tasks); }
+void Members(auto& m, Is<event::PlanUpdated> auto& e) { m.IfSet("call_id", e.call_id)("steps", e.steps); }
+void Members(auto& m, Is<event::GrantsUpdated> auto& e) { m.List("grants", e.grants); }
+void Members(auto& m, Is<event::Usage> auto& e) { m.Usage(e.tokens); }
+void Members(auto& m, Is<event::Retry> auto& e) {
+  m("attempt", e.attempt)("delay_ms", e.delay_ms)("code", e.code)("message", e.message);
+}
+void Members(auto& m, Is<event::LoopDetected> auto& e) { m("tool_name", e.tool_name)("count", e.count); }
+void Members(auto& m, Is<event::Compacted> auto& e) {
+  m("messages", e.messages)("tokens_before", e.tokens_before)("tokens_after", e.tokens_after)("budget", e.budget);
+  m("summary", e.summary);
+}
+void Members(auto& m, Is<event::Nested> auto& e) { m("call_id", e.call_id).Step(e); }
+void Members(auto& m, Is<event::Cancelled> auto& e) { m("reason", e.reason); }
+void Members(auto& m, Is<event::Failed> auto& e) { m("code", e.code)("message", e.message)("retryable", e.retryable); }
+void Members(auto& m, Is<event::InteractionComplete> auto& e) {
+  m("interaction_id", e.interaction_id)("status", e.status);
+}
+
+// Writing. ------------------------------------------------------------------------------------------------------------
+
+template <typename Out>
+void Write(Out& out, const auto& payload) {
+  Writer<Out> writer(out);
+  Members(writer, payload);
+}
+
+template <typename Out>
+void Writer<Out>::Step(const event::Nested& nested) {
+  WriteObject(out_, "event", [&nested](auto& out) {
     std::visit(
-        [&](const auto& inner) {
-          step["type"] = std::remove_cvref_t<decltype(inner)>::kType;
-          step["round_index"] = e.round_index;
-          Write(step, inner);
+        [&](const auto& step) {
+          out["type"] = step.kType;
+          out["round_index"] = nested.round_index;
+          Write(out, step);
         },
-        e.step);
+        nested.step);
   });
-}
-void Write(auto& out, const event::Cancelled& e) { out["reason"] = e.reason; }
-void Write(auto& out, const event::InteractionComplete& e) {
-  out["interaction_id"] = e.interaction_id;
-  out["status"] = ToString(e.status);
 }
 
 void Write(auto& out, const AgentEvent& event) {
@@ -151,124 +185,42 @@ void Write(auto& out, const AgentEvent& event) {
   std::visit([&out](const auto& payload) { Write(out, payload); }, event.payload);
 }
 
-// Reading the durable ones back; frames and deltas are not stored.
-// -----------------------------------------------------
+// Reading the durable ones back; frames and deltas are not stored. ----------------------------------------------------
 
-std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type);
+template <typename Event, typename... Others>
+constexpr bool kIsNone = !(std::is_same_v<Event, Others> || ...);
+template <typename Event>
+constexpr bool kIsStored = kIsNone<Event, event::InteractionStarted, event::ThinkingDelta, event::TextDelta,
+                                   event::ToolOutputDelta, event::InteractionComplete>;
 
-event::Nested ReadNested(JsonReader& in) {
-  event::Nested nested{.call_id = in.String("call_id"), .round_index = 0, .step = {}};
-  const Json* json = in.Find("event");
-  if (json == nullptr) return in.Reject("event"), nested;
-  JsonReader inner(*json, "nested event");
-  nested.round_index = static_cast<std::uint32_t>(inner.Integer("round_index"));
-  const std::string type = inner.String("type");
-  // Sub-agents have none of their own.
-  if (type == event::Nested::kType) return in.Reject("event"), nested;
-  if (auto payload = ReadPayload(inner, type)) {
-    std::visit(
-        [&]<typename T>(T& step) {
-          if constexpr (std::is_constructible_v<event::Nested::Step, T&&>) {
-            nested.step = std::move(step);
-          } else {
-            in.Reject("event");
-          }
-        },
-        *payload);
-  }
-  if (inner.error()) in.Reject("event");
-  return nested;
+// One of the stored `Events`, if its type is among them.
+template <typename... Events>
+std::optional<std::variant<Events...>> ReadPayload(JsonReader& in, std::type_identity<std::variant<Events...>>) {
+  const std::string type = in.String("type");
+  std::optional<std::variant<Events...>> payload;
+  const auto read_if = [&]<typename Event>(std::type_identity<Event>) {
+    if constexpr (kIsStored<Event>) {
+      if (type != Event::kType) return false;
+      Event event;
+      Reader reader(in);
+      Members(reader, event);
+      payload = std::move(event);
+      return true;
+    }
+    return false;
+  };
+  if (!(read_if(std::type_identity<Events>()) || ...)) in.Reject("type");
+  return payload;
 }
 
-std::optional<EventPayload> ReadPayload(JsonReader& in, std::string_view type) {
-  if (type == event::Thinking::kType) return event::Thinking{in.String("content")};
-  if (type == event::MessageText::kType) return event::MessageText{in.String("content")};
-  if (type == event::Answer::kType) {
-    return event::Answer{in.String("content"), in.OptionalString("reason").value_or("")};
-  }
-  if (type == event::ToolCallStarted::kType) {
-    return event::ToolCallStarted{in.String("id"), in.String("tool_name"), in.String("tool_input")};
-  }
-  if (type == event::ToolResult::kType) {
-    return event::ToolResult{in.String("id"), in.String("tool_name"), in.String("tool_output"),
-                             in.Bool("is_error", false)};
-  }
-  if (type == event::ApprovalRequired::kType) {
-    event::ApprovalRequired e{.approval_id = in.String("approval_id"),
-                              .call_id = in.String("call_id"),
-                              .tool_name = in.String("tool_name"),
-                              .tool_input = in.String("tool_input"),
-                              .arguments_digest = in.String("arguments_digest"),
-                              .terms_digest = in.OptionalString("terms_digest").value_or(""),
-                              .reason = in.String("reason"),
-                              .risk = in.String("risk"),
-                              .allowed_decisions = {},
-                              .created_at = in.Time("created_at"),
-                              .expires_at = in.OptionalTime("expires_at")};
-    e.allowed_decisions = in.Strings("allowed_decisions");
-    return e;
-  }
-  if (type == event::Approved::kType) {
-    return event::Approved{in.String("approval_id"),        in.String("call_id"),
-                           in.String("arguments_digest"),   in.String("scope"),
-                           in.OptionalString("tool_input"), in.OptionalString("feedback")};
-  }
-  if (type == event::Rejected::kType) {
-    return event::Rejected{in.String("approval_id"), in.String("call_id"), in.OptionalString("feedback"),
-                           in.Bool("expired", false), in.Bool("superseded", false)};
-  }
-  if (type == event::InputRequired::kType) {
-    return event::InputRequired{.request_id = in.String("request_id"),
-                                .call_id = in.String("call_id"),
-                                .question = in.String("question"),
-                                .options = in.Strings("options"),
-                                .schema = in.OptionalString("schema"),
-                                .url = in.OptionalString("url")};
-  }
-  if (type == event::InputReceived::kType) {
-    return event::InputReceived{in.String("request_id"), in.String("call_id"), in.OptionalString("response")};
-  }
-  if (type == event::TaskUpdated::kType) {
-    event::TaskUpdated e{.call_id = in.OptionalString("call_id"), .tasks = {}};
-    if (const Json* tasks = in.Array("tasks")) e.tasks = in.Take(TasksFromJson(*tasks), std::vector<Task>());
-    return e;
-  }
-  if (type == event::PlanUpdated::kType) {
-    return event::PlanUpdated{in.OptionalString("call_id"), in.Strings("steps")};
-  }
-  if (type == event::GrantsUpdated::kType) {
-    event::GrantsUpdated e;
-    if (const Json* grants = in.Array("grants")) {
-      for (const Json& grant : *grants) {
-        JsonReader inner(grant, "grant");
-        e.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest"),
-                            inner.OptionalString("terms_digest").value_or("")});
-        if (inner.error()) in.Reject("grants");
-      }
-    }
-    return e;
-  }
-  if (type == event::Usage::kType) {
-    return event::Usage{ReadUsage(in)};
-  }
-  if (type == event::Retry::kType) {
-    return event::Retry{static_cast<int>(in.Integer("attempt")), in.Integer("delay_ms"), in.String("code"),
-                        in.String("message")};
-  }
-  if (type == event::LoopDetected::kType) {
-    return event::LoopDetected{in.String("tool_name"), static_cast<int>(in.Integer("count"))};
-  }
-  if (type == event::Compacted::kType) {
-    return event::Compacted{in.Integer("messages"), in.Integer("tokens_before"), in.Integer("tokens_after"),
-                            in.Integer("budget"), in.String("summary")};
-  }
-  if (type == event::Nested::kType) return ReadNested(in);
-  if (type == event::Cancelled::kType) return event::Cancelled{in.String("reason")};
-  if (type == event::Failed::kType) {
-    return event::Failed{in.String("code"), in.String("message"), in.Bool("retryable", false)};
-  }
-  in.Reject("type");
-  return std::nullopt;
+// Sub-agents have none of their own, and not every step: what is no `Step` is refused.
+void Reader::Step(event::Nested& nested) {
+  const Json* json = in_.Find("event");
+  if (json == nullptr) return in_.Reject("event");
+  JsonReader inner(*json, "nested event");
+  nested.round_index = static_cast<std::uint32_t>(inner.Integer("round_index"));
+  if (auto step = ReadPayload(inner, std::type_identity<event::Nested::Step>())) nested.step = *std::move(step);
+  if (inner.error()) in_.Reject("event");
 }
 
 }  // namespace
@@ -305,12 +257,11 @@ std::string EventData(const AgentEvent& event) {
 
 Result<AgentEvent> AgentEventFromJson(const Json& json) {
   JsonReader reader(json, "event");
-  const std::string type = reader.String("type");
   AgentEvent event;
   event.seq = static_cast<std::uint64_t>(reader.Integer("seq"));
   event.round_index = static_cast<std::uint32_t>(reader.Integer("round_index"));
   event.at = reader.Time("at");
-  if (auto payload = ReadPayload(reader, type)) event.payload = *std::move(payload);
+  if (auto payload = ReadPayload(reader, std::type_identity<EventPayload>())) event.payload = *std::move(payload);
   if (reader.error()) return Fail(*reader.error());
   return event;
 }

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "http/requests.h"
 
@@ -12,15 +13,13 @@ namespace {
 
 Result<Reply> Answer(Engine& engine, ApprovalBody body, std::optional<Engine::InteractionRef> within) {
   const bool approved = body.answer.approved;
-  auto answered = engine.AnswerApproval(body.approval_id, std::move(body.answer), std::move(within));
-  if (!answered) return Fail(std::move(answered.error()));
+  TRY(engine.AnswerApproval(body.approval_id, std::move(body.answer), std::move(within)));
   const Json json = {{"status", "processed"}, {"approval_id", body.approval_id}, {"approved", approved}};
   return Reply{.body = DumpJson(json)};
 }
 
 Result<Reply> Answer(Engine& engine, RespondBody body, std::optional<Engine::InteractionRef> within) {
-  auto answered = engine.AnswerInput(body.request_id, std::move(body.answer), std::move(within));
-  if (!answered) return Fail(std::move(answered.error()));
+  TRY(engine.AnswerInput(body.request_id, std::move(body.answer), std::move(within)));
   return Reply{.body = DumpJson({{"status", "processed"}, {"request_id", body.request_id}})};
 }
 
@@ -31,30 +30,25 @@ Result<Outcome> AnswerAndFollow(Engine& engine, const Request& request, Body bod
   // Attached before the answer is given, so that nothing of what follows it is missed.
   std::optional<StreamReply> stream;
   if (request.Accepts("text/event-stream")) {
-    auto attached = engine.Attach(within.chat_id, within.interaction_id, 0);
-    if (!attached) return Fail(std::move(attached.error()));
-    const std::uint64_t now = attached->subscription.log->end().offset;
-    stream = StreamReply{.subscription = std::move(attached->subscription), .offset = now};
+    auto attached = TRY(engine.Attach(within.chat_id, within.interaction_id, 0));
+    const std::uint64_t now = attached.subscription.log->end().offset;
+    stream = StreamReply{.subscription = std::move(attached.subscription), .offset = now};
   }
-  auto reply = Answer(engine, std::move(body), within);
-  if (!reply) return Fail(std::move(reply.error()));
+  auto reply = TRY(Answer(engine, std::move(body), within));
   if (stream) {
     engine.Listen(stream->subscription);
     return std::move(*stream);
   }
-  return std::move(*reply);
+  return reply;
 }
 
 // Answers something that the interaction in the path asks.
 template <typename Body>
 Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body> (*parse)(std::string_view)) {
-  auto chat = ChatInPath(request);
-  if (!chat) return Fail(std::move(chat.error()));
-  const auto interaction = InteractionInPath(request);
-  if (!interaction) return Fail(interaction.error());
-  auto body = parse(request.body);
-  if (!body) return Fail(std::move(body.error()));
-  return AnswerAndFollow(engine, request, *std::move(body), Engine::InteractionRef{*chat, *interaction});
+  auto chat = TRY(ChatInPath(request));
+  const auto interaction = TRY(InteractionInPath(request));
+  auto body = TRY(parse(request.body));
+  return AnswerAndFollow(engine, request, std::move(body), Engine::InteractionRef{chat, interaction});
 }
 
 Result<Outcome> Approve(Engine& engine, const Request& request) {
@@ -67,12 +61,10 @@ Result<Outcome> Respond(Engine& engine, const Request& request) {
 }
 
 Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
-  auto body = ParseApprovalBody(request.body, request.captures.at(0));
-  if (!body) return Fail(std::move(body.error()));
-  const auto pending = engine.FindApproval(body->approval_id);
-  if (!pending) return Fail(pending.error());
-  return AnswerAndFollow(engine, request, *std::move(body),
-                         Engine::InteractionRef{pending->chat_id, pending->interaction_id});
+  auto body = TRY(ParseApprovalBody(request.body, request.captures.at(0)));
+  const auto pending = TRY(engine.FindApproval(body.approval_id));
+  return AnswerAndFollow(engine, request, std::move(body),
+                         Engine::InteractionRef{pending.chat_id, pending.interaction_id});
 }
 
 Result<Outcome> ListApprovals(Engine& engine, const Request& /*request*/) {
@@ -85,13 +77,12 @@ Result<Outcome> ListApprovals(Engine& engine, const Request& /*request*/) {
 
 // Reads the file now, each time: what a person agrees to is looked at as it is, and none of it stays here.
 Result<Outcome> PreviewChange(Engine& engine, const Request& request) {
-  auto change = engine.PreviewChange(request.captures.at(0));
-  if (!change) return Fail(std::move(change.error()));
-  const bool exists = change->before.has_value();
+  auto change = TRY(engine.PreviewChange(request.captures.at(0)));
+  const bool exists = change.before.has_value();
   const auto text = [](std::optional<std::string>& each) { return each ? Json(*std::move(each)) : Json(nullptr); };
-  return Reply{.body = DumpJson({{"path", std::move(change->path)},
-                                 {"before", text(change->before)},
-                                 {"after", text(change->after)},
+  return Reply{.body = DumpJson({{"path", std::move(change.path)},
+                                 {"before", text(change.before)},
+                                 {"after", text(change.after)},
                                  {"exists", exists}})};
 }
 

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "engine/usage_limits.h"
 #include "http/error_response.h"
@@ -52,35 +53,32 @@ Json ToJson(const ChatListEntry& entry) {
 }
 
 Result<Outcome> ListChats(Engine& engine, const Request& request) {
-  const auto limit = PageLimit(request, kUsualChats, kMostChats);
-  if (!limit) return Fail(limit.error());
+  const auto limit = TRY(PageLimit(request, kUsualChats, kMostChats));
   std::optional<ListPosition> after;
   if (const auto cursor = request.Query("cursor")) {
     after = ListPosition::FromCursor(*cursor);
     if (!after) return BadParameter("\"cursor\" is not one that this server gave");
   }
-  auto chats = engine.ListChats();
-  if (!chats) return Fail(std::move(chats.error()));
-  std::sort(chats->begin(), chats->end(), [](const ChatListEntry& a, const ChatListEntry& b) {
+  auto chats = TRY(engine.ListChats());
+  std::sort(chats.begin(), chats.end(), [](const ChatListEntry& a, const ChatListEntry& b) {
     return ListPosition::Of(a.summary).IsBefore(ListPosition::Of(b.summary));
   });
-  auto first = chats->begin();
+  auto first = chats.begin();
   if (after) {
-    first = std::find_if(first, chats->end(),
+    first = std::find_if(first, chats.end(),
                          [&](const ChatListEntry& entry) { return after->IsBefore(ListPosition::Of(entry.summary)); });
   }
-  const auto left = static_cast<std::size_t>(chats->end() - first);
-  const auto last = first + static_cast<std::ptrdiff_t>(std::min(*limit, left));
+  const auto left = static_cast<std::size_t>(chats.end() - first);
+  const auto last = first + static_cast<std::ptrdiff_t>(std::min(limit, left));
   Json page = Json::array();
   for (auto entry = first; entry != last; ++entry) page.push_back(ToJson(*entry));
   Json next = nullptr;
-  if (last != chats->end()) {
+  if (last != chats.end()) {
     next = ListPosition::Of(std::prev(last)->summary).ToCursor();
   } else {
     // They have no time to be sorted by: behind all others, on the last page.
-    const auto unreadable = engine.ListUnreadableChats();
-    if (!unreadable) return Fail(unreadable.error());
-    for (const UnreadableChat& one : *unreadable) {
+    const auto unreadable = TRY(engine.ListUnreadableChats());
+    for (const UnreadableChat& one : unreadable) {
       page.push_back({{"id", one.id.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
     }
   }
@@ -88,12 +86,10 @@ Result<Outcome> ListChats(Engine& engine, const Request& request) {
 }
 
 Result<Outcome> Create(Engine& engine, const Request& request) {
-  const auto body = ParseCreateChatBody(request.body);
-  if (!body) return Fail(body.error());
-  const auto summary = engine.CreateChat(body->id, body->title);
-  if (!summary) return Fail(summary.error());
-  Reply reply = JsonReply(reprise::ToJson(*summary), 201);
-  reply.headers.emplace_back("Location", "/chats/" + summary->id.str());
+  const auto body = TRY(ParseCreateChatBody(request.body));
+  const auto summary = TRY(engine.CreateChat(body.id, body.title));
+  Reply reply = JsonReply(reprise::ToJson(summary), 201);
+  reply.headers.emplace_back("Location", "/chats/" + summary.id.str());
   return reply;
 }
 
@@ -118,87 +114,69 @@ Json ToJson(const History& history, bool all_branches, const PriceTable& prices)
 }
 
 Result<Outcome> GetChat(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
+  const auto chat = TRY(ChatInPath(request));
   const std::string branches = request.Query("branches").value_or("head");
   if (branches != "head" && branches != "all") return BadParameter("\"branches\" must be \"head\" or \"all\"");
   const bool all = branches == "all";
-  const auto history = engine.GetHistory(*chat, all);
-  if (!history) return Fail(history.error());
-  return JsonReply(ToJson(*history, all, engine.options().prices));
+  const auto history = TRY(engine.GetHistory(chat, all));
+  return JsonReply(ToJson(history, all, engine.options().prices));
 }
 
 Result<Outcome> Usage(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto usage = engine.GetUsage(*chat);
-  if (!usage) return Fail(usage.error());
+  const auto chat = TRY(ChatInPath(request));
+  const auto usage = TRY(engine.GetUsage(chat));
   const PriceTable& prices = engine.options().prices;
   return JsonReply(
-      {{"chat_id", chat->str()}, {"branch", UsageBody(usage->branch, prices)}, {"all", UsageBody(usage->all, prices)}});
+      {{"chat_id", chat.str()}, {"branch", UsageBody(usage.branch, prices)}, {"all", UsageBody(usage.all, prices)}});
 }
 
 Result<Outcome> Rename(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto title = ParseRenameBody(request.body);
-  if (!title) return Fail(title.error());
-  const auto summary = engine.RenameChat(*chat, *title);
-  if (!summary) return Fail(summary.error());
-  return JsonReply(reprise::ToJson(*summary));
+  const auto chat = TRY(ChatInPath(request));
+  const auto title = TRY(ParseRenameBody(request.body));
+  const auto summary = TRY(engine.RenameChat(chat, title));
+  return JsonReply(reprise::ToJson(summary));
 }
 
 Result<Outcome> DeleteChat(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
-  if (auto deleted = engine.DeleteChat(*chat); !deleted) return Fail(std::move(deleted.error()));
-  return JsonReply({{"status", "deleted"}, {"chat_id", chat->str()}});
+  const auto chat = TRY(ChatInPath(request));
+  TRY(ParseEmptyBody(request.body));
+  TRY(engine.DeleteChat(chat));
+  return JsonReply({{"status", "deleted"}, {"chat_id", chat.str()}});
 }
 
 Result<Outcome> Trash(Engine& engine, const Request&) {
-  const auto trash = engine.ListTrash();
-  if (!trash) return Fail(trash.error());
+  const auto trash = TRY(engine.ListTrash());
   Json entries = Json::array();
-  for (const TrashEntry& entry : *trash) entries.push_back(ToJson(entry));
+  for (const TrashEntry& entry : trash) entries.push_back(ToJson(entry));
   return JsonReply({{"entries", std::move(entries)}});
 }
 
 Result<Outcome> Restore(Engine& engine, const Request& request) {
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
-  const auto summary = engine.RestoreChat(request.captures.at(0));
-  if (!summary) return Fail(summary.error());
-  return JsonReply(reprise::ToJson(*summary));
+  TRY(ParseEmptyBody(request.body));
+  const auto summary = TRY(engine.RestoreChat(request.captures.at(0)));
+  return JsonReply(reprise::ToJson(summary));
 }
 
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto interaction = ParseHeadBody(request.body);
-  if (!interaction) return Fail(interaction.error());
-  const auto summary = engine.MoveHead(*chat, *interaction);
-  if (!summary) return Fail(summary.error());
-  return JsonReply(reprise::ToJson(*summary));
+  const auto chat = TRY(ChatInPath(request));
+  const auto interaction = TRY(ParseHeadBody(request.body));
+  const auto summary = TRY(engine.MoveHead(chat, interaction));
+  return JsonReply(reprise::ToJson(summary));
 }
 
 Result<Outcome> Undo(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
-  const auto summary = engine.Undo(*chat);
-  if (!summary) return Fail(summary.error());
-  return JsonReply(reprise::ToJson(*summary));
+  const auto chat = TRY(ChatInPath(request));
+  TRY(ParseEmptyBody(request.body));
+  const auto summary = TRY(engine.Undo(chat));
+  return JsonReply(reprise::ToJson(summary));
 }
 
 Result<Outcome> Fork(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto body = ParseForkBody(request.body);
-  if (!body) return Fail(body.error());
-  const auto copy = engine.ForkChat(*chat, body->interaction, body->chat, body->title);
-  if (!copy) return Fail(copy.error());
-  Reply reply = JsonReply(ToJson(*copy), 201);
-  reply.headers.emplace_back("Location", "/chats/" + copy->summary.id.str());
+  const auto chat = TRY(ChatInPath(request));
+  const auto body = TRY(ParseForkBody(request.body));
+  const auto copy = TRY(engine.ForkChat(chat, body.interaction, body.chat, body.title));
+  Reply reply = JsonReply(ToJson(copy), 201);
+  reply.headers.emplace_back("Location", "/chats/" + copy.summary.id.str());
   return reply;
 }
 
@@ -210,49 +188,38 @@ Json ToJson(const QueueEntry& entry) {
 }
 
 Result<Outcome> Queue(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto entries = engine.GetQueue(*chat);
-  if (!entries) return Fail(entries.error());
+  const auto chat = TRY(ChatInPath(request));
+  const auto entries = TRY(engine.GetQueue(chat));
   Json queue = Json::array();
-  for (const QueueEntry& entry : *entries) queue.push_back(ToJson(entry));
+  for (const QueueEntry& entry : entries) queue.push_back(ToJson(entry));
   return JsonReply({{"queue", std::move(queue)}});
 }
 
 Result<Outcome> ChangeQueued(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto message = ParseQueuedBody(request.body);
-  if (!message) return Fail(message.error());
-  const auto changed = engine.ChangeQueued(*chat, request.captures.at(1), *message);
-  if (!changed) return Fail(changed.error());
-  return JsonReply(ToJson(*changed));
+  const auto chat = TRY(ChatInPath(request));
+  const auto message = TRY(ParseQueuedBody(request.body));
+  const auto changed = TRY(engine.ChangeQueued(chat, request.captures.at(1), message));
+  return JsonReply(ToJson(changed));
 }
 
 Result<Outcome> RemoveQueued(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
-  if (auto removed = engine.RemoveQueued(*chat, request.captures.at(1)); !removed) return Fail(removed.error());
+  const auto chat = TRY(ChatInPath(request));
+  TRY(ParseEmptyBody(request.body));
+  TRY(engine.RemoveQueued(chat, request.captures.at(1)));
   return JsonReply({{"status", "removed"}, {"id", request.captures.at(1)}});
 }
 
 Result<Outcome> Tasks(Engine& engine, const Request& request) {
-  auto chat = ChatInPath(request);
-  if (!chat) return Fail(std::move(chat.error()));
-  auto agenda = engine.GetAgenda(*chat);
-  if (!agenda) return Fail(std::move(agenda.error()));
-  return Reply{.body = DumpJson(ToJson(*agenda))};
+  auto chat = TRY(ChatInPath(request));
+  auto agenda = TRY(engine.GetAgenda(chat));
+  return Reply{.body = DumpJson(ToJson(agenda))};
 }
 
 Result<Outcome> ChangeTasks(Engine& engine, const Request& request) {
-  auto chat = ChatInPath(request);
-  if (!chat) return Fail(std::move(chat.error()));
-  auto change = ParseAgendaBody(request.body);
-  if (!change) return Fail(std::move(change.error()));
-  auto agenda = engine.ChangeAgenda(*chat, std::move(*change));
-  if (!agenda) return Fail(std::move(agenda.error()));
-  return Reply{.body = DumpJson(ToJson(*agenda))};
+  auto chat = TRY(ChatInPath(request));
+  auto change = TRY(ParseAgendaBody(request.body));
+  auto agenda = TRY(engine.ChangeAgenda(chat, std::move(change)));
+  return Reply{.body = DumpJson(ToJson(agenda))};
 }
 
 }  // namespace

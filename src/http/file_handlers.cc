@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "http/byte_range.h"
 #include "http/multipart.h"
@@ -17,34 +18,28 @@ struct FileTarget {
   FileId file;
 };
 Result<FileTarget> FileTargetOf(const Request& request) {
-  auto chat = ChatInPath(request);
-  if (!chat) return Fail(std::move(chat.error()));
+  auto chat = TRY(ChatInPath(request));
   auto file = FileId::Parse(request.captures.at(1));
   if (!file) return Fail(ErrorCode::kNotFound, "no such file in this chat");
-  return FileTarget{*std::move(chat), *std::move(file)};
+  return FileTarget{std::move(chat), *std::move(file)};
 }
 
 Result<Outcome> AddFile(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  auto upload = ReadUpload(request);
-  if (!upload) return Fail(std::move(upload.error()));
-  const auto file = MakeFile(upload->filename, upload->mime_type, std::move(upload->content));
-  if (!file) return Fail(file.error());
-  if (auto added = engine.AddFile(*chat, *file); !added) return Fail(std::move(added.error()));
-  Reply reply{.status = 201, .body = DumpJson(ToJson(file->info))};
-  reply.headers.emplace_back("Location", "/chats/" + chat->str() + "/files/" + file->info.id.str());
+  const auto chat = TRY(ChatInPath(request));
+  auto upload = TRY(ReadUpload(request));
+  const auto file = TRY(MakeFile(upload.filename, upload.mime_type, std::move(upload.content)));
+  TRY(engine.AddFile(chat, file));
+  Reply reply{.status = 201, .body = DumpJson(ToJson(file.info))};
+  reply.headers.emplace_back("Location", "/chats/" + chat.str() + "/files/" + file.info.id.str());
   return reply;
 }
 
 Result<Outcome> ListFiles(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  const auto listing = engine.ListFiles(*chat);
-  if (!listing) return Fail(listing.error());
+  const auto chat = TRY(ChatInPath(request));
+  const auto listing = TRY(engine.ListFiles(chat));
   Json json = {{"files", Json::array()}};
-  for (const FileInfo& file : listing->files) json["files"].push_back(ToJson(file));
-  for (const DamagedFile& damaged : listing->damaged) {
+  for (const FileInfo& file : listing.files) json["files"].push_back(ToJson(file));
+  for (const DamagedFile& damaged : listing.damaged) {
     json["damaged"].push_back({{"file_id", damaged.id.str()},
                                {"error", {{"code", damaged.error.reason}, {"message", damaged.error.message}}}});
   }
@@ -53,23 +48,20 @@ Result<Outcome> ListFiles(Engine& engine, const Request& request) {
 
 // Whoever put the file chose its type: a browser must neither show nor run it as a page of this server.
 Result<Outcome> GetFile(Engine& engine, const Request& request) {
-  const auto target = FileTargetOf(request);
-  if (!target) return Fail(target.error());
-  auto file = engine.GetFile(target->chat, target->file);
-  if (!file) return Fail(std::move(file.error()));
-  Reply reply{.body = std::move(file->content), .content_type = file->info.mime_type};
-  reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file->info.filename));
+  const auto target = TRY(FileTargetOf(request));
+  auto file = TRY(engine.GetFile(target.chat, target.file));
+  Reply reply{.body = std::move(file.content), .content_type = file.info.mime_type};
+  reply.headers.emplace_back("Content-Disposition", AttachmentDisposition(file.info.filename));
   reply.headers.emplace_back("Content-Security-Policy", "default-src 'none'; sandbox");
   reply.headers.emplace_back("Cross-Origin-Resource-Policy", "same-origin");
-  return InRange(request, std::move(reply), "\"" + file->info.digest + "\"");
+  return InRange(request, std::move(reply), "\"" + file.info.digest + "\"");
 }
 
 Result<Outcome> DeleteFile(Engine& engine, const Request& request) {
-  const auto target = FileTargetOf(request);
-  if (!target) return Fail(target.error());
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
-  if (auto deleted = engine.DeleteFile(target->chat, target->file); !deleted) return Fail(std::move(deleted.error()));
-  return Reply{.body = DumpJson({{"status", "deleted"}, {"file_id", target->file.str()}})};
+  const auto target = TRY(FileTargetOf(request));
+  TRY(ParseEmptyBody(request.body));
+  TRY(engine.DeleteFile(target.chat, target.file));
+  return Reply{.body = DumpJson({{"status", "deleted"}, {"file_id", target.file.str()}})};
 }
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "http/requests.h"
 
@@ -28,23 +29,21 @@ Result<Outcome> ListStandingGrants(Engine& engine, const Request& /*request*/) {
 }
 
 Result<Outcome> RevokeStandingGrant(Engine& engine, const Request& request) {
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  TRY(ParseEmptyBody(request.body));
   const std::string& id = request.captures.at(0);
   return Revoked(engine.RevokeStandingGrant(id), id);
 }
 
 Result<Outcome> ListGrantsInChat(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  return ListOf(engine.GetGrants(*chat));
+  const auto chat = TRY(ChatInPath(request));
+  return ListOf(engine.GetGrants(chat));
 }
 
 Result<Outcome> RevokeGrantInChat(Engine& engine, const Request& request) {
-  const auto chat = ChatInPath(request);
-  if (!chat) return Fail(chat.error());
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
+  const auto chat = TRY(ChatInPath(request));
+  TRY(ParseEmptyBody(request.body));
   const std::string& id = request.captures.at(1);
-  return Revoked(engine.RevokeGrant(*chat, id), id);
+  return Revoked(engine.RevokeGrant(chat, id), id);
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/ascii.h"
+#include "base/try.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -126,9 +127,8 @@ Result<std::vector<Part>> ParseParts(std::string_view body, const std::string& b
     body.remove_prefix(kLineEnd.size());
     const std::size_t end = body.find(std::string(kLineEnd) + delimiter);
     if (end == std::string_view::npos) return Malformed("the body ends before its last boundary");
-    auto part = ParsePart(body.substr(0, end));
-    if (!part) return Fail(std::move(part.error()));
-    parts.push_back(*std::move(part));
+    auto part = TRY(ParsePart(body.substr(0, end)));
+    parts.push_back(std::move(part));
     if (parts.size() > 1) return Malformed("the body must have one part, the file");
     body.remove_prefix(end + kLineEnd.size() + delimiter.size());
   }
@@ -140,10 +140,9 @@ Result<Upload> ReadForm(std::string_view body, const FieldValue& type) {
   if (boundary == nullptr || boundary->empty() || boundary->size() > kMaxBoundary) {
     return Malformed("the Content-Type has no usable boundary");
   }
-  const auto parts = ParseParts(body, *boundary);
-  if (!parts) return Fail(parts.error());
-  if (parts->empty()) return Malformed("the body must have one part, the file");
-  const Part& part = parts->front();
+  const auto parts = TRY(ParseParts(body, *boundary));
+  if (parts.empty()) return Malformed("the body must have one part, the file");
+  const Part& part = parts.front();
   const bool is_file = part.disposition.Find("filename") || part.disposition.Find("filename*");
   if (!is_file) return Malformed("the body's part is not a file: it has no filename");
   return Upload{
@@ -158,9 +157,8 @@ Result<Upload> ReadUpload(const Request& request) {
   if (!parsed) return Fail(ErrorCode::kUnsupportedType, "the Content-Type is malformed");
   Upload upload;
   if (parsed->value == kForm) {
-    auto form = ReadForm(request.body, *parsed);
-    if (!form) return form;
-    upload = *std::move(form);
+    auto form = TRY(ReadForm(request.body, *parsed));
+    upload = std::move(form);
   } else {
     upload.content = request.body;
     // What curl says of --data-binary when it is told nothing.

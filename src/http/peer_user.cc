@@ -44,18 +44,14 @@ struct Query {
 }  // namespace
 
 PeerUsers::PeerUsers() : netlink_(::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_SOCK_DIAG)) {
-  if (netlink_ < 0) {
+  if (!netlink_) {
     LogWarning("cannot tell which user a connection comes from; only requests with a token will be served",
                {{"detail", std::strerror(errno)}});
     return;
   }
   // The kernel answers within the call; the limit is for the day it does not, because this thread serves everybody.
   const timeval limit{.tv_sec = 0, .tv_usec = 200'000};
-  ::setsockopt(netlink_, SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
-}
-
-PeerUsers::~PeerUsers() {
-  if (netlink_ >= 0) ::close(netlink_);
+  ::setsockopt(netlink_.get(), SOL_SOCKET, SO_RCVTIMEO, &limit, sizeof limit);
 }
 
 Peer PeerUsers::Identify(int fd) {
@@ -72,7 +68,7 @@ Peer PeerUsers::Identify(int fd) {
 }
 
 std::optional<uid_t> PeerUsers::OwnerOf(const sockaddr_storage& theirs, const sockaddr_storage& ours) {
-  if (netlink_ < 0) return std::nullopt;
+  if (!netlink_) return std::nullopt;
   Query query{};
   query.header.nlmsg_len = sizeof query;
   query.header.nlmsg_type = SOCK_DIAG_BY_FAMILY;
@@ -84,11 +80,11 @@ std::optional<uid_t> PeerUsers::OwnerOf(const sockaddr_storage& theirs, const so
   query.request.id.idiag_cookie[0] = query.request.id.idiag_cookie[1] = INET_DIAG_NOCOOKIE;
   CopyAddress(theirs, query.request.id.idiag_src, query.request.id.idiag_sport);
   CopyAddress(ours, query.request.id.idiag_dst, query.request.id.idiag_dport);
-  if (::send(netlink_, &query, sizeof query, 0) != static_cast<ssize_t>(sizeof query)) return std::nullopt;
+  if (::send(netlink_.get(), &query, sizeof query, 0) != static_cast<ssize_t>(sizeof query)) return std::nullopt;
 
   alignas(nlmsghdr) std::array<char, 4096> buffer;
   while (true) {
-    const ssize_t size = ::recv(netlink_, buffer.data(), buffer.size(), 0);
+    const ssize_t size = ::recv(netlink_.get(), buffer.data(), buffer.size(), 0);
     if (size < 0 && errno == EINTR) continue;
     if (size < static_cast<ssize_t>(sizeof(nlmsghdr))) return std::nullopt;
     const auto* header = reinterpret_cast<const nlmsghdr*>(buffer.data());

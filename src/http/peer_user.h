@@ -7,6 +7,8 @@
 #include <memory>
 #include <optional>
 
+#include "base/unique_fd.h"
+
 namespace reprise {
 
 // Who is at the other end of a connection, as far as the operating system says.
@@ -21,9 +23,6 @@ enum class Peer {
 class PeerUsers {
  public:
   PeerUsers();
-  ~PeerUsers();
-  PeerUsers(const PeerUsers&) = delete;  // owns a descriptor
-  PeerUsers& operator=(const PeerUsers&) = delete;
 
   // Who holds the other end of connected socket `fd`. One exchange with the kernel, microseconds.
   Peer Identify(int fd);
@@ -31,7 +30,7 @@ class PeerUsers {
  private:
   std::optional<uid_t> OwnerOf(const sockaddr_storage& theirs, const sockaddr_storage& ours);
 
-  int netlink_ = -1;
+  UniqueFd netlink_;
   std::uint32_t sequence_ = 0;
 };
 

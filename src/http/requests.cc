@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -298,9 +299,8 @@ Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {
   std::string title = reader.OptionalString("title").value_or("");
   if (Utf8Prefix(title, kMaxTitle).size() < title.size()) reader.Reject("invalid_member", "\"title\" is too long");
   if (auto error = reader.Finish()) return Fail(std::move(*error));
-  auto id = id_text ? ChatId::Parse(*id_text) : Result<ChatId>(ChatId::Random());
-  if (!id) return Fail(std::move(id.error()));
-  return CreateChatBody{.id = std::move(*id), .title = std::move(title)};
+  auto id = TRY(id_text ? ChatId::Parse(*id_text) : Result<ChatId>(ChatId::Random()));
+  return CreateChatBody{.id = std::move(id), .title = std::move(title)};
 }
 
 Result<std::string> ParseRenameBody(std::string_view text) {
@@ -332,11 +332,9 @@ Result<ForkBody> ParseForkBody(std::string_view text) {
     reader.Reject("invalid_member", "\"title\" is too long");
   }
   if (auto error = reader.Finish()) return Fail(std::move(*error));
-  const auto interaction = InteractionId::Parse(interaction_text);
-  if (!interaction) return Fail(interaction.error());
-  auto chat = chat_text ? ChatId::Parse(*chat_text) : Result<ChatId>(ChatId::Random());
-  if (!chat) return Fail(std::move(chat.error()));
-  return ForkBody{.interaction = *interaction, .chat = std::move(*chat), .title = std::move(title)};
+  const auto interaction = TRY(InteractionId::Parse(interaction_text));
+  auto chat = TRY(chat_text ? ChatId::Parse(*chat_text) : Result<ChatId>(ChatId::Random()));
+  return ForkBody{.interaction = interaction, .chat = std::move(chat), .title = std::move(title)};
 }
 
 Result<void> ParseEmptyBody(std::string_view text) {

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "http/error_response.h"
 #include "http/requests.h"
@@ -29,31 +30,27 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
   }
   auto finish = [&engine, chat = started->chat_id, id = started->interaction_id,
                  waiting = started->waiting]() -> Result<Reply> {
-    const auto which = id ? Result<InteractionId>(*id) : waiting->outcome();
-    if (!which) return Fail(which.error());
-    auto interaction = engine.GetInteraction(chat, *which);
-    if (!interaction) return Fail(std::move(interaction.error()));
-    if (!IsFinished(interaction->status)) {
+    const auto which = TRY(id ? Result<InteractionId>(*id) : waiting->outcome());
+    auto interaction = TRY(engine.GetInteraction(chat, which));
+    if (!IsFinished(interaction.status)) {
       return Fail(Error{.code = ErrorCode::kUnavailable,
                         .reason = "stopping",
                         .message = "the server is stopping; the interaction waits for an answer"});
     }
-    return JsonReply(ToJson(*interaction));
+    return JsonReply(ToJson(interaction));
   };
   return DeferredReply{.subscription = std::move(*started), .finish = std::move(finish)};
 }
 
 Result<Outcome> Start(Engine& engine, const Request& request) {
-  auto chat = ChatInPath(request);
-  if (!chat) return Fail(std::move(chat.error()));
-  auto body = ParseStartBody(request.body);
-  if (!body) return Fail(std::move(body.error()));
-  auto started = engine.Start(*chat, std::move(body->request));
+  auto chat = TRY(ChatInPath(request));
+  auto body = TRY(ParseStartBody(request.body));
+  auto started = engine.Start(chat, std::move(body.request));
   // Unlike all that is unavailable for a while: it is this client that has to send less.
   if (!started && started.error().reason == "queue_full") {
     return ProtocolErrorReply(429, started.error().reason, started.error().message);
   }
-  return Follow(engine, std::move(started), body->stream);
+  return Follow(engine, std::move(started), body.stream);
 }
 
 Json ToJson(const EditPreview& preview) {
@@ -75,64 +72,51 @@ struct RunTarget {
   InteractionId interaction;
 };
 Result<RunTarget> RunTargetOf(const Request& request) {
-  auto chat = ChatInPath(request);
-  if (!chat) return Fail(std::move(chat.error()));
-  auto interaction = InteractionInPath(request);
-  if (!interaction) return Fail(std::move(interaction.error()));
-  return RunTarget{std::move(*chat), *interaction};
+  auto chat = TRY(ChatInPath(request));
+  auto interaction = TRY(InteractionInPath(request));
+  return RunTarget{std::move(chat), interaction};
 }
 
 Result<Outcome> Edit(Engine& engine, const Request& request) {
-  const auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  auto body = ParseEditBody(request.body);
-  if (!body) return Fail(std::move(body.error()));
-  if (body->dry_run) {
-    auto preview = engine.PreviewEdit(target->chat, target->interaction);
-    if (!preview) return Fail(std::move(preview.error()));
-    return JsonReply(ToJson(*preview));
+  const auto target = TRY(RunTargetOf(request));
+  auto body = TRY(ParseEditBody(request.body));
+  if (body.dry_run) {
+    auto preview = TRY(engine.PreviewEdit(target.chat, target.interaction));
+    return JsonReply(ToJson(preview));
   }
-  return Follow(engine, engine.Edit(target->chat, target->interaction, std::move(body->request)), body->stream);
+  return Follow(engine, engine.Edit(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Regenerate(Engine& engine, const Request& request) {
-  const auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  auto body = ParseRegenerateBody(request.body);
-  if (!body) return Fail(std::move(body.error()));
-  return Follow(engine, engine.Regenerate(target->chat, target->interaction, std::move(body->request)), body->stream);
+  const auto target = TRY(RunTargetOf(request));
+  auto body = TRY(ParseRegenerateBody(request.body));
+  return Follow(engine, engine.Regenerate(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Resume(Engine& engine, const Request& request) {
-  auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  auto body = ParseRegenerateBody(request.body);
-  if (!body) return Fail(std::move(body.error()));
-  return Follow(engine, engine.Resume(target->chat, target->interaction, std::move(body->request)), body->stream);
+  auto target = TRY(RunTargetOf(request));
+  auto body = TRY(ParseRegenerateBody(request.body));
+  return Follow(engine, engine.Resume(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Cancel(Engine& engine, const Request& request) {
-  const auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  if (auto body = ParseEmptyBody(request.body); !body) return Fail(std::move(body.error()));
-  const auto outcome = engine.Cancel(target->chat, target->interaction);
-  if (!outcome) return Fail(outcome.error());
-  if (!outcome->was_running) {
-    return JsonReply({{"status", ToString(outcome->status)},
-                      {"interaction_id", target->interaction.str()},
+  const auto target = TRY(RunTargetOf(request));
+  TRY(ParseEmptyBody(request.body));
+  const auto outcome = TRY(engine.Cancel(target.chat, target.interaction));
+  if (!outcome.was_running) {
+    return JsonReply({{"status", ToString(outcome.status)},
+                      {"interaction_id", target.interaction.str()},
                       {"message", "Interaction had already finished"}});
   }
   return JsonReply({{"status", "cancelling"},
-                    {"interaction_id", target->interaction.str()},
+                    {"interaction_id", target.interaction.str()},
                     {"message", "Interaction will stop at next checkpoint"}});
 }
 
 Result<Outcome> GetInteraction(Engine& engine, const Request& request) {
-  const auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  auto interaction = engine.GetInteraction(target->chat, target->interaction);
-  if (!interaction) return Fail(std::move(interaction.error()));
-  return JsonReply(reprise::ToJson(*interaction));
+  const auto target = TRY(RunTargetOf(request));
+  auto interaction = TRY(engine.GetInteraction(target.chat, target.interaction));
+  return JsonReply(reprise::ToJson(interaction));
 }
 
 Reply ReportReply(const ReplayReport& report, std::string_view mode, std::optional<InteractionId> again = {}) {
@@ -143,34 +127,28 @@ Reply ReportReply(const ReplayReport& report, std::string_view mode, std::option
 }
 
 Result<Outcome> ReplayLive(Engine& engine, const RunTarget& target) {
-  auto again = engine.Regenerate(target.chat, target.interaction, {});
-  if (!again) return Fail(std::move(again.error()));
-  auto finish = [&engine, target, id = again->interaction_id.value()]() -> Result<Reply> {
-    auto report = engine.CompareReplay(target.chat, target.interaction, id);
-    if (!report) return Fail(std::move(report.error()));
-    return ReportReply(*report, "live", id);
+  auto again = TRY(engine.Regenerate(target.chat, target.interaction, {}));
+  auto finish = [&engine, target, id = again.interaction_id.value()]() -> Result<Reply> {
+    auto report = TRY(engine.CompareReplay(target.chat, target.interaction, id));
+    return ReportReply(report, "live", id);
   };
-  return DeferredReply{.subscription = *std::move(again), .finish = std::move(finish)};
+  return DeferredReply{.subscription = std::move(again), .finish = std::move(finish)};
 }
 
 Result<Outcome> Replay(Engine& engine, const Request& request) {
-  const auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  const auto body = ParseReplayBody(request.body);
-  if (!body) return Fail(body.error());
-  switch (body->mode) {
+  const auto target = TRY(RunTargetOf(request));
+  const auto body = TRY(ParseReplayBody(request.body));
+  switch (body.mode) {
     case ReplayMode::kEvents: {
-      auto replay = engine.ReplayEvents(target->chat, target->interaction, body->speed);
-      if (!replay) return Fail(std::move(replay.error()));
-      return StreamReply{.subscription = *std::move(replay)};
+      auto replay = TRY(engine.ReplayEvents(target.chat, target.interaction, body.speed));
+      return StreamReply{.subscription = std::move(replay)};
     }
     case ReplayMode::kRecorded: {
-      const auto report = engine.ReplayRecorded(target->chat, target->interaction);
-      if (!report) return Fail(report.error());
-      return ReportReply(*report, "recorded");
+      const auto report = TRY(engine.ReplayRecorded(target.chat, target.interaction));
+      return ReportReply(report, "recorded");
     }
     case ReplayMode::kLive:
-      return ReplayLive(engine, *target);
+      return ReplayLive(engine, target);
   }
   return Fail(ErrorCode::kInternal, "no such mode");
 }
@@ -226,19 +204,15 @@ Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::
 }
 
 Result<Outcome> Events(Engine& engine, const Request& request) {
-  const auto target = RunTargetOf(request);
-  if (!target) return Fail(target.error());
-  const auto after_seq = EventCursor(request);
-  if (!after_seq) return Fail(after_seq.error());
-  const auto limit = PageLimit(request, kUsualEvents, kMostEvents);
-  if (!limit) return Fail(limit.error());
-  auto attached = engine.Attach(target->chat, target->interaction, *after_seq);
-  if (!attached) return Fail(std::move(attached.error()));
+  const auto target = TRY(RunTargetOf(request));
+  const auto after_seq = TRY(EventCursor(request));
+  const auto limit = TRY(PageLimit(request, kUsualEvents, kMostEvents));
+  auto attached = TRY(engine.Attach(target.chat, target.interaction, after_seq));
   if (request.Accepts("text/event-stream")) {
-    engine.Listen(attached->subscription);
-    return EventStreamOf(std::move(*attached));
+    engine.Listen(attached.subscription);
+    return EventStreamOf(std::move(attached));
   }
-  return EventPageOf(*attached, *after_seq, *limit);
+  return EventPageOf(attached, after_seq, limit);
 }
 
 }  // namespace

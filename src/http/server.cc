@@ -19,6 +19,7 @@
 #include <vector>
 
 #include "base/logging.h"
+#include "base/try.h"
 #include "base/unique_fd.h"
 #include "http/connection.h"
 #include "http/io_loop.h"
@@ -138,11 +139,10 @@ Result<Listeners> ListenOn(const std::string& host, int port) {
   constexpr int kAttempts = 16;  // a port the kernel picked on one address may be taken on the other
   for (int attempt = 1;; ++attempt) {
     Listeners listeners;
-    auto first = Listen(*Address::Parse(host, port));
-    if (!first) return Fail(std::move(first.error()));
-    listeners.port = AddressOf(first->get()).port();
+    auto first = TRY(Listen(*Address::Parse(host, port)));
+    listeners.port = AddressOf(first.get()).port();
     listeners.hosts.push_back(host);
-    listeners.sockets.push_back(std::move(*first));
+    listeners.sockets.push_back(std::move(first));
     if (!both) return listeners;
     auto second = Listen(*Address::Parse("::1", listeners.port));
     if (second) {
@@ -408,9 +408,8 @@ HttpServer::~HttpServer() { Stop(); }
 Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptions options,
                                                      std::vector<UniqueFd> sockets) {
   if (options.token && options.token->empty()) return Fail(ErrorCode::kInvalidArgument, "the token is empty");
-  auto listeners = sockets.empty() ? Bind(options) : Adopt(std::move(sockets), options.token.has_value());
-  if (!listeners) return Fail(std::move(listeners.error()));
-  auto impl = std::make_unique<Impl>(engine, std::move(options), std::move(*listeners));
+  auto listeners = TRY(sockets.empty() ? Bind(options) : Adopt(std::move(sockets), options.token.has_value()));
+  auto impl = std::make_unique<Impl>(engine, std::move(options), std::move(listeners));
   impl->Start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
 }

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "http/requests.h"
 
 namespace reprise {
@@ -81,15 +82,12 @@ Result<Outcome> Models(const HandlerContext& context) {
 constexpr std::size_t kUsualEntries = 100, kMostEntries = 1000;
 
 Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
-  const auto limit = PageLimit(request, kUsualEntries, kMostEntries);
-  if (!limit) return Fail(limit.error());
-  const auto after = AuditCursor(request);
-  if (!after) return Fail(after.error());
+  const auto limit = TRY(PageLimit(request, kUsualEntries, kMostEntries));
+  const auto after = TRY(AuditCursor(request));
   AuditLog::Page page;
   if (const AuditLog* log = context.engine.audit()) {
-    auto read = log->Read(*after, *limit);
-    if (!read) return Fail(std::move(read.error()));
-    page = *std::move(read);
+    auto read = TRY(log->Read(after, limit));
+    page = std::move(read);
   }
   std::string entries;
   for (const std::string& line : page.lines) entries += (entries.empty() ? "" : ",") + line;

@@ -8,6 +8,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "mcp/content.h"
 #include "mcp/elicitation.h"
@@ -35,14 +36,13 @@ Result<void> ForEach(Session& session, const std::string& method, const char* me
   std::set<std::string> cursors;
   Json params = Json::object();
   for (std::size_t page = 0; page < kMaxPages; ++page) {
-    const auto result = session.Request(method, params, options);
-    if (!result) return Fail(result.error());
-    const Json& items = MemberOf(*result, member);
+    const auto result = TRY(session.Request(method, params, options));
+    const Json& items = MemberOf(result, member);
     if (!items.is_array()) return Fail(McpProtocolError("the server's answer to " + method + " has no list"));
     for (const Json& item : items) {
       if (!take(item)) return {};
     }
-    const std::string cursor = TextMember(*result, "nextCursor");
+    const std::string cursor = TextMember(result, "nextCursor");
     if (cursor.empty()) return {};
     if (!cursors.insert(cursor).second) return Fail(McpProtocolError("the server's pages lead in a circle"));
     params["cursor"] = cursor;
@@ -85,7 +85,7 @@ Result<std::vector<McpResource>> Resources(Session& session, const std::string& 
                          .type = TextMember(item, "mimeType")});
     return resources.size() < kMaxItems;
   };
-  if (auto done = ForEach(session, method, member, options, take); !done) return Fail(done.error());
+  TRY(ForEach(session, method, member, options, take));
   return resources;
 }
 
@@ -135,9 +135,8 @@ Result<RequestOptions> WithArguments(std::string_view arguments, RequestOptions 
   constexpr std::string_view kByteOrderMark = "\xEF\xBB\xBF";
   if (arguments.starts_with(kByteOrderMark)) arguments.remove_prefix(kByteOrderMark.size());
   if (arguments.empty()) arguments = "{}";
-  const auto parsed = ParseJson(arguments);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->is_object()) return Fail(ErrorCode::kInvalidArgument, "the arguments are not a JSON object");
+  const auto parsed = TRY(ParseJson(arguments));
+  if (!parsed.is_object()) return Fail(ErrorCode::kInvalidArgument, "the arguments are not a JSON object");
   options.arguments = arguments;
   return options;
 }
@@ -152,24 +151,23 @@ Result<void> Ignored(const Result<Json>& result) {
 Result<ServerFacts> Initialize(Session& session, const std::string& client_version, const RequestOptions& options) {
   RequestOptions uncancelled = options;
   uncancelled.may_cancel = false;  // the protocol forbids it
-  const auto result = session.Request(
+  const auto result = TRY(session.Request(
       "initialize",
       {{"protocolVersion", kVersions.front()},
        {"capabilities",
         {{"roots", {{"listChanged", false}}}, {"elicitation", {{"form", Json::object()}, {"url", Json::object()}}}}},
        {"clientInfo", {{"name", "reprise"}, {"version", client_version}}}},
-      uncancelled);
-  if (!result) return Fail(result.error());
+      uncancelled));
   ServerFacts facts;
-  facts.protocol = TextMember(*result, "protocolVersion");
+  facts.protocol = TextMember(result, "protocolVersion");
   if (std::find(kVersions.begin(), kVersions.end(), facts.protocol) == kVersions.end()) {
     return Fail(McpProtocolError("the server speaks another version of the protocol (" +
                                  std::string(Utf8Prefix(facts.protocol, kMaxShortText)) + ")"));
   }
-  const Json& info = MemberOf(*result, "serverInfo");
+  const Json& info = MemberOf(result, "serverInfo");
   facts.name = Utf8Prefix(TextMember(info, "name"), kMaxShortText);
   facts.version = Utf8Prefix(TextMember(info, "version"), kMaxShortText);
-  const Json& capabilities = MemberOf(*result, "capabilities");
+  const Json& capabilities = MemberOf(result, "capabilities");
   facts.tools = MemberOf(capabilities, "tools").is_object();
   facts.resources = MemberOf(capabilities, "resources").is_object();
   facts.resource_subscriptions = Hint(MemberOf(capabilities, "resources"), "subscribe", false);
@@ -194,26 +192,23 @@ Result<std::vector<McpToolDefinition>> ListTools(Session& session, const Request
     }
     return tools.size() < kMaxMcpTools && left_out < kMaxItems;
   };
-  if (auto done = ForEach(session, "tools/list", "tools", options, take); !done) return Fail(done.error());
+  TRY(ForEach(session, "tools/list", "tools", options, take));
   if (left_out > 0) LogWarning("tools of an MCP server cannot be offered", {{"count", left_out}});
   return tools;
 }
 
 Result<ToolOutcome> CallTool(Session& session, const std::string& name, std::string_view arguments,
                              const RequestOptions& options) {
-  auto call = WithArguments(arguments, options);
-  if (!call) return Fail(call.error());
-  const auto result = RequestCall(session, {{"name", name}}, *call);
-  if (!result) return Fail(result.error());
-  return ToolResultText(*result);
+  auto call = TRY(WithArguments(arguments, options));
+  const auto result = TRY(RequestCall(session, {{"name", name}}, call));
+  return ToolResultText(result);
 }
 
 Result<ToolOutcome> CallToolAsTask(Session& session, const std::string& name, std::string_view arguments,
                                    const RequestOptions& options) {
-  auto call = WithArguments(arguments, options);
-  if (!call) return Fail(call.error());
+  auto call = TRY(WithArguments(arguments, options));
   const auto created =
-      RequestCall(session, {{"name", name}, {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}}, *call);
+      RequestCall(session, {{"name", name}, {"task", {{"ttl", options.timeout.count() + kTaskKept.count()}}}}, call);
   if (!created) return Fail(created.error());
   const std::string task = TextMember(MemberOf(*created, "task"), "taskId");
   if (task.empty()) return ToolResultText(*created);  // it did without one
@@ -260,15 +255,14 @@ Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOption
     prompts.push_back(std::move(prompt));
     return prompts.size() < kMaxItems;
   };
-  if (auto done = ForEach(session, "prompts/list", "prompts", options, take); !done) return Fail(done.error());
+  TRY(ForEach(session, "prompts/list", "prompts", options, take));
   return prompts;
 }
 
 Result<std::string> GetPrompt(Session& session, const std::string& name, std::string_view arguments,
                               const RequestOptions& options) {
-  auto call = WithArguments(arguments, options);
-  if (!call) return Fail(call.error());
-  return session.Request("prompts/get", {{"name", name}}, *call).map(PromptText);
+  auto call = TRY(WithArguments(arguments, options));
+  return session.Request("prompts/get", {{"name", name}}, call).map(PromptText);
 }
 
 Result<void> SetServerLogLevel(Session& session, const std::string& level, const RequestOptions& options) {

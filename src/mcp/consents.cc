@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/random.h"
+#include "base/try.h"
 #include "crypto/hmac.h"
 
 namespace reprise {
@@ -76,10 +77,10 @@ Result<void> Consents::Give(const std::string& server, const std::string& tool, 
   ReadOnce();
   given_[server][tool] = now;
   if (damaged_) {  // kept for whoever wants to know what it was
-    if (auto aside = file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)); !aside) return aside;
+    TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
     damaged_ = false;
   }
-  if (auto written = ReplaceFile(file_system_, path_, FileText()); !written) return written;
+  TRY(ReplaceFile(file_system_, path_, FileText()));
   return file_system_.SyncDirectory(ParentDirectory(path_));
 }
 

@@ -14,6 +14,7 @@
 
 #include "base/json.h"
 #include "base/path.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 
 namespace reprise {
@@ -118,18 +119,16 @@ Result<std::string> LaunchDigest(const McpServerOptions& options, const std::str
       {"command", options.command}, {"args", options.arguments}, {"env", options.environment}, {"url", options.url}};
   launch["workspace"] = workspace;  // it is told to the server
   if (!options.url.empty()) return Sha256Digest({DumpJson(launch)});
-  const auto command = ServerCommand(options, directory, workspace);
-  if (!command) return Fail(command.error());
+  const auto command = TRY(ServerCommand(options, directory, workspace));
   std::error_code failed;
-  std::vector<std::filesystem::path> files = {std::filesystem::canonical(command->argv.front(), failed)};
+  std::vector<std::filesystem::path> files = {std::filesystem::canonical(command.argv.front(), failed)};
   if (failed) return Fail(ErrorCode::kNotFound, "there is no program " + options.command);
-  for (std::filesystem::path& file : ArgumentFiles(*command, workspace)) files.push_back(std::move(file));
+  for (std::filesystem::path& file : ArgumentFiles(command, workspace)) files.push_back(std::move(file));
   launch["cwd"] = options.cwd;
   launch["files"] = Json::array();
   for (const std::filesystem::path& file : files) {
-    const auto digest = Sha256OfFile(file.string());
-    if (!digest) return Fail(digest.error());
-    launch["files"].push_back({file.string(), *digest});
+    const auto digest = TRY(Sha256OfFile(file.string()));
+    launch["files"].push_back({file.string(), digest});
   }
   return Sha256Digest({DumpJson(launch)});
 }

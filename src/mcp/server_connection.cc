@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
 #include "mcp/mcp_tool.h"
@@ -112,17 +113,15 @@ void ServerConnection::Main(const std::stop_token& stop) {
 
 Result<std::unique_ptr<Channel>> ServerConnection::OpenChannel() {
   if (!options_.command.empty() && options_.cwd.empty() && !folder_) {
-    auto folder = ServerFolder::Make(parts_.folders, options_.name);
-    if (!folder) return Fail(folder.error());
-    folder_.emplace(*std::move(folder));
+    auto folder = TRY(ServerFolder::Make(parts_.folders, options_.name));
+    folder_.emplace(std::move(folder));
   }
   const std::string directory = folder_ ? folder_->path() : options_.cwd;
   // Each time, as a program may be another one when its server is started again.
-  auto launch = LaunchDigest(options_, directory, parts_.workspace);
-  if (!launch) return Fail(launch.error());
+  auto launch = TRY(LaunchDigest(options_, directory, parts_.workspace));
   {
     const std::lock_guard lock(mutex_);
-    launch_ = *std::move(launch);
+    launch_ = std::move(launch);
   }
   return OpenServerChannel(options_, parts_.transport, directory, parts_.workspace);
 }
@@ -196,9 +195,8 @@ Result<std::vector<McpOffer>> ServerConnection::ListOffers(Session& session, con
                                                            const std::stop_token& stop) {
   std::vector<McpOffer> offers;
   if (facts.tools) {
-    auto tools = ListTools(session, {.timeout = options_.startup_timeout, .stop = stop});
-    if (!tools) return Fail(tools.error());
-    for (McpToolDefinition& tool : *tools)
+    auto tools = TRY(ListTools(session, {.timeout = options_.startup_timeout, .stop = stop}));
+    for (McpToolDefinition& tool : tools)
       offers.push_back({.kind = McpOffer::Kind::kTool, .definition = std::move(tool)});
   }
   for (McpOffer& own : OwnOffers(facts, options_.name)) {
@@ -258,7 +256,7 @@ Result<void> ServerConnection::AwaitOffers(milliseconds timeout, const std::stop
 Result<std::shared_ptr<Session>> ServerConnection::SessionFor(const McpOffer& offer, milliseconds timeout,
                                                               const std::stop_token& stop) {
   std::unique_lock lock(mutex_);
-  if (auto known = WaitForOffers(lock, timeout, stop); !known) return Fail(std::move(known.error()));
+  TRY(WaitForOffers(lock, timeout, stop));
   if (std::find(offers_.begin(), offers_.end(), offer) != offers_.end()) return session_;
   return Fail(ErrorCode::kConflict, "the tool is not there any more, or not as it was");
 }

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "base/posix_file_system.h"
+#include "base/try.h"
 
 namespace reprise {
 
@@ -22,10 +23,9 @@ Result<ServerFolder> ServerFolder::Make(const std::string& parent, const std::st
   }
   ServerFolder folder(std::move(path));
   PosixFileSystem disk;
-  auto written = disk.CreateFile(folder.path_ + "/package.json").and_then([](std::unique_ptr<WritableFile> file) {
+  TRY(disk.CreateFile(folder.path_ + "/package.json").and_then([](std::unique_ptr<WritableFile> file) {
     return file->Append("{}\n").and_then([&] { return file->Close(); });
-  });
-  if (!written) return Fail(written.error());
+  }));
   return folder;
 }
 

@@ -3,6 +3,7 @@
 #include <set>
 #include <utility>
 
+#include "base/try.h"
 #include "base/utf8.h"
 #include "model/anthropic/anthropic_client.h"
 #include "model/model_table.h"
@@ -35,15 +36,14 @@ Result<std::unique_ptr<ConfiguredModelDirectory>> ConfiguredModelDirectory::Crea
     ListingCache::Limits limits) {
   std::unique_ptr<ConfiguredModelDirectory> directory(new ConfiguredModelDirectory(limits));
   for (ProviderConfig& config : providers) {
-    if (auto added = directory->Add(transport, std::move(config)); !added) return Fail(added.error());
+    TRY(directory->Add(transport, std::move(config)));
   }
   if (!directory->providers_.contains(kOffline)) {
     directory->providers_.emplace(kOffline, Provider{std::make_unique<OfflineClient>(), /*has_models=*/false});
   }
   if (default_model.empty()) default_model = kOffline;
-  auto resolved = directory->Resolve(default_model);
-  if (!resolved) return Fail(resolved.error());
-  directory->default_model_ = std::move(resolved->full_name);
+  auto resolved = TRY(directory->Resolve(default_model));
+  directory->default_model_ = std::move(resolved.full_name);
   return directory;
 }
 

@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/system_error.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -41,14 +42,13 @@ void BlockSignals() {
 }  // namespace
 
 Result<std::unique_ptr<CurlLoop>> CurlLoop::Start() {
-  auto curl = CurlLibrary::Load();
-  if (!curl) return Fail(curl.error());
+  auto curl = TRY(CurlLibrary::Load());
   UniqueFd epoll(::epoll_create1(EPOLL_CLOEXEC));
   UniqueFd wake(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   if (!epoll || !wake) return Fail(OutOfResources(errno));
   epoll_event event{.events = EPOLLIN, .data = {.u64 = kWakeEvent}};
   if (::epoll_ctl(epoll.get(), EPOLL_CTL_ADD, wake.get(), &event) != 0) return Fail(OutOfResources(errno));
-  std::unique_ptr<CurlLoop> loop(new CurlLoop(**curl, std::move(epoll), std::move(wake)));
+  std::unique_ptr<CurlLoop> loop(new CurlLoop(*curl, std::move(epoll), std::move(wake)));
   if (!loop->OpenPools()) return Fail(OutOfResources(errno));
   try {
     loop->thread_ = std::jthread([loop = loop.get()](std::stop_token stop) { loop->Run(stop); });

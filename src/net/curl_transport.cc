@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "base/try.h"
 #include "net/curl_loop.h"
 
 namespace reprise {
@@ -50,9 +51,8 @@ CurlTransport::~CurlTransport() = default;
 Result<CurlLoop*> CurlTransport::StartedLoop() {
   const std::lock_guard lock(mutex_);
   if (!loop_) {
-    auto loop = CurlLoop::Start();
-    if (!loop) return Fail(loop.error());
-    loop_ = *std::move(loop);
+    auto loop = TRY(CurlLoop::Start());
+    loop_ = std::move(loop);
   }
   return loop_.get();
 }

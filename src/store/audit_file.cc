@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/system_error.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/hmac.h"
 #include "domain/json_reader.h"
@@ -113,11 +114,10 @@ tl::unexpected<Error> Damaged(const std::string& path, std::string_view kind, st
 
 Result<std::optional<AuditHead>> ReadHead(const std::string& root, FileSystem& file_system, const KeySet* keys) {
   const std::string path = AuditHeadFile(root);
-  auto text = ReadHeadFile(file_system, path, kAuditHeadType, keys);
-  if (!text) return Fail(std::move(text.error()));
-  if (!*text) return std::optional<AuditHead>();
-  const auto json = ParseJson(**text);
-  WipeBytes((*text)->data(), (*text)->size());
+  auto text = TRY(ReadHeadFile(file_system, path, kAuditHeadType, keys));
+  if (!text) return std::optional<AuditHead>();
+  const auto json = ParseJson(*text);
+  WipeBytes(text->data(), text->size());
   if (!json) return Damaged(path, "auth", "its content is not JSON");
   JsonReader reader(*json, "head of the audit log");
   if (reader.Integer("schema") != kHeadSchema && !reader.error()) {
@@ -187,10 +187,9 @@ std::vector<std::string_view> LinesOf(std::string_view text) {
 // The files of a log in their order, by the numbers of their first lines; the last is the one that grows.
 using Files = std::vector<std::pair<std::uint64_t, std::string>>;
 Result<Files> FilesOf(const std::string& root, FileSystem& file_system) {
-  auto entries = file_system.ListDirectory(root);
-  if (!entries) return Fail(std::move(entries.error()));
+  auto entries = TRY(file_system.ListDirectory(root));
   Files files;
-  for (const DirectoryEntry& entry : *entries) {
+  for (const DirectoryEntry& entry : entries) {
     const auto first = ParseAuditFile(entry.name);
     if (first && !entry.is_directory) files.emplace_back(*first, root + "/" + entry.name);
   }
@@ -262,14 +261,12 @@ Result<void> AuditFile::FindEnd() {
   last_ = first_ = size_ = 0;
   last_digest_.clear();
   last_has_mac_ = false;
-  auto files = FilesOf(root_, file_system_);
-  if (!files) return Fail(std::move(files.error()));
-  for (auto file = files->rbegin(); file != files->rend() && last_ == 0; ++file) {
-    const auto text = file_system_.ReadFile(file->second, kMaxFileBytes);
-    if (!text) return Fail(text.error());
-    const auto lines = LinesOf(*text);
+  auto files = TRY(FilesOf(root_, file_system_));
+  for (auto file = files.rbegin(); file != files.rend() && last_ == 0; ++file) {
+    const auto text = TRY(file_system_.ReadFile(file->second, kMaxFileBytes));
+    const auto lines = LinesOf(text);
     const bool grows = file->second == AuditLogFile(root_);
-    if (grows) size_ = lines.empty() ? 0 : static_cast<std::uint64_t>(lines.back().end() - text->data()) + 1;
+    if (grows) size_ = lines.empty() ? 0 : static_cast<std::uint64_t>(lines.back().end() - text.data()) + 1;
     if (lines.empty()) continue;
     last_digest_ = Sha256Digest({lines.back()});
     last_has_mac_ = TakeMac(lines.back()).has_value();
@@ -301,10 +298,9 @@ Result<void> CompareEnd(const AuditHead& head, std::uint64_t last, const std::st
 Result<void> AuditFile::CheckEnd() {
   const std::lock_guard lock(mutex_);
   if (file_) return {};
-  const auto head = ReadHead(root_, file_system_, keys_.get());
-  if (!head) return Fail(head.error());
-  if (auto found = FindEnd(); !found) return found;
-  if (*head) return CompareEnd(**head, last_, last_digest_);
+  const auto head = TRY(ReadHead(root_, file_system_, keys_.get()));
+  TRY(FindEnd());
+  if (head) return CompareEnd(*head, last_, last_digest_);
   if (!keys_ || !last_has_mac_) return {};
   return Damaged(AuditHeadFile(root_), "missing", "the file is gone");
 }
@@ -317,8 +313,7 @@ Result<void> AuditFile::OpenHead(bool adopt) {
     const bool lost = !head || (!*head && keys_ && last_has_mac_);
     if (lost && !adopt) LogError("what the audit log's end is known by is gone or damaged", {});
     if (!head) {
-      auto aside = file_system_.Rename(AuditHeadFile(root_), DamagedHeadFile(AuditHeadFile(root_)));
-      if (!aside) return aside;
+      TRY(file_system_.Rename(AuditHeadFile(root_), DamagedHeadFile(AuditHeadFile(root_))));
     } else if (*head) {
       head_ = *std::move(head);
     }
@@ -329,7 +324,7 @@ Result<void> AuditFile::OpenHead(bool adopt) {
                       .unproven = lost && !adopt ? last_ : 0,
                       .key = std::nullopt};
       if (keys_) first.key = SecretKey::Random();
-      if (auto written = WriteHead(root_, file_system_, keys_.get(), first); !written) return written;
+      TRY(WriteHead(root_, file_system_, keys_.get(), first));
       head_ = std::move(first);
     }
   }
@@ -342,7 +337,7 @@ Result<void> AuditFile::OpenHead(bool adopt) {
 }
 
 Result<void> AuditFile::Open() {
-  if (auto found = FindEnd(); !found) return found;
+  TRY(FindEnd());
   const std::string path = AuditLogFile(root_);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600));
   if (!file || ::fchmod(file.get(), 0600) != 0) return FailErrno(path, errno);
@@ -352,7 +347,7 @@ Result<void> AuditFile::Open() {
     LogWarning("the audit log's last line was not whole and is left out", {});
     if (::ftruncate(file.get(), static_cast<off_t>(size_)) != 0) return FailErrno(path, errno);
   }
-  if (auto opened = OpenHead(/*adopt=*/false); !opened) return opened;
+  TRY(OpenHead(/*adopt=*/false));
   file_ = std::move(file);
   if (last_ != head_->count) SealLater();
   return {};
@@ -425,7 +420,7 @@ void AuditFile::KeepSealing(const std::stop_token& stop) {
 Result<void> AuditFile::MakeRoom() {
   if (first_ == 0 || size_ < settings_.max_bytes) return {};
   if (::fsync(file_.get()) != 0) return FailErrno(AuditLogFile(root_), errno);
-  if (auto renamed = file_system_.Rename(AuditLogFile(root_), AuditLogFile(root_, first_)); !renamed) return renamed;
+  TRY(file_system_.Rename(AuditLogFile(root_), AuditLogFile(root_, first_)));
   file_.Reset();
   const std::string path = AuditLogFile(root_);
   UniqueFd file(::open(path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
@@ -450,11 +445,11 @@ Result<void> AuditFile::Write(const std::string& line) {
 Result<void> AuditFile::Append(const AuditEntry& entry) {
   const std::lock_guard lock(mutex_);
   if (!file_) {
-    if (auto opened = Open(); !opened) return opened;
+    TRY(Open());
   }
-  if (auto room = MakeRoom(); !room) return room;
+  TRY(MakeRoom());
   const std::string line = LineOf(entry, last_ + 1, last_digest_, head_->key ? &*head_->key : nullptr);
-  if (auto written = Write(line + "\n"); !written) return written;
+  TRY(Write(line + "\n"));
   last_digest_ = Sha256Digest({line});
   ++last_;
   if (first_ == 0) first_ = last_;
@@ -467,12 +462,11 @@ Result<AuditLog::Page> AuditFile::Read(std::uint64_t after, std::size_t limit) c
   auto files = FilesOf(root_, file_system_);
   for (;;) {
     if (!files) return Fail(files.error());
-    auto found = ReadFiles(*files, file_system_, after, limit);
-    if (!found) return Fail(found.error());
-    if (!found->gap) return std::move(found->page);
+    auto found = TRY(ReadFiles(*files, file_system_, after, limit));
+    if (!found.gap) return std::move(found.page);
     // Either lines are gone, or a file has got its number meanwhile and was passed over.
     auto files_now = FilesOf(root_, file_system_);
-    if (files_now && *files_now == *files) return std::move(found->page);
+    if (files_now && *files_now == *files) return std::move(found.page);
     files = std::move(files_now);
   }
 }

@@ -5,6 +5,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
@@ -83,26 +84,23 @@ Result<OpenedRecord> ChatFiles::OpenInteraction(const ChatId& chat, InteractionI
 }
 
 Result<StoredInteraction> ChatFiles::ReadInteraction(const ChatId& chat, InteractionId id) const {
-  auto record = OpenInteraction(chat, id);
-  if (!record) return Fail(std::move(record.error()));
+  auto record = TRY(OpenInteraction(chat, id));
   const RecordPlace place{.chat = chat, .interaction = id};
   std::optional<StateLink> state_link;
-  auto interaction = ParseInteraction(place, record->plaintext, state_link);
-  if (!interaction) return Fail(std::move(interaction.error()));
-  const RecordLinks links = record->links.value_or(RecordLinks{.parent = interaction->parent_id, .parent_digest = {}});
-  if (interaction->chat_id != chat || interaction->id != id || interaction->parent_id != links.parent) {
+  auto interaction = TRY(ParseInteraction(place, record.plaintext, state_link));
+  const RecordLinks links = record.links.value_or(RecordLinks{.parent = interaction.parent_id, .parent_digest = {}});
+  if (interaction.chat_id != chat || interaction.id != id || interaction.parent_id != links.parent) {
     return Fail(IntegrityError("swap", place, "its content belongs to another place"));
   }
-  return StoredInteraction{.interaction = *std::move(interaction),
+  return StoredInteraction{.interaction = std::move(interaction),
                            .links = links,
-                           .digest = std::move(record->digest),
+                           .digest = std::move(record.digest),
                            .state_link = std::move(state_link)};
 }
 
 Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) const {
-  auto record = OpenInteraction(chat, id);
-  if (!record) return Fail(std::move(record.error()));
-  if (record->links) return *std::move(record->links);
+  auto record = TRY(OpenInteraction(chat, id));
+  if (record.links) return *std::move(record.links);
   return ReadInteraction(chat, id).map([](StoredInteraction stored) { return stored.links; });
 }
 
@@ -163,25 +161,23 @@ Result<ChatOnDisk> ChatFiles::ReadChat(const ChatId& chat) const {
   // The index first: a server that works meanwhile writes an interaction before the index that knows it, so that the
   // listing holds everything the index speaks of.
   bool cut_off = false;
-  auto index = ReadIndex(chat, cut_off);
-  if (!index) return Fail(std::move(index.error()));
-  auto files = ListInteractions(chat);
-  if (!files) return Fail(std::move(files.error()));
-  if (!*index && files->checkpoints.empty() && files->journals.empty()) {
+  auto index = TRY(ReadIndex(chat, cut_off));
+  auto files = TRY(ListInteractions(chat));
+  if (!index && files.checkpoints.empty() && files.journals.empty()) {
     if (!cut_off) return Fail(ErrorCode::kNotFound, "no such chat");
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = std::nullopt}, "it is cut off"));
   }
   ChatOnDisk result{.index = {.summary = {.id = chat, .title = {}, .created_at = Timestamp::max(), .head = {}}},
-                    .numbers = std::move(files->checkpoints),
-                    .journals = std::move(files->journals),
-                    .has_index = *index || cut_off,
+                    .numbers = std::move(files.checkpoints),
+                    .journals = std::move(files.journals),
+                    .has_index = index || cut_off,
                     .index_unreadable = cut_off};
-  if (*index) {
-    result.index = **std::move(index);
+  if (index) {
+    result.index = *std::move(index);
   } else if (!result.numbers.empty()) {
     LogWarning("a chat's index is missing or cut off; rebuilt from its interactions", {{"chat", chat.str()}});
   }
-  if (auto added = AddNewer(result); !added) return Fail(std::move(added.error()));
+  TRY(AddNewer(result));
   ChatSummary& summary = result.index.summary;
   if (summary.created_at == Timestamp::max()) summary.created_at = summary.updated_at;  // nothing could be read
   return result;
@@ -213,10 +209,9 @@ Result<JournalContent> ChatFiles::ReadJournal(const RecordPlace& place, std::str
 }
 
 Result<std::vector<ChatId>> ChatFiles::ListChats() const {
-  const auto entries = file_system_.ListDirectory(root_);
-  if (!entries) return Fail(entries.error());
+  const auto entries = TRY(file_system_.ListDirectory(root_));
   std::vector<ChatId> chats;
-  for (const DirectoryEntry& entry : *entries) {
+  for (const DirectoryEntry& entry : entries) {
     auto chat = ParseChatDirectory(entry.name);
     if (chat && entry.is_directory) chats.push_back(*std::move(chat));
   }
@@ -266,12 +261,10 @@ Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& intera
   } else {
     AppendJson(text, interaction);
   }
-  auto record = format_->Seal(place, links, text);
-  if (!record) return Fail(std::move(record.error()));
-  auto written = file.Commit(record->text);
-  if (!written) return Fail(std::move(written.error()));
-  return WrittenInteraction{.digest = std::move(record->digest),
-                            .file_digest = FileDigest(place, record->text),
+  auto record = TRY(format_->Seal(place, links, text));
+  TRY(file.Commit(record.text));
+  return WrittenInteraction{.digest = std::move(record.digest),
+                            .file_digest = FileDigest(place, record.text),
                             .bytes = text.size(),
                             .verbatim = text.find(kReplacementCharacter) == std::string::npos,
                             .state_link = std::move(state_link)};
@@ -279,9 +272,8 @@ Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& intera
 
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {
   const ChatId& chat = index.summary.id;
-  const auto record = format_->Seal({.chat = chat, .interaction = std::nullopt}, {}, ChatIndexToJson(index));
-  if (!record) return Fail(record.error());
-  return ReplaceFile(file_system_, ChatFile(root_, chat), record->text, durability);
+  const auto record = TRY(format_->Seal({.chat = chat, .interaction = std::nullopt}, {}, ChatIndexToJson(index)));
+  return ReplaceFile(file_system_, ChatFile(root_, chat), record.text, durability);
 }
 
 Result<void> ChatFiles::SyncChatDirectory(const ChatId& chat) const {
@@ -297,10 +289,9 @@ Result<void> ChatFiles::MoveToTrash(const ChatId& chat) const {
   const std::string from = ChatDirectory(root_, chat), to = TrashedChat(root_, chat, Now());
   // The trash itself first (the process that made it may have ended before it was durable), then the chat's new name:
   // between two syncs the chat may be found in both places, never in none.
-  auto moved = file_system_.CreateDirectory(trash).and_then([&](bool) { return SyncRoot(); }).and_then([&] {
+  TRY(file_system_.CreateDirectory(trash).and_then([&](bool) { return SyncRoot(); }).and_then([&] {
     return file_system_.Rename(from, to);
-  });
-  if (!moved) return moved;
+  }));
   if (auto synced = file_system_.SyncDirectory(trash); !synced) {
     static_cast<void>(file_system_.Rename(to, from));  // or the next sync would make it be in none
     return synced;

@@ -90,9 +90,10 @@ bool TakeLock(int fd) {
 }  // namespace
 
 Result<std::unique_ptr<DirectoryLock>> DirectoryLock::Acquire(const std::string& lock_file) {
-  const int fd = ::open(lock_file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600);
-  if (fd < 0) return FailErrno(lock_file);
-  std::unique_ptr<DirectoryLock> lock(new DirectoryLock(fd, /*is_lock_file=*/false));
+  UniqueFd file(::open(lock_file.c_str(), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK, 0600));
+  if (!file) return FailErrno(lock_file);
+  const int fd = file.get();
+  std::unique_ptr<DirectoryLock> lock(new DirectoryLock(std::move(file)));
   if (!TakeLock(fd)) {
     if (errno == EWOULDBLOCK) return Fail(Locked(fd, lock_file));
     return FailErrno(lock_file);
@@ -122,12 +123,11 @@ Result<std::optional<DirectoryLock::Holder>> DirectoryLock::FindHolder(const std
 }
 
 void DirectoryLock::NoteUrl(std::string_view url) {
-  if (is_lock_file_) WriteText(fd_, OwnPid() + std::string(url) + "\n");
+  if (is_lock_file_) WriteText(fd_.get(), OwnPid() + std::string(url) + "\n");
 }
 
 DirectoryLock::~DirectoryLock() {
-  if (is_lock_file_) WriteText(fd_, OwnPid());  // nobody listens there any more
-  ::close(fd_);
+  if (is_lock_file_) WriteText(fd_.get(), OwnPid());  // nobody listens there any more
 }
 
 }  // namespace reprise

@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "base/unique_fd.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -33,9 +34,9 @@ class DirectoryLock {
   void NoteUrl(std::string_view url);
 
  private:
-  DirectoryLock(int fd, bool is_lock_file) : fd_(fd), is_lock_file_(is_lock_file) {}
-  const int fd_;
-  bool is_lock_file_;  // else what it holds is not ours to replace
+  explicit DirectoryLock(UniqueFd fd) : fd_(std::move(fd)) {}
+  const UniqueFd fd_;
+  bool is_lock_file_ = false;  // else what it holds is not ours to replace
 };
 
 }  // namespace reprise

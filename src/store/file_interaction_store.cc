@@ -7,6 +7,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/file_journal.h"
@@ -59,31 +60,20 @@ Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kReadOnly) {
     return options.file_system.ListDirectory(options.root).map([](const std::vector<DirectoryEntry>&) {});
   }
-  FileSystem& disk = options.file_system;
-  const std::string parent = ParentDirectory(options.root);
-  if (auto above = CreateDirectories(disk, parent); !above) return Fail(std::move(above.error()));
-  const auto created = disk.CreateDirectoryApart(options.root);
-  if (!created) return Fail(created.error());
-  auto synced = disk.SyncDirectory(parent);
-  if (*created && !synced) return synced;
-  return {};
+  return CreateDirectories(options.file_system, options.root).map([](bool) {});
 }
 
 }  // namespace
 
 Result<std::unique_ptr<FileInteractionStore>> FileInteractionStore::Open(Options options) {
-  if (auto ready = PrepareRoot(options); !ready) return Fail(std::move(ready.error()));
+  TRY(PrepareRoot(options));
   std::unique_ptr<DirectoryLock> lock;
   if (options.access == Access::kServer && options.lock) {
-    auto acquired = DirectoryLock::Acquire(LockFile(options.root));
-    if (!acquired) return Fail(std::move(acquired.error()));
-    lock = *std::move(acquired);
+    auto acquired = TRY(DirectoryLock::Acquire(LockFile(options.root)));
+    lock = std::move(acquired);
   }
   std::unique_ptr<FileInteractionStore> store(new FileInteractionStore(std::move(options), std::move(lock)));
-  if (store->options_.access == Access::kServer) {
-    store->options_.file_system.Expect(store->options_.root);
-    store->spare_files_.RemoveLeftovers();
-  }
+  if (store->options_.access == Access::kServer) store->options_.file_system.Expect(store->options_.root);
   if (store->lock_) RemoveIncoming(store->options_.root, store->options_.file_system);
   return store;
 }
@@ -95,7 +85,6 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
-      spare_files_(options_.file_system, SpareDirectory(options_.root)),
       save_preparer_({.create_file = [this](const ChatId& chat,
                                             InteractionId id) { return files_.CreateInteractionFile(chat, id); },
                       .sync_chat = [this](const ChatId& chat) { return files_.SyncChatDirectory(chat); },
@@ -151,9 +140,8 @@ Result<FileInteractionStore::HeldChat> FileInteractionStore::HoldChat(const Chat
 // True: there is nothing of this chat on disk, and it begins its life here.
 Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, HeldChat& held) {
   if (missing == Missing::kCreate && options_.access == Access::kServer) {
-    const auto is_new = MakeDirectories(chat, held);
-    if (!is_new) return Fail(is_new.error());
-    if (*is_new) {
+    const auto is_new = TRY(MakeDirectories(chat, held));
+    if (is_new) {
       held->loaded = true;
       return true;
     }
@@ -165,7 +153,7 @@ Result<bool> FileInteractionStore::Load(const ChatId& chat, Missing missing, Hel
   }
   if (found && !on_disk->has_index) {
     // It has no chat.json yet, which would tell when it is opened.
-    if (auto ours = CheckKeyOf(chat, *on_disk); !ours) return Fail(std::move(ours.error()));
+    TRY(CheckKeyOf(chat, *on_disk));
   }
   if (found) {
     // Nobody else has this state yet: it becomes loaded only now, and files are written for loaded states only.
@@ -240,26 +228,24 @@ Result<void> FileInteractionStore::CheckWritable() const {
 // --- writing ---------------------------------------------------------------------------------------------------------
 
 Result<ChatSummary> FileInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
-  if (!held) return Fail(std::move(held.error()));
-  if (!held->created) return Conflict("chat_exists", "there is a chat of this name already");
-  ChatIndex index = (*held)->index;
+  TRY(CheckWritable());
+  auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex));
+  if (!held.created) return Conflict("chat_exists", "there is a chat of this name already");
+  ChatIndex index = held->index;
   index.summary.title = title;
   auto made =
-      files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(*held, std::move(index)); });
-  if (!made) Retire(chat, *held);
+      files_.CreateDirectories(chat).and_then([&](bool) { return ReplaceIndexDurably(held, std::move(index)); });
+  if (!made) Retire(chat, held);
   return made;
 }
 
 Result<InteractionId> FileInteractionStore::ReserveInteraction(const ChatId& chat) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kCreate, Hold::kState);
-  if (!held) return Fail(std::move(held.error()));
-  ChatState& state = *held->state;
+  TRY(CheckWritable());
+  auto held = TRY(HoldChat(chat, Missing::kCreate, Hold::kState));
+  ChatState& state = *held.state;
   if (state.next_number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
   if (options_.access == Access::kServer) {
-    if (auto made = MakeDirectories(chat, *held); !made) return Fail(std::move(made.error()));
+    TRY(MakeDirectories(chat, held));
   }
   const InteractionId id = InteractionId::FromNumber(state.next_number++);
   if (options_.access == Access::kServer) {
@@ -288,9 +274,9 @@ Result<void> FileInteractionStore::SyncNamesOf(const ChatId& chat, HeldChat& hel
 }
 
 Result<void> FileInteractionStore::SaveInteraction(const Interaction& interaction) {
-  if (auto writable = CheckWritable(); !writable) return writable;
+  TRY(CheckWritable());
   if (options_.access == Access::kFallback) {
-    if (auto ready = CreateFallbackRoot(); !ready) return ready;
+    TRY(CreateFallbackRoot());
   }
   auto held = HoldChat(interaction.chat_id, Missing::kLeave, Hold::kState);
   const bool is_server = options_.access == Access::kServer;
@@ -318,24 +304,23 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   if (held->numbers.contains(number)) {
     return CheckSame(interaction).and_then([&] { return SyncStoredNames(interaction.chat_id, held); });
   }
-  const auto links = LinksFor(interaction, held);
-  if (!links) return Fail(links.error());
-  if (auto made = MakeDirectories(interaction.chat_id, held); !made) return Fail(std::move(made.error()));
+  const auto links = TRY(LinksFor(interaction, held));
+  TRY(MakeDirectories(interaction.chat_id, held));
   const auto write = [&] {
     return FileFor(interaction, held).and_then([&](AtomicFile file) {
       // In a fallback folder a parent may be missing.
       ChatFiles::ParentState parent_state;
       if (options_.access == Access::kServer) {
-        parent_state = [&] { return ParentState(interaction.chat_id, *links); };
+        parent_state = [&] { return ParentState(interaction.chat_id, links); };
       }
-      return files_.WriteInteraction(interaction, *links, std::move(file), parent_state);
+      return files_.WriteInteraction(interaction, links, std::move(file), parent_state);
     });
   };
   auto written = write();
   if (!written && written.error().code == ErrorCode::kNotFound) {
     // Somebody has removed or moved the chat's directory.
     held->names_durable = false;
-    if (auto made = files_.CreateDirectories(interaction.chat_id); !made) return Fail(std::move(made.error()));
+    TRY(files_.CreateDirectories(interaction.chat_id));
     written = write();
   }
   if (!written) return Fail(std::move(written.error()));
@@ -351,8 +336,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   KeepState(interaction, *written);
   // As the files alone will say if the process ends before chat.json is written.
   if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
-  if (links->parent && links->parent_digest)
-    held->named.insert_or_assign(links->parent->number(), *links->parent_digest);
+  if (links.parent && links.parent_digest) held->named.insert_or_assign(links.parent->number(), *links.parent_digest);
   AddToIndex(held->index, interaction, std::move(written->digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);
@@ -376,39 +360,35 @@ Result<void> FileInteractionStore::SyncStoredNames(const ChatId& chat, HeldChat&
 
 Result<std::unique_ptr<Journal>> FileInteractionStore::BeginJournal(const ChatId& chat, InteractionId id,
                                                                     const std::vector<std::string>& records) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kLeave, Hold::kState);
-  if (!held) return Fail(std::move(held.error()));
+  TRY(CheckWritable());
+  auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kState));
   // First in the list: a journal that is not in it would never be looked for.
-  if (auto begun = running_.Begin(chat, id); !begun) return Fail(std::move(begun.error()));
+  TRY(running_.Begin(chat, id));
   const std::string path = JournalPath(options_.root, chat, id);
   const auto sync_names = [this, chat] { return SyncJournalNames(chat); };
   const auto create = [&]() -> Result<std::unique_ptr<FileJournal>> {
-    auto cipher = JournalCipher::Create({.chat = chat, .interaction = id}, options_.keys.get());
-    if (!cipher) return Fail(std::move(cipher.error()));
+    auto cipher = TRY(JournalCipher::Create({.chat = chat, .interaction = id}, options_.keys.get()));
     if (!records.empty()) {
-      return FileJournal::Replace(options_.file_system, path, *std::move(cipher), records, sync_names);
+      return FileJournal::Replace(options_.file_system, path, std::move(cipher), records, sync_names);
     }
-    auto file = spare_files_.Take(path);
-    if (!file) return Fail(std::move(file.error()));
-    return std::make_unique<FileJournal>(*std::move(file), *std::move(cipher), sync_names);
+    auto file = TRY(options_.file_system.CreateFile(path));
+    return std::make_unique<FileJournal>(std::move(file), std::move(cipher), sync_names);
   };
   auto journal = create();
   if (!journal && journal.error().code == ErrorCode::kNotFound) {
-    (*held)->names_durable = false;
-    if (auto made = files_.CreateDirectories(chat); !made) return Fail(std::move(made.error()));
+    held->names_durable = false;
+    TRY(files_.CreateDirectories(chat));
     journal = create();
   }
   if (!journal) return Fail(std::move(journal.error()));
-  (*held)->journals.insert_or_assign(id.number(), (*journal)->file());
+  held->journals.insert_or_assign(id.number(), (*journal)->file());
   return *std::move(journal);
 }
 
 Result<void> FileInteractionStore::SyncJournalNames(const ChatId& chat) {
-  auto held = HoldChat(chat, Missing::kLeave, Hold::kState);
-  if (!held) return Fail(std::move(held.error()));
-  if (auto synced = SyncNamesOf(chat, *held); !synced) return synced;
-  (*held)->names_durable = true;
+  auto held = TRY(HoldChat(chat, Missing::kLeave, Hold::kState));
+  TRY(SyncNamesOf(chat, held));
+  held->names_durable = true;
   return running_.Sync();
 }
 
@@ -428,12 +408,11 @@ Result<std::vector<InteractionRef>> FileInteractionStore::ListUnfinished() {
 // Without the list: a folder of an earlier version, or one that lost it or has a damaged one. The list that is begun
 // next knows them all.
 Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
-  const auto chats = files_.ListChats();
-  if (!chats) return Fail(chats.error());
+  const auto chats = TRY(files_.ListChats());
   std::vector<InteractionRef> found;
   std::vector<RunningList::Entry> entries;
   bool all = true;
-  for (const ChatId& chat : *chats) {
+  for (const ChatId& chat : chats) {
     const auto files = files_.ListInteractions(chat);
     if (!files) {
       LogError("a chat's folder cannot be listed", {{"chat", chat.str()}, {"detail", files.error().detail}});
@@ -451,19 +430,13 @@ Result<std::vector<InteractionRef>> FileInteractionStore::FindJournals() {
 
 Result<JournalContent> FileInteractionStore::ReadJournal(const ChatId& chat, InteractionId id) {
   const std::string path = JournalPath(options_.root, chat, id);
-  const auto text = ReadRecordText(options_.file_system, path, {.chat = chat, .interaction = id});
-  if (!text) return Fail(text.error());
-  return files_.ReadJournal({.chat = chat, .interaction = id}, *text, options_.keys.get());
+  const auto text = TRY(ReadRecordText(options_.file_system, path, {.chat = chat, .interaction = id}));
+  return files_.ReadJournal({.chat = chat, .interaction = id}, text, options_.keys.get());
 }
 
 Result<void> FileInteractionStore::DropJournal(const ChatId& chat, InteractionId id) {
-  return RemoveJournal(chat, id, nullptr);
-}
-
-Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, InteractionId id,
-                                                 std::unique_ptr<WritableFile> file) {
   running_.End(chat, id);
-  auto removed = spare_files_.Give(JournalPath(options_.root, chat, id), std::move(file));
+  auto removed = options_.file_system.RemoveFile(JournalPath(options_.root, chat, id));
   if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
   return removed;
 }
@@ -472,17 +445,16 @@ Result<void> FileInteractionStore::RemoveJournal(const ChatId& chat, Interaction
 void FileInteractionStore::EndJournal(const ChatId& chat, InteractionId id, ChatState& state) {
   const auto journal = state.journals.extract(id.number());
   if (!journal) return;
-  auto file = journal.mapped() ? journal.mapped()->TakeAway() : nullptr;
-  if (auto dropped = RemoveJournal(chat, id, std::move(file)); !dropped) {
+  if (journal.mapped()) journal.mapped()->Close();
+  if (auto dropped = DropJournal(chat, id); !dropped) {
     LogWarning("a journal could not be removed", {{"chat", chat.str()}, {"detail", dropped.error().detail}});
   }
 }
 
 Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
-  const auto stored = ReadWhole(interaction.chat_id, interaction.id, Version::kAny);
-  if (!stored) return Fail(stored.error());
+  const auto stored = TRY(ReadWhole(interaction.chat_id, interaction.id, Version::kAny));
   // Compared as they are written: text that is not UTF-8 changes on its way to the file.
-  if (DumpJson(ToJson(stored->interaction)) == DumpJson(ToJson(interaction))) return {};
+  if (DumpJson(ToJson(stored.interaction)) == DumpJson(ToJson(interaction))) return {};
   return Conflict("interaction_exists", "another interaction is stored under this id");
 }
 
@@ -491,7 +463,7 @@ Result<void> FileInteractionStore::CheckSame(const Interaction& interaction) {
 Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, InteractionId id, Version version) {
   auto stored = files_.ReadInteraction(chat, id);
   if (stored && version == Version::kExpected) {
-    if (auto expected = CheckVersion(chat, id, stored->digest); !expected) return Fail(std::move(expected.error()));
+    TRY(CheckVersion(chat, id, stored->digest));
   }
   if (!stored || !stored->state_link) return stored;
   const StateTotals totals = stored->state_link->totals;
@@ -580,15 +552,14 @@ Result<RecordLinks> FileInteractionStore::LinksFor(const Interaction& interactio
     links.parent_digest = leaf->second;
     return links;
   }
-  auto digest = files_.ReadDigest(interaction.chat_id, *links.parent);
-  if (!digest) return Fail(std::move(digest.error()));
-  links.parent_digest = *std::move(digest);
+  auto digest = TRY(files_.ReadDigest(interaction.chat_id, *links.parent));
+  links.parent_digest = std::move(digest);
   return links;
 }
 
 Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const ChatIndex& index, Durability durability) {
   if (state.index_unreadable) {
-    if (auto aside = files_.SetIndexAside(index.summary.id); !aside) return aside;
+    TRY(files_.SetIndexAside(index.summary.id));
     state.index_unreadable = false;
   }
   return files_.WriteIndex(index, durability);
@@ -597,9 +568,8 @@ Result<void> FileInteractionStore::WriteIndexLocked(ChatState& state, const Chat
 Result<ChatSummary> FileInteractionStore::ReplaceIndexDurably(HeldChat& held, ChatIndex index) {
   const ChatId& chat = index.summary.id;
   // The names of the interactions before the index that counts on them.
-  if (auto synced = SyncStoredNames(chat, held); !synced) return Fail(std::move(synced.error()));
-  auto written = WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); });
-  if (!written) return Fail(std::move(written.error()));
+  TRY(SyncStoredNames(chat, held));
+  TRY(WriteIndexLocked(*held.state, index).and_then([&] { return files_.SyncChatDirectory(chat); }));
   held->has_index = true;
   held->index_on_disk = true;
   held->index_durable = true;
@@ -632,32 +602,29 @@ void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
 }
 
 Result<ChatSummary> FileInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
-  auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
-  if (!held) return Fail(std::move(held.error()));
-  ChatIndex index = (*held)->index;
+  TRY(CheckWritable());
+  auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
+  ChatIndex index = held->index;
   index.summary.title = title;
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
-  return ReplaceIndexDurably(*held, std::move(index));
+  return ReplaceIndexDurably(held, std::move(index));
 }
 
 Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  TRY(CheckWritable());
   // A chat must not end at what cannot be read. (Numbered files never change: before the lock is as good as under it.)
-  const auto interaction = LoadInteraction(chat, head);
-  if (!interaction) return Fail(interaction.error());
-  auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
-  if (!held) return Fail(std::move(held.error()));
-  if (!(*held)->numbers.contains(head.number())) return NoSuchInteraction();
-  ChatIndex index = (*held)->index;
+  const auto interaction = TRY(LoadInteraction(chat, head));
+  auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
+  if (!held->numbers.contains(head.number())) return NoSuchInteraction();
+  ChatIndex index = held->index;
   index.summary.head = head;
-  index.summary.head_status = interaction->status;
+  index.summary.head_status = interaction.status;
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
-  return ReplaceIndexDurably(*held, std::move(index));
+  return ReplaceIndexDurably(held, std::move(index));
 }
 
 Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
-  if (auto writable = CheckWritable(); !writable) return writable;
+  TRY(CheckWritable());
   // A chat whose index is damaged can be deleted as well, so it is not read; the locks keep writers out.
   auto held = HoldChat(chat, Missing::kFail, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
@@ -676,18 +643,16 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
 
 Result<void> FileInteractionStore::CreateFallbackRoot() {
   // Before as well: nothing is to be made behind a link that someone else has put there.
-  if (auto safe = CheckPrivateDirectory(options_.root); !safe) return safe;
-  auto created = CreateDirectories(options_.file_system, options_.root);
-  if (!created) return Fail(std::move(created.error()));
+  TRY(CheckPrivateDirectory(options_.root));
+  TRY(CreateDirectories(options_.file_system, options_.root));
   return CheckPrivateDirectory(options_.root);
 }
 
 // --- reading ---------------------------------------------------------------------------------------------------------
 
 Result<FileInteractionStore::Snapshot> FileInteractionStore::TakeSnapshot(const ChatId& chat) {
-  const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-  if (!held) return Fail(held.error());
-  return Snapshot{.index = (*held)->index, .numbers = (*held)->numbers};
+  const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
+  return Snapshot{.index = held->index, .numbers = held->numbers};
 }
 
 template <typename Read, typename IsWhole>
@@ -803,9 +768,8 @@ Result<Interaction> FileInteractionStore::ReadOne(const ChatId& chat, Interactio
 }
 
 Result<ChatSummary> FileInteractionStore::LoadSummary(const ChatId& chat) {
-  const auto held = HoldChat(chat, Missing::kFail, Hold::kState);
-  if (!held) return Fail(held.error());
-  return (*held)->index.summary;
+  const auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kState));
+  return held->index.summary;
 }
 
 Result<std::optional<AgentState>> FileInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
@@ -826,8 +790,7 @@ Result<std::optional<AgentState>> FileInteractionStore::ReadPreviousState(const 
   if (links->parent_digest && *links->parent_digest != parent->digest) {
     // Unless it is this one that was replaced, and speaks of another history.
     const auto own = files_.ReadDigest(chat, id);
-    const auto expected = own ? CheckVersion(chat, id, *own) : Result<void>();
-    if (!expected) return Fail(expected.error());
+    TRY(own ? CheckVersion(chat, id, *own) : Result<void>());
     return Fail(IntegrityError("rollback", {.chat = chat, .interaction = *links->parent},
                                "it is not the version that the next interaction was built on"));
   }
@@ -840,9 +803,8 @@ Result<Chat> FileInteractionStore::LoadChat(const ChatId& chat) {
 }
 
 Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
-  const auto snapshot = TakeSnapshot(chat);
-  if (!snapshot) return Fail(snapshot.error());
-  const auto& [index, numbers] = *snapshot;
+  const auto snapshot = TRY(TakeSnapshot(chat));
+  const auto& [index, numbers] = snapshot;
   // Without a lock: a stored interaction does not change, and a long history must not hold up a save.
   Chat result{.summary = index.summary, .interactions = {}, .damaged = {}};
   std::vector<StoredInteraction> stored;
@@ -860,7 +822,7 @@ Result<Chat> FileInteractionStore::ReadAll(const ChatId& chat) {
     } else {
       return Fail(std::move(read.error()));
     }
-    if (auto wanted = CountStep(options_.reads); !wanted) return Fail(std::move(wanted.error()));
+    TRY(CountStep(options_.reads));
   }
   CheckHistory(index, stored, result);
   for (StoredInteraction& one : stored) {

@@ -22,7 +22,6 @@
 #include "store/index_writer.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"
-#include "store/spare_files.h"
 #include "store/state_cache.h"
 
 namespace reprise {
@@ -157,7 +156,6 @@ class FileInteractionStore final : public InteractionStore {
   // The same for a journal's, and makes it be found at the next start.
   Result<void> SyncJournalNames(const ChatId& chat);
   Result<std::vector<InteractionRef>> FindJournals();
-  Result<void> RemoveJournal(const ChatId& chat, InteractionId id, std::unique_ptr<WritableFile> file);
   void EndJournal(const ChatId& chat, InteractionId id, ChatState& state);
   Result<void> SyncStoredNames(const ChatId& chat, HeldChat& held);
   Result<void> CheckSame(const Interaction& interaction);
@@ -206,7 +204,6 @@ class FileInteractionStore final : public InteractionStore {
   StateCache<KnownState> long_states_;  // synchronises itself
   StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
   RunningList running_;                 // synchronises itself
-  SpareFiles spare_files_;              // synchronises itself; for journals
   std::mutex fork_mutex_;               // whole chats come in one by one; taken before a chat's locks
   std::mutex chats_mutex_;
   std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/atomic_write.h"
+#include "base/try.h"
 #include "store/file_names.h"
 
 namespace reprise {
@@ -100,9 +101,9 @@ Result<void> JournalFile::Append(std::string_view bytes, Journal::Reach reach) {
   return written;
 }
 
-std::unique_ptr<WritableFile> JournalFile::TakeAway() {
+void JournalFile::Close() {
   const std::lock_guard lock(mutex_);
-  return std::move(file_);
+  file_.reset();
 }
 
 Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_system, const std::string& path,
@@ -111,11 +112,11 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_syste
   auto journal = std::make_unique<FileJournal>(nullptr, std::move(cipher), std::move(sync_names));
   std::string bytes;
   for (const std::string& record : records) {
-    if (auto sealed = journal->Seal(bytes, record, Reach::kPowerLoss); !sealed) return Fail(std::move(sealed.error()));
+    TRY(journal->Seal(bytes, record, Reach::kPowerLoss));
   }
-  auto file = AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(bytes); });
-  if (!file) return Fail(std::move(file.error()));
-  journal->file_ = std::make_shared<JournalFile>(*std::move(file));
+  auto file =
+      TRY(AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(bytes); }));
+  journal->file_ = std::make_shared<JournalFile>(std::move(file));
   return journal;
 }
 
@@ -138,7 +139,7 @@ Result<void> FileJournal::Append(std::string_view record, Reach reach) {
   auto written = Seal(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
   if (written && reach == Reach::kPowerLoss && sync_names_) {
     written = std::exchange(sync_names_, nullptr)();
-    if (!written) file_->TakeAway();  // nothing more can be promised
+    if (!written) file_->Close();  // nothing more can be promised
   }
   return written;
 }
@@ -166,15 +167,14 @@ Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace&
   }
   content.cut_off = !has_end || HasUnwrittenBytes(header);
   if (content.cut_off) return content;
-  const auto cipher = JournalCipher::FromHeader(place, header, keys);
-  if (!cipher) return Fail(cipher.error());
+  const auto cipher = TRY(JournalCipher::FromHeader(place, header, keys));
   std::string_view rest = text.substr(end_of_header + 1);
   for (std::uint64_t position = 0; !rest.empty(); ++position) {
     const auto sealed = NextRecord(rest);
     if (!sealed && sealed.error() == Damage::kDamaged) return damaged(position);
-    auto record = sealed ? cipher->Open(position, AssociatedWith(sealed->to_disk), sealed->bytes) : Fail(Error{});
+    auto record = sealed ? cipher.Open(position, AssociatedWith(sealed->to_disk), sealed->bytes) : Fail(Error{});
     if (!record && sealed &&
-        (!HasUnwrittenBytes(text, rest, sealed->size) || AnySynced(*cipher, position + 1, rest.substr(sealed->size)))) {
+        (!HasUnwrittenBytes(text, rest, sealed->size) || AnySynced(cipher, position + 1, rest.substr(sealed->size)))) {
       return damaged(position);
     }
     if (!record) {

@@ -15,16 +15,15 @@
 namespace reprise {
 
 // The file of a journal that is being written. It belongs to two: to the run that appends, and to the store, which
-// takes the file away when the interaction is saved. Thread-safe.
+// closes the file when the interaction is saved. Thread-safe.
 class JournalFile {
  public:
   explicit JournalFile(std::unique_ptr<WritableFile> file) : file_(std::move(file)) {}
 
   // kIo after a failure (what is on disk is not known then, and a sync that failed once must not be believed later),
-  // and when the file was taken away.
+  // and when the file was closed.
   Result<void> Append(std::string_view bytes, Journal::Reach reach);
-  // Null after a failure.
-  std::unique_ptr<WritableFile> TakeAway();
+  void Close();
 
  private:
   std::mutex mutex_;

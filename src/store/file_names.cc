@@ -17,7 +17,7 @@ constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
 constexpr std::string_view kFiles = "files";
 constexpr std::string_view kIncoming = ".incoming.";
-constexpr std::string_view kSpare = ".spare", kTrash = ".trash";
+constexpr std::string_view kTrash = ".trash";
 constexpr std::string_view kGrants = ".grants";
 
 std::string Join(std::string path, std::string_view name) { return path.append("/").append(name); }
@@ -71,7 +71,6 @@ std::string FilePath(const std::string& root, const ChatId& chat, const FileId& 
   return Join(FilesDirectory(root, chat), id.str()).append(kSuffix);
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
-std::string SpareDirectory(const std::string& root) { return Join(root, kSpare); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
 std::string SealedByFile(const std::string& root) { return Join(root, ".sealed_by"); }
 std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
@@ -117,12 +116,11 @@ bool IsIncomingDirectory(std::string_view name) {
 
 bool IsNameInChat(std::string_view name) {
   const bool numbered = ParseInteractionFile(name) || ParseJournalFile(name) || ParseFileName(name);
-  return numbered || name == kChatFile || name == kQueueFile || name == ".running" || name == ".lock" ||
-         (!name.empty() && name.find_first_not_of("0123456789") == std::string_view::npos);  // a spare file
+  return numbered || name == kChatFile || name == kQueueFile || name == ".running" || name == ".lock";
 }
 
 bool IsFolderName(std::string_view name) {
-  return name == kSpare || name == kTrash || IsIncomingDirectory(name) || ParseChatDirectory(name).has_value();
+  return name == kTrash || IsIncomingDirectory(name) || ParseChatDirectory(name).has_value();
 }
 
 std::optional<ChatId> ParseChatDirectory(std::string_view name) {

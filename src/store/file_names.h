@@ -17,7 +17,6 @@
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
 //   <root>/<chat_id>/files/file_<32 hex>.json     a file of the chat
 //   <root>/.running                               the interactions that have begun and not ended
-//   <root>/.spare/                                files that wait to be used again
 //   <root>/.approved_tools                       which tools of other programs a person has approved
 //   <root>/.sealed_by                             the keys that its chats are sealed with
 //   <root>/.grants                               what a person has granted for always
@@ -38,7 +37,6 @@ std::string JournalPath(const std::string& root, const ChatId& chat, Interaction
 std::string FilesDirectory(const std::string& root, const ChatId& chat);
 std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id);
 std::string RunningFile(const std::string& root);
-std::string SpareDirectory(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
 std::string SealedByFile(const std::string& root);
 std::string GrantsFile(const std::string& root);

@@ -6,6 +6,7 @@
 
 #include "base/atomic_write.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
@@ -106,11 +107,10 @@ Result<FolderKeys> ReadFolderKeys(const std::string& root, FolderMode mode, cons
   if (known) return found;
 
   const ChatLook look(root, file_system);
-  const auto chats = look.Chats();
-  if (!chats) return Fail(chats.error());
+  const auto chats = TRY(look.Chats());
   found.sealing.clear();
   found.looked = true;
-  for (const ChatId& chat : *chats) {
+  for (const ChatId& chat : chats) {
     const auto by = look.SealedBy(chat);
     if (!by) continue;
     ++(by->empty() ? found.plain_chats : found.sealed_chats);

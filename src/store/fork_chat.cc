@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
 #include "store/sealed_file_store.h"
@@ -13,22 +14,20 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
   std::vector<InteractionId> branch{last};
   for (;;) {
     const InteractionId id = branch.back();
-    const auto links = files_.ReadLinks(chat, id);
-    if (!links) return Fail(links.error());
-    if (!links->parent) break;
-    const RecordPlace parent{.chat = chat, .interaction = links->parent};
+    const auto links = TRY(files_.ReadLinks(chat, id));
+    if (!links.parent) break;
+    const RecordPlace parent{.chat = chat, .interaction = links.parent};
     // Parents are older, so this ends.
-    if (*links->parent >= id)
-      return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "it is its parent"));
-    const auto digest = files_.ReadDigest(chat, *links->parent);
+    if (*links.parent >= id) return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "it is its parent"));
+    const auto digest = files_.ReadDigest(chat, *links.parent);
     if (!digest && digest.error().code == ErrorCode::kNotFound) {
       return Fail(IntegrityError("missing", parent, "the file is gone"));
     }
     if (!digest) return Fail(digest.error());
-    if (links->parent_digest && *links->parent_digest != *digest) {
+    if (links.parent_digest && *links.parent_digest != *digest) {
       return Fail(IntegrityError("rollback", parent, "it is not the version that the next interaction was built on"));
     }
-    branch.push_back(*links->parent);
+    branch.push_back(*links.parent);
   }
   std::reverse(branch.begin(), branch.end());
   return branch;
@@ -36,9 +35,9 @@ Result<std::vector<InteractionId>> FileInteractionStore::BranchUpTo(const ChatId
 
 Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                    const std::optional<std::string>& title) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  TRY(CheckWritable());
   for (;;) {
-    if (const auto known = LoadSummary(source); !known) return Fail(known.error());
+    TRY(LoadSummary(source));
     const auto before = FindState(source);
     auto copied = CopyChat(source, last, chat, title);
     if (copied || copied.error().code == ErrorCode::kNotFound || copied.error().reason == "chat_exists") return copied;
@@ -51,22 +50,19 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
 
 Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                    const std::optional<std::string>& title) {
-  const auto original = LoadSummary(source);
-  if (!original) return Fail(original.error());
-  const auto end = LoadInteraction(source, last);
-  if (!end) return Fail(end.error());
-  auto branch = BranchUpTo(source, last);
-  if (!branch) return Fail(std::move(branch.error()));
+  const auto original = TRY(LoadSummary(source));
+  const auto end = TRY(LoadInteraction(source, last));
+  auto branch = TRY(BranchUpTo(source, last));
 
   const Timestamp now = Now();
   IncomingChat copy{.summary = {.id = chat,
-                                .title = title.value_or(original->title),
+                                .title = title.value_or(original.title),
                                 .created_at = now,
                                 .updated_at = now,
                                 .head = last,
-                                .head_status = end->status,
+                                .head_status = end.status,
                                 .forked_from = InteractionRef{source, last}},
-                    .interactions = *std::move(branch),
+                    .interactions = std::move(branch),
                     .load = [&](InteractionId id) {
                       return LoadInteraction(source, id).map([&](Interaction interaction) {
                         interaction.chat_id = chat;
@@ -75,7 +71,7 @@ Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, Interac
                     }};
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
   SealedFileStore files({.root = options_.root, .keys = options_.keys, .file_system = options_.file_system});
-  if (auto listed = AddReadableFiles(files, source, copy); !listed) return Fail(std::move(listed.error()));
+  TRY(AddReadableFiles(files, source, copy));
   return AddWhole(copy);
 }
 
@@ -96,7 +92,7 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
 }
 
 Result<ChatSummary> FileInteractionStore::ImportChat(const IncomingChat& chat) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  TRY(CheckWritable());
   return AddWhole(chat);
 }
 

@@ -9,6 +9,7 @@
 #include "base/atomic_write.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "domain/json_reader.h"
@@ -36,13 +37,12 @@ std::int64_t GenerationAfter(std::int64_t last) {
 Result<std::optional<std::int64_t>> ReadGeneration(FileSystem& file_system, const std::string& root,
                                                    const KeySet* keys) {
   const std::string path = GrantsHeadFile(root);
-  const auto text = ReadHeadFile(file_system, path, kGrantsHeadType, keys);
-  if (!text) return Fail(text.error());
-  if (!*text) return std::optional<std::int64_t>();
+  const auto text = TRY(ReadHeadFile(file_system, path, kGrantsHeadType, keys));
+  if (!text) return std::optional<std::int64_t>();
   const auto damaged = [&](std::string_view kind, std::string_view what) {
     return Fail(LoneRecordDamage(path.substr(root.size() + 1), kind, what));
   };
-  const auto json = ParseJson(**text);
+  const auto json = ParseJson(*text);
   if (!json) return damaged("auth", "its content is not JSON");
   JsonReader reader(*json, "head of the grants");
   if (reader.Integer("schema") != kGrantsVersion && !reader.error()) {
@@ -90,17 +90,15 @@ Result<Content> Parse(std::string_view text) {
 Result<Content> Read(FileSystem& file_system, const std::string& root, const KeySet* keys) {
   const auto text = file_system.ReadFile(GrantsFile(root), kMaxGrantsFile);
   if (!text && text.error().code != ErrorCode::kNotFound) return Fail(text.error());
-  const auto generation = ReadGeneration(file_system, root, keys);
-  if (!generation) return Fail(generation.error());
-  if (!text && generation->value_or(0) == 0) return Content();
+  const auto generation = TRY(ReadGeneration(file_system, root, keys));
+  if (!text && generation.value_or(0) == 0) return Content();
   if (!text) return Damaged("missing", "the file is gone");
-  auto content = OpenLoneRecord(*text, GrantsFile("").substr(1), kGrantsType, kGrantsVersion, keys)
-                     .and_then([](const auto& plain) { return Parse(plain); });
-  if (!content) return content;
-  if (!*generation && content->generation > 0) {
+  auto content = TRY(OpenLoneRecord(*text, GrantsFile("").substr(1), kGrantsType, kGrantsVersion, keys)
+                         .and_then([](const auto& plain) { return Parse(plain); }));
+  if (!generation && content.generation > 0) {
     return Fail(LoneRecordDamage(GrantsHeadFile("").substr(1), "missing", "the file is gone"));
   }
-  if (content->generation < generation->value_or(0)) {
+  if (content.generation < generation.value_or(0)) {
     return Damaged("rollback", "it is not the version that was stored last");
   }
   return content;
@@ -121,10 +119,10 @@ Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, co
   if (!known && known.error().code != ErrorCode::kCorruption) return Fail(std::move(known.error()));
   if (!known) {
     const std::string head = GrantsHeadFile(root);
-    if (auto aside = file_system.Rename(head, DamagedHeadFile(head)); !aside) return aside;
+    TRY(file_system.Rename(head, DamagedHeadFile(head)));
   }
   if (!known || !*known) {
-    if (auto first = WriteGeneration(file_system, root, keys, 0); !first) return first;
+    TRY(WriteGeneration(file_system, root, keys, 0));
   }
   std::int64_t last = known ? known->value_or(0) : 0;
   if (const auto there = Read(file_system, root, keys)) last = std::max(last, there->generation);
@@ -141,7 +139,7 @@ Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, co
       DumpJson({{"schema", kGrantsVersion}, {"generation", generation}, {"grants", std::move(listed)}});
   if (keys != nullptr) text = SealJwe({{"typ", kGrantsType}, {"ver", kGrantsVersion}}, *text, *keys);
   if (!text) return Fail(text.error());
-  if (auto written = ReplaceFile(file_system, GrantsFile(root), *text); !written) return written;
+  TRY(ReplaceFile(file_system, GrantsFile(root), *text));
   return file_system.SyncDirectory(root).and_then([&] { return WriteGeneration(file_system, root, keys, generation); });
 }
 
@@ -184,7 +182,7 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
 
 Result<void> FileGrantStore::Remove(std::string_view id) {
   const std::lock_guard lock(mutex_);
-  if (auto read = ReadOnce(); !read) return read;
+  TRY(ReadOnce());
   std::vector<StandingGrant> grants = *grants_;
   if (std::erase_if(grants, [&](const StandingGrant& each) { return GrantId(each.grant) == id; }) == 0) {
     return Fail(ErrorCode::kNotFound, "there is no such grant");

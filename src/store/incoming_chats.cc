@@ -8,6 +8,7 @@
 
 #include "base/atomic_write.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
@@ -46,29 +47,26 @@ constexpr FileLimits kNoLimits{.file_bytes = kMaxRecordBytes,
 }  // namespace
 
 Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat) {
-  auto stored = from.LoadChat(chat);
-  if (!stored) return Fail(std::move(stored.error()));
-  if (!stored->damaged.empty()) return Fail(std::move(stored->damaged.front().error));
-  IncomingChat whole{.summary = std::move(stored->summary),
-                     .interactions = {},
-                     .load = [&from, chat](InteractionId id) { return from.LoadInteraction(chat, id); }};
-  for (const Interaction& interaction : stored->interactions) whole.interactions.push_back(interaction.id);
+  auto stored = TRY(from.LoadChat(chat));
+  if (!stored.damaged.empty()) return Fail(std::move(stored.damaged.front().error));
+  IncomingChat whole{.summary = std::move(stored.summary), .interactions = {}, .load = [&from, chat](InteractionId id) {
+                       return from.LoadInteraction(chat, id);
+                     }};
+  for (const Interaction& interaction : stored.interactions) whole.interactions.push_back(interaction.id);
   return whole;
 }
 
 Result<void> AddFiles(FileStore& from, IncomingChat& chat) {
-  auto listing = from.List(chat.summary.id);
-  if (!listing) return Fail(std::move(listing.error()));
-  if (!listing->damaged.empty()) return Fail(std::move(listing->damaged.front().error));
-  for (const FileInfo& file : listing->files) chat.files.push_back(file.id);
+  auto listing = TRY(from.List(chat.summary.id));
+  if (!listing.damaged.empty()) return Fail(std::move(listing.damaged.front().error));
+  for (const FileInfo& file : listing.files) chat.files.push_back(file.id);
   chat.load_file = [&from, id = chat.summary.id](const FileId& file) { return from.Get(id, file); };
   return {};
 }
 
 Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat) {
-  auto listing = from.List(source);
-  if (!listing) return Fail(std::move(listing.error()));
-  for (const FileInfo& file : listing->files) chat.files.push_back(file.id);
+  auto listing = TRY(from.List(source));
+  for (const FileInfo& file : listing.files) chat.files.push_back(file.id);
   chat.load_file = [&from, source](const FileId& file) { return from.Get(source, file); };
   return {};
 }
@@ -83,12 +81,11 @@ void RemoveIncoming(const std::string& root, FileSystem& file_system) {
 }
 
 Result<IncomingChats> IncomingChats::Open(Options options) {
-  if (auto made = CreateDirectories(options.file_system, options.root); !made) return Fail(std::move(made.error()));
+  TRY(CreateDirectories(options.file_system, options.root));
   std::unique_ptr<DirectoryLock> lock;
   if (options.lock) {
-    auto acquired = DirectoryLock::Acquire(LockFile(options.root));
-    if (!acquired) return Fail(std::move(acquired.error()));
-    lock = *std::move(acquired);
+    auto acquired = TRY(DirectoryLock::Acquire(LockFile(options.root)));
+    lock = std::move(acquired);
   }
   options.file_system.Confine(options.root);
   RemoveIncoming(options.root, options.file_system);
@@ -119,65 +116,56 @@ Result<void> IncomingChats::Add(const IncomingChat& chat) const {
 Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& folder) const {
   const ChatId& id = chat.summary.id;
   {
-    auto store = FileInteractionStore::Open(
-        {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .lock = false});
-    if (!store) return Fail(std::move(store.error()));
+    auto store = TRY(FileInteractionStore::Open(
+        {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .lock = false}));
     if (chat.interactions.empty()) {
-      if (auto made = (*store)->CreateChat(id, chat.summary.title); !made) return Fail(std::move(made.error()));
+      TRY(store->CreateChat(id, chat.summary.title));
     }
     for (const InteractionId number : chat.interactions) {
-      const auto saved = chat.load(number)
-                             .and_then([&](const Interaction& one) { return (*store)->SaveInteraction(one); })
-                             .and_then([&] { return CountStep(options_.counter); });
-      if (!saved) return saved;
+      TRY(chat.load(number).and_then([&](const Interaction& one) { return store->SaveInteraction(one); }).and_then([&] {
+        return CountStep(options_.counter);
+      }));
     }
     for (const auto& [number, records] : chat.journals) {
-      auto begun = (*store)->BeginJournal(id, number, records);
-      if (!begun) return Fail(std::move(begun.error()));
+      TRY(store->BeginJournal(id, number, records));
     }
   }
   SealedFileStore file_store(
       {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .limits = kNoLimits});
   for (const FileId& file : chat.files) {
-    const auto put = chat.load_file(file)
-                         .and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); })
-                         .and_then([&] { return CountStep(options_.counter); });
-    if (!put) return put;
+    TRY(chat.load_file(file)
+            .and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); })
+            .and_then([&] { return CountStep(options_.counter); }));
   }
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
-  if (auto queued = files.WriteQueue(id, chat.queue); !queued) return queued;
+  TRY(files.WriteQueue(id, chat.queue));
   // The index that the store has left knows what is there; title, head and times are the chat's own.
-  auto on_disk = files.ReadChat(id);
-  if (!on_disk) return Fail(std::move(on_disk.error()));
-  on_disk->index.summary = chat.summary;
-  return files.WriteIndex(on_disk->index).and_then([&] { return files.SyncNames(id); });
+  auto on_disk = TRY(files.ReadChat(id));
+  on_disk.index.summary = chat.summary;
+  return files.WriteIndex(on_disk.index).and_then([&] { return files.SyncNames(id); });
 }
 
 Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string& folder) const {
-  auto store = FileInteractionStore::Open({.root = folder,
-                                           .keys = options_.keys,
-                                           .file_system = options_.file_system,
-                                           .access = FileInteractionStore::Access::kReadOnly});
-  if (!store) return Fail(std::move(store.error()));
+  auto store = TRY(FileInteractionStore::Open({.root = folder,
+                                               .keys = options_.keys,
+                                               .file_system = options_.file_system,
+                                               .access = FileInteractionStore::Access::kReadOnly}));
   for (const InteractionId number : chat.interactions) {
-    const auto meant = chat.load(number);
-    if (!meant) return Fail(meant.error());
-    const auto written = (*store)->LoadInteraction(chat.summary.id, number);
-    if (!written) return Fail(written.error());
-    if (AsText(*meant) != AsText(*written)) {
+    const auto meant = TRY(chat.load(number));
+    const auto written = TRY(store->LoadInteraction(chat.summary.id, number));
+    if (AsText(meant) != AsText(written)) {
       return Fail(ErrorCode::kIo, number.str() + " did not come back from the disk as it was written");
     }
-    if (auto wanted = CountStep(options_.counter); !wanted) return wanted;
+    TRY(CountStep(options_.counter));
   }
   SealedFileStore file_store({.root = folder, .keys = options_.keys, .file_system = options_.file_system});
   for (const FileId& file : chat.files) {
-    const auto meant = chat.load_file(file), found = file_store.Get(chat.summary.id, file);
-    if (!meant) return Fail(meant.error());
-    if (!found) return Fail(found.error());
-    if (*meant != *found) {
+    const auto meant = TRY(chat.load_file(file));
+    const auto written = TRY(file_store.Get(chat.summary.id, file));
+    if (meant != written) {
       return Fail(ErrorCode::kIo, file.str() + " did not come back from the disk as it was written");
     }
-    if (auto wanted = CountStep(options_.counter); !wanted) return wanted;
+    TRY(CountStep(options_.counter));
   }
   return {};
 }
@@ -191,7 +179,7 @@ Result<void> IncomingChats::Place(const IncomingChat& chat, const std::string& f
     if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;
   }
   const std::string from = ChatDirectory(folder, id), to = ChatDirectory(options_.root, id);
-  if (auto moved = disk.Rename(from, to); !moved) return moved;
+  TRY(disk.Rename(from, to));
   auto synced = disk.SyncDirectory(options_.root).and_then([&] { return disk.SyncDirectory(folder); });
   if (!synced) static_cast<void>(disk.Rename(to, from));  // it is said not to be there
   return synced;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "crypto/aes_gcm.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
@@ -53,15 +54,14 @@ std::string Checksum(std::string_view record) {
 Result<JournalCipher> JournalCipher::Create(const RecordPlace& place, const KeySet* keys) {
   if (keys == nullptr) return JournalCipher(DumpJson(HeaderMembers(place)), std::nullopt);
   SecretKey key = SecretKey::Random();
-  auto header = SealJwe(HeaderMembers(place), key.bytes(), *keys);
-  if (!header) return Fail(std::move(header.error()));
-  return JournalCipher(*std::move(header), std::move(key));
+  auto header = TRY(SealJwe(HeaderMembers(place), key.bytes(), *keys));
+  return JournalCipher(std::move(header), std::move(key));
 }
 
 Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::string_view header, const KeySet* keys) {
   if (keys == nullptr) {
     if (LooksLikeJwe(header)) return Fail(IntegrityError("sealed", place, "the journal is sealed"));
-    if (auto checked = CheckMembers(place, header); !checked) return Fail(std::move(checked.error()));
+    TRY(CheckMembers(place, header));
     return JournalCipher(std::string(header), std::nullopt);
   }
   if (!LooksLikeJwe(header) && ClaimedPlace(header)) {
@@ -69,7 +69,7 @@ Result<JournalCipher> JournalCipher::FromHeader(const RecordPlace& place, std::s
   }
   auto opened = OpenJwe(header, *keys);
   if (!opened) return Fail(IntegrityError("auth", place, "the journal's header is damaged"));
-  if (auto checked = CheckMembers(place, opened->protected_header); !checked) return Fail(std::move(checked.error()));
+  TRY(CheckMembers(place, opened->protected_header));
   auto key = SecretKey::FromBytes(opened->plaintext);
   WipeBytes(opened->plaintext.data(), opened->plaintext.size());
   if (!key) return Fail(IntegrityError("auth", place, "the journal's header is damaged"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/try.h"
 #include "domain/codec.h"
 #include "store/store_errors.h"
 
@@ -71,19 +72,17 @@ Result<void> MemoryInteractionStore::SaveQueue(const ChatId& chat, const std::ve
 
 Result<Interaction> MemoryInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
   const std::lock_guard lock(mutex_);
-  const auto found = Find(chat);
-  if (!found) return Fail(found.error());
-  const auto interaction = (*found)->interactions.find(id);
-  if (interaction == (*found)->interactions.end()) return NoSuchInteraction();
+  const auto found = TRY(Find(chat));
+  const auto interaction = found->interactions.find(id);
+  if (interaction == found->interactions.end()) return NoSuchInteraction();
   return interaction->second;
 }
 
 Result<Chat> MemoryInteractionStore::LoadChat(const ChatId& chat) {
   const std::lock_guard lock(mutex_);
-  const auto found = Find(chat);
-  if (!found) return Fail(found.error());
-  Chat result{.summary = (*found)->summary, .interactions = {}, .damaged = {}};
-  for (const auto& [id, interaction] : (*found)->interactions) result.interactions.push_back(interaction);
+  const auto found = TRY(Find(chat));
+  Chat result{.summary = found->summary, .interactions = {}, .damaged = {}};
+  for (const auto& [id, interaction] : found->interactions) result.interactions.push_back(interaction);
   return result;
 }
 
@@ -98,12 +97,9 @@ Result<std::optional<AgentState>> MemoryInteractionStore::LoadFinalState(const C
 }
 
 Result<std::optional<AgentState>> MemoryInteractionStore::LoadPreviousState(const ChatId& chat, InteractionId id) {
-  auto interaction = LoadInteraction(chat, id);
-  if (!interaction) return Fail(std::move(interaction.error()));
-  if (!interaction->parent_id) return std::optional<AgentState>();
-  return LoadInteraction(chat, *interaction->parent_id).map([](Interaction parent) {
-    return parent.final_agent_state;
-  });
+  auto interaction = TRY(LoadInteraction(chat, id));
+  if (!interaction.parent_id) return std::optional<AgentState>();
+  return LoadInteraction(chat, *interaction.parent_id).map([](Interaction parent) { return parent.final_agent_state; });
 }
 
 Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
@@ -118,9 +114,8 @@ Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
 
 Result<ChatSummary> MemoryInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
   const std::lock_guard lock(mutex_);
-  const auto found = Find(chat);
-  if (!found) return Fail(found.error());
-  ChatSummary& summary = (*found)->summary;
+  const auto found = TRY(Find(chat));
+  ChatSummary& summary = found->summary;
   summary.title = title;
   summary.updated_at = std::max(summary.updated_at, Now());
   return summary;
@@ -128,12 +123,11 @@ Result<ChatSummary> MemoryInteractionStore::RenameChat(const ChatId& chat, const
 
 Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
   const std::lock_guard lock(mutex_);
-  const auto found = Find(chat);
-  if (!found) return Fail(found.error());
-  if (!(*found)->interactions.contains(head)) return NoSuchInteraction();
-  ChatSummary& summary = (*found)->summary;
+  const auto found = TRY(Find(chat));
+  if (!found->interactions.contains(head)) return NoSuchInteraction();
+  ChatSummary& summary = found->summary;
   summary.head = head;
-  summary.head_status = (*found)->interactions.at(head).status;
+  summary.head_status = found->interactions.at(head).status;
   summary.updated_at = std::max(summary.updated_at, Now());
   return summary;
 }
@@ -141,9 +135,8 @@ Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, Interac
 Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                      const std::optional<std::string>& title) {
   const std::lock_guard lock(mutex_);
-  const auto found = Find(source);
-  if (!found) return Fail(found.error());
-  const StoredChat& original = **found;
+  const auto found = TRY(Find(source));
+  const StoredChat& original = *found;
   if (!original.interactions.contains(last)) return NoSuchInteraction();
   if (chats_.contains(chat)) return Conflict("chat_exists", "there is a chat of this name already");
   const Timestamp now = Now();
@@ -165,9 +158,8 @@ Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, Inter
 Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat) {
   StoredChat stored{.summary = chat.summary, .interactions = {}, .queue = chat.queue};
   for (const InteractionId id : chat.interactions) {
-    auto loaded = chat.load(id);
-    if (!loaded) return Fail(std::move(loaded.error()));
-    stored.interactions.emplace(id, *std::move(loaded));
+    auto loaded = TRY(chat.load(id));
+    stored.interactions.emplace(id, std::move(loaded));
     stored.next_number = id.number() + 1;
   }
   const std::lock_guard lock(mutex_);

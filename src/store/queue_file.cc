@@ -2,6 +2,7 @@
 
 #include "base/atomic_write.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
@@ -20,10 +21,9 @@ Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) cons
   if (!text && text.error().code == ErrorCode::kNotFound) return messages;
   if (!text) return Fail(text.error());
   const RecordPlace place{.chat = chat, .interaction = std::nullopt, .queue = true};
-  const auto record = format_->Open(place, *text);
-  if (!record) return Fail(record.error());
+  const auto record = TRY(format_->Open(place, *text));
   const auto malformed = [&] { return Fail(IntegrityError("auth", place, "its content is not what it should be")); };
-  const auto json = ParseJson(record->plaintext);
+  const auto json = ParseJson(record.plaintext);
   if (!json || !json->is_object()) return malformed();
   if (const auto schema = json->find("schema"); schema == json->end() || *schema != kQueueSchema) {
     return Fail(IntegrityError("version", place, "its schema is not known to this version"));
@@ -51,10 +51,10 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   Json listed = Json::array();
   for (const QueuedMessage& message : messages) listed.push_back(ToJson(message));
   const Json json = {{"schema", kQueueSchema}, {"chat_id", chat.str()}, {"messages", std::move(listed)}};
-  const auto record = format_->Seal({.chat = chat, .interaction = std::nullopt, .queue = true}, {}, DumpJson(json));
-  if (!record) return Fail(record.error());
+  const auto record =
+      TRY(format_->Seal({.chat = chat, .interaction = std::nullopt, .queue = true}, {}, DumpJson(json)));
   // The chat may be so new that nothing of it is durable yet.
-  return ReplaceFile(file_system_, path, record->text).and_then([&] { return SyncNames(chat); });
+  return ReplaceFile(file_system_, path, record.text).and_then([&] { return SyncNames(chat); });
 }
 
 Result<std::vector<QueuedMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
@@ -62,14 +62,13 @@ Result<std::vector<QueuedMessage>> FileInteractionStore::LoadQueue(const ChatId&
 }
 
 Result<void> FileInteractionStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
-  if (auto writable = CheckWritable(); !writable) return writable;
+  TRY(CheckWritable());
   return files_.WriteQueue(chat, messages);
 }
 
 Result<std::vector<ChatId>> FileInteractionStore::ListQueues() {
-  auto chats = files_.ListChats();
-  if (!chats) return chats;
-  std::erase_if(*chats, [&](const ChatId& chat) {
+  auto chats = TRY(files_.ListChats());
+  std::erase_if(chats, [&](const ChatId& chat) {
     const auto entries = options_.file_system.ReadFile(QueueFile(options_.root, chat), kMaxRecordBytes);
     return !entries && entries.error().code == ErrorCode::kNotFound;
   });

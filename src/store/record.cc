@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "crypto/jwe.h"
 #include "store/file_names.h"
@@ -96,12 +97,10 @@ class SealedFormat final : public RecordFormat {
 
   Result<SealedRecord> Seal(const RecordPlace& place, const RecordLinks& links,
                             std::string_view plaintext) const override {
-    auto text = SealJwe(ProtectedMembers(place, links), plaintext, *keys_);
-    if (!text) return Fail(std::move(text.error()));
-    if (auto fits = CheckSize(*text); !fits) return Fail(std::move(fits.error()));
-    auto digest = RecordDigest(*text);
-    if (!digest) return Fail(std::move(digest.error()));
-    return SealedRecord{.text = *std::move(text), .digest = *std::move(digest)};
+    auto text = TRY(SealJwe(ProtectedMembers(place, links), plaintext, *keys_));
+    TRY(CheckSize(text));
+    auto digest = TRY(RecordDigest(text));
+    return SealedRecord{.text = std::move(text), .digest = std::move(digest)};
   }
 
   Result<OpenedRecord> Open(const RecordPlace& place, std::string_view text) const override {
@@ -112,13 +111,11 @@ class SealedFormat final : public RecordFormat {
     }
     const auto header = ParseJson(opened->protected_header);
     if (!header) return Damaged("auth", place, "its header is not JSON");
-    if (auto fits = CheckHeader(place, *header); !fits) return Fail(std::move(fits.error()));
-    auto links = LinksFromHeader(place, *header);
-    if (!links) return Fail(std::move(links.error()));
-    auto digest = RecordDigest(text);
-    if (!digest) return Fail(std::move(digest.error()));
+    TRY(CheckHeader(place, *header));
+    auto links = TRY(LinksFromHeader(place, *header));
+    auto digest = TRY(RecordDigest(text));
     return OpenedRecord{
-        .plaintext = std::move(opened->plaintext), .digest = *std::move(digest), .links = *std::move(links)};
+        .plaintext = std::move(opened->plaintext), .digest = std::move(digest), .links = std::move(links)};
   }
 
   Result<RecordLinks> ReadLinks(const RecordPlace& place, std::string_view text,
@@ -128,7 +125,7 @@ class SealedFormat final : public RecordFormat {
     if (*actual != digest) return Damaged("rollback", place, "it is not the version that was stored last");
     const auto header = ReadJweHeader(text);
     if (!header) return Damaged("auth", place, header.error().message);
-    if (auto fits = CheckHeader(place, *header); !fits) return Fail(std::move(fits.error()));
+    TRY(CheckHeader(place, *header));
     return LinksFromHeader(place, *header);
   }
 
@@ -141,7 +138,7 @@ class SealedFormat final : public RecordFormat {
 class PlainFormat final : public RecordFormat {
  public:
   Result<SealedRecord> Seal(const RecordPlace&, const RecordLinks&, std::string_view plaintext) const override {
-    if (auto fits = CheckSize(plaintext); !fits) return Fail(std::move(fits.error()));
+    TRY(CheckSize(plaintext));
     return SealedRecord{.text = std::string(plaintext), .digest = Sha256Digest({plaintext})};
   }
 
@@ -195,12 +192,11 @@ std::unique_ptr<RecordFormat> MakeRecordFormat(std::shared_ptr<const KeySet> key
 }
 
 Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, FileSystem& file_system) {
-  auto text = file_system.ReadFile(path, kMaxRecordBytes);
-  if (!text) return Fail(std::move(text.error()));
-  if (!LooksLikeJwe(*text)) {
-    const auto json = ParseJson(*text, 2 * kMaxJsonDepth);
+  auto text = TRY(file_system.ReadFile(path, kMaxRecordBytes));
+  if (!LooksLikeJwe(text)) {
+    const auto json = ParseJson(text, 2 * kMaxJsonDepth);
     if (json && json->is_object() && !json->contains("ciphertext")) {
-      return RecordFile{.plaintext = *std::move(text), .protected_header = {}, .kid = {}};
+      return RecordFile{.plaintext = std::move(text), .protected_header = {}, .kid = {}};
     }
     return Fail(ErrorCode::kCorruption, "the file is neither a sealed record nor a JSON object", path);
   }
@@ -210,7 +206,7 @@ Result<RecordFile> ReadRecordFile(const std::string& path, const KeySet* keys, F
                       .message = "the file is sealed and there is no key file",
                       .detail = path});
   }
-  auto opened = OpenJwe(*text, *keys);
+  auto opened = OpenJwe(text, *keys);
   if (!opened) {
     opened.error().detail = path;
     return Fail(std::move(opened.error()));

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/atomic_write.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 #include "store/private_directory.h"
 #include "store/record.h"
@@ -20,10 +21,9 @@ class Rewrapping {
       : keys_(keys), file_system_(file_system), counter_(counter) {}
 
   Result<void> Folder(const std::string& path, int depth = 0) {
-    const auto entries = file_system_.ListDirectory(path);
-    if (!entries) return Fail(entries.error());
+    const auto entries = TRY(file_system_.ListDirectory(path));
     bool has_sealed = false;
-    for (const DirectoryEntry& entry : *entries) {
+    for (const DirectoryEntry& entry : entries) {
       const std::string below = path + "/" + entry.name;
       Result<bool> sealed = false;
       if (entry.is_directory && depth == kMaxDepth) {
@@ -32,7 +32,7 @@ class Rewrapping {
         sealed = Folder(below, depth + 1).map([] { return false; });
       } else if (!IsTemporaryName(entry.name)) {
         sealed = File(below);
-        if (auto wanted = CountStep(counter_); !wanted) return wanted;
+        TRY(CountStep(counter_));
       }
       if (!sealed) return Fail(std::move(sealed.error()));
       has_sealed = has_sealed || *sealed;
@@ -77,10 +77,9 @@ class Rewrapping {
   }
 
   Result<void> Replace(const std::string& path, const std::string& text) {
-    if (auto replaced = ReplaceFile(file_system_, path, text); !replaced) return replaced;
-    const auto stored = file_system_.ReadFile(path, kMaxRecordBytes);
-    if (!stored) return Fail(stored.error());
-    if (*stored != text) return Fail(ErrorCode::kIo, "the disk does not hold what was written to it", path);
+    TRY(ReplaceFile(file_system_, path, text));
+    const auto stored = TRY(file_system_.ReadFile(path, kMaxRecordBytes));
+    if (stored != text) return Fail(ErrorCode::kIo, "the disk does not hold what was written to it", path);
     return {};
   }
 
@@ -96,15 +95,15 @@ Result<Rewrapped> RewrapStore(const std::string& data_folder, const KeySet& keys
                               WorkCounter* counter) {
   Rewrapping rewrapping(keys, file_system, counter);
   file_system.Confine(data_folder);
-  if (auto done = rewrapping.Folder(data_folder); !done) return Fail(std::move(done.error()));
+  TRY(rewrapping.Folder(data_folder));
   for (const std::string& folder : UnsavedFolders(data_folder)) {
     if (const auto there = file_system.ListDirectory(folder); !there) {
       if (there.error().code == ErrorCode::kNotFound) continue;
       return Fail(there.error());
     }
-    if (auto ours = CheckPrivateDirectory(folder); !ours) return Fail(std::move(ours.error()));
+    TRY(CheckPrivateDirectory(folder));
     file_system.Confine(folder);
-    if (auto done = rewrapping.Folder(folder); !done) return Fail(std::move(done.error()));
+    TRY(rewrapping.Folder(folder));
   }
   return std::move(rewrapping).result();
 }

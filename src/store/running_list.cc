@@ -4,6 +4,7 @@
 #include <string_view>
 
 #include "base/atomic_write.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -89,9 +90,9 @@ Result<void> RunningList::Write(const std::string& lines) {
 Result<void> RunningList::StartFile() {
   std::string lines = complete_ ? "" : "?\n";
   for (const Entry& entry : running_) lines += Line('+', entry);
-  auto file = AtomicFile::Create(file_system_, path_).and_then([&](AtomicFile made) { return made.CommitOpen(lines); });
-  if (!file) return Fail(std::move(file.error()));
-  file_ = *std::move(file);
+  auto file =
+      TRY(AtomicFile::Create(file_system_, path_).and_then([&](AtomicFile made) { return made.CommitOpen(lines); }));
+  file_ = std::move(file);
   lines_ = running_.size();
   name_durable_ = false;
   return {};

@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "base/atomic_write.h"
+#include "base/try.h"
 #include "store/file_limits.h"
 #include "store/file_names.h"
 #include "store/file_record.h"
@@ -26,16 +27,15 @@ Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
   const std::lock_guard lock(put_mutex_);
   FileSystem& disk = options_.file_system;
   const std::string directory = FilesDirectory(options_.root, chat);
-  if (auto room = CheckRoom(chat, file); !room) return room;
+  TRY(CheckRoom(chat, file));
   auto made = disk.CreateDirectory(directory);
   if (!made && IsNotFound(made.error())) return Fail(ErrorCode::kNotFound, "no such chat");
   if (!made) return Fail(std::move(made.error()));
   RemoveLeftovers(directory);
   const RecordPlace place{.chat = chat, .file = file.info.id};
-  const auto record = format_->Seal(place, {}, FileToJson(chat, file));
-  if (!record) return Fail(record.error());
+  const auto record = TRY(format_->Seal(place, {}, FileToJson(chat, file)));
   const std::string path = FilePath(options_.root, chat, file.info.id);
-  if (auto written = ReplaceFile(disk, path, record->text); !written) return written;
+  TRY(ReplaceFile(disk, path, record.text));
   // The folders too: whoever made them may have died before they were durable.
   auto durable = disk.SyncDirectory(directory)
                      .and_then([&] { return disk.SyncDirectory(ChatDirectory(options_.root, chat)); })
@@ -49,12 +49,11 @@ Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
 }
 
 Result<void> SealedFileStore::CheckRoom(const ChatId& chat, const StoredFile& file) {
-  const auto listing = List(chat);
-  if (!listing) return Fail(listing.error());
+  const auto listing = TRY(List(chat));
   const auto is_it = [&](const auto& other) { return other.id == file.info.id; };
-  const bool there = std::any_of(listing->files.begin(), listing->files.end(), is_it) ||
-                     std::any_of(listing->damaged.begin(), listing->damaged.end(), is_it);
-  return CheckLimits(options_.limits, *listing, file, there);
+  const bool there = std::any_of(listing.files.begin(), listing.files.end(), is_it) ||
+                     std::any_of(listing.damaged.begin(), listing.damaged.end(), is_it);
+  return CheckLimits(options_.limits, listing, file, there);
 }
 
 // Nobody else writes here: what is temporary is of a process that has ended.
@@ -72,18 +71,16 @@ Result<StoredFile> SealedFileStore::Get(const ChatId& chat, const FileId& id) {
   const auto text = ReadRecordText(options_.file_system, FilePath(options_.root, chat, id), place);
   if (!text && IsNotFound(text.error())) return Fail(ErrorCode::kNotFound, "no such file in this chat");
   if (!text) return Fail(text.error());
-  const auto record = format_->Open(place, *text);
-  if (!record) return Fail(record.error());
-  auto file = FileFromJson(place, record->plaintext);
+  const auto record = TRY(format_->Open(place, *text));
+  auto file = FileFromJson(place, record.plaintext);
   if (file) Remember(chat, file->info);
   return file;
 }
 
 Result<FileListing> SealedFileStore::List(const ChatId& chat) {
-  const auto ids = ListFileIds(options_.root, chat, options_.file_system);
-  if (!ids) return Fail(ids.error());
+  const auto ids = TRY(ListFileIds(options_.root, chat, options_.file_system));
   FileListing listing;
-  for (const FileId& id : *ids) {
+  for (const FileId& id : ids) {
     if (auto known = Known(chat, id)) {
       listing.files.push_back(*std::move(known));
       continue;

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/try.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
@@ -82,12 +83,11 @@ Result<void> ChatFiles::FindInTrash(const ChatId& chat, const std::string& entry
 }
 
 Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::string& entry) const {
-  if (auto there = FindInTrash(chat, entry); !there) return Fail(std::move(there.error()));
+  TRY(FindInTrash(chat, entry));
   const std::string trash = TrashDirectory(root_);
   const std::string from = trash + "/" + entry, to = ChatDirectory(root_, chat);
-  const auto taken = HasName(file_system_, root_, chat.str());
-  if (!taken) return Fail(taken.error());
-  if (*taken) return Fail(NameTaken());  // also by an empty folder, which a rename would replace
+  const auto taken = TRY(HasName(file_system_, root_, chat.str()));
+  if (taken) return Fail(NameTaken());  // also by an empty folder, which a rename would replace
   if (const auto unfinished = file_system_.ListDirectory(from + "/interactions"); unfinished) {
     const bool journals = std::any_of(unfinished->begin(), unfinished->end(), [](const DirectoryEntry& each) {
       return ParseJournalFile(each.name).has_value();
@@ -122,9 +122,9 @@ Result<ChatOnDisk> ChatFiles::TakeFromTrash(const ChatId& chat, const std::strin
 Result<std::vector<TrashEntry>> FileInteractionStore::ListTrash() { return files_.ListTrash(); }
 
 Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const std::string& entry) {
-  if (auto writable = CheckWritable(); !writable) return Fail(std::move(writable.error()));
+  TRY(CheckWritable());
   // First, since who asks twice is told that it is gone, not that its own chat is in the way.
-  if (auto there = files_.FindInTrash(chat, entry); !there) return Fail(std::move(there.error()));
+  TRY(files_.FindInTrash(chat, entry));
   // Keeps every other use of the name waiting until what is on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held && held.error().code == ErrorCode::kCorruption) return Fail(NameTaken());  // by a damaged chat

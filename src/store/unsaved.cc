@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
@@ -39,7 +40,7 @@ std::string FolderTag(const std::string& data_folder) {
 // An older interaction that comes home late must not take the head from what was built since.
 Result<void> SaveBelowHead(const Interaction& interaction, InteractionStore& home) {
   const auto before = home.LoadSummary(interaction.chat_id);
-  if (auto saved = home.SaveInteraction(interaction); !saved) return saved;
+  TRY(home.SaveInteraction(interaction));
   if (!before || !before->head || *before->head <= interaction.id) return {};
   return home.MoveHead(interaction.chat_id, *before->head).map([](const ChatSummary&) {});
 }
@@ -99,12 +100,12 @@ Result<BroughtHome> BringHome(const std::string& folder, std::shared_ptr<const K
   if (!chats && chats.error().code == ErrorCode::kNotFound) return BroughtHome{};
   if (!chats) return Fail(chats.error());
   // Sealed content would be safe, but a plain one that someone else has put there would not.
-  if (auto ours = CheckPrivateDirectory(folder); !ours) return Fail(std::move(ours.error()));
+  TRY(CheckPrivateDirectory(folder));
   BroughtHome result;
   for (const ChatId& chat : *chats) {
-    const auto numbers = files.ListInteractions(chat).map([](InteractionFiles found) { return found.checkpoints; });
-    if (!numbers) return Fail(numbers.error());
-    for (const std::uint32_t number : *numbers) {
+    const auto numbers =
+        TRY(files.ListInteractions(chat).map([](InteractionFiles found) { return found.checkpoints; }));
+    for (const std::uint32_t number : numbers) {
       const InteractionId id = InteractionId::FromNumber(number);
       const auto moved = MoveHome(files, chat, id, home);
       ++(moved ? result.moved : result.left);

@@ -9,6 +9,7 @@
 
 #include "base/atomic_write.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/audit_file.h"
@@ -65,23 +66,21 @@ class ChatCheck {
     // The index first: a server writes an interaction before the index that knows it, so that what the index speaks of
     // is found in the listing.
     ReadIndex();
-    const auto listed = Listed(InteractionsName(chat_), files_.ListInteractions(chat_));
-    if (!listed) return Fail(listed.error());
-    const auto files = Listed(FilesName(chat_), ListFileIds(root_, chat_, file_system_));
-    if (!files) return Fail(files.error());
-    const bool nothing = listed->checkpoints.empty() && listed->journals.empty() && files->empty();
+    const auto listed = TRY(Listed(InteractionsName(chat_), files_.ListInteractions(chat_)));
+    const auto files = TRY(Listed(FilesName(chat_), ListFileIds(root_, chat_, file_system_)));
+    const bool nothing = listed.checkpoints.empty() && listed.journals.empty() && files.empty();
     if (!has_index_ && nothing && problems_.empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
-    if (auto checked = CheckFiles(*listed, *files); !checked) return Fail(std::move(checked.error()));
+    TRY(CheckFiles(listed, files));
     CheckHistory();
     // A chat's first index follows its first checkpoint, and comes before its second: looked for once more, as both may
     // have come since.
-    if (!has_index_ && listed->checkpoints.size() > 1 && !HasIndexNow()) {
+    if (!has_index_ && listed.checkpoints.size() > 1 && !HasIndexNow()) {
       Add(RecordName(chat_, std::nullopt), "missing", "the file is gone");
     }
     // The same for one that is not whole: a power loss may leave the first one so, and it is made anew.
-    if (index_cut_off_ && (listed->checkpoints.size() > 1 || nothing)) Add(*index_problem_);
+    if (index_cut_off_ && (listed.checkpoints.size() > 1 || nothing)) Add(*index_problem_);
     for (auto& [file, problem] : problems_) report_.problems.push_back(std::move(problem));
     return std::move(report_);
   }
@@ -104,19 +103,19 @@ class ChatCheck {
   // Fails when it is to stop.
   Result<void> CheckFiles(const InteractionFiles& listed, const std::vector<FileId>& files) {
     if (has_index_) {
-      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+      TRY(CountStep(counter_));
     }
     for (const FileId& id : files) {
       CheckFile(id);
-      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+      TRY(CountStep(counter_));
     }
     for (const std::uint32_t number : listed.checkpoints) {
       CheckInteraction(InteractionId::FromNumber(number));
-      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+      TRY(CountStep(counter_));
     }
     for (const std::uint32_t number : listed.journals) {
       CheckJournal(InteractionId::FromNumber(number));
-      if (auto wanted = CountStep(counter_); !wanted) return wanted;
+      TRY(CountStep(counter_));
     }
     CheckQueue();
     return {};
@@ -250,9 +249,8 @@ Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, con
                                 FileSystem& file_system, WorkCounter* counter) {
   const auto first = ChatCheck(root, chat, keys, file_system, counter).Run();
   if (!first || first->problems.empty()) return first;
-  auto second = ChatCheck(root, chat, keys, file_system, nullptr).Run();
-  if (!second) return second;
-  std::erase_if(second->problems, [&](const Problem& problem) {
+  auto second = TRY(ChatCheck(root, chat, keys, file_system, nullptr).Run());
+  std::erase_if(second.problems, [&](const Problem& problem) {
     return std::find(first->problems.begin(), first->problems.end(), problem) == first->problems.end();
   });
   return second;
@@ -293,11 +291,10 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
                      : is_chat ? ClaimedPlace(*json, "id", "interaction_id")
                                : ClaimedPlace(*json, "chat_id", "id");
   if (!place) return Fail(NotOurs());
-  const auto record = MakeRecordFormat(std::move(keys))->Open(*place, text);
-  if (!record) return Fail(record.error());
-  if (place->file) return FileFromJson(*place, record->plaintext).map([](const StoredFile&) {});
-  if (!place->interaction) return ChatIndexFromJson(place->chat, record->plaintext).map([](const ChatIndex&) {});
-  const auto content = ParseJson(record->plaintext, 2 * kMaxJsonDepth);
+  const auto record = TRY(MakeRecordFormat(std::move(keys))->Open(*place, text));
+  if (place->file) return FileFromJson(*place, record.plaintext).map([](const StoredFile&) {});
+  if (!place->interaction) return ChatIndexFromJson(place->chat, record.plaintext).map([](const ChatIndex&) {});
+  const auto content = ParseJson(record.plaintext, 2 * kMaxJsonDepth);
   if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));
   const auto interaction = InteractionFromJson(*content);
   if (!interaction) {
@@ -367,11 +364,10 @@ std::string NameOf(const PlaceInStore& place) {
 
 Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
                                  WorkCounter* counter) {
-  auto chats = ChatFiles(root, MakeRecordFormat(keys), file_system).ListChats();
-  if (!chats) return Fail(std::move(chats.error()));
-  std::sort(chats->begin(), chats->end());
+  auto chats = TRY(ChatFiles(root, MakeRecordFormat(keys), file_system).ListChats());
+  std::sort(chats.begin(), chats.end());
   VerifyReport report;
-  for (const ChatId& chat : *chats) {
+  for (const ChatId& chat : chats) {
     auto one = CheckTwice(root, chat, keys, file_system, counter);
     if (!one && one.error().code == ErrorCode::kNotFound) continue;  // empty, or deleted meanwhile
     if (!one && one.error().code == ErrorCode::kCancelled) return one;
@@ -407,12 +403,11 @@ Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const K
   }
   const auto text = file_system.ReadFile(path, kMaxRecordBytes);
   const bool there = text || text.error().code != ErrorCode::kNotFound;
-  auto report = CheckTwice(place->root, place->chat, std::move(keys), file_system, counter);
-  if (!report) return report;
+  auto report = TRY(CheckTwice(place->root, place->chat, std::move(keys), file_system, counter));
   const std::string name = NameOf(*place);
-  std::erase_if(report->problems, [&](const Problem& problem) { return problem.file != name; });
-  if (!there && report->problems.empty()) return Fail(ErrorCode::kNotFound, "there is no file " + path);
-  report->checked = there ? 1 : 0;
+  std::erase_if(report.problems, [&](const Problem& problem) { return problem.file != name; });
+  if (!there && report.problems.empty()) return Fail(ErrorCode::kNotFound, "there is no file " + path);
+  report.checked = there ? 1 : 0;
   return report;
 }
 

@@ -12,6 +12,8 @@
 #include <cerrno>
 #include <string_view>
 
+#include "base/unique_fd.h"
+
 namespace reprise {
 namespace {
 
@@ -28,31 +30,27 @@ class HiddenTerminal {
     sigemptyset(&held);
     for (const int number : {SIGINT, SIGTERM, SIGHUP, SIGQUIT, SIGTSTP}) sigaddset(&held, number);
     pthread_sigmask(SIG_BLOCK, &held, &signals_before_);
-    signals_ = ::signalfd(-1, &held, SFD_CLOEXEC);
-    tcgetattr(fd_, &before_);
+    signals_ = UniqueFd(::signalfd(-1, &held, SFD_CLOEXEC));
+    tcgetattr(fd(), &before_);
     termios hidden = before_;
     hidden.c_lflag &= ~static_cast<tcflag_t>(ECHO);
     hidden.c_lflag |= ECHONL | ICANON | ISIG;
     hidden.c_iflag |= ICRNL;  // the terminal client has none
     hidden.c_iflag &= ~static_cast<tcflag_t>(INLCR | IGNCR);
-    tcsetattr(fd_, TCSAFLUSH, &hidden);  // FLUSH: what was typed before the question is no answer
+    tcsetattr(fd(), TCSAFLUSH, &hidden);  // FLUSH: what was typed before the question is no answer
   }
   ~HiddenTerminal() {
     if (!is_open()) return;
-    tcsetattr(fd_, TCSAFLUSH, &before_);
-    if (signals_ >= 0) ::close(signals_);
-    ::close(fd_);
+    tcsetattr(fd(), TCSAFLUSH, &before_);
     pthread_sigmask(SIG_SETMASK, &signals_before_, nullptr);
   }
-  HiddenTerminal(const HiddenTerminal&) = delete;
-  HiddenTerminal& operator=(const HiddenTerminal&) = delete;
 
-  bool is_open() const { return fd_ >= 0; }
-  int fd() const { return fd_; }
+  bool is_open() const { return static_cast<bool>(fd_); }
+  int fd() const { return fd_.get(); }
 
   // False when the line is not going to come.
   bool WaitForInput() const {
-    std::array<pollfd, 2> waits{{{fd_, POLLIN, 0}, {signals_, POLLIN, 0}}};
+    std::array<pollfd, 2> waits{{{fd(), POLLIN, 0}, {signals_.get(), POLLIN, 0}}};
     while (::poll(waits.data(), waits.size(), -1) < 0) {
       if (errno != EINTR) return false;
     }
@@ -60,8 +58,8 @@ class HiddenTerminal {
   }
 
  private:
-  const int fd_;
-  int signals_ = -1;
+  const UniqueFd fd_;
+  UniqueFd signals_;
   sigset_t signals_before_{};
   termios before_{};
 };

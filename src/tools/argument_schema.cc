@@ -16,6 +16,7 @@
 #include <valijson/validator.hpp>
 
 #include "base/json.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -148,12 +149,11 @@ ArgumentSchema::ArgumentSchema(std::unique_ptr<Impl> impl) : impl_(std::move(imp
 ArgumentSchema::~ArgumentSchema() = default;
 
 Result<std::unique_ptr<ArgumentSchema>> ArgumentSchema::Compile(std::string_view schema, SchemaSubject subject) {
-  auto parsed = ParseJson(schema);
-  if (!parsed) return Fail(parsed.error());
-  if (!parsed->is_object()) return Fail(ErrorCode::kInvalidArgument, "a schema must be a JSON object");
+  auto parsed = TRY(ParseJson(schema));
+  if (!parsed.is_object()) return Fail(ErrorCode::kInvalidArgument, "a schema must be a JSON object");
   auto impl = std::make_unique<Impl>();
   if (subject == SchemaSubject::kForm) impl->words = &kOfForm;
-  impl->text = *parsed;
+  impl->text = parsed;
   try {
     valijson::SchemaParser parser(valijson::SchemaParser::kDraft7);
     parser.populateSchema(NlohmannJsonAdapter(impl->text), impl->schema);

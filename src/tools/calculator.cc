@@ -8,6 +8,8 @@
 #include <numbers>
 #include <vector>
 
+#include "base/try.h"
+
 namespace reprise {
 namespace {
 
@@ -45,8 +47,7 @@ class Parser {
   explicit Parser(std::string_view text) : text_(text) {}
 
   Result<double> Parse() {
-    auto value = Sum();
-    if (!value) return value;
+    auto value = TRY(Sum());
     SkipSpace();
     if (at_ < text_.size()) return Unexpected();
     return value;
@@ -58,9 +59,8 @@ class Parser {
     while (left) {
       const bool plus = Take("+");
       if (!plus && !Take("-")) break;
-      const auto right = Product();
-      if (!right) return right;
-      left = Finite(plus ? *left + *right : *left - *right);
+      const auto right = TRY(Product());
+      left = Finite(plus ? *left + right : *left - right);
     }
     return left;
   }
@@ -70,10 +70,9 @@ class Parser {
     while (left) {
       const char op = Take("*") ? '*' : Take("/") ? '/' : Take("%") ? '%' : '\0';
       if (op == '\0') break;
-      const auto right = Signed();
-      if (!right) return right;
-      if (op != '*' && *right == 0) return Fail(ErrorCode::kInvalidArgument, "division by zero");
-      left = Finite(op == '*' ? *left * *right : op == '/' ? *left / *right : std::fmod(*left, *right));
+      const auto right = TRY(Signed());
+      if (op != '*' && right == 0) return Fail(ErrorCode::kInvalidArgument, "division by zero");
+      left = Finite(op == '*' ? *left * right : op == '/' ? *left / right : std::fmod(*left, right));
     }
     return left;
   }
@@ -90,10 +89,9 @@ class Parser {
   Result<double> Power() {
     const auto base = Atom();
     if (!base || (!Take("^") && !Take("**"))) return base;
-    const auto exponent = Signed();
-    if (!exponent) return exponent;
-    if (*base == 0 && *exponent < 0) return Fail(ErrorCode::kInvalidArgument, "division by zero");
-    return Finite(std::pow(*base, *exponent));
+    const auto exponent = TRY(Signed());
+    if (*base == 0 && exponent < 0) return Fail(ErrorCode::kInvalidArgument, "division by zero");
+    return Finite(std::pow(*base, exponent));
   }
 
   Result<double> Atom() {
@@ -130,19 +128,17 @@ class Parser {
     if (function == kFunctions.end()) {
       return Fail(ErrorCode::kInvalidArgument, "unknown name \"" + std::string(name.substr(0, 40)) + "\"");
     }
-    const auto values = CallArguments();
-    if (!values) return Fail(values.error());
-    if (values->size() != 1) {
+    const auto values = TRY(CallArguments());
+    if (values.size() != 1) {
       return Fail(ErrorCode::kInvalidArgument, std::string(name) + " takes exactly one argument");
     }
-    return Finite(function->evaluate(values->front()));
+    return Finite(function->evaluate(values.front()));
   }
 
   Result<double> Extreme(std::string_view name) {
-    const auto values = CallArguments();
-    if (!values) return Fail(values.error());
-    return name == "min" ? *std::min_element(values->begin(), values->end())
-                         : *std::max_element(values->begin(), values->end());
+    const auto values = TRY(CallArguments());
+    return name == "min" ? *std::min_element(values.begin(), values.end())
+                         : *std::max_element(values.begin(), values.end());
   }
 
   // "(" sum ("," sum)* ")", at least one.
@@ -150,9 +146,8 @@ class Parser {
     if (!Take("(")) return Fail(Missing("(").error());
     std::vector<double> values;
     do {
-      const auto value = Sum();
-      if (!value) return Fail(value.error());
-      values.push_back(*value);
+      const auto value = TRY(Sum());
+      values.push_back(value);
     } while (Take(","));
     if (!Take(")")) return Fail(Missing(")").error());
     return values;

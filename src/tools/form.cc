@@ -7,6 +7,7 @@
 #include <string>
 
 #include "base/json.h"
+#include "base/try.h"
 #include "tools/argument_schema.h"
 #include "tools/foreign_schema.h"
 
@@ -89,11 +90,10 @@ Result<void> CheckForm(std::string_view schema, std::string_view response) {
   if (!form || !form->is_object()) return {};  // nothing that could be checked
   const auto compiled = ArgumentSchema::Compile(Checkable(*form), SchemaSubject::kForm);
   if (!compiled) return {};
-  if (auto checked = (*compiled)->Check(response); !checked) return checked;
-  const auto filled_in = ParseJson(response.empty() ? "{}" : response);
-  if (!filled_in) return Fail(filled_in.error());
+  TRY((*compiled)->Check(response));
+  const auto filled_in = TRY(ParseJson(response.empty() ? "{}" : response));
   const Json& fields = Member(*form, "properties");
-  for (const auto& [name, value] : filled_in->items()) {
+  for (const auto& [name, value] : filled_in.items()) {
     const Json& format = Member(Member(fields, name.c_str()), "format");
     if (!value.is_string() || HasFormat(value.get<std::string>(), format)) continue;
     return Fail(Error{.code = ErrorCode::kInvalidArgument,

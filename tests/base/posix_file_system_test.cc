@@ -43,25 +43,6 @@ TEST_CASE("PosixFileSystem: what is written is read", "[base]") {
   }
 }
 
-TEST_CASE("PosixFileSystem: a directory made apart is like any other, and nothing is left of how", "[base]") {
-  const TempDirectory folder;
-  PosixFileSystem disk;
-  const std::string path = folder.File("data");
-  const mode_t before = ::umask(0);
-  CHECK(disk.CreateDirectoryApart(path) == true);
-  ::umask(before);
-  CHECK(disk.CreateDirectoryApart(path) == false);
-  struct stat status {};
-  REQUIRE(::stat(path.c_str(), &status) == 0);
-  CHECK((status.st_mode & 0777) == 0700);
-  CHECK(disk.ListDirectory(folder.path())->size() == 1);
-  WriteFile(disk, path + "/file", "text");
-  WriteFile(disk, folder.File("file"), "text");
-  CHECK(CodeOf(disk.CreateDirectoryApart(folder.File("file"))) == ErrorCode::kConflict);
-  CHECK(CodeOf(disk.CreateDirectoryApart(folder.File("none/data"))) == ErrorCode::kNotFound);
-  CHECK(disk.ListDirectory(folder.path())->size() == 2);
-}
-
 TEST_CASE("PosixFileSystem: each failure has its code, and the path is in the detail only", "[base]") {
   const TempDirectory folder;
   PosixFileSystem disk;

@@ -446,7 +446,7 @@ DAMAGED = [*(f"{name}.damaged.01234567" for name in (".grants", ".grants_head", 
 # user's, TAG stands for the data folder. Kept by hand; test_every_name_that_is_made_is_known finds one that is missing. docs/trust.md tells who may write what.
 NAMES = {
     "data": [".lock", *REPLACED, *map(temporary, REPLACED), *DAMAGED, "audit.1.jsonl", f".probe.{RANDOM}.tmp", "c", "new", "c/interactions", "c/files",
-             "c/interactions/int_002.json", "c/interactions/int_002.journal", ".spare", ".spare/0", ".spare/1", ".trash", f".trash/c.{MOMENT}.01234567",
+             "c/interactions/int_002.json", "c/interactions/int_002.journal", ".trash", f".trash/c.{MOMENT}.01234567",
              f".incoming.{RANDOM}", f".incoming.{RANDOM}/c", f".incoming.{RANDOM}/c/chat.json", f".incoming.{RANDOM}/c/interactions"],
     # Beside the data folder: it is made, and converted, under another name.
     "beside": [f"data.{RANDOM}.tmp", f"data.converting.{RANDOM}", f"data.plain.{MOMENT}", f"data.sealed.{MOMENT}"],
@@ -679,7 +679,7 @@ def shape(name):
     """Without what differs from one to the next: random digits, moments, numbers."""
     name = re.sub(r"\d{8}T\d{6}\.\d{3}Z", "MOMENT", name)
     name = re.sub(r"(?<=[-._])[0-9a-f]{8,}(?=[./]|$)", "RANDOM", name)
-    return re.sub(r"m\.\w{6}(?=/|$)", "m.MADE", re.sub(r"int_\d+", "int_N", re.sub(r"\.spare/\d+", ".spare/N", name)))
+    return re.sub(r"m\.\w{6}(?=/|$)", "m.MADE", re.sub(r"int_\d+", "int_N", name))
 
 
 def test_every_name_that_is_made_is_known(make_home):
@@ -706,7 +706,7 @@ def test_every_name_that_is_made_is_known(make_home):
 
     def begin(client):
         client.turn("c", "echo hello")
-        for folder in ("", "c/", "c/interactions/", ".spare/"):
+        for folder in ("", "c/", "c/interactions/"):
             watches["data"].add(data / folder, folder)
         for folder in ("reprise/", "reprise/mcp/"):
             watches["runtime"].add(field.places["runtime"] / folder, folder)

@@ -26,7 +26,6 @@ class NoFileSync final : public ForwardingFileSystem {
     explicit File(std::unique_ptr<WritableFile> with_base) : base(std::move(with_base)) {}
     Result<void> Append(std::string_view data) override { return base->Append(data); }
     Result<void> Sync() override { return {}; }
-    Result<void> Clear() override { return base->Clear(); }
     Result<void> Close() override { return base->Close(); }
     std::unique_ptr<WritableFile> base;
   };
@@ -76,11 +75,6 @@ class RenameFirst final : public ForwardingFileSystem {
       return {};
     }
     Result<void> Sync() override { return held->named ? held->file->Sync() : Result<void>(); }
-    Result<void> Clear() override {
-      if (held->named) return held->file->Clear();
-      held->bytes.clear();
-      return {};
-    }
     Result<void> Close() override { return {}; }
     std::shared_ptr<Held> held;
   };

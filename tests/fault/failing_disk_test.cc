@@ -150,7 +150,7 @@ TEST_CASE("Full disk: it fills up anywhere, and works again when there is room",
     REQUIRE(trouble.Misreported(ErrorCode::kStorageFull) == "");
     REQUIRE(trouble.Broken() == "");
     if (!full.was_full()) break;
-    // What can be done again later, an index or keeping a spare file, fails without a word.
+    // What can be done again later, an index or removing a journal, fails without a word.
     if (trouble.errors.empty() && trouble.stream_errors.empty()) ++unnoticed;
     if (trouble.after && !trouble.disk.ListDirectory(kDataFolder)) continue;  // it never began
     REQUIRE(went_on);

@@ -22,7 +22,6 @@ class FullDisk::File final : public WritableFile {
     return written;
   }
   Result<void> Sync() override { return base_->Sync(); }
-  Result<void> Clear() override { return base_->Clear(); }
   Result<void> Close() override { return base_->Close(); }
 
  private:

@@ -26,9 +26,6 @@ class MortalFileSystem::File final : public WritableFile {
   Result<void> Sync() override {
     return owner_.IfAlive([&] { return base_->Sync(); });
   }
-  Result<void> Clear() override {
-    return owner_.IfAlive([&] { return base_->Clear(); });
-  }
   Result<void> Close() override {
     return owner_.IfAlive([&] { return base_->Close(); });
   }

@@ -78,11 +78,6 @@ void PowerLossDisk::Do(const DiskWrite& write) {
       return;
     case Kind::kSync:
       files_.at(write.file)->safe = files_.at(write.file)->content;
-      files_.at(write.file)->cleared = false;
-      return;
-    case Kind::kClear:
-      files_.at(write.file)->content.clear();
-      files_.at(write.file)->cleared = true;
       return;
     case Kind::kRename: {
       const std::string from = ParentDirectory(write.path), to = ParentDirectory(write.to);
@@ -114,10 +109,9 @@ void PowerLossDisk::Do(const DiskWrite& write) {
 
 // The bytes of a file. What was not synced may be there or not; what is not there may read as zeros.
 std::string PowerLossDisk::Remains(const Node& file, const Luck& luck, std::mt19937& dice) {
-  if (luck.data == Luck::Data::kAll || (!file.cleared && file.content.size() == file.safe.size())) return file.content;
-  // A file that was emptied is what it was before, or has only what came since.
-  if (luck.data == Luck::Data::kNone || (file.cleared && Roll(dice, 3) == 0)) return file.safe;
-  const std::size_t synced = file.cleared ? 0 : file.safe.size();
+  if (luck.data == Luck::Data::kAll || file.content.size() == file.safe.size()) return file.content;
+  if (luck.data == Luck::Data::kNone) return file.safe;
+  const std::size_t synced = file.safe.size();
   const std::size_t size = file.content.size(), unsynced = size - synced;
   if (unsynced == 0) return file.content;
   const auto some = [&] { return synced + Roll(dice, unsynced + 1); };

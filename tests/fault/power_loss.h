@@ -71,7 +71,6 @@ class PowerLossDisk {
     bool is_directory = false;
     std::string content;
     std::string safe{};                                 // the content of its last sync
-    bool cleared = false;                               // since then
     std::map<std::string, NodePtr> entries, durable{};  // the names now, and those that are safe
     std::vector<NameChange> pending{};
   };

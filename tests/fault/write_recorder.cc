@@ -23,12 +23,6 @@ class WriteRecorder::File final : public WritableFile {
     if (done) owner_.writes_.push_back({.kind = Kind::kSync, .file = number_});
     return done;
   }
-  Result<void> Clear() override {
-    const std::lock_guard lock(owner_.mutex_);
-    auto done = base_->Clear();
-    if (done) owner_.writes_.push_back({.kind = Kind::kClear, .file = number_});
-    return done;
-  }
   Result<void> Close() override { return base_->Close(); }
 
  private:

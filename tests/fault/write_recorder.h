@@ -12,12 +12,12 @@ namespace reprise {
 
 // One call that changed the disk.
 struct DiskWrite {
-  enum class Kind { kCreate, kAppend, kClear, kSync, kRename, kSyncDirectory, kCreateDirectory, kRemove };
+  enum class Kind { kCreate, kAppend, kSync, kRename, kSyncDirectory, kCreateDirectory, kRemove };
   Kind kind;
   std::string path{};    // kCreate, kRename (from), kSyncDirectory, kCreateDirectory, kRemove
   std::string to{};      // kRename
   std::string data{};    // kAppend
-  std::size_t file = 0;  // kCreate, kAppend, kClear, kSync: which of the files made so far
+  std::size_t file = 0;  // kCreate, kAppend, kSync: which of the files made so far
 };
 
 // Writes down, in order, what is done to the file system below. Calls take turns. Thread-safe.

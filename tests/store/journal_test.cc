@@ -6,7 +6,6 @@
 
 #include "store/file_journal.h"
 #include "store/running_list.h"
-#include "store/spare_files.h"
 #include "support/memory_file_system.h"
 #include "support/test.h"
 
@@ -226,45 +225,6 @@ TEST_CASE("Journal: goes on after it was cut off, under another key", "[store]")
   const auto content = ReadJournalFile(disk, kPath, kPlace, &Keys());
   REQUIRE(content);
   CHECK(content->records == kRecords);
-}
-
-TEST_CASE("SpareFiles: a file serves again, empty, and nothing is left in the end", "[store]") {
-  MemoryFileSystem disk;
-  {
-    SpareFiles spares(disk, "/.spare");
-    auto file = spares.Take("/a");
-    REQUIRE(file);
-    REQUIRE((*file)->Append("secret"));
-    REQUIRE(spares.Give("/a", *std::move(file)));
-    CHECK(disk.ReadFile("/a", 100).error().code == ErrorCode::kNotFound);
-    auto again = spares.Take("/b");
-    REQUIRE(again);
-    CHECK(disk.ReadFile("/b", 100) == "");
-    REQUIRE((*again)->Append("b"));
-    CHECK(disk.ReadFile("/b", 100) == "b");
-    const auto operations = disk.operations();
-    CHECK(std::count(operations.begin(), operations.end(), "create /b") == 0);
-    // One that is not open is just removed.
-    again->reset();
-    REQUIRE(spares.Give("/b", nullptr));
-    CHECK(spares.Give("/b", nullptr).error().code == ErrorCode::kNotFound);
-    std::vector<std::unique_ptr<WritableFile>> files;
-    for (int i = 0; i < 100; ++i) files.push_back(*spares.Take("/" + std::to_string(i)));
-    for (int i = 0; i < 100; ++i)
-      REQUIRE(spares.Give("/" + std::to_string(i), std::move(files[static_cast<std::size_t>(i)])));
-    CHECK(disk.ListDirectory("/")->size() == 1);
-    CHECK(disk.ListDirectory("/.spare")->size() == 32);
-  }
-  CHECK(disk.ListDirectory("/.spare")->empty());
-}
-
-TEST_CASE("SpareFiles: without its folder it makes new files", "[store]") {
-  MemoryFileSystem disk;
-  SpareFiles spares(disk, "/.spare");
-  REQUIRE(spares.Give("/a", *spares.Take("/a")));
-  REQUIRE(disk.RemoveFile("/.spare/0"));
-  REQUIRE(spares.Take("/b"));
-  CHECK(disk.ReadFile("/b", 100) == "");
 }
 
 TEST_CASE("RunningList: tells the next process what has begun and not ended", "[store]") {

@@ -19,9 +19,6 @@ class FaultyFileSystem::File final : public WritableFile {
     sync_failed_ = sync_failed_ || !counted;
     return counted && !owner_.ignore_file_syncs_ ? base_->Sync() : counted;
   }
-  Result<void> Clear() override {
-    return owner_.Count(path_).and_then([&] { return base_->Clear(); });
-  }
   Result<void> Close() override {
     return owner_.Count(path_).and_then([&] { return base_->Close(); });
   }

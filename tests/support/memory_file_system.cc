@@ -31,12 +31,6 @@ class MemoryFileSystem::File final : public WritableFile {
     owner_.operations_.push_back("sync " + path_);
     return {};
   }
-  Result<void> Clear() override {
-    const std::lock_guard lock(owner_.mutex_);
-    node_->content.clear();
-    owner_.operations_.push_back("clear " + path_);
-    return {};
-  }
   Result<void> Close() override { return {}; }
 
  private:

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <string>
 
+#include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/directory_listing.h"
 #include "tools/line_picker.h"
@@ -93,8 +94,7 @@ class ReadFileTool final : public BuiltinTool {
  private:
   Result<std::string> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
                            const ToolContext& context) const {
-    const auto file = workspace_.OpenFile(path, OpenIfAsked(context));
-    if (!file) return Fail(file.error());
+    const auto file = TRY(workspace_.OpenFile(path, OpenIfAsked(context)));
     LinePicker lines(offset, limit);
     std::string chunk(64 * 1024, '\0');
     const auto deadline = std::chrono::steady_clock::now() + context.timeout;
@@ -103,7 +103,7 @@ class ReadFileTool final : public BuiltinTool {
       if (std::chrono::steady_clock::now() > deadline) {
         return Fail(ErrorCode::kDeadlineExceeded, "it took longer than allowed");
       }
-      const ssize_t got = ::read(file->get(), chunk.data(), chunk.size());
+      const ssize_t got = ::read(file.get(), chunk.data(), chunk.size());
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return Fail(WorkspaceError(errno));
       const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));

@@ -16,6 +16,7 @@
 #include <system_error>
 
 #include "base/random.h"
+#include "base/try.h"
 #include "tools/arguments.h"
 #include "tools/files/open_beneath.h"
 
@@ -271,7 +272,7 @@ Result<UniqueFd> Workspace::OpenRoot() const {
 }
 
 Result<std::string> Workspace::Relative(std::string_view path) const {
-  if (auto checked = CheckPath(path); !checked) return Fail(checked.error());
+  TRY(CheckPath(path));
   if (path.empty()) return Fail(Refused(ErrorCode::kInvalidArgument, "the path is empty"));
   if (path.front() != '/') return std::string(path);
   const std::string absolute = fs::path(path).lexically_normal().string();
@@ -284,22 +285,19 @@ Result<std::string> Workspace::Relative(std::string_view path) const {
 }
 
 Result<UniqueFd> Workspace::Open(std::string_view path, int flags, Secrets secrets) const {
-  const auto relative = Relative(path);
-  if (!relative) return Fail(relative.error());
-  const auto root = OpenRoot();
-  if (!root) return Fail(root.error());
+  const auto relative = TRY(Relative(path));
+  const auto root = TRY(OpenRoot());
   const int how = (flags & O_PATH) != 0 ? flags : flags | O_NONBLOCK | O_NOCTTY;  // the others mean nothing to a path
-  UniqueFd fd = OpenBeneath(root->get(), *relative, how, Symlinks::kInside);
+  UniqueFd fd = OpenBeneath(root.get(), relative, how, Symlinks::kInside);
   if (!fd) return Fail(WorkspaceError(errno));
-  if (auto checked = Check(fd.get(), {}, secrets); !checked) return Fail(checked.error());
+  TRY(Check(fd.get(), {}, secrets));
   return fd;
 }
 
 Result<UniqueFd> Workspace::OpenFile(std::string_view path, Secrets secrets) const {
-  auto fd = Open(path, O_RDONLY, secrets);
-  if (!fd) return fd;
+  auto fd = TRY(Open(path, O_RDONLY, secrets));
   struct stat status {};
-  if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
   if (!S_ISREG(status.st_mode)) return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
   return fd;
@@ -310,10 +308,9 @@ Result<UniqueFd> Workspace::OpenDirectory(std::string_view path, Secrets secrets
 }
 
 Result<UniqueFd> Workspace::OpenAny(std::string_view path, Secrets secrets) const {
-  auto fd = Open(path, O_RDONLY, secrets);
-  if (!fd) return fd;
+  auto fd = TRY(Open(path, O_RDONLY, secrets));
   struct stat status {};
-  if (::fstat(fd->get(), &status) != 0) return Fail(WorkspaceError(errno));
+  if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
   return Fail(Refused(ErrorCode::kInvalidArgument, "it is neither a regular file nor a directory"));
 }
@@ -321,7 +318,7 @@ Result<UniqueFd> Workspace::OpenAny(std::string_view path, Secrets secrets) cons
 Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Secrets secrets) const {
   UniqueFd fd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
   if (!fd) return Fail(WorkspaceError(errno));
-  if (auto checked = Check(fd.get(), {}, secrets); !checked) return Fail(checked.error());
+  TRY(Check(fd.get(), {}, secrets));
   struct stat status {};
   if (::fstat(fd.get(), &status) != 0) return Fail(WorkspaceError(errno));
   if (S_ISDIR(status.st_mode) || S_ISREG(status.st_mode)) return fd;
@@ -329,15 +326,13 @@ Result<UniqueFd> Workspace::OpenEntry(int directory, const std::string& name, Se
 }
 
 Result<std::string> Workspace::ReadFile(std::string_view path, std::size_t max_bytes, Secrets secrets) const {
-  const auto fd = OpenFile(path, secrets);
-  if (!fd) return Fail(fd.error());
-  return ReadAll(fd->get(), max_bytes);
+  const auto fd = TRY(OpenFile(path, secrets));
+  return ReadAll(fd.get(), max_bytes);
 }
 
 Result<std::string> Workspace::PathInWorkspace(std::string_view path) const {
-  const auto relative = Relative(path);
-  if (!relative) return Fail(relative.error());
-  const fs::path normal = fs::path(*relative).lexically_normal();
+  const auto relative = TRY(Relative(path));
+  const fs::path normal = fs::path(relative).lexically_normal();
   if (normal.begin() != normal.end() && *normal.begin() == "..") return Fail(Outside());
   if (!normal.has_filename() || normal == ".") return Fail(WorkspaceError(EISDIR));
   return normal.string();
@@ -345,14 +340,12 @@ Result<std::string> Workspace::PathInWorkspace(std::string_view path) const {
 
 // Walks down without following any link, so that the lexical form of the path is the path.
 Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
-  const auto place = PathInWorkspace(path);
-  if (!place) return Fail(place.error());
-  const fs::path normal = *place;
-  auto root = OpenRoot();
-  if (!root) return Fail(root.error());
-  Target target{.parent = std::move(*root), .name = normal.filename().string()};
+  const auto place = TRY(PathInWorkspace(path));
+  const fs::path normal = place;
+  auto root = TRY(OpenRoot());
+  Target target{.parent = std::move(root), .name = normal.filename().string()};
   for (const fs::path& part : normal.parent_path()) {
-    if (auto checked = Check(target.parent.get(), part.string(), secrets); !checked) return Fail(checked.error());
+    TRY(Check(target.parent.get(), part.string(), secrets));
     if (create && ::mkdirat(target.parent.get(), part.c_str(), 0777) != 0 && errno != EEXIST) {
       return Fail(WorkspaceError(errno));
     }
@@ -360,20 +353,18 @@ Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool crea
     if (!next) return Fail(WorkspaceError(errno));
     target.parent = std::move(next);
   }
-  if (auto checked = Check(target.parent.get(), target.name, secrets); !checked) return Fail(checked.error());
+  TRY(Check(target.parent.get(), target.name, secrets));
   return target;
 }
 
 Result<bool> Workspace::Replace(std::string_view path, std::string_view content, bool create, Secrets secrets) {
-  auto target = OpenParent(path, create, secrets);
-  if (!target) return Fail(target.error());
-  const auto existing = StatReplaceable(target->parent.get(), target->name);
+  auto target = TRY(OpenParent(path, create, secrets));
+  const auto existing = StatReplaceable(target.parent.get(), target.name);
   if (!existing && (existing.error().code != ErrorCode::kNotFound || !create)) return Fail(existing.error());
-  auto temporary = TemporaryFile::Create(target->parent.get());
-  if (!temporary) return Fail(temporary.error());
-  if (existing && ::fchmod((*temporary)->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
-  if (auto written = WriteAll((*temporary)->fd(), content); !written) return Fail(written.error());
-  if (auto renamed = (*temporary)->RenameTo(target->name); !renamed) return Fail(renamed.error());
+  auto temporary = TRY(TemporaryFile::Create(target.parent.get()));
+  if (existing && ::fchmod(temporary->fd(), existing->st_mode & 0777) != 0) return Fail(WorkspaceError(errno));
+  TRY(WriteAll(temporary->fd(), content));
+  TRY(temporary->RenameTo(target.name));
   return !existing;
 }
 
@@ -392,9 +383,8 @@ Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view pat
   if (!status) return none_yet(status.error());
   const auto file = OpenEntry(target->parent.get(), target->name, secrets);
   if (!file) return none_yet(file.error());
-  auto content = ReadAll(file->get(), max_bytes);
-  if (!content) return Fail(std::move(content.error()));
-  return std::optional(*std::move(content));
+  auto content = TRY(ReadAll(file->get(), max_bytes));
+  return std::optional(std::move(content));
 }
 
 Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content, Secrets secrets) {
@@ -405,28 +395,24 @@ Result<bool> Workspace::WriteFile(std::string_view path, std::string_view conten
 Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
                                    const std::function<Result<std::string>(std::string)>& change, Secrets secrets) {
   const std::lock_guard lock(change_mutex_);
-  auto content = ReadFile(path, max_bytes, secrets);
-  if (!content) return Fail(content.error());
-  const auto changed = change(std::move(*content));
-  if (!changed) return Fail(changed.error());
-  const auto replaced = Replace(path, *changed, /*create=*/false, secrets);
-  if (!replaced) return Fail(replaced.error());
+  auto content = TRY(ReadFile(path, max_bytes, secrets));
+  const auto changed = TRY(change(std::move(content)));
+  TRY(Replace(path, changed, /*create=*/false, secrets));
   return {};
 }
 
 Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
   const std::lock_guard lock(change_mutex_);
-  const auto target = OpenParent(path, /*create=*/false, secrets);
-  if (!target) return Fail(target.error());
+  const auto target = TRY(OpenParent(path, /*create=*/false, secrets));
   struct stat status {};
-  if (::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+  if (::fstatat(target.parent.get(), target.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
     return Fail(WorkspaceError(errno));
   }
   if (S_ISDIR(status.st_mode)) return Fail(WorkspaceError(EISDIR));
   if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode)) {
     return Fail(Refused(ErrorCode::kInvalidArgument, "it is not a regular file"));
   }
-  if (::unlinkat(target->parent.get(), target->name.c_str(), 0) != 0) return Fail(WorkspaceError(errno));
+  if (::unlinkat(target.parent.get(), target.name.c_str(), 0) != 0) return Fail(WorkspaceError(errno));
   return {};
 }
 

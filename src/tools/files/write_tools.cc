@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include "base/try.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/text_file.h"
@@ -84,9 +85,8 @@ class WriteFileTool final : public BuiltinTool {
 
   Result<FileChange> PreviewChange(std::string_view arguments) const override {
     const Arguments given(arguments);
-    auto change = FileAsItIs(workspace_, given.String("path").value_or(""));
-    if (!change) return change;
-    return WithAfter(*std::move(change), given.String("content").value_or(""));
+    auto change = TRY(FileAsItIs(workspace_, given.String("path").value_or("")));
+    return WithAfter(std::move(change), given.String("content").value_or(""));
   }
 
  private:
@@ -133,12 +133,11 @@ class EditFileTool final : public BuiltinTool {
 
   Result<FileChange> PreviewChange(std::string_view arguments) const override {
     const Arguments given(arguments);
-    auto change = ExistingFile(workspace_, given.String("path").value_or(""));
-    if (!change) return change;
+    auto change = TRY(ExistingFile(workspace_, given.String("path").value_or("")));
     auto edited =
-        ReplaceOnce(*change->before, given.String("old_text").value_or(""), given.String("new_text").value_or(""));
+        ReplaceOnce(*change.before, given.String("old_text").value_or(""), given.String("new_text").value_or(""));
     if (!edited) return Fail(NoChangeToShow("the call would fail: " + edited.error().message));
-    return WithAfter(*std::move(change), *std::move(edited));
+    return WithAfter(std::move(change), *std::move(edited));
   }
 
  private:

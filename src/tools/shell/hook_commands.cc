@@ -12,6 +12,7 @@
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "tools/shell/subprocess.h"
 
@@ -142,9 +143,8 @@ Result<Hooks::Verdict> Ask(const HookOptions& hook, const HookFacts& facts, cons
   if (LooksForModulesIn(directory, hook.command)) command.environment.emplace_back("PYTHONSAFEPATH=1");
   command.argv.insert(command.argv.end(), hook.command.begin(), hook.command.end());
   const CommandLimits limits{.timeout = hook.timeout, .grace = {}, .max_output_bytes = kMaxOutput};
-  const auto result = RunCommandOn(InputOf(facts), command, limits, stop);
-  if (!result) return Fail(result.error());
-  return ReadVerdict(*result, facts.event);
+  const auto result = TRY(RunCommandOn(InputOf(facts), command, limits, stop));
+  return ReadVerdict(result, facts.event);
 }
 
 }  // namespace

@@ -1,0 +1,74 @@
+#pragma once
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "process/supervised_process.h"
+
+namespace reprise {
+
+// Stands by a command until it has gone: reads what it says, writes what it is sent and, if it is to end, ends it step
+// by step. All of it on one thread, that of Run; who uses it says what becomes of what is read.
+class ChildLoop {
+ public:
+  ChildLoop(const ChildLoop&) = delete;
+  ChildLoop& operator=(const ChildLoop&) = delete;
+
+ protected:
+  // The steps by which it is ended, each in its turn.
+  enum class Ending { kNot, kInputClosed, kTerminated, kKilled, kForced, kGivenUp };
+  struct Patience {  // how long each of them may take
+    std::chrono::milliseconds input_closed{}, terminated{}, killed{}, forced{};
+  };
+
+  // `wake` is an event descriptor (eventfd(2)) that must live as long.
+  ChildLoop(SupervisedProcess process, int wake, Patience patience)
+      : process_(std::move(process)), wake_(wake), patience_(patience) {}
+  virtual ~ChildLoop() = default;
+
+  // Returns when the command has gone. False: something of it does not go.
+  bool Run();
+  // Takes this step now, and the next each time its patience is over.
+  void End(Ending step);
+  void EndAfter(std::chrono::milliseconds patience) { deadline_ = Clock::now() + patience; }
+  void StopReading() { output_open_ = errors_open_ = false; }
+
+  Ending ending() const { return ending_; }
+  bool is_reading() const { return output_open_; }
+  SupervisedProcess& process() { return process_; }
+
+  virtual void OnWake() = 0;
+  virtual void OnOutput(std::string_view bytes) = 0;
+  virtual void OnOutputEnd() {}
+  virtual void OnErrors(std::string_view /*bytes*/) {}
+  // The patience with `ending()` is over.
+  virtual void OnDeadline() { End(static_cast<Ending>(static_cast<int>(ending_) + 1)); }
+  // What is to be written to it. Empty: nothing now.
+  virtual std::string_view Unsent() const = 0;
+  // So much of it is written, or can never be.
+  virtual void Sent(std::size_t bytes) = 0;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+
+  void Step();
+  int TimeLeft() const;
+  // False: nothing there now, or nothing will come any more.
+  bool ReadOutput();
+  bool ReadErrors();
+  void WriteInput();
+
+  SupervisedProcess process_;
+  const int wake_;
+  const Patience patience_;
+  Ending ending_ = Ending::kNot;
+  std::optional<Clock::time_point> deadline_;
+  bool output_open_ = true;
+  bool errors_open_ = process_.errors() >= 0;
+  bool gone_ = false;
+  std::vector<char> buffer_ = std::vector<char>(64 * 1024);
+};
+
+}  // namespace reprise
