@@ -1,0 +1,40 @@
+"""What a program says of a store, asked in the same way by who makes the samples (tests/data/old_store/make) and by who holds later programs against them."""
+import hashlib
+
+KEPT = 100  # characters; of longer texts only the digest
+
+
+def shortened(value):
+    """The same with long texts replaced by their length and digest."""
+    if isinstance(value, dict):
+        return {key: shortened(member) for key, member in value.items()}
+    if isinstance(value, list):
+        return [shortened(member) for member in value]
+    if isinstance(value, str) and len(value) > KEPT:
+        return f"({len(value)} characters, sha256:{hashlib.sha256(value.encode()).hexdigest()})"
+    return value
+
+
+def missing(actual, expected, place=""):
+    """Where the answer lacks something of what was expected, or None. It may have more members: later programs tell more."""
+    if isinstance(expected, dict) and isinstance(actual, dict):
+        for key, member in expected.items():
+            if key not in actual:
+                return f"{place}/{key} is not there"
+            if found := missing(actual[key], member, f"{place}/{key}"):
+                return found
+        return None
+    if isinstance(expected, list) and isinstance(actual, list):
+        if len(actual) != len(expected):
+            return f"{place} has {len(actual)} entries, not {len(expected)}"
+        return next((found for i, (a, e) in enumerate(zip(actual, expected)) if (found := missing(a, e, f"{place}/{i}"))), None)
+    return None if actual == expected else f"{place} is {actual!r}, not {expected!r}"
+
+
+def interactions_of(client, chat, ids):
+    """Each with its events and its whole state, or with the error that stands for it."""
+    return {one: client.get(f"/chats/{chat}/interactions/{one}").json for one in ids}
+
+
+def replays_of(client, chat, ids):
+    return {one: client.post(f"/chats/{chat}/interactions/{one}/replay", {"mode": "recorded"}).json for one in ids}
