@@ -25,7 +25,7 @@ LogOutput::LogOutput(int fd, std::function<std::string(std::uint64_t)> left_out)
     : left_out_line_(std::move(left_out)), fd_(fd), is_file_(IsRegularFile(fd)) {}
 
 void LogOutput::MoveTo(UniqueFd file) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   file_ = std::move(file);
   fd_ = file_.get();
   is_file_ = IsRegularFile(fd_);
@@ -33,7 +33,7 @@ void LogOutput::MoveTo(UniqueFd file) {
 }
 
 void LogOutput::Write(std::string_view line, std::chrono::milliseconds patience) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool written = HasRoom(left_out_ > 0 ? std::chrono::milliseconds(0) : patience) && TellLeftOut() && Put(line);
   if (!written) ++left_out_;
 }

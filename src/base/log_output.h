@@ -3,10 +3,10 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <string>
 #include <string_view>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "reprise/result.h"
 
@@ -29,19 +29,18 @@ class LogOutput {
   void Write(std::string_view line, std::chrono::milliseconds patience);
 
  private:
-  // All with mutex_ held.
-  bool HasRoom(std::chrono::milliseconds patience) const;
-  bool TellLeftOut();
-  bool Put(std::string_view line);
+  bool HasRoom(std::chrono::milliseconds patience) const REQUIRES(mutex_);
+  bool TellLeftOut() REQUIRES(mutex_);
+  bool Put(std::string_view line) REQUIRES(mutex_);
 
   const std::function<std::string(std::uint64_t)> left_out_line_;
 
-  std::mutex mutex_;
-  UniqueFd file_;               // guarded by mutex_
-  int fd_;                      // guarded by mutex_
-  bool is_file_;                // guarded by mutex_; a write to one waits for nobody
-  bool cut_off_ = false;        // guarded by mutex_; the last line has no end
-  std::uint64_t left_out_ = 0;  // guarded by mutex_; lines since the last one that was written
+  Mutex mutex_;
+  UniqueFd file_ GUARDED_BY(mutex_);
+  int fd_ GUARDED_BY(mutex_);
+  bool is_file_ GUARDED_BY(mutex_);                // a write to one waits for nobody
+  bool cut_off_ GUARDED_BY(mutex_) = false;        // the last line has no end
+  std::uint64_t left_out_ GUARDED_BY(mutex_) = 0;  // lines since the last one that was written
 };
 
 // Opens a file to append log lines to, and makes it if it is not there: a regular file of this user alone, mode 0600,

@@ -10,7 +10,6 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdio>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
@@ -147,13 +146,13 @@ bool IsDirectory(int parent, const dirent& entry) {
 
 void PosixFileSystem::Confine(const std::string& folder) {
   if (folder.find_first_not_of('/') == std::string::npos || ConfinedAt(folder + "/.") > 0) return;
-  const std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   confined_.push_back(folder);
 }
 
 std::size_t PosixFileSystem::ConfinedAt(const std::string& path) const {
   std::size_t outermost = 0;
-  const std::shared_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   for (const std::string& folder : confined_) {
     if (outermost > 0 && folder.size() >= outermost) continue;
     if (path.size() <= folder.size() || !path.starts_with(folder)) continue;
@@ -165,7 +164,7 @@ std::size_t PosixFileSystem::ConfinedAt(const std::string& path) const {
 }
 
 void PosixFileSystem::Expect(const std::string& folder) {
-  const std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (std::find(expected_.begin(), expected_.end(), folder) == expected_.end()) expected_.push_back(folder);
 }
 
@@ -174,7 +173,7 @@ tl::unexpected<Error> PosixFileSystem::Failed(std::string_view call, const std::
   if (confined > 0 && error == ELOOP)
     return NotAFile("a symbolic link is in its place or in that of its folder, and is not followed", path);
   if (error != ENOENT && error != ENOTDIR) return FailErrno(call, path, error);
-  const std::shared_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool gone = std::any_of(expected_.begin(), expected_.end(), [&](const std::string& folder) {
     const bool within = path.starts_with(folder) && (path.size() == folder.size() || path[folder.size()] == '/');
     struct stat status {};

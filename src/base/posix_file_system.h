@@ -3,10 +3,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <memory>
-#include <shared_mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/file_system.h"
 
 namespace reprise {
@@ -31,9 +31,9 @@ class PosixFileSystem final : public FileSystem {
   // Of a call that opens or names something. `confined` is what ConfinedAt says.
   tl::unexpected<Error> Failed(std::string_view call, const std::string& path, std::size_t confined, int error) const;
 
-  mutable std::shared_mutex mutex_;
-  std::vector<std::string> confined_;  // guarded by mutex_
-  std::vector<std::string> expected_;  // guarded by mutex_
+  mutable Mutex mutex_;
+  std::vector<std::string> confined_ GUARDED_BY(mutex_);
+  std::vector<std::string> expected_ GUARDED_BY(mutex_);
 };
 
 // The real disk, for what is not handed one.

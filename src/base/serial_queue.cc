@@ -6,7 +6,7 @@ namespace reprise {
 
 void SerialQueue::Post(std::function<void()> job) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& stop) { Run(stop); });
     jobs_.push_back(std::move(job));
   }
@@ -14,8 +14,8 @@ void SerialQueue::Post(std::function<void()> job) {
 }
 
 void SerialQueue::Run(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
-  while (wake_.wait(lock, stop, [this] { return !jobs_.empty(); })) {
+  MutexLock lock(mutex_);
+  while (wake_.wait(lock, stop, [this]() REQUIRES(mutex_) { return !jobs_.empty(); })) {
     std::function<void()> job = std::move(jobs_.front());
     jobs_.pop_front();
     lock.unlock();

@@ -3,9 +3,10 @@
 #include <condition_variable>
 #include <deque>
 #include <functional>
-#include <mutex>
 #include <stop_token>
 #include <thread>
+
+#include "base/mutex.h"
 
 namespace reprise {
 
@@ -23,10 +24,10 @@ class SerialQueue {
  private:
   void Run(const std::stop_token& stop);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any wake_;
-  std::deque<std::function<void()>> jobs_;  // guarded by mutex_
-  std::jthread thread_;                     // last, so that it ends before what it uses is gone
+  std::deque<std::function<void()>> jobs_ GUARDED_BY(mutex_);
+  std::jthread thread_;  // last, so that it ends before what it uses is gone
 };
 
 }  // namespace reprise

@@ -14,7 +14,7 @@ void CompletionWait::Begin() {
 
 void CompletionWait::Detach() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     done_ = nullptr;
   }
   log_->Unsubscribe(this);
@@ -22,7 +22,7 @@ void CompletionWait::Detach() {
 
 void CompletionWait::OnPublished(std::size_t /*listeners*/) noexcept {
   if (!log_->end().closed) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (auto done = std::exchange(done_, nullptr)) done();
 }
 

@@ -2,8 +2,8 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "reprise/event_log.h"
 
 namespace reprise {
@@ -22,8 +22,8 @@ class CompletionWait : public EventLogListener, public std::enable_shared_from_t
 
  private:
   const std::shared_ptr<EventLog> log_;
-  std::mutex mutex_;
-  std::function<void()> done_;  // guarded by mutex_; empty once called or detached
+  Mutex mutex_;
+  std::function<void()> done_ GUARDED_BY(mutex_);  // empty once called or detached
 };
 
 }  // namespace reprise

@@ -190,7 +190,7 @@ void Connection::ContinueHead() {
 
 void Connection::OnHead(std::size_t size) {
   shared_.metrics.requests_total.fetch_add(1, std::memory_order_relaxed);
-  account_.emplace();
+  account_ = Account();
   parser_ = std::make_unique<RequestParser>(shared_.options.limits);
   auto malformed = parser_->TakeHead(in_.view().substr(0, size));
   in_.Consume(size);
@@ -328,7 +328,7 @@ void Connection::SendAndEnd(Reply reply) {
 void Connection::Send(Reply reply) {
   if (state_ == State::kClosed) return;
   CountResponse(shared_.metrics, reply.status);
-  if (!account_) account_.emplace();  // refused before its head had come
+  if (!account_) account_ = Account();  // refused before its head had come
   account_->status = reply.status;
   state_ = State::kWriting;
   deadline_ = Clock::now() + shared_.options.stall_timeout;

@@ -44,7 +44,7 @@ void EventStream::Begin() {
 
 void EventStream::OnWritable() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (state_ == State::kBlocked) state_ = State::kOpen;
   }
   PumpAndReport();
@@ -52,7 +52,7 @@ void EventStream::OnWritable() {
 
 void EventStream::OnTick(Clock::time_point now) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto silence = now - last_progress_;
     if (state_ == State::kBlocked && silence > options_.stall_limit) state_ = State::kFailed;
     const bool idle = state_ == State::kOpen && prefix_sent_ == prefix_.size() && suffix_sent_ == suffix_.size() &&
@@ -66,7 +66,7 @@ void EventStream::OnTick(Clock::time_point now) {
 EventStream::Sent EventStream::Detach() {
   Sent sent;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     sent = {.bytes = sent_, .complete = state_ == State::kFinished};
     state_ = State::kDetached;
   }
@@ -77,7 +77,7 @@ EventStream::Sent EventStream::Detach() {
 void EventStream::OnPublished(std::size_t listeners) noexcept {
   if (listeners <= kInlineListeners) return PumpAndReport();
   if (pump_posted_.exchange(true)) return;  // the one that is under way will see these bytes too
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kDetached) return;
   callbacks_.post([self = shared_from_this()] {
     self->pump_posted_.store(false);
@@ -86,7 +86,7 @@ void EventStream::OnPublished(std::size_t listeners) noexcept {
 }
 
 void EventStream::PumpAndReport() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (state_ == State::kOpen) {
     Pump();
     if (state_ != State::kOpen) Report();
@@ -100,7 +100,7 @@ void EventStream::Report() {
   if (std::exchange(reported_, state_ != State::kBlocked)) return;
   callbacks_.post([self = shared_from_this(), state = state_] {
     {
-      const std::lock_guard lock(self->mutex_);
+      const MutexLock lock(self->mutex_);
       if (self->state_ == State::kDetached) return;
     }
     if (state == State::kBlocked) return self->callbacks_.want_writable();

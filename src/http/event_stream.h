@@ -8,12 +8,12 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/event_log.h"
 
 namespace reprise {
@@ -71,32 +71,31 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
   void PumpAndReport();
   // A frame of our own as a chunk of its own.
   std::string Framed(std::string_view frame) const;
-  // All with mutex_ held.
-  void Report();
-  void Pump();
-  bool NextChunk();
-  void FrameChunk(std::uint64_t end, bool last);
-  bool SendChunk();
-  std::size_t Gather(std::array<iovec, 16>& parts) const;
-  void Consume(std::size_t sent);
+  void Report() REQUIRES(mutex_);
+  void Pump() REQUIRES(mutex_);
+  bool NextChunk() REQUIRES(mutex_);
+  void FrameChunk(std::uint64_t end, bool last) REQUIRES(mutex_);
+  bool SendChunk() REQUIRES(mutex_);
+  std::size_t Gather(std::array<iovec, 16>& parts) const REQUIRES(mutex_);
+  void Consume(std::size_t sent) REQUIRES(mutex_);
 
   const Options options_;
   const Callbacks callbacks_;
   std::atomic<bool> pump_posted_{false};
 
-  std::mutex mutex_;
-  State state_ = State::kOpen;  // guarded by mutex_
-  bool reported_ = false;       // guarded by mutex_; the end has been told
-  std::string lead_;            // guarded by mutex_; what goes before the next chunk: head, frames of our own
-  std::uint64_t offset_;        // guarded by mutex_; the next byte of the log to send
+  Mutex mutex_;
+  State state_ GUARDED_BY(mutex_) = State::kOpen;
+  bool reported_ GUARDED_BY(mutex_) = false;  // the end has been told
+  std::string lead_ GUARDED_BY(mutex_);       // what goes before the next chunk: head, frames of our own
+  std::uint64_t offset_ GUARDED_BY(mutex_);   // the next byte of the log to send
   // The chunk under way: prefix, the log's bytes [offset_, chunk_end_), suffix.
-  std::string prefix_, suffix_;                    // guarded by mutex_
-  std::size_t prefix_sent_ = 0, suffix_sent_ = 0;  // guarded by mutex_
-  std::uint64_t chunk_end_;                        // guarded by mutex_
-  bool live_pending_;                              // guarded by mutex_
-  bool last_chunk_ = false;                        // guarded by mutex_
-  std::uint64_t sent_ = 0;                         // guarded by mutex_; bytes, head and frames included
-  Clock::time_point last_progress_;                // guarded by mutex_
+  std::string prefix_ GUARDED_BY(mutex_), suffix_ GUARDED_BY(mutex_);
+  std::size_t prefix_sent_ GUARDED_BY(mutex_) = 0, suffix_sent_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t chunk_end_ GUARDED_BY(mutex_);
+  bool live_pending_ GUARDED_BY(mutex_);
+  bool last_chunk_ GUARDED_BY(mutex_) = false;
+  std::uint64_t sent_ GUARDED_BY(mutex_) = 0;  // bytes, head and frames included
+  Clock::time_point last_progress_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

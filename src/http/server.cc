@@ -12,13 +12,13 @@
 #include <cerrno>
 #include <condition_variable>
 #include <cstring>
-#include <mutex>
 #include <new>
 #include <unordered_map>
 #include <utility>
 #include <vector>
 
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
 #include "http/connection.h"
@@ -271,7 +271,7 @@ class HttpServer::Impl {
     loop_.Post([this] {
       for (const auto& listener : listeners_) listener->Close();
       ForEachConnection([](Connection& connection) { connection.BeginStop(); });
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       accepting_ended_ = true;
       changed_.notify_all();
     });
@@ -279,15 +279,16 @@ class HttpServer::Impl {
 
   void Stop() {
     BeginStop();
-    const std::lock_guard stop_lock(stop_mutex_);
+    const MutexLock stop_lock(stop_mutex_);
     if (std::exchange(stopped_, true)) return;
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.EndIfReading(); }); });
-    std::unique_lock lock(mutex_);
-    changed_.wait_for(lock, options_.stop_timeout, [this] { return accepting_ended_ && open_ == 0; });
+    MutexLock lock(mutex_);
+    changed_.wait_for(lock, options_.stop_timeout,
+                      [this]() REQUIRES(mutex_) { return accepting_ended_ && open_ == 0; });
     lock.unlock();
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.Close(); }); });
     lock.lock();
-    changed_.wait(lock, [this] { return accepting_ended_ && open_ == 0; });
+    changed_.wait(lock, [this]() REQUIRES(mutex_) { return accepting_ended_ && open_ == 0; });
     lock.unlock();
     // The handlers' last outcomes find their connections closed.
     work_.Join();
@@ -329,7 +330,7 @@ class HttpServer::Impl {
     auto connection = std::make_shared<Connection>(shared_, fd.Release(), peer);
     connections_.emplace(connection.get(), connection);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++open_;
     }
     EnsureTick();
@@ -338,7 +339,7 @@ class HttpServer::Impl {
 
   void Forget(Connection* connection) {
     if (connections_.erase(connection) == 0) return;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (--open_ == 0) changed_.notify_all();
   }
 
@@ -384,12 +385,12 @@ class HttpServer::Impl {
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> upload_bytes_{0};
 
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  std::size_t open_ = 0;          // guarded by mutex_
-  bool accepting_ended_ = false;  // guarded by mutex_
-  std::mutex stop_mutex_;
-  bool stopped_ = false;  // guarded by stop_mutex_
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::size_t open_ GUARDED_BY(mutex_) = 0;
+  bool accepting_ended_ GUARDED_BY(mutex_) = false;
+  Mutex stop_mutex_;
+  bool stopped_ GUARDED_BY(stop_mutex_) = false;
 
   Connection::Shared shared_;  // before the loop, whose last tasks may still hold connections when it goes
   IoLoop loop_;

@@ -61,7 +61,7 @@ void Consents::ReadOnce() {
 }
 
 Consents::State Consents::Look(const std::string& server, const std::string& tool, const ToolFingerprint& now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadOnce();
   const auto tools = given_.find(server);
   if (tools == given_.end()) return State::kNew;
@@ -73,7 +73,7 @@ Consents::State Consents::Look(const std::string& server, const std::string& too
 }
 
 Result<void> Consents::Give(const std::string& server, const std::string& tool, const ToolFingerprint& now) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   ReadOnce();
   given_[server][tool] = now;
   if (damaged_) {  // kept for whoever wants to know what it was

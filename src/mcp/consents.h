@@ -2,9 +2,9 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 
+#include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/result.h"
@@ -40,9 +40,9 @@ class Consents {
   FileSystem& file_system_;
   const std::string path_;
   const std::shared_ptr<const KeySet> keys_;
-  std::mutex mutex_;
-  bool read_ = false, damaged_ = false;                                  // guarded by mutex_
-  std::map<std::string, std::map<std::string, ToolFingerprint>> given_;  // guarded by mutex_; by server and tool
+  Mutex mutex_;
+  bool read_ GUARDED_BY(mutex_) = false, damaged_ GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::map<std::string, ToolFingerprint>> given_ GUARDED_BY(mutex_);  // by server and tool
 };
 
 }  // namespace reprise

@@ -4,14 +4,14 @@
 #include <chrono>
 #include <condition_variable>
 #include <map>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/sse_parser.h"
-#include "mcp/timed_queue.h"
+#include "base/timed_queue.h"
 
 namespace reprise {
 namespace {
@@ -114,7 +114,7 @@ class HttpChannel final : public Channel {
   }
 
   void Agreed(const std::string& version) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     version_ = version;
   }
 
@@ -130,18 +130,18 @@ class HttpChannel final : public Channel {
     for (const auto& exchange : exchanges_) exchange->stop.request_stop();
     std::string session;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       session = session_id_;
     }
     if (!session.empty() && !forgotten_) SayGoodbye();
-    std::unique_lock lock(mutex_);
-    all_ended_.wait(lock, [this] { return under_way_ == 0; });
+    MutexLock lock(mutex_);
+    all_ended_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
   }
 
   // --- for exchanges, on the transport's thread ---
   void Deliver(std::string message) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       waiting_bytes_ += message.size();
       if (waiting_bytes_ > kMaxWaitingBytes) return;  // Delivered closes the channel
     }
@@ -151,7 +151,7 @@ class HttpChannel final : public Channel {
     queue_.Post([this, reference = std::move(reference)] { OpenLegacy(reference); });
   }
   void TakeSession(const std::string& id) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (session_id_.empty()) session_id_ = id;
   }
 
@@ -163,7 +163,7 @@ class HttpChannel final : public Channel {
     request.idle_timeout = kNoLimit;
     request.headers = {{"Accept", method == "POST" ? "application/json, text/event-stream" : "text/event-stream"}};
     if (method == "POST") request.headers.emplace_back("Content-Type", "application/json");
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!version_.empty()) request.headers.emplace_back("MCP-Protocol-Version", version_);
     if (!session_id_.empty()) request.headers.emplace_back("Mcp-Session-Id", session_id_);
     request.headers.insert(request.headers.end(), address_.headers.begin(), address_.headers.end());
@@ -203,13 +203,13 @@ class HttpChannel final : public Channel {
     if (over_) return;
     exchanges_.insert(exchange);
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++under_way_;
     }
     transport_.Send(std::move(request), *exchange, exchange->stop.get_token(), [this, exchange](Result<void> result) {
       queue_.Post([this, exchange, result = std::move(result)] { Ended(exchange, result); });
       // Nothing of this object may be touched once the count is told.
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (--under_way_ == 0) all_ended_.notify_all();
     });
   }
@@ -220,12 +220,12 @@ class HttpChannel final : public Channel {
     request.connect_timeout = request.idle_timeout = kGoodbye;
     request.total_timeout = kGoodbye;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       ++under_way_;
     }
     // Whether the server takes it does not matter: sessions that nobody uses end by themselves.
     transport_.Send(std::move(request), *exchange, {}, [this, exchange](const Result<void>&) {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (--under_way_ == 0) all_ended_.notify_all();
     });
   }
@@ -233,7 +233,7 @@ class HttpChannel final : public Channel {
   void Delivered(const std::string& message) {
     bool flooded;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       flooded = waiting_bytes_ > kMaxWaitingBytes;
       waiting_bytes_ -= std::min(waiting_bytes_, message.size());
     }
@@ -283,11 +283,9 @@ class HttpChannel final : public Channel {
                                         result ? Broken("mcp_protocol", "the server sent no answer") : result.error());
     }
     // The server has let go of the stream, or the network has: the rest waits where it broke.
-    queue_.Post(
-        [this, from, id = exchange.request_id, fruitless] {
-          if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless);
-        },
-        RetryDelay(exchange, 0));
+    queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
+      if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless);
+    });
   }
 
   // A server that has forgotten the session says 404, but many say 400, as they do to a request that is wrong by
@@ -322,9 +320,9 @@ class HttpChannel final : public Channel {
     if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
     const int fruitless = exchange.is_stream ? 0 : exchange.fruitless + 1;
     if (fruitless > kMaxResumes) return;
-    queue_.Post([this, from = exchange.last_event_id(),
-                 fruitless] { OpenStream(Purpose::kListen, from, std::nullopt, fruitless); },
-                RetryDelay(exchange, fruitless));
+    queue_.After(RetryDelay(exchange, fruitless), [this, from = exchange.last_event_id(), fruitless] {
+      OpenStream(Purpose::kListen, from, std::nullopt, fruitless);
+    });
   }
 
   static milliseconds RetryDelay(const Exchange& exchange, int fruitless) {
@@ -356,7 +354,7 @@ class HttpChannel final : public Channel {
   }
 
   bool HasSession() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !session_id_.empty();
   }
 
@@ -371,12 +369,12 @@ class HttpChannel final : public Channel {
   const HttpServerAddress address_;
   ChannelListener* listener_ = nullptr;
 
-  mutable std::mutex mutex_;
-  std::condition_variable all_ended_;
-  std::string version_, session_id_;  // guarded by mutex_
-  std::size_t under_way_ = 0;         // guarded by mutex_
-  std::size_t waiting_bytes_ = 0;     // guarded by mutex_
-  bool closed_ = false;               // Close's caller's
+  mutable Mutex mutex_;
+  std::condition_variable_any all_ended_;
+  std::string version_ GUARDED_BY(mutex_), session_id_ GUARDED_BY(mutex_);
+  std::size_t under_way_ GUARDED_BY(mutex_) = 0;
+  std::size_t waiting_bytes_ GUARDED_BY(mutex_) = 0;
+  bool closed_ = false;  // Close's caller's
 
   // --- the queue's thread's
   std::set<std::shared_ptr<Exchange>> exchanges_;

@@ -80,7 +80,7 @@ void ServerConnection::Stop() {
   RequestStop();
   if (thread_.joinable()) thread_.join();
   folder_.reset();
-  const std::lock_guard lock(publish_mutex_);
+  const MutexLock lock(publish_mutex_);
   stopped_ = true;
 }
 
@@ -98,13 +98,14 @@ void ServerConnection::Main(const std::stop_token& stop) {
     if (ready_since_ != Clock::time_point::max() && Clock::now() - ready_since_ >= kHealthy) failures = 0;
     ++failures;
     LogWarning("an MCP server is not there", {{"server", options_.name}, {"error", why.message}});
-    std::unique_lock lock(mutex_);
+    MutexLock lock(mutex_);
     // A command that does not work will not by itself; a machine that cannot be reached may be back tomorrow.
-    given_up_ = options_.url.empty() && failures >= kMaxFailures;
-    if (given_up_ || failures >= kMaxFailures) offers_.clear();
+    const bool gives_up = options_.url.empty() && failures >= kMaxFailures;
+    given_up_ = gives_up;
+    if (failures >= kMaxFailures) offers_.clear();
     lock.unlock();
     SetState(ToolServer::State::kFailed, why.message);
-    if (given_up_) return;
+    if (gives_up) return;
     lock.lock();
     const seconds pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kLongestPause);
     changed_.wait_for(lock, stop, pause, [] { return false; });
@@ -120,14 +121,14 @@ Result<std::unique_ptr<Channel>> ServerConnection::OpenChannel() {
   // Each time, as a program may be another one when its server is started again.
   auto launch = TRY(LaunchDigest(options_, directory, parts_.workspace));
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     launch_ = std::move(launch);
   }
   return OpenServerChannel(options_, parts_.transport, directory, parts_.workspace);
 }
 
 std::string ServerConnection::launch() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return launch_;
 }
 
@@ -138,7 +139,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
   SessionHooks hooks;
   hooks.roots = {parts_.workspace};
   hooks.on_tools_changed = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     ++changes_;
     changed_.notify_all();
   };
@@ -146,13 +147,13 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     Log(LogLevel::kDebug, "an MCP server says", {{"server", options_.name}, {"severity", level}, {"text", text}});
   };
   hooks.on_closed = [this] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     session_ended_ = true;
     changed_.notify_all();
   };
   std::uint64_t begun = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     session_ended_ = false;
     begun = changes_;
   }
@@ -169,19 +170,19 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     } else {
       ready_since_ = Clock::now();
       {
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         offers_ = *std::move(offers);
       }
       SetState(ToolServer::State::kReady, facts->name + " " + facts->version);
       {  // after they were published: who has waited for this finds them in the catalog
-        const std::lock_guard lock(mutex_);
+        const MutexLock lock(mutex_);
         session_ = session;
         listed_ = begun;
         changed_.notify_all();
       }
       LogInfo("an MCP server is ready", {{"server", options_.name}, {"protocol", facts->protocol}});
       why = Serve(*session, *facts, stop);
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       session_ = nullptr;
     }
   }
@@ -210,10 +211,11 @@ Result<std::vector<McpOffer>> ServerConnection::ListOffers(Session& session, con
 Error ServerConnection::Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop) {
   seconds pause = kBetweenLists;
   for (auto listed = Clock::now();;) {
-    std::unique_lock lock(mutex_);
-    changed_.wait(lock, stop, [this] { return session_ended_ || changes_ != listed_; });
+    MutexLock lock(mutex_);
+    changed_.wait(lock, stop, [this]() REQUIRES(mutex_) { return session_ended_ || changes_ != listed_; });
     if (stop.stop_requested()) return MakeError(ErrorCode::kCancelled, "stopping");
-    if (!session_ended_) changed_.wait_until(lock, stop, listed + pause, [this] { return session_ended_; });
+    if (!session_ended_)
+      changed_.wait_until(lock, stop, listed + pause, [this]() REQUIRES(mutex_) { return session_ended_; });
     if (session_ended_) return MakeError(ErrorCode::kUnavailable, "the connection ended");
     if (stop.stop_requested()) return MakeError(ErrorCode::kCancelled, "stopping");
     const std::uint64_t begun = changes_;
@@ -237,11 +239,10 @@ Error ServerConnection::Serve(Session& session, const ServerFacts& facts, const 
   }
 }
 
-Result<void> ServerConnection::WaitForOffers(std::unique_lock<std::mutex>& lock, milliseconds timeout,
-                                             const std::stop_token& stop) {
+Result<void> ServerConnection::WaitForOffers(MutexLock& lock, milliseconds timeout, const std::stop_token& stop) {
   // A list that begins from now on will do, however often a server says that it has changed.
-  const auto are_known = [this, wanted = changes_] { return session_ && listed_ >= wanted; };
-  changed_.wait_for(lock, stop, timeout, [&] { return are_known() || given_up_; });
+  const auto are_known = [this, wanted = changes_]() REQUIRES(mutex_) { return session_ && listed_ >= wanted; };
+  changed_.wait_for(lock, stop, timeout, [&]() REQUIRES(mutex_) { return are_known() || given_up_; });
   if (are_known()) return {};
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
   if (session_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
@@ -249,13 +250,13 @@ Result<void> ServerConnection::WaitForOffers(std::unique_lock<std::mutex>& lock,
 }
 
 Result<void> ServerConnection::AwaitOffers(milliseconds timeout, const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   return WaitForOffers(lock, timeout, stop);
 }
 
 Result<std::shared_ptr<Session>> ServerConnection::SessionFor(const McpOffer& offer, milliseconds timeout,
                                                               const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   TRY(WaitForOffers(lock, timeout, stop));
   if (std::find(offers_.begin(), offers_.end(), offer) != offers_.end()) return session_;
   return Fail(ErrorCode::kConflict, "the tool is not there any more, or not as it was");
@@ -263,7 +264,7 @@ Result<std::shared_ptr<Session>> ServerConnection::SessionFor(const McpOffer& of
 
 void ServerConnection::Approved(const McpOffer& offer) {
   {
-    const std::lock_guard publishing(publish_mutex_);
+    const MutexLock publishing(publish_mutex_);
     if (stopped_) return;
     Keep(offer);
   }
@@ -279,7 +280,7 @@ void ServerConnection::Keep(const McpOffer& offer) {
 
 void ServerConnection::SetState(ToolServer::State state, std::string message) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     state_ = state;
     message_ = std::move(message);
     changed_.notify_all();
@@ -288,12 +289,12 @@ void ServerConnection::SetState(ToolServer::State state, std::string message) {
 }
 
 void ServerConnection::Publish() {
-  const std::lock_guard publishing(publish_mutex_);
+  const MutexLock publishing(publish_mutex_);
   if (stopped_) return;
   ToolServer server{.name = options_.name};
   std::vector<McpOffer> offers;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     server.state = state_;
     server.message = message_;
     offers = offers_;

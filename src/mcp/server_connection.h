@@ -4,13 +4,13 @@
 #include <condition_variable>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "base/mutex.h"
 #include "mcp/channel.h"
 #include "mcp/client.h"
 #include "mcp/consents.h"
@@ -72,9 +72,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   Result<std::unique_ptr<Channel>> OpenChannel();
   Result<std::vector<McpOffer>> ListOffers(Session& session, const ServerFacts& facts, const std::stop_token& stop);
   Error Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop);
-  // With mutex_ held.
-  Result<void> WaitForOffers(std::unique_lock<std::mutex>& lock, std::chrono::milliseconds timeout,
-                             const std::stop_token& stop);
+  Result<void> WaitForOffers(MutexLock& lock, std::chrono::milliseconds timeout, const std::stop_token& stop)
+      REQUIRES(mutex_);
   void SetState(ToolServer::State state, std::string message);
   void Publish();
   void Keep(const McpOffer& offer);
@@ -84,20 +83,20 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   const McpServerOptions options_;
   const Parts parts_;
 
-  std::mutex publish_mutex_;  // taken before mutex_
-  bool stopped_ = false;
+  Mutex publish_mutex_;  // taken before mutex_
+  bool stopped_ GUARDED_BY(publish_mutex_) = false;
 
-  std::mutex mutex_;
-  std::condition_variable_any changed_;  // any of what follows; guarded by mutex_
-  ToolServer::State state_ = ToolServer::State::kConnecting;
-  std::string message_;
-  std::vector<McpOffer> offers_;
-  std::shared_ptr<Session> session_;  // null: not ready
-  bool given_up_ = false;
-  std::uint64_t changes_ = 0;  // how often the server has said that its tools have changed
-  std::uint64_t listed_ = 0;   // changes_ when the list began that offers_ is
-  bool session_ended_ = false;
-  std::string launch_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;  // any of what follows
+  ToolServer::State state_ GUARDED_BY(mutex_) = ToolServer::State::kConnecting;
+  std::string message_ GUARDED_BY(mutex_);
+  std::vector<McpOffer> offers_ GUARDED_BY(mutex_);
+  std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
+  bool given_up_ GUARDED_BY(mutex_) = false;
+  std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // how often the server has said that its tools have changed
+  std::uint64_t listed_ GUARDED_BY(mutex_) = 0;   // changes_ when the list began that offers_ is
+  bool session_ended_ GUARDED_BY(mutex_) = false;
+  std::string launch_ GUARDED_BY(mutex_);
 
   Clock::time_point ready_since_;       // the thread's
   std::optional<ServerFolder> folder_;  // the thread's

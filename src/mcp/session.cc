@@ -121,7 +121,7 @@ Session::Session(std::unique_ptr<Channel> channel, SessionHooks hooks)
 }
 
 std::optional<Error> Session::closed() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return closed_;
 }
 
@@ -137,7 +137,7 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   pending->can_ask = static_cast<bool>(options.ask);
   std::int64_t id = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return Fail(*closed_);
     if (pending_.size() >= kMaxPending) return Fail(ErrorCode::kUnavailable, "too many calls wait for the server");
     id = next_id_++;
@@ -151,9 +151,9 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   channel_->Send({.json = std::move(request), .request_id = id, .is_initialize = method == "initialize"});
 
   auto deadline = Clock::now() + options.timeout;
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    pending->wake.wait_until(lock, options.stop, deadline, [&] {
+    pending->wake.wait_until(lock, options.stop, deadline, [&]() REQUIRES(mutex_) {
       return pending->response || !pending->progress.empty() || !pending->questions.empty();
     });
     const bool stopped = options.stop.stop_requested();
@@ -204,7 +204,7 @@ void Session::Notify(const std::string& method, Json params) {
 void Session::Tell(const std::string& method, Json params) {
   std::int64_t id = 0;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     id = next_id_++;
   }
   channel_->Send(
@@ -214,7 +214,7 @@ void Session::Tell(const std::string& method, Json params) {
 void Session::Settle(std::int64_t id, Result<std::string> response) {
   std::shared_ptr<Question> asking;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = pending_.find(id);
     if (found == pending_.end()) return;  // nobody waits (any more), or the server made the id up
     const auto pending = found->second;
@@ -231,14 +231,14 @@ void Session::Settle(std::int64_t id, Result<std::string> response) {
 void Session::OnRequestFailed(std::int64_t id, Error error) { Settle(id, Fail(std::move(error))); }
 
 bool Session::IsWaiting(std::int64_t id) const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return pending_.contains(id);
 }
 
 void Session::OnClosed(Error why) {
   std::map<std::string, std::shared_ptr<Question>> questions;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (closed_) return;
     closed_ = why;
     for (const auto& [id, pending] : pending_) {
@@ -347,7 +347,7 @@ void Session::TakeNotification(const std::string& method, const Json& message) {
     return hooks_.on_log(TextMember(params, "level"), Utf8Prefix(text, kMaxErrorText));
   }
   if (method == "notifications/cancelled" && params.contains("requestId")) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = questions_.find(params["requestId"].dump());
     if (found != questions_.end()) found->second->over.request_stop();
   }
@@ -356,7 +356,7 @@ void Session::TakeNotification(const std::string& method, const Json& message) {
 void Session::TakeProgress(const Json& params) {
   const auto token = params.find("progressToken");
   if (token == params.end() || !token->is_number_integer()) return;
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = pending_.find(token->get<std::int64_t>());
   if (found == pending_.end() || found->second->progress.size() >= kMaxProgressWaiting) return;
   found->second->progress.push_back(ProgressText(params));
@@ -374,7 +374,7 @@ void Session::TakeQuestion(const Json& id, const Json& params) {
   question->question = *std::move(parsed);
   const char* refusal = nullptr;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto asker = std::find_if(pending_.rbegin(), pending_.rend(),
                                     [](const auto& candidate) { return candidate.second->can_ask; });
     if (questions_.contains(question->id)) {
@@ -397,7 +397,7 @@ void Session::Answer(const std::shared_ptr<Question>& question, const RequestOpt
   const std::stop_callback stopped(options.stop, [&] { question->over.request_stop(); });
   const ToolAnswer answer = options.ask(question->question, question->over.get_token());
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (questions_.erase(question->id) == 0) return;  // the connection is over
   }
   if (question->over.stop_requested() && !options.stop.stop_requested()) return;  // withdrawn by the server
@@ -409,7 +409,7 @@ void Session::Answer(const std::shared_ptr<Question>& question, const RequestOpt
 void Session::Dismiss(const std::deque<std::shared_ptr<Question>>& questions) {
   for (const auto& question : questions) {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       if (questions_.erase(question->id) == 0) continue;
     }
     if (const auto id = ParseJson(question->id)) Reply(*id, {{"action", "cancel"}});

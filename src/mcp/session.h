@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <stop_token>
@@ -16,6 +15,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/mutex.h"
 #include "mcp/channel.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
@@ -116,11 +116,11 @@ class Session final : private ChannelListener {
 
   const SessionHooks hooks_;
 
-  mutable std::mutex mutex_;
-  std::int64_t next_id_ = 1;                                    // guarded by mutex_, as are
-  std::map<std::int64_t, std::shared_ptr<Pending>> pending_;    // requests under way
-  std::map<std::string, std::shared_ptr<Question>> questions_;  // of the server, not answered yet
-  std::optional<Error> closed_;
+  mutable Mutex mutex_;
+  std::int64_t next_id_ GUARDED_BY(mutex_) = 1;
+  std::map<std::int64_t, std::shared_ptr<Pending>> pending_ GUARDED_BY(mutex_);    // requests under way
+  std::map<std::string, std::shared_ptr<Question>> questions_ GUARDED_BY(mutex_);  // of the server, not answered yet
+  std::optional<Error> closed_ GUARDED_BY(mutex_);
 
   // --- the channel's thread's
   Clock::time_point window_began_;

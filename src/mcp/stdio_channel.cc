@@ -7,11 +7,11 @@
 #include <algorithm>
 #include <chrono>
 #include <csignal>
-#include <mutex>
 #include <thread>
 #include <utility>
 
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "process/child_loop.h"
@@ -43,7 +43,7 @@ class StdioChannel final : public Channel, private ChildLoop {
   }
 
   void Send(OutgoingMessage message) override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     unsent_ += message.json;
     unsent_ += '\n';
     Wake();
@@ -51,7 +51,7 @@ class StdioChannel final : public Channel, private ChildLoop {
 
   void Close() override {
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       closing_ = true;
       Wake();
     }
@@ -73,7 +73,7 @@ class StdioChannel final : public Channel, private ChildLoop {
   }
 
   void OnWake() override {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     outgoing_ += unsent_;
     unsent_.clear();
     if (outgoing_.size() > kMaxUnsent) Break("does not read what it is sent");
@@ -147,9 +147,9 @@ class StdioChannel final : public Channel, private ChildLoop {
 
   const UniqueFd wake_;
 
-  std::mutex mutex_;
-  std::string unsent_;    // guarded by mutex_
-  bool closing_ = false;  // guarded by mutex_
+  Mutex mutex_;
+  std::string unsent_ GUARDED_BY(mutex_);
+  bool closing_ GUARDED_BY(mutex_) = false;
 
   // --- the thread's
   ChannelListener* listener_ = nullptr;

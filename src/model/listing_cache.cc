@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <condition_variable>
-#include <mutex>
 #include <utility>
 
 #include "base/logging.h"
+#include "base/mutex.h"
 
 namespace reprise {
 namespace {
@@ -21,22 +21,22 @@ struct ListingCache::State {
     bool asked = false;  // and not answered yet
     Clock::time_point asked_at{};
   };
-  const Listing* Find(std::string_view provider) const {
+  const Listing* Find(std::string_view provider) const REQUIRES(mutex) {
     const auto found = listings.find(provider);
     return found == listings.end() ? nullptr : &found->second;
   }
 
-  mutable std::mutex mutex;
-  std::condition_variable answered;
-  std::map<std::string, Listing, std::less<>> listings;  // guarded by mutex
+  mutable Mutex mutex;
+  std::condition_variable_any answered;
+  std::map<std::string, Listing, std::less<>> listings GUARDED_BY(mutex);
 };
 
 ListingCache::ListingCache(Limits limits) : limits_(limits), state_(std::make_shared<State>()) {}
 
 ListingCache::~ListingCache() {
   stop_.request_stop();
-  std::unique_lock lock(state_->mutex);
-  state_->answered.wait(lock, [this] {
+  MutexLock lock(state_->mutex);
+  state_->answered.wait(lock, [this]() REQUIRES(state_->mutex) {
     return std::none_of(state_->listings.begin(), state_->listings.end(),
                         [](const auto& each) { return each.second.asked; });
   });
@@ -45,7 +45,7 @@ ListingCache::~ListingCache() {
 void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
   std::vector<std::pair<std::string, ModelClient*>> old;
   {
-    const std::lock_guard lock(state_->mutex);
+    const MutexLock lock(state_->mutex);
     const auto now = Clock::now();
     for (const auto& [provider, client] : clients) {
       State::Listing& listing = state_->listings[provider];
@@ -59,7 +59,7 @@ void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
     client->ListModels(stop_.get_token(), [state = state_, limits = limits_,
                                            name = provider](Result<std::vector<ListedModel>> models) {
       if (!models) LogInfo("a provider did not list its models", {{"provider", name}, {"code", models.error().reason}});
-      const std::lock_guard lock(state->mutex);
+      const MutexLock lock(state->mutex);
       State::Listing& listing = state->listings[name];
       listing.asked = false;
       listing.good_until = Clock::now() + (models ? limits.keep : limits.keep_failure);
@@ -68,7 +68,7 @@ void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
     });
   }
   // Whoever comes while one is being asked waits for the rest of its time only.
-  std::unique_lock lock(state_->mutex);
+  MutexLock lock(state_->mutex);
   for (const auto& [provider, client] : clients) {
     const State::Listing& listing = state_->listings[provider];
     state_->answered.wait_until(lock, listing.asked_at + limits_.wait, [&] { return !listing.asked; });
@@ -76,13 +76,13 @@ void ListingCache::Refresh(const std::map<std::string, ModelClient*>& clients) {
 }
 
 std::vector<ListedModel> ListingCache::Models(std::string_view provider) const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const State::Listing* listing = state_->Find(provider);
   return listing == nullptr ? std::vector<ListedModel>() : listing->models;
 }
 
 std::int64_t ListingCache::ContextWindow(std::string_view provider, std::string_view model) const {
-  const std::lock_guard lock(state_->mutex);
+  const MutexLock lock(state_->mutex);
   const State::Listing* listing = state_->Find(provider);
   if (listing == nullptr) return 0;
   const auto found = std::find_if(listing->models.begin(), listing->models.end(),

@@ -86,7 +86,7 @@ CurlLoop::~CurlLoop() {
 void CurlLoop::Post(Command command) {
   bool first;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     first = commands_.empty();
     commands_.push_back(std::move(command));
   }
@@ -154,7 +154,7 @@ void CurlLoop::RunCommands() {
   [[maybe_unused]] const auto taken = ::read(wake_.get(), &count, sizeof count);
   std::vector<Command> commands;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     commands.swap(commands_);
   }
   for (const Command& command : commands) {

@@ -2,13 +2,13 @@
 
 #include <array>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <thread>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "net/curl_transfer.h"
 
@@ -72,8 +72,8 @@ class CurlLoop {
   const UniqueFd wake_;
 
   // --- any thread's
-  std::mutex mutex_;
-  std::vector<Command> commands_;  // guarded by mutex_
+  Mutex mutex_;
+  std::vector<Command> commands_ GUARDED_BY(mutex_);
 
   // --- the loop thread's
   // Transfers that may only go to public addresses share no connections with the others: a kept connection is used

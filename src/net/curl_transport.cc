@@ -49,7 +49,7 @@ CurlTransport::CurlTransport(long receive_bytes) : receive_bytes_(receive_bytes)
 CurlTransport::~CurlTransport() = default;
 
 Result<CurlLoop*> CurlTransport::StartedLoop() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!loop_) {
     auto loop = TRY(CurlLoop::Start());
     loop_ = std::move(loop);

@@ -1,9 +1,9 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <stop_token>
 
+#include "base/mutex.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -34,8 +34,8 @@ class CurlTransport : public Transport {
   Result<CurlLoop*> StartedLoop();
 
   const long receive_bytes_;
-  std::mutex mutex_;
-  std::unique_ptr<CurlLoop> loop_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unique_ptr<CurlLoop> loop_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -16,12 +16,12 @@
 #include <csignal>
 #include <filesystem>
 #include <fstream>
-#include <mutex>
 #include <set>
 #include <sstream>
 #include <system_error>
 #include <utility>
 
+#include "base/mutex.h"
 #include "process/supervisor.h"
 
 namespace reprise {
@@ -123,7 +123,7 @@ class Supervisors {
 
   pid_t Fork(const SupervisorPlan& plan) {
     ReapAbandoned();
-    const std::lock_guard lock(mutex_);  // a new supervisor is not taken for something left behind
+    const MutexLock lock(mutex_);  // a new supervisor is not taken for something left behind
     const SignalsBlocked blocked;
     const pid_t pid = ::fork();
     if (pid == 0) Supervise(plan);
@@ -135,13 +135,13 @@ class Supervisors {
     siginfo_t info;
     while (::waitid(P_PID, static_cast<id_t>(pid), &info, WEXITED | WNOWAIT) < 0 && errno == EINTR) {
     }
-    const std::lock_guard lock(mutex_);  // the next supervisor may get the same number
+    const MutexLock lock(mutex_);  // the next supervisor may get the same number
     ::waitpid(pid, nullptr, 0);
     running_.erase(pid);
   }
 
   void Abandon(pid_t pid) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     abandoned_.push_back(pid);
   }
 
@@ -171,7 +171,7 @@ class Supervisors {
   Supervisors() { ::prctl(PR_SET_CHILD_SUBREAPER, 1); }
 
   std::vector<Orphan> KillOrphans() {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     std::vector<Orphan> orphans;
     std::error_code error;
     const std::filesystem::directory_iterator end;
@@ -192,7 +192,7 @@ class Supervisors {
   void ReapAbandoned() {
     bool ended = false;
     {
-      const std::lock_guard lock(mutex_);
+      const MutexLock lock(mutex_);
       std::erase_if(abandoned_, [&](pid_t pid) {
         if (::waitpid(pid, nullptr, WNOHANG) == 0) return false;
         running_.erase(pid);
@@ -202,7 +202,7 @@ class Supervisors {
     if (ended) EndOrphans();
   }
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::set<pid_t> running_;  // not yet reaped
   std::vector<pid_t> abandoned_;
 };

@@ -247,7 +247,7 @@ AuditFile::AuditFile(std::string root, std::shared_ptr<const KeySet> keys, FileS
 AuditFile::~AuditFile() {
   sealer_ = {};
   const bool sealed = [&] {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return !seal_at_;
   }();
   if (sealed) return;
@@ -296,7 +296,7 @@ Result<void> CompareEnd(const AuditHead& head, std::uint64_t last, const std::st
 }  // namespace
 
 Result<void> AuditFile::CheckEnd() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (file_) return {};
   const auto head = TRY(ReadHead(root_, file_system_, keys_.get()));
   TRY(FindEnd());
@@ -354,17 +354,18 @@ Result<void> AuditFile::Open() {
 }
 
 Result<void> AuditFile::Adopt() {
-  const std::lock_guard lock(mutex_);
-  return FindEnd().and_then([&] { return OpenHead(/*adopt=*/true); });
+  const MutexLock lock(mutex_);
+  TRY(FindEnd());
+  return OpenHead(/*adopt=*/true);
 }
 
 // Lines that a head speaks of must not be lost with the power: they are synced before it is written.
 Result<void> AuditFile::Seal() {
-  const std::lock_guard sealing(seal_mutex_);
+  const MutexLock sealing(seal_mutex_);
   AuditHead head;
   UniqueFd file;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     seal_at_.reset();
     if (!file_ || !head_) return {};
     head = CopyOf(*head_);
@@ -381,7 +382,7 @@ Result<void> AuditFile::Seal() {
   written = written.and_then([&] { return file_system_.SyncDirectory(root_); }).and_then([&] {
     return WriteHead(root_, file_system_, keys_.get(), head);
   });
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (written) {
     head_ = std::move(head);
   } else {
@@ -390,7 +391,6 @@ Result<void> AuditFile::Seal() {
   return written;
 }
 
-// With mutex_ held.
 void AuditFile::SealLater() {
   if (seal_at_) return;
   seal_at_ = std::chrono::steady_clock::now() + settings_.seal_after;
@@ -402,9 +402,9 @@ void AuditFile::SealLater() {
 }
 
 void AuditFile::KeepSealing(const std::stop_token& stop) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    if (!unsealed_.wait(lock, stop, [&] { return seal_at_.has_value(); })) return;
+    if (!unsealed_.wait(lock, stop, [this]() REQUIRES(mutex_) { return seal_at_.has_value(); })) return;
     const auto due = *seal_at_;
     unsealed_.wait_until(lock, stop, due, [] { return false; });
     if (stop.stop_requested()) return;
@@ -443,7 +443,7 @@ Result<void> AuditFile::Write(const std::string& line) {
 }
 
 Result<void> AuditFile::Append(const AuditEntry& entry) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!file_) {
     TRY(Open());
   }

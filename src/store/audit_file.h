@@ -4,12 +4,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "crypto/key_set.h"
 #include "reprise/audit_log.h"
@@ -54,14 +54,13 @@ class AuditFile final : public AuditLog {
   Result<Page> Read(std::uint64_t after, std::size_t limit) const override;
 
  private:
-  // With mutex_ held.
-  Result<void> Open();
-  Result<void> FindEnd();
-  Result<void> OpenHead(bool adopt);
-  Result<void> MakeRoom();
-  Result<void> Write(const std::string& line);
-  Result<void> SealNow();
-  void SealLater();
+  Result<void> Open() REQUIRES(mutex_);
+  Result<void> FindEnd() REQUIRES(mutex_);
+  Result<void> OpenHead(bool adopt) REQUIRES(mutex_);
+  Result<void> MakeRoom() REQUIRES(mutex_);
+  Result<void> Write(const std::string& line) REQUIRES(mutex_);
+  Result<void> SealNow() REQUIRES(mutex_);
+  void SealLater() REQUIRES(mutex_);
   void KeepSealing(const std::stop_token& stop);
 
   const std::string root_;
@@ -69,19 +68,20 @@ class AuditFile final : public AuditLog {
   FileSystem& file_system_;
   const Settings settings_;
 
-  std::mutex mutex_;
-  UniqueFd file_;                  // guarded by mutex_, as is what follows
-  std::uint64_t size_ = 0;         // of the file
-  std::uint64_t first_ = 0;        // the number of its first line; 0: it is empty
-  std::uint64_t last_ = 0;         // the number of the last line there is
-  std::string last_digest_;        // of that line; empty: there is none
-  bool last_has_mac_ = false;      // that line
-  std::optional<AuditHead> head_;  // as it was written last
+  Mutex mutex_;
+  UniqueFd file_ GUARDED_BY(mutex_);
+  std::uint64_t size_ GUARDED_BY(mutex_) = 0;         // of the file
+  std::uint64_t first_ GUARDED_BY(mutex_) = 0;        // the number of its first line; 0: it is empty
+  std::uint64_t last_ GUARDED_BY(mutex_) = 0;         // the number of the last line there is
+  std::string last_digest_ GUARDED_BY(mutex_);        // of that line; empty: there is none
+  bool last_has_mac_ GUARDED_BY(mutex_) = false;      // that line
+  std::optional<AuditHead> head_ GUARDED_BY(mutex_);  // as it was written last
   std::condition_variable_any unsealed_;
-  std::optional<std::chrono::steady_clock::time_point> seal_at_;  // nullopt: the head is that of the last line
+  std::optional<std::chrono::steady_clock::time_point> seal_at_
+      GUARDED_BY(mutex_);  // nullopt: the head is that of the last line
 
-  std::mutex seal_mutex_;  // held while a head is written; mutex_ is taken under it, never the other way round
-  std::jthread sealer_;    // last: it uses all of the above
+  Mutex seal_mutex_;     // held while a head is written; mutex_ is taken under it, never the other way round
+  std::jthread sealer_;  // last: it uses all of the above
 };
 
 // Adds what is wrong with the audit log of a data folder: a line that was changed (auth), lines that are gone

@@ -107,14 +107,14 @@ FileInteractionStore::ChatState::ChatState(const ChatId& chat)
 std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::StateOf(const ChatId& chat) {
   // A reader has nothing to remember: the files may change under it with every call.
   if (options_.access == Access::kReadOnly) return std::make_shared<ChatState>(chat);
-  const std::lock_guard lock(chats_mutex_);
+  const MutexLock lock(chats_mutex_);
   auto& state = chats_[chat];
   if (!state) state = std::make_shared<ChatState>(chat);
   return state;
 }
 
 std::shared_ptr<FileInteractionStore::ChatState> FileInteractionStore::FindState(const ChatId& chat) {
-  const std::lock_guard lock(chats_mutex_);
+  const MutexLock lock(chats_mutex_);
   const auto found = chats_.find(chat);
   return found == chats_.end() ? nullptr : found->second;
 }
@@ -215,7 +215,7 @@ Result<bool> FileInteractionStore::MakeDirectories(const ChatId& chat, HeldChat&
 
 void FileInteractionStore::Retire(const ChatId& chat, const HeldChat& held) {
   held->retired = true;
-  const std::lock_guard lock(chats_mutex_);
+  const MutexLock lock(chats_mutex_);
   const auto found = chats_.find(chat);
   if (found != chats_.end() && found->second == held.state) chats_.erase(found);
 }

@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/work_counter.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
@@ -204,11 +205,11 @@ class FileInteractionStore final : public InteractionStore {
   StateCache<KnownState> long_states_;  // synchronises itself
   StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
   RunningList running_;                 // synchronises itself
-  std::mutex fork_mutex_;               // whole chats come in one by one; taken before a chat's locks
-  std::mutex chats_mutex_;
-  std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_;  // guarded by chats_mutex_
-  SavePreparer save_preparer_;                                    // after what its thread uses
-  IndexWriter index_writer_;                                      // last: its thread uses all of the above
+  Mutex fork_mutex_;                    // whole chats come in one by one; taken before a chat's locks
+  Mutex chats_mutex_;
+  std::unordered_map<ChatId, std::shared_ptr<ChatState>> chats_ GUARDED_BY(chats_mutex_);
+  SavePreparer save_preparer_;  // after what its thread uses
+  IndexWriter index_writer_;    // last: its thread uses all of the above
 };
 
 }  // namespace reprise

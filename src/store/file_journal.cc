@@ -93,7 +93,7 @@ bool AnySynced(const JournalCipher& cipher, std::uint64_t position, std::string_
 }  // namespace
 
 Result<void> JournalFile::Append(std::string_view bytes, Journal::Reach reach) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!file_) return Fail(ErrorCode::kIo, "the journal could not be written before");
   auto written = file_->Append(bytes);
   if (written && reach == Journal::Reach::kPowerLoss) written = file_->Sync();
@@ -102,7 +102,7 @@ Result<void> JournalFile::Append(std::string_view bytes, Journal::Reach reach) {
 }
 
 void JournalFile::Close() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   file_.reset();
 }
 

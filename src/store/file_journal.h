@@ -3,11 +3,11 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/file_system.h"
 #include "reprise/journal.h"
 #include "store/journal_cipher.h"
@@ -26,8 +26,8 @@ class JournalFile {
   void Close();
 
  private:
-  std::mutex mutex_;
-  std::unique_ptr<WritableFile> file_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unique_ptr<WritableFile> file_ GUARDED_BY(mutex_);
 };
 
 // A journal as a file (schemas/FILES.md): a header line, then the records. Each is appended in one write, so that what

@@ -77,7 +77,7 @@ Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, Interac
 
 Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming) {
   const ChatId& chat = incoming.summary.id;
-  const std::lock_guard turn(fork_mutex_);
+  const MutexLock turn(fork_mutex_);
   // Keeps every other use of the name waiting until what is on disk can be read.
   auto held = HoldChat(chat, Missing::kLeave, Hold::kStateAndIndex);
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));

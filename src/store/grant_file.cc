@@ -164,7 +164,7 @@ Result<void> FileGrantStore::Write(std::vector<StandingGrant> grants) {
 }
 
 Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<StandingGrant> grants;
   if (auto read = ReadOnce(); read) {
     grants = *grants_;
@@ -181,7 +181,7 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
 }
 
 Result<void> FileGrantStore::Remove(std::string_view id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   TRY(ReadOnce());
   std::vector<StandingGrant> grants = *grants_;
   if (std::erase_if(grants, [&](const StandingGrant& each) { return GrantId(each.grant) == id; }) == 0) {
@@ -191,12 +191,13 @@ Result<void> FileGrantStore::Remove(std::string_view id) {
 }
 
 Result<std::vector<StandingGrant>> FileGrantStore::List() {
-  const std::lock_guard lock(mutex_);
-  return ReadOnce().map([&] { return *grants_; });
+  const MutexLock lock(mutex_);
+  TRY(ReadOnce());
+  return *grants_;
 }
 
 bool FileGrantStore::Covers(const Grant& call) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return !call.terms_digest.empty() && ReadOnce() &&
          std::any_of(grants_->begin(), grants_->end(), [&](const StandingGrant& each) { return each.grant == call; });
 }

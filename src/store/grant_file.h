@@ -1,11 +1,11 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "reprise/file_system.h"
 #include "reprise/grant_store.h"
@@ -36,16 +36,15 @@ class FileGrantStore final : public GrantStore {
   bool Covers(const Grant& call) override;
 
  private:
-  // All with mutex_ held.
-  Result<void> ReadOnce();
-  Result<void> Write(std::vector<StandingGrant> grants);
+  Result<void> ReadOnce() REQUIRES(mutex_);
+  Result<void> Write(std::vector<StandingGrant> grants) REQUIRES(mutex_);
 
   FileSystem& file_system_;
   const std::string root_;
   const std::shared_ptr<const KeySet> keys_;
-  std::mutex mutex_;
-  std::optional<std::vector<StandingGrant>> grants_;  // guarded by mutex_; nullopt: not read yet, or not to be read
-  bool told_ = false;                                 // guarded by mutex_; the log knows why
+  Mutex mutex_;
+  std::optional<std::vector<StandingGrant>> grants_ GUARDED_BY(mutex_);  // nullopt: not read yet, or not to be read
+  bool told_ GUARDED_BY(mutex_) = false;                                 // the log knows why
 };
 
 }  // namespace reprise

@@ -19,7 +19,7 @@ bool IndexWriter::StartThread() {
 
 void IndexWriter::WriteLater(const ChatId& chat) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!StartThread()) return;
     const bool gathering = !later_.empty();
     later_.insert(chat);
@@ -32,7 +32,7 @@ void IndexWriter::WriteLater(const ChatId& chat) {
 
 void IndexWriter::WriteNow(const ChatId& chat) {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (!StartThread()) return;
     later_.erase(chat);
     now_.insert(chat);
@@ -42,11 +42,11 @@ void IndexWriter::WriteNow(const ChatId& chat) {
 
 void IndexWriter::Run(const std::stop_token& stop) {
   BecomeBackgroundThread();
-  std::unique_lock lock(mutex_);
-  const auto due = [&] { return std::min(first_ + delay_, latest_ + delay_ / 20); };
-  while (wake_.wait(lock, stop, [this] { return !now_.empty() || !later_.empty(); })) {
+  MutexLock lock(mutex_);
+  const auto due = [this]() REQUIRES(mutex_) { return std::min(first_ + delay_, latest_ + delay_ / 20); };
+  while (wake_.wait(lock, stop, [this]() REQUIRES(mutex_) { return !now_.empty() || !later_.empty(); })) {
     while (now_.empty() && !stop.stop_requested() && Clock::now() < due()) {
-      static_cast<void>(wake_.wait_until(lock, stop, due(), [this] { return !now_.empty(); }));
+      static_cast<void>(wake_.wait_until(lock, stop, due(), [this]() REQUIRES(mutex_) { return !now_.empty(); }));
     }
     std::set<ChatId> batch = std::exchange(now_, {});
     if (stop.stop_requested() || Clock::now() >= due()) batch.merge(std::exchange(later_, {}));

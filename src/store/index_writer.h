@@ -3,10 +3,10 @@
 #include <chrono>
 #include <condition_variable>
 #include <functional>
-#include <mutex>
 #include <set>
 #include <thread>
 
+#include "base/mutex.h"
 #include "reprise/ids.h"
 
 namespace reprise {
@@ -31,16 +31,16 @@ class IndexWriter {
  private:
   using Clock = std::chrono::steady_clock;
 
-  bool StartThread();  // with mutex_ held
+  bool StartThread() REQUIRES(mutex_);
   void Run(const std::stop_token& stop);
 
   const std::chrono::milliseconds delay_;
   const Write write_;
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any wake_;
-  std::set<ChatId> now_, later_;          // guarded by mutex_
-  Clock::time_point first_{}, latest_{};  // guarded by mutex_; when one was scheduled for later
-  std::jthread thread_;                   // guarded by mutex_; last, so that it ends before what it uses
+  std::set<ChatId> now_ GUARDED_BY(mutex_), later_ GUARDED_BY(mutex_);
+  Clock::time_point first_ GUARDED_BY(mutex_){}, latest_ GUARDED_BY(mutex_){};  // when one was scheduled for later
+  std::jthread thread_;  // last, so that it ends before what it uses
 };
 
 }  // namespace reprise

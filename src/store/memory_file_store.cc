@@ -17,7 +17,7 @@ FileListing Listing(const std::map<FileId, StoredFile>& files) {
 }  // namespace
 
 Result<void> MemoryFileStore::Put(const ChatId& chat, const StoredFile& file) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto& files = chats_[chat];
   auto room = CheckLimits(limits_, Listing(files), file, files.contains(file.info.id));
   if (room) files.emplace(file.info.id, file);
@@ -25,7 +25,7 @@ Result<void> MemoryFileStore::Put(const ChatId& chat, const StoredFile& file) {
 }
 
 Result<StoredFile> MemoryFileStore::Get(const ChatId& chat, const FileId& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto files = chats_.find(chat);
   if (files == chats_.end()) return NoSuchFile();
   const auto found = files->second.find(id);
@@ -34,20 +34,20 @@ Result<StoredFile> MemoryFileStore::Get(const ChatId& chat, const FileId& id) {
 }
 
 Result<FileListing> MemoryFileStore::List(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto files = chats_.find(chat);
   return files == chats_.end() ? FileListing{} : Listing(files->second);
 }
 
 Result<void> MemoryFileStore::Delete(const ChatId& chat, const FileId& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto files = chats_.find(chat);
   if (files == chats_.end() || files->second.erase(id) == 0) return NoSuchFile();
   return {};
 }
 
 void MemoryFileStore::ForgetChat(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   chats_.erase(chat);
 }
 

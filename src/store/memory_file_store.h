@@ -1,9 +1,9 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <unordered_map>
 
+#include "base/mutex.h"
 #include "reprise/file_store.h"
 
 namespace reprise {
@@ -22,8 +22,8 @@ class MemoryFileStore final : public FileStore {
 
  private:
   const FileLimits limits_;
-  std::mutex mutex_;
-  std::unordered_map<ChatId, std::map<FileId, StoredFile>> chats_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<ChatId, std::map<FileId, StoredFile>> chats_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

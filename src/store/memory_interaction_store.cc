@@ -25,7 +25,7 @@ MemoryInteractionStore::StoredChat& MemoryInteractionStore::FindOrCreate(const C
 }
 
 Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const std::string& title) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (chats_.contains(chat)) return Conflict("chat_exists", "there is a chat of this name already");
   ChatSummary& summary = FindOrCreate(chat).summary;
   summary.title = title;
@@ -33,12 +33,12 @@ Result<ChatSummary> MemoryInteractionStore::CreateChat(const ChatId& chat, const
 }
 
 Result<InteractionId> MemoryInteractionStore::ReserveInteraction(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return InteractionId::FromNumber(FindOrCreate(chat).next_number++);
 }
 
 Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interaction) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto known = Find(interaction.chat_id);
   if (interaction.parent_id && (!known || !(*known)->interactions.contains(*interaction.parent_id))) {
     return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
@@ -58,20 +58,20 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
 }
 
 Result<std::vector<QueuedMessage>> MemoryInteractionStore::LoadQueue(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = chats_.find(chat);
   if (found == chats_.end()) return std::vector<QueuedMessage>();
   return found->second.queue;
 }
 
 Result<void> MemoryInteractionStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (const auto found = chats_.find(chat); found != chats_.end()) found->second.queue = messages;
   return {};
 }
 
 Result<Interaction> MemoryInteractionStore::LoadInteraction(const ChatId& chat, InteractionId id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
   const auto interaction = found->interactions.find(id);
   if (interaction == found->interactions.end()) return NoSuchInteraction();
@@ -79,7 +79,7 @@ Result<Interaction> MemoryInteractionStore::LoadInteraction(const ChatId& chat, 
 }
 
 Result<Chat> MemoryInteractionStore::LoadChat(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
   Chat result{.summary = found->summary, .interactions = {}, .damaged = {}};
   for (const auto& [id, interaction] : found->interactions) result.interactions.push_back(interaction);
@@ -87,7 +87,7 @@ Result<Chat> MemoryInteractionStore::LoadChat(const ChatId& chat) {
 }
 
 Result<ChatSummary> MemoryInteractionStore::LoadSummary(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return Find(chat).map([](const StoredChat* found) { return found->summary; });
 }
 
@@ -103,7 +103,7 @@ Result<std::optional<AgentState>> MemoryInteractionStore::LoadPreviousState(cons
 }
 
 Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<ChatSummary> summaries;
   for (const auto& [id, chat] : chats_) summaries.push_back(chat.summary);
   std::sort(summaries.begin(), summaries.end(), [](const ChatSummary& a, const ChatSummary& b) {
@@ -113,7 +113,7 @@ Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
 }
 
 Result<ChatSummary> MemoryInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
   ChatSummary& summary = found->summary;
   summary.title = title;
@@ -122,7 +122,7 @@ Result<ChatSummary> MemoryInteractionStore::RenameChat(const ChatId& chat, const
 }
 
 Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, InteractionId head) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
   if (!found->interactions.contains(head)) return NoSuchInteraction();
   ChatSummary& summary = found->summary;
@@ -134,7 +134,7 @@ Result<ChatSummary> MemoryInteractionStore::MoveHead(const ChatId& chat, Interac
 
 Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                      const std::optional<std::string>& title) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = TRY(Find(source));
   const StoredChat& original = *found;
   if (!original.interactions.contains(last)) return NoSuchInteraction();
@@ -162,14 +162,14 @@ Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat)
     stored.interactions.emplace(id, std::move(loaded));
     stored.next_number = id.number() + 1;
   }
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto [place, is_new] = chats_.emplace(chat.summary.id, std::move(stored));
   if (!is_new) return Conflict("chat_exists", "there is a chat of this name already");
   return place->second.summary;
 }
 
 Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (chats_.erase(chat) == 0) return Fail(ErrorCode::kNotFound, "no such chat");
   return {};
 }

@@ -1,11 +1,11 @@
 #pragma once
 
 #include <map>
-#include <mutex>
 #include <string>
 #include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/interaction_store.h"
 
 namespace reprise {
@@ -49,12 +49,11 @@ class MemoryInteractionStore final : public InteractionStore {
     std::uint32_t next_number = 1;
     std::vector<QueuedMessage> queue{};
   };
-  // With mutex_ held.
-  Result<StoredChat*> Find(const ChatId& chat);
-  StoredChat& FindOrCreate(const ChatId& chat);
+  Result<StoredChat*> Find(const ChatId& chat) REQUIRES(mutex_);
+  StoredChat& FindOrCreate(const ChatId& chat) REQUIRES(mutex_);
 
-  std::mutex mutex_;
-  std::unordered_map<ChatId, StoredChat> chats_;  // guarded by mutex_
+  Mutex mutex_;
+  std::unordered_map<ChatId, StoredChat> chats_ GUARDED_BY(mutex_);
 };
 
 }  // namespace reprise

@@ -30,7 +30,7 @@ std::optional<RunningList::Entry> ParseEntry(std::string_view text) {
 
 std::optional<std::set<RunningList::Entry>> RunningList::ReadLast() {
   const auto text = file_system_.ReadFile(path_, kMaxBytes);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   was_read_ = true;
   if (!text) return std::nullopt;
   std::string_view rest = *text;
@@ -49,7 +49,7 @@ std::optional<std::set<RunningList::Entry>> RunningList::ReadLast() {
 }
 
 bool RunningList::Notice(const ChatId& chat, InteractionId interaction) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!was_read_) {
     noticed_.emplace(chat, interaction);
     return false;
@@ -60,20 +60,20 @@ bool RunningList::Notice(const ChatId& chat, InteractionId interaction) {
 }
 
 void RunningList::Adopt(const std::vector<Entry>& found, bool all) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   running_ = std::set<Entry>(found.begin(), found.end());
   complete_ = all;
 }
 
 Result<void> RunningList::Begin(const ChatId& chat, InteractionId interaction) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const bool is_new = running_.emplace(chat, interaction).second;
   if (!is_new && file_) return {};  // a run that goes on after a restart: it is in the file
   return Write(Line('+', {chat, interaction}));
 }
 
 void RunningList::End(const ChatId& chat, InteractionId interaction) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (running_.erase({chat, interaction}) == 0) return;
   static_cast<void>(Write(Line('-', {chat, interaction})));
 }
@@ -99,7 +99,7 @@ Result<void> RunningList::StartFile() {
 }
 
 Result<void> RunningList::Sync() {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!file_) return Fail(ErrorCode::kIo, "the list of what is running could not be written");
   if (auto synced = file_->Sync(); !synced) {
     file_.reset();

@@ -2,13 +2,13 @@
 
 #include <cstddef>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/file_system.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
@@ -43,20 +43,19 @@ class RunningList {
   void End(const ChatId& chat, InteractionId interaction);
 
  private:
-  // With mutex_ held.
-  Result<void> Write(const std::string& lines);
-  Result<void> StartFile();
+  Result<void> Write(const std::string& lines) REQUIRES(mutex_);
+  Result<void> StartFile() REQUIRES(mutex_);
 
   FileSystem& file_system_;
   const std::string path_;
-  std::mutex mutex_;
-  std::set<Entry> running_;             // guarded by mutex_
-  std::unique_ptr<WritableFile> file_;  // guarded by mutex_; null before the first line and after a failure
-  std::set<Entry> noticed_;             // guarded by mutex_; before the last list was read
-  bool was_read_ = false;               // guarded by mutex_
-  bool complete_ = true;                // guarded by mutex_; nothing is unfinished but what is in running_
-  std::size_t lines_ = 0;               // guarded by mutex_; in the file
-  bool name_durable_ = false;           // guarded by mutex_
+  Mutex mutex_;
+  std::set<Entry> running_ GUARDED_BY(mutex_);
+  std::unique_ptr<WritableFile> file_ GUARDED_BY(mutex_);  // null before the first line and after a failure
+  std::set<Entry> noticed_ GUARDED_BY(mutex_);             // before the last list was read
+  bool was_read_ GUARDED_BY(mutex_) = false;
+  bool complete_ GUARDED_BY(mutex_) = true;   // nothing is unfinished but what is in running_
+  std::size_t lines_ GUARDED_BY(mutex_) = 0;  // in the file
+  bool name_durable_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace reprise

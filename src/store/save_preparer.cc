@@ -9,7 +9,7 @@ namespace reprise {
 
 SavePreparer::~SavePreparer() {
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     stopping_ = true;
   }
   wake_.notify_one();
@@ -20,7 +20,7 @@ SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interact
   SavePreparation preparation{.file = job.file.get_future(), .names = {}};
   if (sync_names) preparation.names = job.names.get_future();
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     try {
       if (!thread_.joinable()) thread_ = std::jthread([this] { Run(); });
     } catch (const std::system_error&) {
@@ -34,9 +34,9 @@ SavePreparation SavePreparer::Prepare(const ChatId& chat, InteractionId interact
 
 void SavePreparer::Run() {
   BecomeBackgroundThread();
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   for (;;) {
-    wake_.wait(lock, [this] { return stopping_ || !jobs_.empty(); });
+    wake_.wait(lock, [this]() REQUIRES(mutex_) { return stopping_ || !jobs_.empty(); });
     if (jobs_.empty()) return;
     std::vector<Job> batch = std::exchange(jobs_, {});
     lock.unlock();

@@ -3,11 +3,11 @@
 #include <condition_variable>
 #include <functional>
 #include <future>
-#include <mutex>
 #include <thread>
 #include <vector>
 
 #include "base/atomic_write.h"
+#include "base/mutex.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
 
@@ -49,11 +49,11 @@ class SavePreparer {
   void Do(std::vector<Job> batch);
 
   const Calls calls_;
-  std::mutex mutex_;
-  std::condition_variable wake_;
-  std::vector<Job> jobs_;  // guarded by mutex_
-  bool stopping_ = false;  // guarded by mutex_
-  std::jthread thread_;    // started by the first job; last, so that it ends before what it uses
+  Mutex mutex_;
+  std::condition_variable_any wake_;
+  std::vector<Job> jobs_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  std::jthread thread_;  // started by the first job; last, so that it ends before what it uses
 };
 
 }  // namespace reprise

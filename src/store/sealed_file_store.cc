@@ -24,7 +24,7 @@ SealedFileStore::SealedFileStore(Options options)
 }
 
 Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
-  const std::lock_guard lock(put_mutex_);
+  const MutexLock lock(put_mutex_);
   FileSystem& disk = options_.file_system;
   const std::string directory = FilesDirectory(options_.root, chat);
   TRY(CheckRoom(chat, file));
@@ -103,25 +103,25 @@ Result<void> SealedFileStore::Delete(const ChatId& chat, const FileId& id) {
   if (!removed && IsNotFound(removed.error())) return Fail(ErrorCode::kNotFound, "no such file in this chat");
   if (!removed) return removed;
   {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     known_.erase({chat, id});
   }
   return options_.file_system.SyncDirectory(FilesDirectory(options_.root, chat));
 }
 
 void SealedFileStore::ForgetChat(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::erase_if(known_, [&](const auto& each) { return each.first.first == chat; });
 }
 
 std::optional<FileInfo> SealedFileStore::Known(const ChatId& chat, const FileId& id) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found = known_.find({chat, id});
   return found == known_.end() ? std::nullopt : std::optional(found->second);
 }
 
 void SealedFileStore::Remember(const ChatId& chat, const FileInfo& file) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   if (known_.size() >= kMostKnown) known_.clear();
   known_.insert_or_assign({chat, file.id}, file);
 }

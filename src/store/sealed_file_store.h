@@ -2,11 +2,11 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <utility>
 
+#include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "reprise/file_store.h"
 #include "reprise/file_system.h"
@@ -42,9 +42,9 @@ class SealedFileStore final : public FileStore {
 
   const Options options_;
   const std::unique_ptr<RecordFormat> format_;
-  std::mutex put_mutex_;  // held for a whole Put, so that two cannot share the room for one; taken before mutex_
-  std::mutex mutex_;
-  std::map<std::pair<ChatId, FileId>, FileInfo> known_;  // guarded by mutex_; read before, and files do not change
+  Mutex put_mutex_;  // held for a whole Put, so that two cannot share the room for one; taken before mutex_
+  Mutex mutex_;
+  std::map<std::pair<ChatId, FileId>, FileInfo> known_ GUARDED_BY(mutex_);  // read before, and files do not change
 };
 
 // The ids of a chat's files, readable or not, in no order.

@@ -5,11 +5,12 @@
 #include <cstdint>
 #include <iterator>
 #include <list>
-#include <mutex>
 #include <optional>
 #include <string>
 #include <unordered_map>
 #include <utility>
+
+#include "base/mutex.h"
 
 namespace reprise {
 
@@ -22,7 +23,7 @@ class StateCache {
   explicit StateCache(std::size_t capacity) : capacity_(capacity) {}
 
   std::optional<State> Find(const std::string& name) {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) return std::nullopt;
     entries_.splice(entries_.begin(), entries_, found->second);
@@ -33,7 +34,7 @@ class StateCache {
   // The same, and forgets it.
   std::optional<State> Take(const std::string& name) {
     Entries taken;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto found = by_name_.find(name);
     if (found == by_name_.end()) return std::nullopt;
     Remove(found->second, taken);
@@ -44,7 +45,7 @@ class StateCache {
   // that is empty) the two that were used last are.
   void Put(const std::string& name, State state, std::size_t bytes, const std::string& owner = {}) {
     Entries dropped;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     if (const auto found = by_name_.find(name); found != by_name_.end()) Remove(found->second, dropped);
     if (bytes > capacity_) return;
     if (!owner.empty()) DropOldest(owner, dropped);
@@ -58,7 +59,7 @@ class StateCache {
   // Forgets all that belong to it.
   void Drop(const std::string& owner) {
     Entries dropped;  // destroyed without the lock
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (auto one = by_owner_.find(owner); one != by_owner_.end(); one = by_owner_.find(owner)) {
       Remove(one->second, dropped);
     }
@@ -66,7 +67,7 @@ class StateCache {
 
   // What is kept, as `Put` counts it.
   std::size_t bytes() const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     return bytes_;
   }
 
@@ -80,7 +81,7 @@ class StateCache {
   using Entries = std::list<Entry>;
 
   // Leaves one.
-  void DropOldest(const std::string& owner, Entries& to) {
+  void DropOldest(const std::string& owner, Entries& to) REQUIRES(mutex_) {
     const auto [first, last] = by_owner_.equal_range(owner);
     if (std::distance(first, last) < 2) return;
     const auto oldest =
@@ -88,7 +89,7 @@ class StateCache {
     Remove(oldest->second, to);
   }
 
-  void Remove(typename Entries::iterator entry, Entries& to) {
+  void Remove(typename Entries::iterator entry, Entries& to) REQUIRES(mutex_) {
     by_name_.erase(entry->name);
     auto [owned, last] = by_owner_.equal_range(entry->owner);
     while (owned != last && owned->second != entry) ++owned;
@@ -98,12 +99,12 @@ class StateCache {
   }
 
   const std::size_t capacity_;
-  mutable std::mutex mutex_;
-  Entries entries_;                                                      // guarded by mutex_; used last comes first
-  std::unordered_map<std::string, typename Entries::iterator> by_name_;  // guarded by mutex_
-  std::unordered_multimap<std::string, typename Entries::iterator> by_owner_;  // guarded by mutex_; two of each
-  std::size_t bytes_ = 0;                                                      // guarded by mutex_
-  std::uint64_t uses_ = 0;                                                     // guarded by mutex_
+  mutable Mutex mutex_;
+  Entries entries_ GUARDED_BY(mutex_);  // used last comes first
+  std::unordered_map<std::string, typename Entries::iterator> by_name_ GUARDED_BY(mutex_);
+  std::unordered_multimap<std::string, typename Entries::iterator> by_owner_ GUARDED_BY(mutex_);  // two of each
+  std::size_t bytes_ GUARDED_BY(mutex_) = 0;
+  std::uint64_t uses_ GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace reprise

@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/mutex.h"
 #include "tools/argument_schema.h"
 #include "tools/builtin_tool.h"
 #include "tools/chat/agenda_tools.h"
@@ -102,14 +103,14 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
     const auto offer = std::find_if(offers_.begin(), offers_.end(),
                                     [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
     if (offer != offers_.end()) return &*offer;
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     const auto unlisted = std::find_if(unlisted_.begin(), unlisted_.end(),
                                        [&](const Offer& candidate) { return candidate.tool.get() == &tool; });
     return unlisted == unlisted_.end() ? nullptr : &*unlisted;
   }
 
   Tool* FindUnlisted(std::string_view name) const {
-    const std::lock_guard lock(mutex_);
+    const MutexLock lock(mutex_);
     for (const Offer& offer : unlisted_) {
       if (offer.spec.name == name) return offer.tool.get();
     }
@@ -124,8 +125,8 @@ class ToolCatalog::FixedToolSet final : public ToolSet {
   std::vector<Tool*> tools_;
   std::vector<ToolSpec> specs_;
   std::vector<std::function<std::optional<Offer>(std::string_view name)>> unlisted_makers_;
-  mutable std::mutex mutex_;
-  mutable std::deque<Offer> unlisted_;  // made so far; guarded by mutex_, but what is in it stays as and where it is
+  mutable Mutex mutex_;
+  mutable std::deque<Offer> unlisted_ GUARDED_BY(mutex_);  // made so far; what is in it stays as and where it is
 };
 
 ToolCatalog::ToolCatalog(ToolOptions options) : ToolCatalog(std::move(options), SecretPaths(FoldersOfThisUser())) {}
@@ -193,12 +194,12 @@ std::shared_ptr<const ToolSet> ToolCatalog::MakeSet() const {
 }
 
 std::shared_ptr<const ToolSet> ToolCatalog::Current() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   return current_;
 }
 
 std::vector<ToolServer> ToolCatalog::Servers() const {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   std::vector<ToolServer> servers;
   for (const Source& source : sources_) servers.push_back(source.server);
   return servers;
@@ -219,7 +220,7 @@ void ToolCatalog::SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>
     if (IsAllowed(tool->traits().spec.name)) offers.push_back(ForeignOffer(std::move(tool)));
   }
   server.tools = offers.size();
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   auto source = std::find_if(sources_.begin(), sources_.end(),
                              [&](const Source& candidate) { return candidate.server.name == server.name; });
   if (source == sources_.end()) source = sources_.insert(sources_.end(), Source{});

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
+#include "base/mutex.h"
 #include "reprise/tool.h"
 #include "tools/tool_options.h"
 
@@ -42,15 +42,15 @@ class ToolCatalog final : public ToolRegistry {
   bool IsAllowed(const std::string& name) const;
   bool MustAsk(const std::string& name) const;
   Offer ForeignOffer(std::shared_ptr<Tool> tool) const;
-  std::shared_ptr<const ToolSet> MakeSet() const;
+  std::shared_ptr<const ToolSet> MakeSet() const REQUIRES(mutex_);
 
   const ToolOptions options_;
   const std::shared_ptr<Workspace> workspace_;
   std::vector<Offer> builtin_;  // constant after construction
 
-  mutable std::mutex mutex_;
-  std::vector<Source> sources_;             // guarded by mutex_, as is
-  std::shared_ptr<const ToolSet> current_;  // replaced, never changed
+  mutable Mutex mutex_;
+  std::vector<Source> sources_ GUARDED_BY(mutex_);
+  std::shared_ptr<const ToolSet> current_ GUARDED_BY(mutex_);  // replaced, never changed
 };
 
 }  // namespace reprise

@@ -449,7 +449,7 @@ NAMES = {
              "c/interactions/int_002.json", "c/interactions/int_002.journal", ".trash", f".trash/c.{MOMENT}.01234567",
              f".incoming.{RANDOM}", f".incoming.{RANDOM}/c", f".incoming.{RANDOM}/c/chat.json", f".incoming.{RANDOM}/c/interactions"],
     # Beside the data folder: it is made, and converted, under another name.
-    "beside": [f"data.{RANDOM}.tmp", f"data.converting.{RANDOM}", f"data.plain.{MOMENT}", f"data.sealed.{MOMENT}"],
+    "beside": [f"data.converting.{RANDOM}", f"data.plain.{MOMENT}", f"data.sealed.{MOMENT}"],
     "workspace": ["reprise.json", "chats", "keys.jwks", "trusted.json", "prompt", "prompt/10-rules.md", "node_modules", "node_modules/.bin/python3", "json.py",
                   "sitecustomize.py", "mserver.py", "bin/python3", "python3", "bwrap", "sh", "env", "libcurl.so.4", "libedit.so.2", "libcrypto.so.3", "check",
                   ".npmrc", "package.json", ".env", "replaced", f".reprise-{RANDOM}.tmp"],

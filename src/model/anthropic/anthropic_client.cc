@@ -4,9 +4,9 @@
 #include <charconv>
 #include <cstdint>
 #include <memory>
-#include <mutex>
 #include <utility>
 
+#include "base/mutex.h"
 #include "model/anthropic/anthropic_request.h"
 #include "model/anthropic/anthropic_response.h"
 #include "model/model_listing.h"
@@ -40,12 +40,12 @@ std::int64_t AllowedOutput(std::string_view message) {
 }  // namespace
 
 struct AnthropicClient::OutputLimits {
-  std::mutex mutex;
-  std::map<std::string, std::int64_t, std::less<>> by_model;  // guarded by mutex
+  Mutex mutex;
+  std::map<std::string, std::int64_t, std::less<>> by_model GUARDED_BY(mutex);
 
   // No more than what is known to be allowed.
   void Apply(const std::string& model, ModelFacts& facts) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto limit = by_model.find(model);
     if (limit == by_model.end()) return;
     facts.max_output_tokens = limit->second;
@@ -55,7 +55,7 @@ struct AnthropicClient::OutputLimits {
   bool Learn(const std::string& model, const Error& error) {
     const std::int64_t allowed = error.reason == "provider_bad_request" ? AllowedOutput(error.message) : 0;
     if (allowed <= 0) return false;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     const auto [limit, is_new] = by_model.emplace(model, allowed);
     const bool lower = is_new || allowed < limit->second;
     limit->second = std::min(limit->second, allowed);

@@ -249,7 +249,7 @@ std::size_t DigestOf(const std::vector<Message>& messages) {
 // told apart by theirs; one that was not sent again by its run, which is gone, is by the run that resumes it.
 bool OfflineClient::IsFirstAttempt(const ModelRequest& request, const std::stop_token& run) {
   const std::size_t digest = DigestOf(request.messages);
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto before = std::find_if(failed_.begin(), failed_.end(), [&](const FailedOnce& each) {
     return each.digest == digest && (each.run == run || !each.run.stop_possible());
   });

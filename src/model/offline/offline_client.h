@@ -2,8 +2,8 @@
 
 #include <cstddef>
 #include <deque>
-#include <mutex>
 
+#include "base/mutex.h"
 #include "base/serial_queue.h"
 #include "model/offline/paced_writer.h"
 #include "reprise/model_client.h"
@@ -34,8 +34,8 @@ class OfflineClient : public ModelClient {
   bool IsFirstAttempt(const ModelRequest& request, const std::stop_token& run);
 
   const OfflineOptions options_;
-  std::mutex mutex_;
-  std::deque<FailedOnce> failed_;  // guarded by mutex_; a few, the newest last
+  Mutex mutex_;
+  std::deque<FailedOnce> failed_ GUARDED_BY(mutex_);  // a few, the newest last
   SerialQueue queue_;
   PacedWriter paced_;
 };

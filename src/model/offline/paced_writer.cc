@@ -40,14 +40,14 @@ void PacedWriter::Write(PacedResponse response, ModelStream& stream, std::stop_t
   job->text = job->response.text;
   // Without the lock, which the callback takes. A stop before the job is among the others is found with its first word.
   job->on_stop.emplace(job->stop, [this, stopped = job.get()] { WakeFor(stopped); });
-  const std::unique_lock lock(mutex_);
+  const MutexLock lock(mutex_);
   if (!thread_.joinable()) thread_ = std::jthread([this](const std::stop_token& over) { Run(over); });
   jobs_.emplace(Clock::now(), std::move(job));
   wake_.notify_one();
 }
 
 void PacedWriter::WakeFor(const Job* stopped) {
-  const std::lock_guard lock(mutex_);
+  const MutexLock lock(mutex_);
   const auto found =
       std::find_if(jobs_.begin(), jobs_.end(), [&](const auto& each) { return each.second.get() == stopped; });
   if (found == jobs_.end()) return;  // it is being written, and looks itself
@@ -72,15 +72,15 @@ bool PacedWriter::Step(Job& job) {
 }
 
 void PacedWriter::Run(const std::stop_token& over) {
-  std::unique_lock lock(mutex_);
+  MutexLock lock(mutex_);
   while (!over.stop_requested()) {
     if (jobs_.empty()) {
-      wake_.wait(lock, over, [this] { return !jobs_.empty(); });
+      wake_.wait(lock, over, [this]() REQUIRES(mutex_) { return !jobs_.empty(); });
       continue;
     }
     const auto due = jobs_.begin()->first;
     if (Clock::now() < due) {
-      wake_.wait_until(lock, over, due, [this, due] { return jobs_.begin()->first < due; });
+      wake_.wait_until(lock, over, due, [this, due]() REQUIRES(mutex_) { return jobs_.begin()->first < due; });
       continue;
     }
     auto node = jobs_.extract(jobs_.begin());

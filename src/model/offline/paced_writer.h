@@ -5,13 +5,13 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <thread>
 
+#include "base/mutex.h"
 #include "reprise/model_client.h"
 
 namespace reprise {
@@ -55,10 +55,10 @@ class PacedWriter {
   static bool Step(Job& job);
   void WakeFor(const Job* stopped);
 
-  std::mutex mutex_;
+  Mutex mutex_;
   std::condition_variable_any wake_;
-  std::multimap<Clock::time_point, std::unique_ptr<Job>> jobs_;  // by when their next word is due; guarded by mutex_
-  std::jthread thread_;                                          // last, so that it ends before what it uses is gone
+  std::multimap<Clock::time_point, std::unique_ptr<Job>> jobs_ GUARDED_BY(mutex_);  // by when their next word is due
+  std::jthread thread_;  // last, so that it ends before what it uses is gone
 };
 
 }  // namespace reprise

@@ -2,10 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <mutex>
 #include <string_view>
 #include <utility>
 
+#include "base/mutex.h"
 #include "model/model_listing.h"
 #include "model/openai/openai_request.h"
 #include "model/openai/openai_response.h"
@@ -33,17 +33,17 @@ using Names = std::set<std::string, std::less<>>;
 }  // namespace
 
 struct OpenAiClient::Refusals {
-  std::mutex mutex;
-  std::map<std::string, Names, std::less<>> by_model;  // guarded by mutex
+  Mutex mutex;
+  std::map<std::string, Names, std::less<>> by_model GUARDED_BY(mutex);
 
   Names Of(const std::string& model) {
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     return by_model[model];
   }
   // True if the request may be sent again without what was refused.
   bool Learn(const std::string& model, const Names& sent, const Error& error) {
     if (error.reason != "provider_bad_request") return false;
-    const std::lock_guard lock(mutex);
+    const MutexLock lock(mutex);
     bool any = false;
     for (const std::string& name : sent) {
       if (RefusesMember(error.message + error.detail, name)) any = by_model[model].insert(name).second || any;

@@ -388,13 +388,13 @@ Result<std::optional<std::string>> Workspace::ReadForChange(std::string_view pat
 }
 
 Result<bool> Workspace::WriteFile(std::string_view path, std::string_view content, Secrets secrets) {
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   return Replace(path, content, /*create=*/true, secrets);
 }
 
 Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
                                    const std::function<Result<std::string>(std::string)>& change, Secrets secrets) {
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   auto content = TRY(ReadFile(path, max_bytes, secrets));
   const auto changed = TRY(change(std::move(content)));
   TRY(Replace(path, changed, /*create=*/false, secrets));
@@ -402,7 +402,7 @@ Result<void> Workspace::ChangeFile(std::string_view path, std::size_t max_bytes,
 }
 
 Result<void> Workspace::DeleteFile(std::string_view path, Secrets secrets) {
-  const std::lock_guard lock(change_mutex_);
+  const MutexLock lock(change_mutex_);
   const auto target = TRY(OpenParent(path, /*create=*/false, secrets));
   struct stat status {};
   if (::fstatat(target.parent.get(), target.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {

@@ -4,13 +4,13 @@
 
 #include <cstdint>
 #include <functional>
-#include <mutex>
 #include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "base/mutex.h"
 #include "base/unique_fd.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
@@ -92,7 +92,7 @@ class Workspace {
   const std::string directory_as_given_;
   const std::vector<std::string> protected_paths_;  // canonical
   const std::vector<std::string> secret_paths_;     // canonical; those in the workspace
-  std::mutex change_mutex_;                         // held during a change, so that two edits of one file both count
+  Mutex change_mutex_;                              // held during a change, so that two edits of one file both count
 };
 
 // Why a call of a tool with a `path` asks though its tool may not; nullopt: it touches no secret.

@@ -173,11 +173,11 @@ class Server:
     def log(self):
         return self.log_path.read_text(errors="replace")
 
-    def memory_kb(self):
+    def memory_kb(self, field="VmRSS"):
         for line in open(f"/proc/{self.process.pid}/status"):
-            if line.startswith("VmRSS:"):
+            if line.startswith(field + ":"):
                 return int(line.split()[1])
-        raise AssertionError("no VmRSS")
+        raise AssertionError("no " + field)
 
     def peak_memory_kb(self):
         for line in open(f"/proc/{self.process.pid}/status"):

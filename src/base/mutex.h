@@ -1,0 +1,44 @@
+#pragma once
+
+#include <condition_variable>
+#include <mutex>
+
+// Locks whose use clang checks when it compiles (-Wthread-safety, scripts/lint): a member that is GUARDED_BY a mutex is
+// touched only with that mutex held, and a function that REQUIRES one is called only then. Other compilers check
+// nothing. A std::condition_variable_any waits with a MutexLock; its predicate says what it needs too:
+// `[this]() REQUIRES(mutex_) { return !jobs_.empty(); }`.
+#ifdef __clang__
+#define REPRISE_CHECKED(attribute) __attribute__((attribute))
+#else
+#define REPRISE_CHECKED(attribute)
+#endif
+#define GUARDED_BY(mutex) REPRISE_CHECKED(guarded_by(mutex))
+#define REQUIRES(...) REPRISE_CHECKED(requires_capability(__VA_ARGS__))
+
+namespace reprise {
+
+class REPRISE_CHECKED(capability("mutex")) Mutex {
+ public:
+  void lock() REPRISE_CHECKED(acquire_capability()) { mutex_.lock(); }
+  void unlock() REPRISE_CHECKED(release_capability()) { mutex_.unlock(); }
+
+ private:
+  std::mutex mutex_;
+};
+
+// Holds a mutex as long as it lives, but for the time between `unlock` and `lock`.
+class REPRISE_CHECKED(scoped_lockable) MutexLock {
+ public:
+  explicit MutexLock(Mutex& mutex) REPRISE_CHECKED(acquire_capability(mutex)) : lock_(mutex) {}
+  ~MutexLock() REPRISE_CHECKED(release_capability()) = default;
+  MutexLock(const MutexLock&) = delete;
+  MutexLock& operator=(const MutexLock&) = delete;
+
+  void lock() REPRISE_CHECKED(acquire_capability()) { lock_.lock(); }
+  void unlock() REPRISE_CHECKED(release_capability()) { lock_.unlock(); }
+
+ private:
+  std::unique_lock<Mutex> lock_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,41 @@
+#include "base/timed_queue.h"
+
+#include <utility>
+
+namespace reprise {
+
+TimedQueue::TimedQueue() : thread_([this](const std::stop_token& stop) { Run(stop); }) {}
+
+void TimedQueue::After(std::chrono::milliseconds delay, std::function<void()> job) {
+  const MutexLock lock(mutex_);
+  const auto added = jobs_.emplace(Clock::now() + delay, std::move(job));
+  if (added == jobs_.begin()) wake_.notify_one();
+}
+
+void TimedQueue::Stop() {
+  thread_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+void TimedQueue::Run(const std::stop_token& stop) {
+  MutexLock lock(mutex_);
+  while (!stop.stop_requested()) {
+    if (jobs_.empty()) {
+      wake_.wait(lock, stop, [this]() REQUIRES(mutex_) { return !jobs_.empty(); });
+      continue;
+    }
+    const auto due = jobs_.begin()->first;
+    if (Clock::now() < due) {
+      wake_.wait_until(lock, stop, due, [this, due]() REQUIRES(mutex_) { return jobs_.begin()->first < due; });
+      continue;
+    }
+    std::function<void()> job = std::move(jobs_.begin()->second);
+    jobs_.erase(jobs_.begin());
+    lock.unlock();
+    job();
+    job = nullptr;  // what it holds is released before the lock is taken
+    lock.lock();
+  }
+}
+
+}  // namespace reprise
