@@ -34,8 +34,8 @@ class Consents {
   Result<void> Give(const std::string& server, const std::string& tool, const ToolFingerprint& now);
 
  private:
-  void ReadOnce();
-  std::string FileText() const;
+  void ReadOnce() REQUIRES(mutex_);
+  std::string FileText() const REQUIRES(mutex_);
 
   FileSystem& file_system_;
   const std::string path_;
