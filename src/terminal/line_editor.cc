@@ -166,6 +166,7 @@ class LibEdit final : public LineEditor {
     came_.reset();
     past_at_ = past_.size();
     int count = 0;
+    library_.set(edit_, EL_PREP_TERM, 1);  // or it shows the prompt first, and a paste may meet the mode of before
     const wchar_t* line = library_.gets(edit_, &count);
     if (came_) {
       text = Narrow(cleared_);

@@ -69,7 +69,7 @@ class Terminal:
         wanted = list(lines)
         while not any(self.screen[i:i + len(wanted)] == wanted for i in range(len(self.screen))):
             part = self._read(deadline)
-            assert part, f"{wanted} is not shown: {self.screen}"
+            assert part, f"{wanted} is not shown ({'the end' if part == b'' else 'nothing more'}): {self.screen}"
             self.raw += part
         self.seen = len(self.text)
         return self
