@@ -1,10 +1,12 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "reprise/agenda.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
 #include "reprise/message.h"
@@ -27,6 +29,24 @@ struct Attachment {
   bool operator==(const Attachment&) const = default;
 };
 
+// Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
+// and the results of these calls, which are run again.
+struct ResumedFrom {
+  InteractionId interaction;
+  std::vector<std::string> call_ids{};
+  bool operator==(const ResumedFrom&) const = default;
+};
+
+// What a run knew of itself that neither its events nor its final state say. From `first_message` on each round has one
+// message of the model, but for the last, which may have none. They count from 0; from 1 if calls of another
+// interaction came first (resumed_from).
+struct RunRecord {
+  std::size_t first_message = 0;  // of the final state: those before it were there when the agent began
+  std::optional<ResumedFrom> resumed_from{};
+  std::optional<Agenda> agenda_before{};  // if it has changed since
+  bool operator==(const RunRecord&) const = default;
+};
+
 // One user message and everything the agent did about it.
 struct Interaction {
   InteractionId id;
@@ -43,6 +63,7 @@ struct Interaction {
   std::optional<InteractionError> error{};
   Timestamp created_at{};
   std::optional<Timestamp> completed_at{};
+  std::optional<RunRecord> record{};  // nullopt: it runs, no run made it, or version 0.1 stored it
   bool operator==(const Interaction&) const = default;
 };
 

@@ -45,6 +45,32 @@ void Write(auto& out, const Attachment& attachment) {
   out["size_bytes"] = attachment.size_bytes;
 }
 
+void Write(auto& out, const RunRecord& record) {
+  out["first_message"] = record.first_message;
+  if (const auto& from = record.resumed_from) {
+    out["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
+  }
+  if (record.agenda_before) out["agenda_before"] = ToJson(*record.agenda_before);
+}
+
+Result<RunRecord> RecordFromJson(const Json& json) {
+  JsonReader reader(json, "record");
+  RunRecord record{.first_message = static_cast<std::size_t>(reader.Integer("first_message"))};
+  if (reader.Integer("first_message") < 0) reader.Reject("first_message");
+  if (const Json* from = reader.Find("resumed_from")) {
+    JsonReader inner(*from, "record");
+    const auto id = OptionalId(inner, "interaction_id");
+    if (!id) inner.Reject("interaction_id");
+    if (id) record.resumed_from = ResumedFrom{*id, inner.Strings("call_ids")};
+    if (inner.error()) reader.Reject("resumed_from");
+  }
+  if (const Json* agenda = reader.Find("agenda_before")) {
+    record.agenda_before = reader.Take(AgendaFromJson(*agenda), {});
+  }
+  if (reader.error()) return Fail(*reader.error());
+  return record;
+}
+
 void Write(auto& out, const Interaction& interaction, auto write_state) {
   out["schema"] = kSchema;
   out["id"] = interaction.id.str();
@@ -77,6 +103,7 @@ void Write(auto& out, const Interaction& interaction, auto write_state) {
   } else {
     out["completed_at"] = nullptr;
   }
+  if (interaction.record) WriteObject(out, "record", [&](auto& record) { Write(record, *interaction.record); });
 }
 
 }  // namespace
@@ -159,6 +186,7 @@ Result<Interaction> InteractionFromJson(const Json& json) {
   interaction.error = ErrorFromJson(reader);
   interaction.created_at = reader.Time("created_at");
   interaction.completed_at = reader.OptionalTime("completed_at");
+  if (const Json* record = reader.Find("record")) interaction.record = reader.Take(RecordFromJson(*record), {});
   if (reader.error()) return Fail(*reader.error());
   return interaction;
 }

@@ -7,7 +7,9 @@
 #include <variant>
 
 #include "agent/history.h"
-#include "engine/attachments.h"
+#include "approval/decision.h"
+#include "base/try.h"
+#include "engine/derived_record.h"
 
 namespace reprise {
 namespace {
@@ -22,34 +24,6 @@ Error NotReplayable(std::string message) {
 bool IsLastWord(const AgentEvent& event) {
   return std::holds_alternative<event::Cancelled>(event.payload) ||
          std::holds_alternative<event::Failed>(event.payload);
-}
-
-// Only a model that said something leads to one of these.
-bool ShowsResponse(const EventPayload& payload) {
-  return std::holds_alternative<event::Answer>(payload) || std::holds_alternative<event::MessageText>(payload) ||
-         std::holds_alternative<event::ApprovalRequired>(payload) ||
-         std::holds_alternative<event::ToolCallStarted>(payload) || std::holds_alternative<event::ToolResult>(payload);
-}
-
-bool HasResult(const std::vector<AgentEvent>& events, std::uint32_t round, const std::string& call_id) {
-  return std::any_of(events.begin(), events.end(), [&](const AgentEvent& event) {
-    const auto* result = std::get_if<event::ToolResult>(&event.payload);
-    return result && event.round_index == round && result->id == call_id;
-  });
-}
-
-bool ShowsText(const std::vector<AgentEvent>& events, std::uint32_t round) {
-  return std::any_of(events.begin(), events.end(), [&](const AgentEvent& event) {
-    return event.round_index == round && std::holds_alternative<event::MessageText>(event.payload);
-  });
-}
-
-// Where this interaction begins in its final state: behind the last message of the user that is its own.
-std::optional<std::size_t> BehindUserMessage(const std::vector<Message>& messages, const std::string& text) {
-  for (std::size_t i = messages.size(); i > 0; --i) {
-    if (messages[i - 1].role == Role::kUser && messages[i - 1].content == text) return i;
-  }
-  return std::nullopt;
 }
 
 std::vector<RecordedCall> CallsOf(const std::vector<Message>& messages, std::size_t calling) {
@@ -135,18 +109,20 @@ void Note(RecordedRound& round, const EventPayload& payload, std::size_t at) {
   }
 }
 
-// What the agenda may have been before these events: only a change is shown.
-Agenda AgendaBefore(const std::vector<AgentEvent>& events, const Agenda& last) {
-  const event::TaskUpdated* tasks = nullptr;
-  const event::PlanUpdated* plan = nullptr;
-  for (const AgentEvent& event : events) {
-    if (tasks == nullptr) tasks = std::get_if<event::TaskUpdated>(&event.payload);
-    if (plan == nullptr) plan = std::get_if<event::PlanUpdated>(&event.payload);
+// The calls of the interaction that this one goes on with, which it began with.
+Interrupted CallsResumed(const std::vector<Message>& messages, const RunRecord& record, RecordedRound& round) {
+  const auto begin = messages.begin() + static_cast<std::ptrdiff_t>(record.first_message);
+  const auto calling = std::find_if(std::make_reverse_iterator(begin), messages.rend(),
+                                    [](const Message& message) { return message.role == Role::kAssistant; });
+  Interrupted continued;
+  if (calling == messages.rend()) return continued;
+  const auto& ids = record.resumed_from->call_ids;
+  for (RecordedCall& call : CallsOf(messages, static_cast<std::size_t>(messages.rend() - calling) - 1)) {
+    if (std::find(ids.begin(), ids.end(), call.call.id) == ids.end()) continue;
+    continued.calls.push_back({.call = call.call});
+    round.calls.push_back(std::move(call));
   }
-  Agenda before = last;
-  if (tasks != nullptr) before.tasks.assign(tasks->tasks.empty() ? 1 : 0, Task{.id = "", .title = "another"});
-  if (plan != nullptr) before.plan.assign(plan->steps.empty() ? 1 : 0, "another");
-  return before;
+  return continued;
 }
 
 }  // namespace
@@ -182,8 +158,8 @@ Result<void> CheckReplayable(const Interaction& interaction) {
 
 Result<Recording> Recording::Of(const Interaction& interaction) {
   const std::vector<Message>& messages = interaction.final_agent_state->messages;
-  const auto begin = BehindUserMessage(messages, interaction.user_message + AttachedTo(interaction).text);
-  if (!begin) return Fail(NotReplayable("the final state does not have the interaction's own message"));
+  const RunRecord record = interaction.record ? *interaction.record : TRY(DeriveRecord(interaction));
+  if (record.first_message > messages.size()) return Fail(NotReplayable("its record does not fit its final state"));
 
   Recording recording;
   recording.status = interaction.status;
@@ -192,75 +168,27 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
     recording.last_words.insert(recording.last_words.begin(), std::move(recording.events.back()));
     recording.events.pop_back();
   }
-  const std::vector<AgentEvent>& events = recording.events;
 
-  std::vector<std::uint32_t> responses;  // the rounds with one
-  for (const AgentEvent& event : events) {
-    if (!ShowsResponse(event.payload)) continue;
-    if (responses.empty() || responses.back() != event.round_index) responses.push_back(event.round_index);
+  std::uint32_t round_index = 0;
+  const bool has_begun = !recording.events.empty();  // a hook or a stop may have come first
+  if (has_begun && record.resumed_from && !record.resumed_from->call_ids.empty()) {
+    recording.continued = CallsResumed(messages, record, recording.rounds[round_index++]);
   }
-  std::vector<std::size_t> said;  // where in `messages`
-  for (std::size_t i = *begin; i < messages.size(); ++i) {
-    if (messages[i].role == Role::kAssistant) said.push_back(i);
+  for (std::size_t i = record.first_message; i < messages.size(); ++i) {
+    if (messages[i].role != Role::kAssistant) continue;
+    RecordedRound& round = recording.rounds[round_index++];
+    round.message = messages[i];
+    round.calls = CallsOf(messages, i);
+    round.complete = !round.calls.empty();
   }
-  // What was said last and never shown: the process ended just then.
-  if (recording.cut_off() && !said.empty() && !messages[said.back()].tool_calls.empty()) {
-    const std::vector<ToolCall>& calls = messages[said.back()].tool_calls;
-    const bool shown = !responses.empty() && std::any_of(events.begin(), events.end(), [&](const AgentEvent& event) {
-      if (event.round_index != responses.back()) return false;
-      const auto* text = std::get_if<event::MessageText>(&event.payload);
-      if (text != nullptr) return messages[said.back()].content == text->content;
-      const auto* call = std::get_if<event::ToolCallStarted>(&event.payload);
-      const auto* asked = std::get_if<event::ApprovalRequired>(&event.payload);
-      return std::any_of(calls.begin(), calls.end(), [&](const ToolCall& each) {
-        return (call && call->id == each.id) || (asked && asked->call_id == each.id);
-      });
-    });
-    if (!shown) said.pop_back();
-  }
-  // An interaction that goes on where another one stopped has what that one said in its state.
-  if (interaction.edited_from && said.size() > responses.size()) {
-    said.erase(said.begin(), said.end() - static_cast<std::ptrdiff_t>(responses.size()));
-  }
-
-  std::size_t start = *begin;
-  if (interaction.edited_from) start = said.empty() ? messages.size() : said.front();
-  for (std::size_t i = 0; i < responses.size() && i < said.size(); ++i) {
-    RecordedRound& round = recording.rounds[responses[i]];
-    round.message = messages[said[i]];
-    round.calls = CallsOf(messages, said[i]);
-    round.complete = !round.message->tool_calls.empty();
-  }
-  for (std::size_t at = 0; at < events.size(); ++at) {
-    Note(recording.rounds[events[at].round_index], events[at].payload, at);
-  }
-
-  // It began with the calls that were left of the round before.
-  if (interaction.edited_from && !responses.empty() && !said.empty() && responses.front() == 0) {
-    RecordedRound& round = recording.rounds[0];
-    const bool text_shown = round.message->content.value_or("").empty() || ShowsText(events, 0);
-    const bool all_ended = std::all_of(round.calls.begin(), round.calls.end(),
-                                       [&](const RecordedCall& each) { return HasResult(events, 0, each.call.id); });
-    // Calls come in their order: one that was passed over had its result before.
-    const auto untouched = [](const RecordedCall& each) { return !each.ended() && !each.started && !each.asked; };
-    const auto first = std::find_if(round.calls.begin(), round.calls.end(), untouched);
-    const bool passed_over = !std::all_of(first, round.calls.end(), untouched);
-    if (!round.calls.empty() && (!text_shown || passed_over || (!all_ended && !recording.cut_off()))) {
-      std::erase_if(round.calls, untouched);
-      Interrupted continued;
-      for (const RecordedCall& each : round.calls) continued.calls.push_back({.call = each.call});
-      recording.continued = std::move(continued);
-      ++start;
-      while (start < messages.size() && messages[start].role == Role::kTool &&
-             CallOf(round, messages[start].tool_call_id) == nullptr) {
-        ++start;
-      }
-    }
+  for (std::size_t at = 0; at < recording.events.size(); ++at) {
+    Note(recording.rounds[recording.events[at].round_index], recording.events[at].payload, at);
   }
   recording.end.agenda = interaction.final_agent_state->agenda;
   recording.end.compaction = interaction.final_agent_state->compaction;
-  recording.start.messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(start));
-  recording.start.agenda = AgendaBefore(events, recording.end.agenda);
+  recording.start.messages.assign(messages.begin(),
+                                  messages.begin() + static_cast<std::ptrdiff_t>(record.first_message));
+  recording.start.agenda = record.agenda_before.value_or(recording.end.agenda);
 
   recording.limits.check_confirmations = false;
   recording.limits.max_said = std::numeric_limits<std::size_t>::max();

@@ -70,15 +70,16 @@ std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, con
 
 }  // namespace
 
-void RestoreState(const InterruptedRun& run, AgentState& state) {
-  if (run.resumed_from) {
-    PrepareToResume(state, run.resumed_from->call_ids);
+void RestoreState(InterruptedRun& run, AgentState& state) {
+  if (run.record.resumed_from) {
+    PrepareToResume(state, run.record.resumed_from->call_ids);
   } else {
     state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message + run.attached_text});
   }
+  run.record.first_message = state.messages.size();
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());
   if (run.grants) state.grants = *run.grants;
-  if (run.agenda) state.agenda = *run.agenda;
+  if (run.agenda && *run.agenda != state.agenda) run.record.agenda_before = std::exchange(state.agenda, *run.agenda);
   if (run.compaction) state.compaction = run.compaction;
   if (run.memory) state.memory = *run.memory;
 }
@@ -170,6 +171,7 @@ Interaction EndInterrupted(InterruptedRun run, AgentState state) {
   add(event::Failed{ended.error->code, ended.error->message, ended.error->retryable});
   ended.status = InteractionStatus::kFailed;
   ended.final_agent_state = std::move(state);
+  ended.record = std::move(run.record);
   ended.completed_at = now;
   return ended;
 }

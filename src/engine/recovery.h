@@ -14,8 +14,8 @@
 namespace reprise {
 
 // `state` is that of the parent, or of the interaction that the run goes on with; afterwards it is what the run had
-// come to.
-void RestoreState(const InterruptedRun& run, AgentState& state);
+// come to, and the run's record is complete.
+void RestoreState(InterruptedRun& run, AgentState& state);
 
 // What the run was waiting for, and where it goes on when it has that: the calls of its round that are not over, with
 // what was answered before.

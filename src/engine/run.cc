@@ -46,7 +46,6 @@ Run::Run(Plan plan, Services services)
                       : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
       compact_(plan.compact),
-      attached_text_(std::move(plan.attached_text)),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
@@ -75,11 +74,6 @@ Run::Run(Plan plan, Services services)
 }
 
 void Run::Start(Executor executor, std::function<void()> ended) {
-  AgentState state = std::move(initial_state_);
-  if (!interrupted_) {
-    state.messages.push_back(
-        Message{.role = Role::kUser, .content = interaction_.user_message + std::exchange(attached_text_, {})});
-  }
   if (services_.files) files_.emplace(*services_.files, chat_id_);
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
@@ -100,7 +94,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .guards = std::move(guards_),
                             .files = files_ ? &*files_ : nullptr,
                             .guard = &guard_},
-                 limits, client_model_, std::move(state), stop_.get_token());
+                 limits, client_model_, std::move(initial_state_), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));
     ended();
@@ -148,11 +142,13 @@ void Run::AgentEnded(AgentOutcome outcome) {
 }
 
 Interaction Run::TakeFinished() {
+  const std::lock_guard show_lock(show_mutex_);
   const std::lock_guard lock(mutex_);
   // The state may be large and nobody else looks at it before it is saved: moved, not copied.
   std::optional<AgentState> state = std::exchange(interaction_.final_agent_state, std::nullopt);
   Interaction finished = interaction_;
   finished.final_agent_state = std::move(state);
+  finished.record = journal_.record();
   return finished;
 }
 

@@ -29,7 +29,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
  public:
   struct Plan {
     Interaction interaction;  // RUNNING, without events
-    AgentState state;         // what it starts from, without the user's message
+    AgentState state;         // what it starts from, with the user's message
     ModelClient* client;
     std::string client_model;         // the client's own name for the model
     std::int64_t context_window = 0;  // tokens; 0: not known
@@ -37,7 +37,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     RunJournal journal;  // begun: its first record is written
     SystemPrompt prompt{};
     AgentGuards guards{};
-    // Where the agent goes on if it was interrupted; `state` then has the user's message and all that followed.
+    // Where the agent goes on if it was interrupted; `state` then has all that followed the user's message.
     std::optional<Interrupted> interrupted = std::nullopt;
     bool compact = false;                     // StartRequest::compact
     std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
@@ -47,7 +47,6 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
       std::optional<std::string> request_id;
     };
     std::optional<Shown> shown = std::nullopt;
-    std::string attached_text = {};  // goes behind the user's message
   };
   struct Services {  // all must outlive the run
     const ToolRegistry& tools;
@@ -144,7 +143,6 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Used by Start only.
   AgentState initial_state_;
   const bool compact_;
-  std::string attached_text_;
   ModelClient* const client_;
   const std::string client_model_;
   const std::int64_t context_window_;

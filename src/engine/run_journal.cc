@@ -72,8 +72,8 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.on_disconnect =
       begin.at("on_disconnect").get<std::string>() == "continue" ? OnDisconnect::kContinue : OnDisconnect::kCancel;
   if (const auto from = begin.find("resumed_from"); from != begin.end()) {
-    run.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
-                                   .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
+    run.record.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
+                                          .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
   if (const auto queued = begin.find("queue_id"); queued != begin.end()) run.queue_id = queued->get<std::string>();
   run.log->AppendRecorded(StartOf(run.interaction));
@@ -243,8 +243,7 @@ Json ItemAsJson(char type, std::string_view content) {
 
 }  // namespace
 
-void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
-                          const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id,
+void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
                           const std::string& attached_text) {
   if (!journal_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
@@ -253,8 +252,8 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
                 {"model", interaction.model},
                 {"created_at", FormatTimestamp(interaction.created_at)},
                 {"on_disconnect", on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"}};
-  if (resumed_from) {
-    begin["resumed_from"] = {{"interaction_id", resumed_from->interaction.str()}, {"call_ids", resumed_from->call_ids}};
+  if (const auto& from = record_.resumed_from) {
+    begin["resumed_from"] = {{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
   if (!interaction.attachments.empty()) {
@@ -281,15 +280,16 @@ void RunJournal::AddThinkingDelta(std::uint32_t round_index, std::string_view te
 }
 
 void RunJournal::AddState(const AgentState& state) {
+  if (agenda_ != state.agenda) {
+    if (!record_.agenda_before) record_.agenda_before = agenda_;
+    agenda_ = state.agenda;
+    if (journal_) AddItem(kAgenda, DumpJson(ToJson(agenda_)));
+  }
   if (!journal_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
     const std::size_t begin = BeginItem(kMessage);
     AppendJson(pending_, state.messages[messages_kept_]);
     EndItem(begin);
-  }
-  if (agenda_ != state.agenda) {
-    AddItem(kAgenda, DumpJson(ToJson(state.agenda)));
-    agenda_ = state.agenda;
   }
   if (state.compaction && state.compaction != compaction_) {
     compaction_ = state.compaction;

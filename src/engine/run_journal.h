@@ -21,14 +21,6 @@
 
 namespace reprise {
 
-// Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
-// and the results of these calls, which are run again.
-struct ResumedFrom {
-  InteractionId interaction;
-  std::vector<std::string> call_ids{};
-  bool operator==(const ResumedFrom&) const = default;
-};
-
 // What a person has said to a question of the run.
 using GivenAnswer = std::variant<ApprovalAnswer, InputAnswer>;
 
@@ -37,17 +29,25 @@ using GivenAnswer = std::variant<ApprovalAnswer, InputAnswer>;
 // until Append. Not thread-safe.
 class RunJournal {
  public:
-  // `journal` may be null: nothing is kept then. `messages` of the run's state need not be kept, they follow from the
-  // interaction's parent, or are in the journal already.
-  RunJournal(std::unique_ptr<Journal> journal, std::size_t messages)
-      : journal_(std::move(journal)), messages_kept_(messages) {}
+  // `journal` may be null: nothing is kept then. `state` is what the agent goes on from, with the user's message: it
+  // need not be kept, as it follows from the interaction's parent or is in the journal already. `record`: what the run
+  // has on record by then.
+  RunJournal(std::unique_ptr<Journal> journal, const AgentState& state, RunRecord record)
+      : journal_(std::move(journal)),
+        messages_kept_(state.messages.size()),
+        grants_(state.grants),
+        agenda_(state.agenda),
+        compaction_(state.compaction),
+        memory_(state.memory),
+        record_(std::move(record)) {}
 
   bool is_kept() const { return journal_ != nullptr; }
+  // For the checkpoint, when the agent has come to its end.
+  const RunRecord& record() const { return record_; }
 
   // Of an interaction that has just begun; stands for interaction_started too.
   // `queue_id`: of the queued message that it was, or empty. `attached_text` goes behind the user's message.
-  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect,
-                const std::optional<ResumedFrom>& resumed_from, const std::string& queue_id = {},
+  void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id = {},
                 const std::string& attached_text = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
@@ -70,18 +70,19 @@ class RunJournal {
 
   std::unique_ptr<Journal> journal_;
   std::size_t messages_kept_;
-  std::optional<std::vector<Grant>> grants_;  // the last that were added
-  std::optional<Agenda> agenda_;              // the last that was added
-  std::optional<Compaction> compaction_;      // likewise
-  std::vector<Entity> memory_;                // likewise
-  std::string pending_;                       // items
+  std::vector<Grant> grants_;             // the last that were added
+  Agenda agenda_;                         // likewise
+  std::optional<Compaction> compaction_;  // likewise
+  std::vector<Entity> memory_;            // likewise
+  RunRecord record_;
+  std::string pending_;  // items
 };
 
 // What a journal says about a run whose process ended.
 struct InterruptedRun {
   Interaction interaction;  // RUNNING, with its durable events
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
-  std::optional<ResumedFrom> resumed_from{};                     // nullopt: it started from its parent's state
+  RunRecord record{};                                            // RestoreState completes it
   std::shared_ptr<EventLog> log = std::make_shared<EventLog>();  // all that was shown, byte for byte; not published
   std::string queue_id{};                                        // of the queued message that it was, or empty
   std::uint64_t last_seq = 0;

@@ -89,9 +89,13 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   interaction.created_at = Now();
   auto kept = store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(std::move(kept.error()));
-  RunJournal journal(*std::move(kept), beginning->state.messages.size() + (beginning->interrupted ? 0 : 1));
-  journal.AddBegin(interaction, request.on_disconnect, beginning->resumed_from, waited.queue_id,
-                   beginning->attached.text);
+  if (!beginning->interrupted) {
+    beginning->state.messages.push_back(
+        {.role = Role::kUser, .content = interaction.user_message + beginning->attached.text});
+  }
+  RunJournal journal(*std::move(kept), beginning->state,
+                     {.first_message = beginning->state.messages.size(), .resumed_from = beginning->resumed_from});
+  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text);
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
   if (auto begun = journal.Append(reach); !begun) {
@@ -108,8 +112,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
                  .guards = *std::move(guards),
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact,
-                 .log = std::move(waited.log),
-                 .attached_text = std::move(beginning->attached.text)});
+                 .log = std::move(waited.log)});
 }
 
 std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
@@ -370,7 +373,7 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, bool may
   if (!*run) return drop();  // nobody has seen anything of it
   if (!(*run)->queue_id.empty()) services_.queues.Forget((*run)->queue_id);
   AgentState state;
-  const auto& resumed_from = (*run)->resumed_from;
+  const auto& resumed_from = (*run)->record.resumed_from;
   const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;
   if (before) {
     auto stored = services_.parts.store.LoadInteraction(ref.chat_id, *before);
@@ -415,7 +418,7 @@ Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const
       static_cast<void>(services_.inputs.Give(reopened, *given));
     }
   }
-  RunJournal journal(*std::move(kept), state.messages.size());
+  RunJournal journal(*std::move(kept), state, std::move(interrupted.record));
   const auto run =
       NewRun({.interaction = std::move(interrupted.interaction),
               .state = std::move(state),

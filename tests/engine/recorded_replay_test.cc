@@ -32,6 +32,7 @@ class Record {
     made.status = InteractionStatus::kCompleted;
     made.completed_at = made.created_at;
     made.final_agent_state = AgentState{.messages = {{.role = Role::kUser, .content = "hello"}}, .grants = {}};
+    made.record = RunRecord{.first_message = 1};
   }
   Record& Shows(std::uint32_t round, EventPayload payload) {
     made.events.push_back({.seq = next_seq_ += 2, .round_index = round, .at = {}, .payload = std::move(payload)});
@@ -335,7 +336,9 @@ TEST_CASE("changes of the agenda replay", "[replay]") {
       .Says(ResultOf("t2", "kept"))
       .Says(Assistant("done"));
   record.Shows(0, event::ToolCallStarted{"t1", "tool", "{}"});
+  record.made.record->agenda_before = Agenda{};
   SECTION("the last task is removed, then there is one") {
+    record.made.record->agenda_before->tasks = one;
     record.Shows(0, event::TaskUpdated{"t1", none})
         .Shows(0, event::TaskUpdated{"t1", one})
         .Shows(0, event::PlanUpdated{"t1", {"a", "b"}});
@@ -413,6 +416,7 @@ TEST_CASE("compactions are compared with what the state keeps of them", "[replay
   record.made.final_agent_state->messages.insert(
       record.made.final_agent_state->messages.begin(),
       {{.role = Role::kUser, .content = "first"}, Assistant("a"), Assistant("b")});
+  record.made.record->first_message = 4;
   record.made.final_agent_state->compaction = Compaction{.first = 1, .end = 3, .summary = "in short"};
   const auto compacted = [](std::int64_t messages, const std::string& summary) {
     return event::Compacted{
@@ -454,8 +458,10 @@ TEST_CASE("compactions are compared with what the state keeps of them", "[replay
 TEST_CASE("what goes on with the calls of another interaction replays from there", "[replay]") {
   const std::string unknown = "The server ended while this call ran. What it did is not known.";
   Record record;
-  record.made.edited_from = InteractionId::FromNumber(7);
+  const auto before = InteractionId::FromNumber(7);
+  record.made.edited_from = before;
   record.Says(Assistant(std::nullopt, {{"t1", "tool", "{}"}, {"t2", "tool", "{}"}})).Says(ResultOf("t1", "before"));
+  record.made.record = {.first_message = 3, .resumed_from = ResumedFrom{.interaction = before, .call_ids = {"t2"}}};
   record.Shows(0, event::ToolCallStarted{"t2", "tool", "{}"});
   SECTION("to its end") {
     record.Says(ResultOf("t2", "now")).Says(Assistant("done"));
@@ -470,6 +476,30 @@ TEST_CASE("what goes on with the calls of another interaction replays from there
   const auto report = record.Replay();
   if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
   CHECK(report.events == record.made.events.size());
+  // Version 0.1 did not store which calls these were.
+  record.made.record.reset();
+  const auto never = [](const std::function<void()>&) { FAIL("nothing runs"); };
+  const bool was_cut_off = record.made.status == InteractionStatus::kFailed;
+  if (!was_cut_off) CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
+}
+
+TEST_CASE("what version 0.1 or another program stored replays as far as it tells where it began", "[replay]") {
+  Record record;
+  record.made.record.reset();
+  record.Says(Assistant("on it", {{"t1", "tool", "{}"}})).Says(ResultOf("t1", "there")).Says(Assistant("done"));
+  record.Shows(0, event::MessageText{"on it"}).Shows(0, event::ToolCallStarted{"t1", "tool", "{}"});
+  record.Shows(0, event::TaskUpdated{"t1", {}}).Shows(0, event::ToolResult{"t1", "tool", "there", false});
+  record.Shows(1, event::Answer{"done"});
+  SECTION("a message") {}
+  SECTION("an edit") { record.made.edited_from = InteractionId::FromNumber(7); }
+  SECTION("what went on behind an answer that broke off") {
+    auto& messages = record.made.final_agent_state->messages;
+    record.made.edited_from = InteractionId::FromNumber(7);
+    messages.insert(messages.begin() + 1, {Assistant(std::nullopt, {{"t0", "tool", "{}"}}), ResultOf("t0", "before")});
+  }
+  const auto report = record.Replay();
+  if (report.divergence) FAIL(report.divergence->seq << " " << report.divergence->reason);
+  CHECK(report.events == record.made.events.size());
 }
 
 TEST_CASE("what is no record cannot be replayed", "[replay]") {
@@ -480,6 +510,9 @@ TEST_CASE("what is no record cannot be replayed", "[replay]") {
   record.made.status = InteractionStatus::kRunning;
   CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
   record.made.status = InteractionStatus::kCompleted;
+  record.made.record->first_message = 17;  // there are not so many
+  CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
+  record.made.record.reset();
   record.made.user_message = "another";
   CHECK(ReplayRecorded(record.made, never).error().reason == "not_replayable");
   record.made.final_agent_state.reset();

@@ -49,7 +49,7 @@ TEST_CASE("Recovery: a resumed run that was killed again has all that it had com
   run.interaction.user_message = "go";
   run.interaction.events.push_back({.seq = 2, .payload = event::ToolCallStarted{"a", "reads", "{}"}});
   run.last_seq = 2;
-  run.resumed_from = ResumedFrom{.interaction = InteractionId::FromNumber(1), .call_ids = {"a"}};
+  run.record.resumed_from = ResumedFrom{.interaction = InteractionId::FromNumber(1), .call_ids = {"a"}};
   AgentState state = Interrupted();
   SECTION("while the call is repeated") {
     RestoreState(run, state);
@@ -87,8 +87,8 @@ TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[eng
   const ChatId chat = *ChatId::Parse("c");
   const auto id = InteractionId::FromNumber(1);
   {
-    RunJournal journal(std::make_unique<KeptJournal>(content), 0);
-    journal.AddBegin({.id = id, .chat_id = chat, .user_message = "go", .model = "m"}, OnDisconnect::kCancel, {});
+    RunJournal journal(std::make_unique<KeptJournal>(content), {}, {});
+    journal.AddBegin({.id = id, .chat_id = chat, .user_message = "go", .model = "m"}, OnDisconnect::kCancel);
     journal.AddAnswer("approval_1", ApprovalAnswer{.approved = true, .arguments = "{}", .scope = ApprovalScope::kChat});
     journal.AddAnswer("approval_2", ApprovalAnswer{.approved = false, .feedback = "no \u202e"});
     journal.AddAnswer("request_1", InputAnswer{.response = "this"});
