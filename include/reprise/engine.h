@@ -17,6 +17,7 @@
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
 #include "reprise/guardrails.h"
+#include "reprise/history.h"
 #include "reprise/hooks.h"
 #include "reprise/ids.h"
 #include "reprise/incoming_chat.h"
@@ -266,6 +267,10 @@ class Engine {
   // A running interaction is returned with the events so far.
   Result<Interaction> GetInteraction(const ChatId& chat, InteractionId interaction);
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
+  // The same or a part of it, to be read piece by piece; what cannot be read is found on the way. kInvalidArgument
+  // (reason "invalid_parameter") if `range.before` is none of its interactions.
+  Result<std::unique_ptr<HistoryReader>> ReadHistory(const ChatId& chat, const HistoryRange& range,
+                                                     HistoryStates states);
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
   Result<std::vector<ChatListEntry>> ListChats();

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reprise/error.h"
+#include "reprise/history.h"
 #include "reprise/ids.h"
 #include "reprise/incoming_chat.h"
 #include "reprise/interaction.h"
@@ -83,6 +84,8 @@ class InteractionStore {
   // Everything in one chat, damaged interactions named beside the readable ones. Of a long chat without the final
   // states: each repeats the one before it, and all together would grow with the square of the chat's length.
   virtual Result<Chat> LoadChat(const ChatId& chat) = 0;
+  // How its histories are read piece by piece; null: LoadChat costs nothing here.
+  virtual HistorySource* histories() { return nullptr; }
   virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
 
   // The state in which an interaction ended, nullopt if none is stored with it. Made for the turn that goes on from

@@ -191,23 +191,45 @@ bool ParseFast(std::string_view text, Builder& builder, bool& built) {
   return true;
 }
 
+// Where the string that begins at `at` has its closing quote; the end of the text if it has none.
+std::size_t EndOfString(std::string_view text, std::size_t at) {
+  for (std::size_t quote = text.find('"', at + 1); quote != std::string_view::npos; quote = text.find('"', quote + 1)) {
+    std::size_t escapes = quote;
+    while (text[escapes - 1] == '\\') --escapes;
+    if ((quote - escapes) % 2 == 0) return quote;
+  }
+  return text.size();
+}
+
 // Where the JSON value that begins at `at` ends. REQUIRES: `text` is JSON.
 std::size_t EndOfValue(std::string_view text, std::size_t at) {
-  bool inside = false;  // a string
   for (int depth = 0; at < text.size(); ++at) {
     const char c = text[at];
-    if (inside) {
-      if (c == '\\') ++at;
-      inside = c != '"';
-      if (!inside && depth == 0) return at + 1;
-      continue;
-    }
     if (depth == 0 && (c == ',' || c == '}' || c == ']' || IsJsonSpace(c))) return at;
-    if (c == '"') inside = true;
+    if (c == '"') at = EndOfString(text, at);
     if (c == '{' || c == '[') ++depth;
-    if ((c == '}' || c == ']') && --depth == 0) return at + 1;
+    if (c == '}' || c == ']') --depth;
+    if (depth == 0 && (c == '"' || c == '}' || c == ']')) return std::min(at + 1, text.size());
   }
-  return at;
+  return text.size();
+}
+
+// Calls `on_member` with the name and the value of each member, as they are written, until it says no.
+template <typename OnMember>
+void EachMember(std::string_view object, OnMember on_member) {
+  const auto skip = [&](std::size_t at, char expected) {
+    while (at < object.size() && (IsJsonSpace(object[at]) || object[at] == expected)) ++at;
+    return at;
+  };
+  std::size_t at = object.find('{');  // behind a byte order mark
+  for (at = at == std::string_view::npos ? object.size() : skip(at + 1, ' ');
+       at < object.size() && object[at] == '"';) {
+    const std::size_t end_of_name = EndOfValue(object, at);
+    const std::size_t begin = skip(end_of_name, ':');
+    const std::size_t end = EndOfValue(object, begin);
+    if (!on_member(object.substr(at, end_of_name - at), object.substr(begin, end - begin))) return;
+    at = skip(end, ',');
+  }
 }
 
 }  // namespace
@@ -243,21 +265,23 @@ Result<Json> ParseJsonWithComments(std::string_view text) {
 }
 
 std::string_view RawMember(std::string_view object, std::string_view name) {
-  const auto skip = [&](std::size_t at, char expected) {
-    while (at < object.size() && (IsJsonSpace(object[at]) || object[at] == expected)) ++at;
-    return at;
-  };
-  std::size_t at = object.find('{');  // behind a byte order mark
-  for (at = at == std::string_view::npos ? object.size() : skip(at + 1, ' ');
-       at < object.size() && object[at] == '"';) {
-    const std::size_t end_of_name = EndOfValue(object, at);
-    const auto written = ParseJson(object.substr(at, end_of_name - at));
-    const std::size_t begin = skip(end_of_name, ':');
-    const std::size_t end = EndOfValue(object, begin);
-    if (written && *written == name) return object.substr(begin, end - begin);
-    at = skip(end, ',');
-  }
-  return {};
+  std::string_view found;
+  EachMember(object, [&](std::string_view written, std::string_view value) {
+    const auto text = ParseJson(written);
+    if (!text || *text != name) return true;
+    found = value;
+    return false;
+  });
+  return found;
+}
+
+std::vector<RawJsonMember> RawMembers(std::string_view object) {
+  std::vector<RawJsonMember> members;
+  EachMember(object, [&](std::string_view written, std::string_view value) {
+    members.push_back({written, value});
+    return true;
+  });
+  return members;
 }
 
 const Json& MemberOf(const Json& object, std::string_view name) {

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "reprise/result.h"
 
@@ -34,6 +35,12 @@ Result<Json> ParseJsonWithComments(std::string_view text);
 // The value of a member as it is written in `object`, with the name `name` written in any way; empty if there is none.
 // REQUIRES: ParseJson takes `object` as an object, and refuses duplicates.
 std::string_view RawMember(std::string_view object, std::string_view name);
+
+// The same for all members in their order, with their names as they are written, in quotes.
+struct RawJsonMember {
+  std::string_view name, value;
+};
+std::vector<RawJsonMember> RawMembers(std::string_view object);
 
 // A member's value; null if there is none, or `object` is no object.
 const Json& MemberOf(const Json& object, std::string_view name);

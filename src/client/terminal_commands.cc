@@ -249,7 +249,7 @@ void TerminalClient::Redo(const std::string&) {
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
     // Of an earlier visit: the newest that hangs at where the chat ends now.
-    const auto chat = Call("GET", path_ + "?branches=all");
+    const auto chat = Call("GET", path_ + "?branches=all&state=none");
     if (!chat) return chat.error().reason == "not_found" ? Complain("there is nothing to redo") : Failed(chat.error());
     const std::string now = TextMember(*chat, "head");
     for (const Json& interaction : chat->value("interactions", Json::array())) {
@@ -264,7 +264,7 @@ void TerminalClient::Redo(const std::string&) {
 }
 
 void TerminalClient::Branches(const std::string& arguments) {
-  const auto chat = Call("GET", path_ + "?branches=all");
+  const auto chat = Call("GET", path_ + "?branches=all&state=none");
   if (!chat && chat.error().reason == "not_found") return Complain("nothing was said in this chat yet");
   if (!chat) return Failed(chat.error());
   const std::string head = TextMember(*chat, "head");

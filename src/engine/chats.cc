@@ -7,6 +7,7 @@
 #include "base/logging.h"
 #include "domain/codec.h"
 #include "engine/branches.h"
+#include "engine/history.h"
 #include "engine/recorded_events.h"
 
 namespace reprise {
@@ -57,6 +58,12 @@ Result<History> Chats::GetHistory(const ChatId& chat, bool all_branches) {
     if (all_branches || !superseded) history.entries.push_back({std::move(interaction), superseded});
   }
   return history;
+}
+
+Result<std::unique_ptr<HistoryReader>> Chats::ReadHistory(const ChatId& chat, const HistoryRange& range,
+                                                          HistoryStates states) {
+  const auto run = busy_.RunOf(chat);  // first, as above
+  return OpenHistory(services_.parts.store, chat, range, states, run ? std::optional(run->Snapshot()) : std::nullopt);
 }
 
 Result<std::vector<ChatListEntry>> Chats::List() {

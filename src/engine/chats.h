@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -19,6 +20,8 @@ class Chats {
 
   // --- reading
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
+  Result<std::unique_ptr<HistoryReader>> ReadHistory(const ChatId& chat, const HistoryRange& range,
+                                                     HistoryStates states);
   Result<std::vector<ChatListEntry>> List();
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);

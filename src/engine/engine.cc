@@ -164,6 +164,11 @@ Result<History> Engine::GetHistory(const ChatId& chat, bool all_branches) {
   return impl_->chats.GetHistory(chat, all_branches);
 }
 
+Result<std::unique_ptr<HistoryReader>> Engine::ReadHistory(const ChatId& chat, const HistoryRange& range,
+                                                           HistoryStates states) {
+  return impl_->chats.ReadHistory(chat, range, states);
+}
+
 Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
 
 Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {

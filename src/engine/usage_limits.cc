@@ -89,19 +89,21 @@ void UsageLimits::Forget(const ChatId& chat) {
   spent_.erase(chat);
 }
 
+TokenUsage UsedBy(const Interaction& interaction) {
+  if (IsFinished(interaction.status)) return interaction.usage;
+  TokenUsage used;
+  for (const AgentEvent& event : interaction.events) {
+    const auto* nested = std::get_if<event::Nested>(&event.payload);
+    const auto* round = nested ? std::get_if<event::Usage>(&nested->step) : std::get_if<event::Usage>(&event.payload);
+    if (round) used += round->tokens;
+  }
+  return used;
+}
+
 ChatUsage UsageOf(const History& history) {
   ChatUsage usage;
   for (const auto& [interaction, superseded] : history.entries) {
-    TokenUsage used = interaction.usage;
-    if (!IsFinished(interaction.status)) {
-      used = {};
-      for (const AgentEvent& event : interaction.events) {
-        const auto* nested = std::get_if<event::Nested>(&event.payload);
-        const auto* round =
-            nested ? std::get_if<event::Usage>(&nested->step) : std::get_if<event::Usage>(&event.payload);
-        if (round) used += round->tokens;
-      }
-    }
+    const TokenUsage used = UsedBy(interaction);
     if (used == TokenUsage{}) continue;
     usage.all[interaction.model] += used;
     if (!superseded) usage.branch[interaction.model] += used;

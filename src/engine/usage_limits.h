@@ -46,7 +46,9 @@ class UsageLimits {
   std::unordered_map<ChatId, Spent> spent_;  // guarded by mutex_
 };
 
-// What the interactions of a history have used; of a running one, so far.
+// What an interaction has used; one that runs, so far.
+TokenUsage UsedBy(const Interaction& interaction);
+// The same of a history's.
 ChatUsage UsageOf(const History& history);
 
 }  // namespace reprise

@@ -9,8 +9,8 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
-#include "engine/usage_limits.h"
 #include "http/error_response.h"
+#include "http/history_handler.h"
 #include "http/requests.h"
 #include "http/usage_body.h"
 
@@ -91,35 +91,6 @@ Result<Outcome> Create(Engine& engine, const Request& request) {
   Reply reply = JsonReply(reprise::ToJson(summary), 201);
   reply.headers.emplace_back("Location", "/chats/" + summary.id.str());
   return reply;
-}
-
-Json ToJson(const History& history, bool all_branches, const PriceTable& prices) {
-  Json json = reprise::ToJson(history.summary);
-  json["usage"] = UsageBody(UsageOf(history).branch, prices);
-  Json interactions = Json::array();
-  for (const HistoryEntry& entry : history.entries) {
-    Json interaction = reprise::ToJson(entry.interaction);
-    if (all_branches) interaction["superseded"] = entry.superseded;
-    interactions.push_back(std::move(interaction));
-  }
-  json["interactions"] = std::move(interactions);
-  if (history.damaged.empty()) return json;
-  Json damaged = Json::array();
-  for (const DamagedInteraction& each : history.damaged) {
-    damaged.push_back(
-        {{"interaction_id", each.id.str()}, {"error", {{"code", each.error.reason}, {"message", each.error.message}}}});
-  }
-  json["damaged"] = std::move(damaged);
-  return json;
-}
-
-Result<Outcome> GetChat(Engine& engine, const Request& request) {
-  const auto chat = TRY(ChatInPath(request));
-  const std::string branches = request.Query("branches").value_or("head");
-  if (branches != "head" && branches != "all") return BadParameter("\"branches\" must be \"head\" or \"all\"");
-  const bool all = branches == "all";
-  const auto history = TRY(engine.GetHistory(chat, all));
-  return JsonReply(ToJson(history, all, engine.options().prices));
 }
 
 Result<Outcome> Usage(Engine& engine, const Request& request) {
@@ -230,7 +201,7 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   };
   router.Add("GET", "/chats", with(ListChats));
   router.Add("POST", "/chats", with(Create));
-  router.Add("GET", "/chats/*", with(GetChat));
+  router.Add("GET", "/chats/*", with(GetHistory));
   router.Add("PATCH", "/chats/*", with(Rename));
   router.Add("DELETE", "/chats/*", with(DeleteChat));
   router.Add("GET", "/trash", with(Trash));

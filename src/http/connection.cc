@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <exception>
 #include <new>
 #include <utility>
@@ -75,6 +76,22 @@ Outcome Call(const std::function<Result<Outcome>()>& handler) {
   }
 }
 
+void AppendPiece(std::string& out, std::string_view bytes, bool chunked) {
+  std::array<char, 16> size{};
+  char* const end = std::to_chars(size.data(), size.data() + size.size(), bytes.size(), /*base=*/16).ptr;
+  if (chunked) out.append(size.data(), end).append("\r\n");
+  out.append(bytes);
+  if (chunked) out.append("\r\n");
+}
+
+Result<std::optional<std::string>> CallForPiece(const std::function<Result<std::optional<std::string>>()>& next) {
+  try {
+    return next();
+  } catch (const std::exception& e) {
+    return Fail(MakeError(ErrorCode::kInternal, "internal error", e.what()));
+  }
+}
+
 }  // namespace
 
 Connection::Connection(Shared& shared, int fd, Peer peer) : shared_(shared), socket_(shared.loop, fd), peer_(peer) {
@@ -104,6 +121,7 @@ void Connection::Close() {
   if (state_ == State::kClosed) return;
   state_ = State::kClosed;
   upload_ = nullptr;
+  next_piece_ = nullptr;
   DropSubscription();  // before the descriptor is closed: a publisher may be writing to it
   socket_.Close();
   LogRequest();
@@ -317,6 +335,7 @@ void Connection::OnOutcome(Outcome outcome) {
   if (state_ == State::kClosed) return;  // a subscription in it ends here, which is how the engine learns
   if (auto* stream = std::get_if<StreamReply>(&outcome)) return StartStream(std::move(*stream));
   if (auto* deferred = std::get_if<DeferredReply>(&outcome)) return StartWait(std::move(*deferred));
+  if (auto* pieces = std::get_if<PiecewiseReply>(&outcome)) return StartPieces(std::move(*pieces));
   Send(std::move(std::get<Reply>(outcome)));
 }
 
@@ -332,7 +351,7 @@ void Connection::Send(Reply reply) {
   account_->status = reply.status;
   state_ = State::kWriting;
   deadline_ = Clock::now() + shared_.options.stall_timeout;
-  out_sent_ = 0;
+  out_sent_ = sent_before_ = 0;
   out_ = StatusLine(reply.status);
   if (reply.status != 204) {
     AppendHeader(out_, "Content-Type", reply.content_type);
@@ -355,7 +374,7 @@ void Connection::Write() {
         ::send(socket_.fd(), out_.data() + out_sent_, out_.size() - out_sent_, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0) {
       out_sent_ += static_cast<std::size_t>(sent);
-      account_->bytes = out_sent_;
+      account_->bytes = sent_before_ + out_sent_;
       deadline_ = Clock::now() + shared_.options.stall_timeout;
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return socket_.WhenWritable([self = shared_from_this()] { self->Write(); });
@@ -367,6 +386,7 @@ void Connection::Write() {
 }
 
 void Connection::OnWritten() {
+  if (next_piece_) return MakePiece();
   out_ = {};
   account_->complete = true;
   LogRequest();
@@ -398,7 +418,7 @@ void Connection::StartStream(StreamReply reply) {
     state_ = State::kWriting;
     deadline_ = Clock::now() + shared_.options.stall_timeout;
     out_ = std::move(head);
-    out_sent_ = 0;
+    out_sent_ = sent_before_ = 0;
     return Write();
   }
   state_ = State::kStreaming;
@@ -437,6 +457,60 @@ void Connection::StartStream(StreamReply reply) {
   subscription_.emplace(std::move(reply.subscription));
   stream_->Begin();
   WantRead();
+}
+
+void Connection::StartPieces(PiecewiseReply reply) {
+  CountResponse(shared_.metrics, 200);
+  account_->status = 200;
+  const bool chunked = version_ >= 11;
+  end_after_ = end_after_ || !chunked;
+  out_ = StatusLine(200);
+  AppendHeader(out_, "Content-Type", "application/json");
+  AppendHeader(out_, "Cache-Control", "no-store");
+  AppendHeader(out_, "X-Content-Type-Options", "nosniff");
+  if (chunked) AppendHeader(out_, "Transfer-Encoding", "chunked");
+  if (end_after_) AppendHeader(out_, "Connection", "close");
+  out_ += "\r\n";
+  if (!head_only_) {
+    AppendPiece(out_, reply.first, chunked);
+    next_piece_ = std::move(reply.next);
+  }
+  state_ = State::kWriting;
+  deadline_ = Clock::now() + shared_.options.stall_timeout;
+  out_sent_ = sent_before_ = 0;
+  Write();
+}
+
+// The client has taken all that was made. How much it takes, and when, costs no thread and no memory.
+void Connection::MakePiece() {
+  state_ = State::kHandling;
+  deadline_.reset();
+  sent_before_ += out_.size();
+  out_.clear();
+  shared_.work.Post([self = shared_from_this(), next = next_piece_] {
+    auto piece = std::make_shared<Result<std::optional<std::string>>>(CallForPiece(next));
+    self->shared_.loop.Post([self, piece] { self->OnPiece(std::move(*piece)); });
+  });
+}
+
+void Connection::OnPiece(Result<std::optional<std::string>> piece) {
+  if (state_ == State::kClosed) return;
+  if (!piece) {
+    LogWarning("a response ends before it is whole",
+               {{"route", account_->route}, {"reason", piece.error().reason}, {"detail", piece.error().detail}});
+    return Close();
+  }
+  const bool chunked = version_ >= 11;
+  if (*piece) {
+    AppendPiece(out_, **piece, chunked);
+  } else {
+    next_piece_ = nullptr;
+    if (chunked) out_ = "0\r\n\r\n";
+  }
+  state_ = State::kWriting;
+  deadline_ = Clock::now() + shared_.options.stall_timeout;
+  out_sent_ = 0;
+  Write();
 }
 
 void Connection::StartWait(DeferredReply reply) {

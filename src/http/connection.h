@@ -88,6 +88,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnWritten();
   void StartStream(StreamReply reply);
   void StartWait(DeferredReply reply);
+  void StartPieces(PiecewiseReply reply);
+  void MakePiece();
+  void OnPiece(Result<std::optional<std::string>> piece);
   void OnStreamFinished();
   void OnClientGone();
 
@@ -130,6 +133,9 @@ class Connection : public std::enable_shared_from_this<Connection> {
 
   std::string out_;
   std::size_t out_sent_ = 0;
+  std::uint64_t sent_before_ = 0;  // of this answer, before what is in out_
+  // Makes what is to follow out_; null: nothing does.
+  std::function<Result<std::optional<std::string>>()> next_piece_;
 
   std::optional<EventSubscription> subscription_;
   std::shared_ptr<EventStream> stream_;

@@ -18,6 +18,18 @@ bool AnyPart(std::string_view text, char separator, Use use) {
   }
 }
 
+// Calls `use` with the value of each query parameter of that name, as it is written, until it returns true.
+template <typename Use>
+void AnyQueryPart(std::string_view target, std::string_view name, Use use) {
+  const std::size_t mark = target.find('?');
+  if (mark == std::string_view::npos) return;
+  AnyPart(target.substr(mark + 1), '&', [&](std::string_view part) {
+    const std::size_t equals = part.find('=');
+    if (PercentDecode(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
+    return use(equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1));
+  });
+}
+
 // Whether a part of an Accept header says "q=0": not this one (RFC 9110, section 12.4.2).
 bool IsRefused(std::string_view part) {
   const std::size_t parameters = part.find(';');
@@ -42,18 +54,22 @@ std::size_t RequestHead::Count(std::string_view name) const {
 }
 
 std::optional<std::string> Request::Query(std::string_view name) const {
-  const std::size_t mark = head.target.find('?');
-  if (mark == std::string::npos) return std::nullopt;
   std::optional<std::string> value;
-  AnyPart(std::string_view(head.target).substr(mark + 1), '&', [&](std::string_view part) {
-    const std::size_t equals = part.find('=');
-    if (PercentDecode(part.substr(0, equals), /*plus_is_space=*/true) != std::string(name)) return false;
-    const auto raw = equals == std::string_view::npos ? std::string_view{} : part.substr(equals + 1);
+  AnyQueryPart(head.target, name, [&](std::string_view raw) {
     // A value that cannot be decoded is handed on as it is, so that its reader refuses it.
     value = PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw));
     return true;
   });
   return value;
+}
+
+std::size_t Request::QueryCount(std::string_view name) const {
+  std::size_t count = 0;
+  AnyQueryPart(head.target, name, [&](std::string_view) {
+    ++count;
+    return false;
+  });
+  return count;
 }
 
 bool Request::Accepts(std::string_view media_type) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <optional>
@@ -36,6 +37,8 @@ struct Request {
 
   // The decoded value of a query parameter, nullopt if it is not there.
   std::optional<std::string> Query(std::string_view name) const;
+  // How often it is there.
+  std::size_t QueryCount(std::string_view name) const;
   // True if the Accept header names the media type itself ("*/*" does not count).
   bool Accepts(std::string_view media_type) const;
 };
@@ -63,7 +66,15 @@ struct DeferredReply {
   std::function<Result<Reply>()> finish;
 };
 
-using Outcome = std::variant<Reply, StreamReply, DeferredReply>;
+// A JSON body that is written out while it is made: `next` (on a worker thread, one call after the other) gives the
+// piece to follow when the client has taken the one before, nullopt at the end. If it fails the connection is closed,
+// so that nobody takes what has come for the whole.
+struct PiecewiseReply {
+  std::string first;
+  std::function<Result<std::optional<std::string>>()> next;
+};
+
+using Outcome = std::variant<Reply, StreamReply, DeferredReply, PiecewiseReply>;
 using Handler = std::function<Result<Outcome>(const Request&)>;
 
 // Percent-decoding of one path segment or query part; nullopt if it is malformed.

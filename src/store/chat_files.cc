@@ -33,6 +33,37 @@ Result<Interaction> ParseInteraction(const RecordPlace& place, std::string_view 
   return Fail(IntegrityError(version ? "version" : "auth", place, interaction.error().message));
 }
 
+// What an interaction says beside its events and its state, which are most of it; notes where the state is.
+Result<Interaction> ReadRest(const RecordPlace& place, StoredJson& json) {
+  std::string rest = "{";
+  for (const RawJsonMember& member : RawMembers(json.text)) {
+    const bool is_state = member.name == "\"final_agent_state\"";
+    if (is_state) {
+      json.state_begin = static_cast<std::size_t>(member.value.data() - json.text.data());
+      json.state_size = member.value.size();
+    }
+    if (rest.size() > 1) rest += ',';
+    rest.append(member.name).append(":");
+    rest.append(is_state ? "null" : member.name == "\"agent_events\"" ? "[]" : member.value);
+  }
+  rest += '}';
+  std::optional<StateLink> none;
+  return ParseInteraction(place, rest, none);
+}
+
+StoredJson JsonOf(StoredInteraction stored) {
+  StoredJson json{.text = {},
+                  .state_linked = stored.state_link.has_value(),
+                  .digest = std::move(stored.digest),
+                  .model = stored.interaction.model,
+                  .usage = stored.interaction.usage};
+  AppendJson(json.text, stored.interaction);
+  const std::string_view state = RawMember(json.text, "final_agent_state");
+  json.state_begin = static_cast<std::size_t>(state.data() - json.text.data());
+  json.state_size = state.size();
+  return json;
+}
+
 // Whether the final state may be too long to be written in full; cheaper than its exact size.
 bool IsLong(const Interaction& interaction) {
   constexpr std::size_t kAround = 40;  // member names and such
@@ -96,6 +127,22 @@ Result<StoredInteraction> ChatFiles::ReadInteraction(const ChatId& chat, Interac
                            .links = links,
                            .digest = std::move(record.digest),
                            .state_link = std::move(state_link)};
+}
+
+Result<StoredJson> ChatFiles::ReadJson(const ChatId& chat, InteractionId id) const {
+  // In a plain folder anybody may have written it: what is told is what was understood.
+  if (!format_->authenticated()) return ReadInteraction(chat, id).map(JsonOf);
+  auto record = TRY(OpenInteraction(chat, id));
+  const RecordPlace place{.chat = chat, .interaction = id};
+  StoredJson json{.text = std::move(record.plaintext), .digest = std::move(record.digest)};
+  Interaction rest = TRY(ReadRest(place, json));
+  const auto parent = record.links ? record.links->parent : rest.parent_id;
+  if (rest.chat_id != chat || rest.id != id || rest.parent_id != parent) {
+    return Fail(IntegrityError("swap", place, "its content belongs to another place"));
+  }
+  json.model = std::move(rest.model);
+  json.usage = rest.usage;
+  return json;
 }
 
 Result<RecordLinks> ChatFiles::ReadLinks(const ChatId& chat, InteractionId id) const {

@@ -29,6 +29,16 @@ struct StoredInteraction {
   std::optional<StateLink> state_link;  // set: the final state is what it adds to the parent's
 };
 
+// An interaction's JSON as it is stored, and where in it the final state is.
+struct StoredJson {
+  std::string text;
+  std::size_t state_begin = 0, state_size = 0;
+  bool state_linked = false;  // it is what it adds to the parent's, and does not say so itself
+  std::string digest{};       // of the record
+  std::string model{};
+  TokenUsage usage{};
+};
+
 struct WrittenInteraction {
   std::string digest;                   // of the record
   std::string file_digest;              // see ReadFileDigest
@@ -62,6 +72,8 @@ class ChatFiles {
 
   // --- reading ---
   Result<StoredInteraction> ReadInteraction(const ChatId& chat, InteractionId id) const;
+  // The same without making objects of most of it, where the format allows it.
+  Result<StoredJson> ReadJson(const ChatId& chat, InteractionId id) const;
   // Opens the file without reading its content, where the format allows it.
   Result<RecordLinks> ReadLinks(const ChatId& chat, InteractionId id) const;
   // Those of the version with this digest, which is authentic: see RecordFormat.

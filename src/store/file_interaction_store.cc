@@ -50,11 +50,6 @@ std::size_t MemoryOf(const AgentState& state) {
   return bytes;
 }
 
-tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
-Error MissingFile(const ChatId& chat, InteractionId id) {
-  return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
-}
-
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kFallback) return {};
   if (options.access == FileInteractionStore::Access::kReadOnly) {
@@ -337,6 +332,7 @@ Result<void> FileInteractionStore::SaveHeld(const Interaction& interaction, Held
   // As the files alone will say if the process ends before chat.json is written.
   if (!held->has_index && held->numbers.empty()) held->index.summary.created_at = interaction.created_at;
   if (links.parent && links.parent_digest) held->named.insert_or_assign(links.parent->number(), *links.parent_digest);
+  held->parents.insert_or_assign(number, links.parent ? links.parent->number() : 0);
   AddToIndex(held->index, interaction, std::move(written->digest));
   held->numbers.insert(number);
   held->next_number = std::max(held->next_number, number + 1);

@@ -33,7 +33,7 @@ namespace reprise {
 // The interaction's file is the commit: SaveInteraction returns when it is durable, and chat.json follows a moment
 // later, many saves in one write. What chat.json does not know yet is found in the files when a chat is first used by a
 // process.
-class FileInteractionStore final : public InteractionStore {
+class FileInteractionStore final : public InteractionStore, public HistorySource {
  public:
   enum class Access {
     kServer,    // owns the folder: creates it, locks it, keeps what it has read of chat.json in memory
@@ -72,6 +72,11 @@ class FileInteractionStore final : public InteractionStore {
   Result<std::vector<ChatId>> ListQueues() override;
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
+  HistorySource* histories() override { return this; }
+  Result<ChatOutline> LoadOutline(const ChatId& chat, const HistoryRange& range,
+                                  const std::optional<RunningInteraction>& running) override;
+  Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry,
+                                   bool with_state) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
@@ -119,6 +124,9 @@ class FileInteractionStore final : public InteractionStore {
     // The digests that interactions from `named_from` on say their parents' records have.
     std::map<std::uint32_t, std::string> named;
     std::uint32_t named_from = InteractionId::kMaxNumber + 1;
+    // Whom interactions say they continue, as far as somebody has asked; 0: nobody. The digests that they name are in
+    // `named`.
+    std::map<std::uint32_t, std::uint32_t> parents;
   };
   // The final state of an interaction whose file had this digest.
   struct KeptState {
@@ -187,6 +195,16 @@ class FileInteractionStore final : public InteractionStore {
   Result<Interaction> ReadOne(const ChatId& chat, InteractionId id);
   Result<std::optional<AgentState>> ReadPreviousState(const ChatId& chat, InteractionId id);
   Result<Chat> ReadAll(const ChatId& chat);
+  // chat_history.cc
+  struct Tree;
+  std::optional<InteractionId> ParentOf(const ChatId& chat, InteractionId id, Tree& tree) const;
+  static void Remember(const Tree& tree);
+  void AddExpected(const ChatId& chat, std::set<std::uint32_t>& numbers, Tree& tree) const;
+  void OutlineBranch(const HistoryRange& range, std::optional<InteractionId> leaf, Tree& tree,
+                     ChatOutline& outline) const;
+  void OutlineAll(const std::set<std::uint32_t>& numbers, std::optional<InteractionId> leaf, Tree& tree,
+                  ChatOutline& outline) const;
+  Result<InteractionJson> ReadJson(const ChatId& chat, const ChatOutline::Entry& entry, bool with_state);
   Result<ChatSummary> AddWhole(const IncomingChat& chat);
   Result<ChatSummary> CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title);

@@ -1,0 +1,156 @@
+#include "engine/history.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/try.h"
+#include "domain/codec.h"
+#include "engine/branches.h"
+#include "engine/usage_limits.h"
+
+namespace reprise {
+namespace {
+
+// Of a store that has its chats in memory anyway.
+class WholeChats final : public HistorySource {
+ public:
+  explicit WholeChats(InteractionStore& store) : store_(store) {}
+
+  Result<ChatOutline> LoadOutline(const ChatId& id, const HistoryRange& range,
+                                  const std::optional<RunningInteraction>& running) override {
+    const Chat chat = TRY(store_.LoadChat(id));
+    ChatOutline outline{.summary = chat.summary};
+    std::vector<InteractionId> ids;
+    for (const Interaction& each : chat.interactions) ids.push_back(each.id);
+    outline.has_running = running && std::find(ids.begin(), ids.end(), running->id) != ids.end();
+    for (const DamagedInteraction& each : chat.damaged) ids.push_back(each.id);
+    std::sort(ids.begin(), ids.end());
+    const auto leaf = running && !outline.has_running ? running->parent_id : chat.summary.head;
+    const auto branch = BranchOf(chat.interactions, chat.damaged, leaf);
+    outline.has_before = !range.before || (running && *range.before == running->id);
+    for (const InteractionId each : ids) {
+      const bool superseded = !branch.contains(each);
+      if (superseded && !range.all_branches && !range.is_whole()) continue;
+      outline.has_before = outline.has_before || each == *range.before;
+      if (!range.before || each < *range.before) outline.entries.push_back({.id = each, .superseded = superseded});
+    }
+    outline.more = range.limit && outline.entries.size() > *range.limit;
+    if (outline.more) {
+      outline.entries.erase(outline.entries.begin(), outline.entries.end() - static_cast<std::ptrdiff_t>(*range.limit));
+    }
+    return outline;
+  }
+
+  Result<InteractionJson> LoadJson(const ChatOutline& outline, const ChatOutline::Entry& entry,
+                                   bool with_state) override {
+    Interaction interaction = TRY(store_.LoadInteraction(outline.summary.id, entry.id));
+    if (!with_state) interaction.final_agent_state.reset();
+    InteractionJson json{.text = {}, .model = interaction.model, .usage = interaction.usage};
+    AppendJson(json.text, interaction);
+    return json;
+  }
+
+ private:
+  InteractionStore& store_;
+};
+
+class Reader final : public HistoryReader {
+ public:
+  Reader(InteractionStore& store, const ChatId& chat, const HistoryRange& range, HistoryStates states)
+      : whole_chats_(store),
+        source_(store.histories() != nullptr ? *store.histories() : whole_chats_),
+        range_(range),
+        states_(states),
+        outline_{.summary = {.id = chat}} {}
+
+  Result<void> Open(std::optional<Interaction> running) {
+    auto outline = Load(running);
+    const bool is_new = running && !outline && outline.error().code == ErrorCode::kNotFound;
+    if (!outline && !is_new) return Fail(std::move(outline.error()));
+    if (outline) outline_ = *std::move(outline);
+    if (is_new) outline_.has_before = !range_.before || *range_.before == running->id;
+    if (!outline_.has_before) {
+      return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                        .reason = "invalid_parameter",
+                        .message = "\"before\" is no interaction of this history"});
+    }
+    if (!running || outline_.has_running) return {};
+    FillFromBegun(outline_.summary, *running);
+    if (!range_.before) running_ = std::move(running);
+    return {};
+  }
+
+  const ChatSummary& summary() const override { return outline_.summary; }
+  const std::vector<DamagedInteraction>& damaged() const override { return damaged_; }
+  const UsageByModel& usage() const override { return usage_; }
+
+  std::optional<InteractionId> previous() const override { return previous_; }
+
+  Result<std::optional<Entry>> Next() override {
+    while (next_ < outline_.entries.size()) {
+      const ChatOutline::Entry& entry = outline_.entries[next_];
+      const bool shown = range_.all_branches || !entry.superseded;
+      const bool with_state =
+          states_ == HistoryStates::kAll || (states_ == HistoryStates::kHead && entry.id == outline_.summary.head);
+      auto json = source_.LoadJson(outline_, entry, shown && with_state);
+      ++next_;
+      if (!json && json.error().code != ErrorCode::kCorruption) return Fail(std::move(json.error()));
+      if (!json) {
+        damaged_.push_back({.id = entry.id, .error = std::move(json.error())});
+        continue;
+      }
+      if (!entry.superseded) Count(json->model, json->usage);
+      if (shown) return Entry{.json = std::move(json->text), .superseded = entry.superseded};
+    }
+    if (!running_) return std::nullopt;
+    const Interaction running = *std::exchange(running_, std::nullopt);
+    Count(running.model, UsedBy(running));
+    Entry entry;
+    AppendJson(entry.json, running);
+    return entry;
+  }
+
+ private:
+  // The running one is the newest, and so is on the first page.
+  Result<ChatOutline> Load(const std::optional<Interaction>& running) {
+    HistoryRange stored = range_;
+    if (running && !range_.before && stored.limit) --*stored.limit;
+    std::optional<RunningInteraction> begun;
+    if (running) begun = {running->id, running->parent_id};
+    auto outline = TRY(source_.LoadOutline(outline_.summary.id, stored, begun));
+    // If it has ended since, it is one of those that are stored.
+    if (outline.has_running) {
+      outline = TRY(source_.LoadOutline(outline_.summary.id, range_, std::nullopt));
+      outline.has_running = true;
+    }
+    if (outline.more) previous_ = outline.entries.empty() ? running->id : outline.entries.front().id;
+    return outline;
+  }
+
+  void Count(const std::string& model, const TokenUsage& used) {
+    if (used != TokenUsage{}) usage_[model] += used;
+  }
+
+  WholeChats whole_chats_;
+  HistorySource& source_;
+  const HistoryRange range_;
+  const HistoryStates states_;
+  ChatOutline outline_;
+  std::optional<InteractionId> previous_;
+  std::optional<Interaction> running_;
+  std::size_t next_ = 0;
+  std::vector<DamagedInteraction> damaged_;
+  UsageByModel usage_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<HistoryReader>> OpenHistory(InteractionStore& store, const ChatId& chat,
+                                                   const HistoryRange& range, HistoryStates states,
+                                                   std::optional<Interaction> running) {
+  auto reader = std::make_unique<Reader>(store, chat, range, states);
+  TRY(reader->Open(std::move(running)));
+  return reader;
+}
+
+}  // namespace reprise
