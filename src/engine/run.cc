@@ -1,6 +1,7 @@
 #include "engine/run.h"
 
 #include <algorithm>
+#include <chrono>
 #include <utility>
 
 #include "base/logging.h"
@@ -10,6 +11,8 @@
 namespace reprise {
 namespace {
 
+// How long whoever has answered an agent that waits looks on until it shows the answer.
+constexpr std::chrono::seconds kSoonShown{1};
 constexpr std::size_t kMaxModelInLog = 200;  // characters; a client may ask a provider for a model of any name
 
 InteractionError ToInteractionError(const Error& error) {
@@ -286,10 +289,13 @@ void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const std::lock_guard show_lock(show_mutex_);
   if (left_) return;
   const Journal::Reach reach = ReachOf(payload);
-  if (std::optional<std::string> id = AnsweredQuestion(payload)) answered_.insert(*std::move(id));
+  std::optional<std::string> answered = AnsweredQuestion(payload);
   if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
   Record(round_index, std::move(payload));
   Show(reach);
+  if (!answered) return;
+  answered_.insert(*std::move(answered));
+  answer_shown_.notify_all();
 }
 
 void Run::Record(std::uint32_t round_index, EventPayload payload) {
@@ -346,9 +352,13 @@ void Run::Show(Journal::Reach reach) {
   log_->Publish();
 }
 
+// An agent that waited for the answer is about to show it, in the journal too. One that runs another call meanwhile
+// shows it when that has ended: until then the journal has the answer by itself.
 Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
-  const std::lock_guard lock(show_mutex_);
-  if (!answered_.contains(id) && !holding_ && !ended_) {
+  std::unique_lock lock(show_mutex_);
+  const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_; };
+  if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
+  if (!is_kept()) {
     journal_.AddAnswer(id, answer);
     Show(Journal::Reach::kProcess);
   }
@@ -388,7 +398,7 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
 Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                                        const Executor& executor) {
   FromCallback<ApprovalRequests::Answered> awaited(executor, [&](std::function<void(ApprovalRequests::Answered)> done) {
-    services_.approvals.Await(approval_ids, std::move(stop), std::move(done));
+    services_.approvals.Await(approval_ids, std::move(stop), Taking(std::move(done)));
   });
   auto answered = co_await awaited;
   if (!answered && LeavesNow()) co_return Fail(answered.error());
@@ -399,6 +409,22 @@ Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> 
   }
   if (!answered) co_return Fail(answered.error());
   co_return Answered{std::move(answered->first), std::move(answered->second)};
+}
+
+template <typename Given>
+std::function<void(Given)> Run::Taking(std::function<void(Given)> done) {
+  return [this, done = std::move(done)](Given answered) {
+    if (answered) {
+      const std::lock_guard lock(mutex_);
+      taken_.insert(answered->first);
+    }
+    done(std::move(answered));
+  };
+}
+
+bool Run::IsTaken(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  return taken_.contains(id);
 }
 
 bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
@@ -421,7 +447,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
     Emit(round_index, std::move(pending.request));
   }
   FromCallback<InputRequests::Answered> awaited(executor, [&](std::function<void(InputRequests::Answered)> done) {
-    services_.inputs.Await({id}, std::move(stop), std::move(done));
+    services_.inputs.Await({id}, std::move(stop), Taking(std::move(done)));
   });
   auto answered = co_await awaited;
   if (!answered && CanBeAskedAgain(call_id) && LeavesNow()) co_return Fail(answered.error());

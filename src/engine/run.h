@@ -1,5 +1,6 @@
 #pragma once
 
+#include <condition_variable>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -131,6 +132,10 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   bool CanBeAskedAgain(const std::string& call_id) const;
   // REQUIRES: mutex_ is held.
   void UpdateStatus();
+  // Notes that the agent, which waited for it, has been given an answer.
+  template <typename Given>
+  std::function<void(Given)> Taking(std::function<void(Given)> done);
+  bool IsTaken(const std::string& id) const;
 
   const ChatId chat_id_;
   const InteractionId id_;
@@ -159,6 +164,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   RunJournal journal_;                  // guarded by show_mutex_
   std::optional<Error> journal_error_;  // guarded by show_mutex_
   std::set<std::string> answered_;      // guarded by show_mutex_; ids of questions whose answers were shown
+  std::condition_variable answer_shown_;
   // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
   // to the journal before, and when the journal failed.
   bool holding_ = false;  // guarded by show_mutex_
@@ -174,6 +180,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   std::vector<Grant> grants_;     // guarded by mutex_; likewise
   std::size_t approvals_ = 0;     // guarded by mutex_; that wait for an answer
   std::size_t inputs_ = 0;        // guarded by mutex_; likewise
+  std::set<std::string> taken_;   // guarded by mutex_; ids of questions whose answers the agent has, shown or not
   int listeners_ = 0;             // guarded by mutex_
   std::uint64_t grace_ = 0;       // guarded by mutex_; a grace period that began before a question is void
 };
