@@ -465,6 +465,8 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   const StateTotals totals = stored->state_link->totals;
   std::vector<std::vector<Message>> parts;  // newest first; each is what was added to the one behind it
   auto known = long_states_.Find(stored->digest);
+  const bool is_kept = known.has_value();
+  if (!known) known = ShortenedTo(chat, totals);
   AgentState& state = *stored->interaction.final_agent_state;
   std::optional<StateLink> link = stored->state_link;
   RecordLinks links = stored->links;
@@ -501,9 +503,21 @@ Result<StoredInteraction> FileInteractionStore::ReadWhole(const ChatId& chat, In
   if (state.messages.size() != totals.messages) {
     return Fail(IntegrityError("auth", {.chat = chat, .interaction = id}, "its state is not whole"));
   }
-  if (!parts.empty()) KeepLong(chat, stored->digest, state, totals);  // else it is kept already
+  if (!is_kept) KeepLong(chat, stored->digest, state, totals);
   stored->state_link.reset();
   return stored;
+}
+
+// An earlier state of a branch is mostly the beginning of a later one, which is at hand.
+std::optional<KnownState> FileInteractionStore::ShortenedTo(const ChatId& chat, const StateTotals& totals) const {
+  for (const KnownState& later : long_states_.FindAll(chat.str())) {
+    if (!BeginsWith(*later.state, totals)) continue;
+    auto beginning = std::make_shared<AgentState>();
+    const auto& messages = later.state->messages;
+    beginning->messages.assign(messages.begin(), messages.begin() + static_cast<std::ptrdiff_t>(totals.messages));
+    return KnownState{.totals = totals, .state = std::move(beginning)};
+  }
+  return std::nullopt;
 }
 
 std::optional<KnownState> FileInteractionStore::ParentState(const ChatId& chat, const RecordLinks& links) {

@@ -215,6 +215,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   // An interaction with its whole state. kAny: whatever version of it is there.
   enum class Version { kExpected, kAny };
   Result<StoredInteraction> ReadWhole(const ChatId& chat, InteractionId id, Version version);
+  std::optional<KnownState> ShortenedTo(const ChatId& chat, const StateTotals& totals) const;
   std::optional<KnownState> ParentState(const ChatId& chat, const RecordLinks& links);
   void KeepState(const Interaction& interaction, const WrittenInteraction& written);
   void KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state, StateTotals totals);

@@ -28,7 +28,9 @@ bool IsFullDue(const StateTotals& totals) {
 constexpr std::size_t kShortText = 64;
 
 void Count(StateTotals& totals, const Message& message) {
-  const std::string text = DumpJson(ToJson(message));
+  std::string text;
+  AppendJson(text, message);
+  if (text.find("\\u007f") != std::string::npos) text = DumpJson(ToJson(message));  // which does not escape it
   ++totals.messages;
   totals.bytes += text.size() + 1;
   totals.digest = Sha256Digest({totals.digest, text});
@@ -120,6 +122,13 @@ std::optional<StateTotals> TotalsAfter(const KnownState& parent, const AgentStat
 }
 
 }  // namespace
+
+bool BeginsWith(const AgentState& state, const StateTotals& totals) {
+  if (state.messages.size() < totals.messages) return false;
+  StateTotals beginning;
+  for (std::size_t i = 0; i < totals.messages; ++i) Count(beginning, state.messages[i]);
+  return beginning.digest == totals.digest;
+}
 
 StateTotals TotalsOf(const AgentState& state) {
   StateTotals totals;

@@ -29,6 +29,9 @@ struct StateTotals {
 };
 StateTotals TotalsOf(const AgentState& state);
 
+// Whether the state whose totals these are is the beginning of `state`: as its digest says, to the byte.
+bool BeginsWith(const AgentState& state, const StateTotals& totals);
+
 // A state that was written as what it adds.
 struct StateLink {
   std::uint64_t kept = 0;  // so many messages of the parent's state come first

@@ -9,6 +9,7 @@
 #include <string>
 #include <unordered_map>
 #include <utility>
+#include <vector>
 
 #include "base/mutex.h"
 
@@ -31,7 +32,16 @@ class StateCache {
     return found->second->state;
   }
 
-  // The same, and forgets it.
+  // All that belong to it. They do not count as used by that.
+  std::vector<State> FindAll(const std::string& owner) const {
+    std::vector<State> all;
+    const MutexLock lock(mutex_);
+    const auto [first, last] = by_owner_.equal_range(owner);
+    for (auto one = first; one != last; ++one) all.push_back(one->second->state);
+    return all;
+  }
+
+  // The same as Find, and forgets it.
   std::optional<State> Take(const std::string& name) {
     Entries taken;  // destroyed without the lock
     const MutexLock lock(mutex_);

@@ -208,6 +208,29 @@ TEST_CASE("Long chats: the state before an interaction is put together once for 
   CHECK(disk.reads <= 2);  // its own file and its parent's
 }
 
+TEST_CASE("Long chats: a state in the middle is the beginning of one that is at hand", "[store]") {
+  LongChat chat(3000);
+  std::vector<Interaction> turns;
+  for (int i = 0; i < 60; ++i) turns.push_back(chat.NextTurn());
+  CountedReads disk(chat.disk);
+  const auto store =
+      *FileInteractionStore::Open({.root = kRoot, .keys = chat.keys(), .file_system = disk, .lock = false});
+  for (const Interaction& turn : turns) REQUIRE(store->SaveInteraction(turn));
+  REQUIRE(store->LoadFinalState(Chat1(), Id(60)));
+  disk.reads = 0;
+  CHECK(store->LoadPreviousState(Chat1(), Id(40)).value() == turns[38].final_agent_state);
+  CHECK(store->LoadInteraction(Chat1(), Id(40)).value().final_agent_state == turns[39].final_agent_state);
+  CHECK(disk.reads <= 4);
+
+  const AgentState& state = *turns[39].final_agent_state;
+  CHECK(BeginsWith(state, TotalsOf(state)));
+  CHECK(BeginsWith(state, TotalsOf(*turns[20].final_agent_state)));
+  CHECK_FALSE(BeginsWith(*turns[20].final_agent_state, TotalsOf(state)));
+  AgentState other = state;
+  other.messages[3].content = "another";
+  CHECK_FALSE(BeginsWith(other, TotalsOf(state)));
+}
+
 TEST_CASE("UnlinkState: a link that is not one of ours is damage", "[store]") {
   const Json good = {{"user_message", "hello"},
                      {"agent_events", Json::array()},
