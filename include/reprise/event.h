@@ -208,13 +208,26 @@ struct InteractionComplete {
 
 }  // namespace event
 
-using EventPayload =
-    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
-                 event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
-                 event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
-                 event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
-                 event::LoopDetected, event::Compacted, event::Nested, event::Cancelled, event::Failed,
-                 event::InteractionComplete>;
+using AnyEvent = std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
+                              event::MessageText, event::Answer, event::ToolCallStarted, event::ToolOutputDelta,
+                              event::ToolResult, event::ApprovalRequired, event::Approved, event::Rejected,
+                              event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
+                              event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::Compacted,
+                              event::Nested, event::Cancelled, event::Failed, event::InteractionComplete>;
+
+// One of these. Copies and moves of so many types are compiled once: they cost each source that made them seconds.
+class EventPayload : public AnyEvent {
+ public:
+  using AnyEvent::AnyEvent;
+  EventPayload();
+  explicit EventPayload(AnyEvent event);
+  EventPayload(const EventPayload&);
+  EventPayload(EventPayload&&) noexcept;
+  EventPayload& operator=(const EventPayload&);
+  EventPayload& operator=(EventPayload&&) noexcept;
+  ~EventPayload();
+  bool operator==(const EventPayload&) const;
+};
 
 // One step of an interaction. `seq` counts from 1 without gaps on a live stream; deltas have numbers too, but are not
 // kept in the file.

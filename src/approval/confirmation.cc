@@ -12,13 +12,13 @@ constexpr const char* kMember = "confirmed";
 
 struct Claim {
   bool confirmed = false;
-  nlohmann::json arguments = {};  // without the claim; the order of members does not matter
+  Json arguments = {};  // without the claim
 };
 
 Claim ClaimOf(const std::string& arguments) {
-  const auto parsed = ParseJson(arguments);
+  auto parsed = ParseJson(arguments);
   if (!parsed || !parsed->is_object()) return {};
-  Claim claim{.confirmed = false, .arguments = nlohmann::json::parse(DumpJson(*parsed))};
+  Claim claim{.confirmed = false, .arguments = *std::move(parsed)};
   if (const auto member = claim.arguments.find(kMember); member != claim.arguments.end()) {
     // Whatever a tool may take for a yes.
     claim.confirmed = !member->is_null() && *member != false;
@@ -37,7 +37,7 @@ const Message* ResultOf(const std::vector<Message>& messages, std::size_t round,
 bool IsSame(const ToolCall& made, const ToolCall& call, const Claim& claim, bool confirmed) {
   if (made.name != call.name) return false;
   const Claim other = ClaimOf(made.arguments);
-  return other.confirmed == confirmed && other.arguments == claim.arguments;
+  return other.confirmed == confirmed && IsSameInAnyOrder(other.arguments, claim.arguments);
 }
 
 // Whether one of the messages [begin, end) makes this call and the tool wants a confirmation.

@@ -16,15 +16,12 @@ struct Made {
   const Message* round;
 };
 
-// The order of members does not matter. What is not JSON is itself.
-std::string Canonical(const std::string& arguments) {
-  const auto json = ParseJson(arguments);
-  return json ? nlohmann::json::parse(DumpJson(*json)).dump() : arguments;
-}
-
+// The order of members does not matter.
 bool IsSame(const ToolCall& a, const ToolCall& b) {
   if (a.name != b.name) return false;
-  return a.arguments == b.arguments || Canonical(a.arguments) == Canonical(b.arguments);
+  if (a.arguments == b.arguments) return true;
+  const auto first = ParseJson(a.arguments), second = ParseJson(b.arguments);
+  return first && second && IsSameInAnyOrder(*first, *second);
 }
 
 // The calls since the user spoke, up to the one in question.

@@ -296,6 +296,18 @@ std::string TextMember(const Json& object, std::string_view name) {
   return member.is_string() ? member.get<std::string>() : std::string();
 }
 
+bool IsSameInAnyOrder(const Json& a, const Json& b) {
+  if (a.is_array() && b.is_array()) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), IsSameInAnyOrder);
+  }
+  if (!a.is_object() || !b.is_object()) return a == b;
+  if (a.size() != b.size()) return false;
+  return std::all_of(a.items().begin(), a.items().end(), [&b](const auto& member) {
+    const auto other = b.find(member.key());
+    return other != b.end() && IsSameInAnyOrder(member.value(), *other);
+  });
+}
+
 std::string DumpJson(const Json& value) { return value.dump(-1, ' ', false, Json::error_handler_t::replace); }
 
 std::string DumpJsonPretty(const Json& value) { return value.dump(2, ' ', false, Json::error_handler_t::replace); }

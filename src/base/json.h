@@ -47,6 +47,9 @@ const Json& MemberOf(const Json& object, std::string_view name);
 // The same of a text; empty if it is none.
 std::string TextMember(const Json& object, std::string_view name);
 
+// Whether they are the same but for the order of members. (The == of Json minds it.)
+bool IsSameInAnyOrder(const Json& a, const Json& b);
+
 // Compact text. Never throws: bytes that are not UTF-8 become U+FFFD.
 std::string DumpJson(const Json& value);
 // The same with an indent of two, for people.

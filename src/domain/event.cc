@@ -54,6 +54,17 @@ bool IsFinished(InteractionStatus status) {
   return false;
 }
 
+EventPayload::EventPayload() = default;
+EventPayload::EventPayload(AnyEvent event) : AnyEvent(std::move(event)) {}
+EventPayload::EventPayload(const EventPayload&) = default;
+EventPayload::EventPayload(EventPayload&&) noexcept = default;
+EventPayload& EventPayload::operator=(const EventPayload&) = default;
+EventPayload& EventPayload::operator=(EventPayload&&) noexcept = default;
+EventPayload::~EventPayload() = default;
+bool EventPayload::operator==(const EventPayload& other) const {
+  return static_cast<const AnyEvent&>(*this) == static_cast<const AnyEvent&>(other);
+}
+
 bool IsDelta(const EventPayload& payload) {
   return std::holds_alternative<event::TextDelta>(payload) || std::holds_alternative<event::ThinkingDelta>(payload) ||
          std::holds_alternative<event::ToolOutputDelta>(payload);

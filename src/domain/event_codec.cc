@@ -261,7 +261,8 @@ Result<AgentEvent> AgentEventFromJson(const Json& json) {
   event.seq = static_cast<std::uint64_t>(reader.Integer("seq"));
   event.round_index = static_cast<std::uint32_t>(reader.Integer("round_index"));
   event.at = reader.Time("at");
-  if (auto payload = ReadPayload(reader, std::type_identity<EventPayload>())) event.payload = *std::move(payload);
+  if (auto payload = ReadPayload(reader, std::type_identity<AnyEvent>()))
+    event.payload = EventPayload(*std::move(payload));
   if (reader.error()) return Fail(*reader.error());
   return event;
 }
