@@ -8,9 +8,11 @@
 #include <vector>
 
 #include "reprise/accounting.h"
-#include "reprise/engine.h"
+#include "reprise/approval.h"
+#include "reprise/file_store.h"
 #include "reprise/guardrails.h"
 #include "reprise/hooks.h"
+#include "reprise/model_client.h"
 #include "reprise/resource_limits.h"
 
 namespace reprise {

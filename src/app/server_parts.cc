@@ -2,12 +2,15 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <filesystem>
+#include <map>
 #include <string>
 #include <utility>
 
 #include "app/chat_keys.h"
 #include "app/embedded.h"
+#include "app/factories.h"
 #include "app/kept_folders.h"
 #include "app/key_access.h"
 #include "app/mcp_folder.h"
@@ -18,6 +21,7 @@
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/private_file.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/folder_probe.h"
@@ -30,37 +34,53 @@
 namespace reprise {
 namespace {
 
-// What the tools may never touch, although it may lie in the workspace.
-Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
-  std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
-  // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
-  paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
-  paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
-  if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
-  if (!options.token_file.empty()) paths.push_back(options.token_file);
-  paths.push_back(ConfigDirectoryOf(options));  // nor the list of what is allowed
-  auto programs = FilesOfPrograms(options);     // nor what the server is going to run
-  if (!programs) return Fail(programs.error());
-  paths.insert(paths.end(), programs->begin(), programs->end());
-  for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
-  for (std::string& folder : FoldersKeptOf(Resolved(options.data_dir).string())) paths.push_back(std::move(folder));
-  for (std::string& path : paths) path = Resolved(path).string();
-  return paths;
-}
+std::string ProviderOf(std::string_view model) { return std::string(model.substr(0, model.find('/'))); }
+
+// The models of a configuration, and those of the program that embeds the server.
+class ExtendedModels final : public ModelDirectory {
+ public:
+  ExtendedModels(std::unique_ptr<ModelDirectory> configured, std::map<std::string, std::shared_ptr<ModelClient>> own,
+                 std::string default_model)
+      : configured_(std::move(configured)), own_(std::move(own)), default_model_(std::move(default_model)) {}
+
+  Result<Resolved> Resolve(std::string_view name) const override {
+    if (name.empty()) name = default_model_;
+    const std::string provider = ProviderOf(name);
+    const auto own = own_.find(provider);
+    if (own == own_.end()) return configured_->Resolve(name);
+    const std::string_view model = name.substr(std::min(name.size(), provider.size() + 1));
+    return Resolved{.client = own->second.get(), .model = std::string(model), .full_name = std::string(name)};
+  }
+  const std::string& default_model() const override { return default_model_; }
+  std::vector<Entry> List() const override {
+    std::vector<Entry> all = configured_->List();
+    for (const auto& [provider, client] : own_) {
+      all.push_back({.name = provider, .provider = provider});
+      for (const std::string& model : client->KnownModels()) {
+        all.push_back({.name = provider + "/" + model, .provider = provider});
+      }
+    }
+    return all;
+  }
+
+ private:
+  const std::unique_ptr<ModelDirectory> configured_;
+  const std::map<std::string, std::shared_ptr<ModelClient>> own_;
+  const std::string default_model_;
+};
 
 }  // namespace
 
-Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options, bool new_key) {
+Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options, Extensions extensions,
+                                                           bool new_key) {
   std::error_code failed;
   if (!std::filesystem::is_directory(options.workspace, failed)) {
     return Fail(ErrorCode::kInvalidArgument, "the workspace " + options.workspace + " is not a folder");
   }
   std::unique_ptr<ServerParts> parts(new ServerParts);
   if (auto opened = parts->OpenStores(options, new_key); !opened) return Fail(opened.error());
-  auto models = MakeModelDirectory(parts->transport_, options);
-  if (!models) return Fail(models.error());
-  parts->models_ = *std::move(models);
-  if (auto opened = parts->OpenTools(options); !opened) return Fail(opened.error());
+  if (auto opened = parts->OpenModels(options, extensions); !opened) return Fail(opened.error());
+  if (auto opened = parts->OpenTools(options, extensions); !opened) return Fail(opened.error());
 
   if (options.budget.max_cost_per_chat > 0 && !options.prices.contains(options.model)) {
     LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
@@ -137,26 +157,21 @@ Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
   return {};
 }
 
-Result<void> ServerParts::OpenTools(const Options& options) {
-  ToolOptions tools{.workspace_directory = Resolved(options.workspace).string(), .transport = transport_};
-  tools.allow = options.tools.allow;
-  tools.deny = options.tools.deny;
-  tools.require_approval = options.tools.require_approval;
-  // What is not there cannot be closed to commands, and they would be the ones to make it.
-  std::error_code failed;
-  if (const std::string folder = ConfigDirectoryOf(options); !std::filesystem::is_directory(folder, failed)) {
-    if (auto made = CreateDirectories(disk_, folder); !made) {
-      LogWarning("the configuration folder cannot be made", {{"error", made.error().message}});
-    }
-  }
-  auto closed = ProtectedPaths(options);
-  if (!closed) return Fail(closed.error());
-  tools.protected_paths = *std::move(closed);
-  tools.shell.readable_paths = options.tools.sandbox_read;
-  tools.shell.writable_paths = options.tools.sandbox_write;
-  tools.shell.limits = options.tools.limits;
-  tools_ = std::make_unique<ToolCatalog>(std::move(tools));
+Result<void> ServerParts::OpenModels(const Options& options, Extensions& extensions) {
+  Options configured = options;
+  if (extensions.models.contains(ProviderOf(options.model))) configured.model = "offline";
+  auto models = MakeModelDirectory(transport_, configured);
+  if (!models) return Fail(models.error());
+  models_ = *std::move(models);
+  if (extensions.models.empty()) return {};
+  models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options.model);
   return {};
+}
+
+Result<void> ServerParts::OpenTools(const Options& options, Extensions& extensions) {
+  return MakeToolCatalog(options, transport_, disk_, std::move(extensions.tools)).map([this](auto catalog) {
+    tools_ = std::move(catalog);
+  });
 }
 
 void ServerParts::StartMcpServers(const Options& options) {
@@ -174,6 +189,30 @@ void ServerParts::StartMcpServers(const Options& options) {
   };
   mcp_servers_ = std::make_unique<McpServers>(options.mcp_servers, std::move(parts));
   mcp_servers_->Start();
+}
+
+Result<ServerOptions> HttpOptionsFrom(const Options& options) {
+  ServerOptions server;
+  server.host = options.host == "localhost" ? "127.0.0.1" : options.host;
+  server.port = options.port;
+  for (const std::string& text : options.public_hosts) {
+    auto host = ParsePublicHost(text);
+    if (!host) return Fail(std::move(host.error()));
+    server.public_hosts.push_back(*std::move(host));
+  }
+  server.openapi = OpenApiDocument();
+  server.limits.file_bytes = options.files.file_bytes;
+  if (!options.token_file.empty()) {
+    auto token = ReadToken(options.token_file);
+    if (!token) return Fail(token.error());
+    server.token = *std::move(token);
+  }
+  return server;
+}
+
+std::string UrlOf(const std::string& host, int port) {
+  const bool v6 = host.find(':') != std::string::npos;
+  return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
 }
 
 }  // namespace reprise

@@ -2,12 +2,14 @@
 
 #include <memory>
 #include <optional>
+#include <string>
 #include <string_view>
 #include <vector>
 
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
 #include "engine/readiness.h"
+#include "http/server.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "reprise/engine.h"
@@ -15,6 +17,7 @@
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
+#include "reprise/server.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
 #include "tools/shell/hook_commands.h"
@@ -28,7 +31,8 @@ class ServerParts {
   // Opens the store (creating key file and data folder at the first start) and brings home what an earlier run could
   // not save there. Failures are for the person at the terminal.
   // `new_key`: chats whose keys are gone are given up.
-  static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, bool new_key = false);
+  static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, Extensions extensions = {},
+                                                       bool new_key = false);
 
   Engine& engine() { return *engine_; }
   // For commands that look for the server of this data folder.
@@ -39,7 +43,8 @@ class ServerParts {
  private:
   ServerParts() = default;
   Result<void> OpenStores(const Options& options, bool new_key);
-  Result<void> OpenTools(const Options& options);
+  Result<void> OpenModels(const Options& options, Extensions& extensions);
+  Result<void> OpenTools(const Options& options, Extensions& extensions);
   void StartMcpServers(const Options& options);
 
   PosixFileSystem disk_;
@@ -57,5 +62,9 @@ class ServerParts {
   std::optional<Readiness> readiness_;
   std::unique_ptr<Engine> engine_;  // it uses all of the above
 };
+
+// What HTTP needs of the options; reads the token.
+Result<ServerOptions> HttpOptionsFrom(const Options& options);
+std::string UrlOf(const std::string& host, int port);
 
 }  // namespace reprise

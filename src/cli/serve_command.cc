@@ -16,7 +16,6 @@
 #include "app/unknown_variables.h"
 #include "base/logging.h"
 #include "base/memory_reserve.h"
-#include "base/private_file.h"
 #include "client/own_server.h"
 #include "http/server.h"
 #include "terminal/console.h"
@@ -40,30 +39,6 @@ void ReopenLogFile(const std::string& path) {
   LogInfo("the log file was opened again");
 }
 
-Result<ServerOptions> ServerOptionsFrom(const Options& options) {
-  ServerOptions server;
-  server.host = options.host == "localhost" ? "127.0.0.1" : options.host;
-  server.port = options.port;
-  for (const std::string& text : options.public_hosts) {
-    auto host = ParsePublicHost(text);
-    if (!host) return Fail(std::move(host.error()));
-    server.public_hosts.push_back(*std::move(host));
-  }
-  server.openapi = OpenApiDocument();
-  server.limits.file_bytes = options.files.file_bytes;
-  if (!options.token_file.empty()) {
-    auto token = ReadToken(options.token_file);
-    if (!token) return Fail(token.error());
-    server.token = *std::move(token);
-  }
-  return server;
-}
-
-std::string Url(const std::string& host, int port) {
-  const bool v6 = host.find(':') != std::string::npos;
-  return "http://" + (v6 ? "[" + host + "]" : host) + ":" + std::to_string(port);
-}
-
 // Where a client on this machine reaches a server that listens on `host`: every address is this machine's own too.
 std::string ReachableHost(const std::string& host) {
   if (host == "0.0.0.0") return "127.0.0.1";
@@ -72,10 +47,10 @@ std::string ReachableHost(const std::string& host) {
 
 int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
           ServiceManager& manager) {
-  auto server_options = ServerOptionsFrom(options);
+  auto server_options = HttpOptionsFrom(options);
   if (!server_options) return Complain(server_options.error());
-  const std::string wanted = manager.sockets.empty() ? Url(server_options->host, options.port) + ": " : "";
-  auto parts = ServerParts::Assemble(options, line.new_key);
+  const std::string wanted = manager.sockets.empty() ? UrlOf(server_options->host, options.port) + ": " : "";
+  auto parts = ServerParts::Assemble(options, {}, line.new_key);
   if (!parts) return Complain(parts.error());
   server_options->ready = [&parts = **parts] { return parts.CheckReady(); };
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
@@ -86,12 +61,12 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   }
 
   const std::string host = (*server)->host();
-  (*parts)->NoteUrl(Url(ReachableHost(host), (*server)->port()));
+  (*parts)->NoteUrl(UrlOf(ReachableHost(host), (*server)->port()));
   LogInfo("ready", {{"version", std::string(Version())},
                     {"model", options.model},
                     {"config", options.config_file},
                     {"sealed", options.plain ? "no" : "yes"}});
-  Print("reprise listening on " + Url(host, (*server)->port()) + "\n");
+  Print("reprise listening on " + UrlOf(host, (*server)->port()) + "\n");
   if (!FlushOutput()) LogWarning("nobody reads the standard output");
   manager.Tell("READY=1");
   std::optional<ReleaseWatch> watch;

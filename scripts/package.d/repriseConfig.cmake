@@ -1,0 +1,12 @@
+# Finds what the libraries of Reprise link, then themselves: reprise::reprise.
+include(CMakeFindDependencyMacro)
+find_dependency(Threads)
+find_dependency(nlohmann_json)
+find_dependency(OpenSSL)
+find_dependency(Boost)
+find_dependency(simdjson)
+find_dependency(PkgConfig)
+pkg_check_modules(RE2 REQUIRED IMPORTED_TARGET re2)
+pkg_check_modules(SECCOMP REQUIRED IMPORTED_TARGET libseccomp)
+pkg_check_modules(MD4C REQUIRED IMPORTED_TARGET md4c)
+include(${CMAKE_CURRENT_LIST_DIR}/repriseTargets.cmake)

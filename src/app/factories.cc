@@ -1,0 +1,113 @@
+#include "app/factories.h"
+
+#include <filesystem>
+#include <string>
+#include <utility>
+
+#include "app/kept_folders.h"
+#include "app/key_access.h"
+#include "app/model_catalog.h"
+#include "app/program_files.h"
+#include "app/prompt_folder.h"
+#include "base/atomic_write.h"
+#include "base/logging.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "base/try.h"
+#include "net/curl_transport.h"
+#include "store/memory_interaction_store.h"
+#include "store/unsaved.h"
+
+namespace reprise {
+namespace {
+
+// What the tools may never touch, although it may lie in the workspace.
+Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
+  std::vector<std::string> paths = {options.data_dir, KeyFileOf(options), DefaultKeyFile()};
+  // A configuration decides which tools ask; a tool must not be able to write the one that the next start would read.
+  paths.push_back(options.config_file.empty() ? "reprise.json" : options.config_file);
+  paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
+  if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
+  if (!options.token_file.empty()) paths.push_back(options.token_file);
+  paths.push_back(ConfigDirectoryOf(options));  // nor the list of what is allowed
+  auto programs = FilesOfPrograms(options);     // nor what the server is going to run
+  if (!programs) return Fail(programs.error());
+  paths.insert(paths.end(), programs->begin(), programs->end());
+  for (const std::string& folder : UnsavedFolders(options.data_dir)) paths.push_back(folder);
+  for (std::string& folder : FoldersKeptOf(Resolved(options.data_dir).string())) paths.push_back(std::move(folder));
+  for (std::string& path : paths) path = Resolved(path).string();
+  return paths;
+}
+
+// Models and tools with the connections they use.
+class ModelsApart final : public ModelDirectory {
+ public:
+  Result<void> Open(const Options& options) {
+    return MakeModelDirectory(transport_, options).map([this](auto models) { models_ = std::move(models); });
+  }
+  Result<Resolved> Resolve(std::string_view name) const override { return models_->Resolve(name); }
+  const std::string& default_model() const override { return models_->default_model(); }
+  std::vector<Entry> List() const override { return models_->List(); }
+
+ private:
+  CurlTransport transport_;
+  std::unique_ptr<ModelDirectory> models_;
+};
+
+class ToolsApart final : public ToolRegistry {
+ public:
+  Result<void> Open(const Options& options, std::vector<std::shared_ptr<Tool>> own) {
+    return MakeToolCatalog(options, transport_, disk_, std::move(own)).map([this](auto tools) {
+      tools_ = std::move(tools);
+    });
+  }
+  std::shared_ptr<const ToolSet> Current() const override { return tools_->Current(); }
+  std::vector<ToolServer> Servers() const override { return tools_->Servers(); }
+
+ private:
+  PosixFileSystem disk_;
+  CurlTransport transport_;
+  std::unique_ptr<ToolCatalog> tools_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
+                                                     std::vector<std::shared_ptr<Tool>> own) {
+  ToolOptions tools{.workspace_directory = Resolved(options.workspace).string(), .transport = transport};
+  tools.allow = options.tools.allow;
+  tools.deny = options.tools.deny;
+  tools.require_approval = options.tools.require_approval;
+  // What is not there cannot be closed to commands, and they would be the ones to make it.
+  std::error_code failed;
+  if (const std::string folder = ConfigDirectoryOf(options); !std::filesystem::is_directory(folder, failed)) {
+    if (auto made = CreateDirectories(disk, folder); !made) {
+      LogWarning("the configuration folder cannot be made", {{"error", made.error().message}});
+    }
+  }
+  tools.protected_paths = TRY(ProtectedPaths(options));
+  tools.shell.readable_paths = options.tools.sandbox_read;
+  tools.shell.writable_paths = options.tools.sandbox_write;
+  tools.shell.limits = options.tools.limits;
+  auto catalog = std::make_unique<ToolCatalog>(std::move(tools));
+  if (!own.empty()) {
+    catalog->SetServer({.name = "program", .state = ToolServer::State::kReady}, std::move(own));
+  }
+  return catalog;
+}
+
+std::unique_ptr<InteractionStore> MakeMemoryStore() { return std::make_unique<MemoryInteractionStore>(); }
+
+Result<std::unique_ptr<ModelDirectory>> MakeModels(const Options& options) {
+  auto models = std::make_unique<ModelsApart>();
+  TRY(models->Open(options));
+  return models;
+}
+
+Result<std::unique_ptr<ToolRegistry>> MakeTools(const Options& options, std::vector<std::shared_ptr<Tool>> own) {
+  auto tools = std::make_unique<ToolsApart>();
+  TRY(tools->Open(options, std::move(own)));
+  return tools;
+}
+
+}  // namespace reprise

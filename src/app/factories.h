@@ -1,0 +1,17 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "reprise/factories.h"
+#include "reprise/file_system.h"
+#include "reprise/transport.h"
+#include "tools/tool_catalog.h"
+
+namespace reprise {
+
+// As MakeTools; the tools use `transport` and `disk`, which must outlive them.
+Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
+                                                     std::vector<std::shared_ptr<Tool>> own);
+
+}  // namespace reprise

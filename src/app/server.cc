@@ -1,0 +1,96 @@
+#include "reprise/server.h"
+
+#include <condition_variable>
+#include <mutex>
+#include <utility>
+
+#include "app/server_parts.h"
+#include "base/try.h"
+#include "http/server.h"
+
+namespace reprise {
+namespace {
+
+// Told when a run's log has something new; waits for its end.
+class EndOfLog final : public EventLogListener {
+ public:
+  explicit EndOfLog(const EventLog& log) : log_(log) {}
+  void OnPublished(std::size_t) noexcept override {
+    if (!log_.end().closed) return;
+    const std::lock_guard lock(mutex_);
+    ended_ = true;
+    changed_.notify_all();
+  }
+  void Wait() {
+    OnPublished(1);  // it may have ended before anybody listened
+    std::unique_lock lock(mutex_);
+    changed_.wait(lock, [this] { return ended_; });
+  }
+
+ private:
+  const EventLog& log_;
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool ended_ = false;  // guarded by mutex_
+};
+
+}  // namespace
+
+class Server::Impl {
+ public:
+  Impl(const Options& options, std::unique_ptr<ServerParts> parts) : options_(options), parts_(std::move(parts)) {}
+
+  Engine& engine() { return parts_->engine(); }
+
+  Result<std::string> Listen() {
+    const std::lock_guard lock(mutex_);
+    if (http_ != nullptr) return Fail(ErrorCode::kConflict, "the server listens already");
+    if (stopped_) return Fail(ErrorCode::kConflict, "the server has been stopped");
+    ServerOptions options = TRY(HttpOptionsFrom(options_));
+    options.ready = [this] { return parts_->CheckReady(); };
+    http_ = TRY(HttpServer::Open(engine(), std::move(options)));
+    std::string url = UrlOf(http_->host(), http_->port());
+    parts_->NoteUrl(url);
+    return url;
+  }
+
+  // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
+  void Stop() {
+    const std::lock_guard lock(mutex_);
+    if (std::exchange(stopped_, true)) return;
+    if (http_ != nullptr) http_->BeginStop();
+    engine().Stop();
+    if (http_ != nullptr) http_->Stop();
+  }
+
+ private:
+  const Options options_;
+  const std::unique_ptr<ServerParts> parts_;
+  std::mutex mutex_;
+  std::unique_ptr<HttpServer> http_;  // guarded by mutex_; null: it does not listen
+  bool stopped_ = false;              // guarded by mutex_
+};
+
+Result<std::unique_ptr<Server>> Server::Open(const Options& options, Extensions extensions) {
+  auto parts = TRY(ServerParts::Assemble(options, std::move(extensions)));
+  return std::unique_ptr<Server>(new Server(std::make_unique<Impl>(options, std::move(parts))));
+}
+
+Server::Server(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Server::~Server() { Stop(); }
+Engine& Server::engine() { return impl_->engine(); }
+Result<std::string> Server::Listen() { return impl_->Listen(); }
+void Server::Stop() { impl_->Stop(); }
+
+Result<Interaction> Server::Run(const ChatId& chat, StartRequest request) {
+  const auto run = TRY(engine().Start(chat, std::move(request)));
+  const auto end = std::make_shared<EndOfLog>(*run.log);
+  run.log->Subscribe(end);
+  end->Wait();
+  run.log->Unsubscribe(end.get());
+  const auto id = run.interaction_id ? Result<InteractionId>(*run.interaction_id) : run.waiting->outcome();
+  if (!id) return Fail(id.error());
+  return engine().GetInteraction(chat, *id);
+}
+
+}  // namespace reprise
