@@ -33,71 +33,50 @@ struct TrashEntry {
   std::uint64_t bytes;  // of its files
 };
 
-// An InteractionStore keeps every interaction of every chat (specification section 4.5). All methods may be called from
-// several threads; calls that concern one chat take effect one after the other.
-//
-// Common failures: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth, integrity_swap,
-// integrity_rollback, integrity_version, integrity_plain, integrity_sealed or integrity_missing; the neighbours stay
-// readable), kIo, kStorageFull.
-class InteractionStore {
- public:
-  virtual ~InteractionStore() = default;
+// Common failures of all these: kNotFound (no such chat or interaction), kCorruption (reason integrity_auth,
+// integrity_swap, integrity_rollback, integrity_version, integrity_plain, integrity_sealed or integrity_missing; the
+// neighbours stay readable), kIo, kStorageFull. All methods may be called from several threads; calls that concern one
+// chat take effect one after the other.
 
-  // Creates an empty chat. kConflict (reason "chat_exists") if there is one of that name.
-  virtual Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) = 0;
+// Keeps the interactions that have ended (specification section 4.5).
+class CheckpointStore {
+ public:
+  virtual ~CheckpointStore() = default;
 
   // The number for the next interaction of `chat`; creates the chat if it is unknown. Each call gives another number,
   // above all that are stored. Costs no disk flush: the chat and its first checkpoint become durable together.
   virtual Result<InteractionId> ReserveInteraction(const ChatId& chat) = 0;
-
   // Saves a finished interaction and moves the chat's head to it. When this returns ok, both survive a power loss.
   // Saving the same interaction twice with equal content is ok; kConflict (reason "interaction_exists") if another one
   // is stored under its id, kNotFound if its parent is not in the chat.
   // REQUIRES: interaction.id came from ReserveInteraction, IsFinished(interaction.status).
   virtual Result<void> SaveInteraction(const Interaction& interaction) = 0;
-
-  // --- while an interaction runs ---
-  // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal
-  // that it continues; durable then). A store that outlives no process keeps none: null. SaveInteraction ends it.
-  virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
-                                                        const std::vector<std::string>& records) = 0;
-  // The interactions whose process ended before they did. Takes a time that depends on their number, not on that of the
-  // chats. To be asked once, before the first is reserved.
-  virtual Result<std::vector<InteractionRef>> ListUnfinished() = 0;
-  // kNotFound if there is none.
-  virtual Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) = 0;
-  // Forgets a journal that nobody needs: of an interaction that is saved, or of which nobody has seen anything.
-  virtual Result<void> DropJournal(const ChatId& chat, InteractionId id) = 0;
-
-  // --- messages that wait ---
-  // In their order; none if there is no such chat.
-  virtual Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) = 0;
-  // Puts these in the place of those; durable when it returns ok. REQUIRES: the chat is there, or an interaction of it
-  // was reserved.
-  virtual Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) = 0;
-  // The chats in which messages wait. Looks at every chat.
-  virtual Result<std::vector<ChatId>> ListQueues() = 0;
-
-  // --- reading ---
   virtual Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) = 0;
-
   // Everything in one chat, damaged interactions named beside the readable ones. Of a long chat without the final
   // states: each repeats the one before it, and all together would grow with the square of the chat's length.
   virtual Result<Chat> LoadChat(const ChatId& chat) = 0;
   // How its histories are read piece by piece; null: LoadChat costs nothing here.
   virtual HistorySource* histories() { return nullptr; }
-  virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
-
   // The state in which an interaction ended, nullopt if none is stored with it. Made for the turn that goes on from
   // there: fast if it was stored a moment ago.
   virtual Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) = 0;
-
   // The state before `id`: its parent's final state, or nullopt if it is the first of its branch.
   virtual Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) = 0;
+};
 
+// Keeps what there is of each chat beside its interactions: its title and the branch that it ends at. It lists, copies,
+// takes in, deletes and brings back whole chats.
+class ChatStore {
+ public:
+  virtual ~ChatStore() = default;
+
+  // Creates an empty chat. kConflict (reason "chat_exists") if there is one of that name.
+  virtual Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) = 0;
+  virtual Result<ChatSummary> LoadSummary(const ChatId& chat) = 0;
   // All readable chats, most recently updated first.
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
-
+  // Those that ListChats leaves out, and why, by their ids. A store that cannot be damaged has none.
+  virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
   virtual Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) = 0;
   // Switches the branch. kNotFound if `head` is not stored in this chat. Durable when it returns ok.
   virtual Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) = 0;
@@ -125,9 +104,10 @@ class InteractionStore {
     static_cast<void>(chat), static_cast<void>(entry);
     return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
   }
-
-  // Those that ListChats leaves out, and why, by their ids. A store that cannot be damaged has none.
-  virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
 };
+
+// A store of chats: each of its sides is a small interface of its own, with a suite of what every implementation does
+// (tests/store/*_conformance_test.cc). Who needs one side takes that.
+class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {};
 
 }  // namespace reprise

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reprise/ids.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -27,6 +29,24 @@ class Journal {
 struct JournalContent {
   std::vector<std::string> records;
   bool cut_off = false;  // the last record had not been written to its end, and is left out
+};
+
+// Keeps the journals of interactions that run. Failures as those of InteractionStore.
+class JournalStore {
+ public:
+  virtual ~JournalStore() = default;
+
+  // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal
+  // that it continues; durable then). A store that outlives no process keeps none: null. SaveInteraction ends it.
+  virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
+                                                        const std::vector<std::string>& records) = 0;
+  // The interactions whose process ended before they did. Takes a time that depends on their number, not on that of the
+  // chats. To be asked once, before the first is reserved.
+  virtual Result<std::vector<InteractionRef>> ListUnfinished() = 0;
+  // kNotFound if there is none.
+  virtual Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) = 0;
+  // Forgets a journal that nobody needs: of an interaction that is saved, or of which nobody has seen anything.
+  virtual Result<void> DropJournal(const ChatId& chat, InteractionId id) = 0;
 };
 
 }  // namespace reprise

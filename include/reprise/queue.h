@@ -1,7 +1,10 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
+#include "reprise/ids.h"
+#include "reprise/result.h"
 #include "reprise/timestamp.h"
 
 namespace reprise {
@@ -17,6 +20,20 @@ struct QueuedMessage {
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
   Timestamp created_at{};
   bool operator==(const QueuedMessage&) const = default;
+};
+
+// Keeps the messages that wait. Failures as those of InteractionStore.
+class QueueStore {
+ public:
+  virtual ~QueueStore() = default;
+
+  // In their order; none if there is no such chat.
+  virtual Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) = 0;
+  // Puts these in the place of those; durable when it returns ok. REQUIRES: the chat is there, or an interaction of it
+  // was reserved.
+  virtual Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) = 0;
+  // The chats in which messages wait. Looks at every chat.
+  virtual Result<std::vector<ChatId>> ListQueues() = 0;
 };
 
 }  // namespace reprise

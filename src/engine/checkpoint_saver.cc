@@ -14,7 +14,7 @@ struct Attempt {
 
 }  // namespace
 
-void CheckpointSaver::SaveTo(InteractionStore& store, const std::shared_ptr<const Interaction>& interaction,
+void CheckpointSaver::SaveTo(CheckpointStore& store, const std::shared_ptr<const Interaction>& interaction,
                              Done done) {
   const auto attempt = std::make_shared<Attempt>();
   attempt->done = std::move(done);

@@ -22,7 +22,7 @@ class CheckpointSaver {
   using Done = std::function<void(Result<void>)>;
 
   // All must outlive the saver and the attempts under way.
-  CheckpointSaver(InteractionStore& store, std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
+  CheckpointSaver(CheckpointStore& store, std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
                   std::chrono::milliseconds time_limit)
       : store_(store), fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
 
@@ -35,10 +35,10 @@ class CheckpointSaver {
   void SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done);
 
  private:
-  void SaveTo(InteractionStore& store, const std::shared_ptr<const Interaction>& interaction, Done done);
+  void SaveTo(CheckpointStore& store, const std::shared_ptr<const Interaction>& interaction, Done done);
   void TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done);
 
-  InteractionStore& store_;
+  CheckpointStore& store_;
   const std::vector<InteractionStore*> fallbacks_;
   ElasticPool& pool_;
   Timer& timer_;

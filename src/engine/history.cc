@@ -14,7 +14,7 @@ namespace {
 // Of a store that has its chats in memory anyway.
 class WholeChats final : public HistorySource {
  public:
-  explicit WholeChats(InteractionStore& store) : store_(store) {}
+  explicit WholeChats(CheckpointStore& store) : store_(store) {}
 
   Result<ChatOutline> LoadOutline(const ChatId& id, const HistoryRange& range,
                                   const std::optional<RunningInteraction>& running) override {
@@ -51,12 +51,12 @@ class WholeChats final : public HistorySource {
   }
 
  private:
-  InteractionStore& store_;
+  CheckpointStore& store_;
 };
 
 class Reader final : public HistoryReader {
  public:
-  Reader(InteractionStore& store, const ChatId& chat, const HistoryRange& range, HistoryStates states)
+  Reader(CheckpointStore& store, const ChatId& chat, const HistoryRange& range, HistoryStates states)
       : whole_chats_(store),
         source_(store.histories() != nullptr ? *store.histories() : whole_chats_),
         range_(range),
@@ -145,7 +145,7 @@ class Reader final : public HistoryReader {
 
 }  // namespace
 
-Result<std::unique_ptr<HistoryReader>> OpenHistory(InteractionStore& store, const ChatId& chat,
+Result<std::unique_ptr<HistoryReader>> OpenHistory(CheckpointStore& store, const ChatId& chat,
                                                    const HistoryRange& range, HistoryStates states,
                                                    std::optional<Interaction> running) {
   auto reader = std::make_unique<Reader>(store, chat, range, states);

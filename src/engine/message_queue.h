@@ -71,7 +71,7 @@ inline constexpr std::size_t kMaxQueuedBytes = 8 * 1024 * 1024;  // of their tex
 // What waits in each chat. Thread-safe. Queues are read from the store when they are first used.
 class MessageQueues {
  public:
-  explicit MessageQueues(InteractionStore& store) : store_(store) {}
+  explicit MessageQueues(QueueStore& store) : store_(store) {}
 
   // At the end of its chat's queue, durably. kUnavailable (reason "queue_full"), or why it could not be kept.
   Result<void> Add(const std::shared_ptr<QueuedRun>& run);
@@ -114,7 +114,7 @@ class MessageQueues {
   bool EraseHeld(const QueuedRun& run);
   static bool IsStarting(const std::shared_ptr<QueuedRun>& run);
 
-  InteractionStore& store_;
+  QueueStore& store_;
   std::mutex files_mutex_;           // held while a queue is read or written; taken before mutex_
   std::set<ChatId> loaded_;          // guarded by files_mutex_
   std::set<std::string> forgotten_;  // guarded by files_mutex_

@@ -26,7 +26,7 @@ std::string Amount(double cost) {
 
 }  // namespace
 
-UsageLimits::UsageLimits(InteractionStore& store, UsageBudget budget, PriceTable prices)
+UsageLimits::UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices)
     : store_(store), budget_(budget), prices_(std::move(prices)) {}
 
 void UsageLimits::Count(Spent& spent, const std::string& model, const TokenUsage& usage) const {

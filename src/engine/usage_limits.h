@@ -20,7 +20,7 @@ namespace reprise {
 // counted from then on; without a budget for chats nothing is read or kept. Thread-safe.
 class UsageLimits {
  public:
-  UsageLimits(InteractionStore& store, UsageBudget budget, PriceTable prices);
+  UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices);
 
   // Why the run may send no further request, after it has used so much; null: it always may.
   using Check = std::function<std::optional<std::string>(const TokenUsage& used)>;
@@ -39,7 +39,7 @@ class UsageLimits {
   void Count(Spent& spent, const std::string& model, const TokenUsage& usage) const;
   Result<Spent> Read(const ChatId& chat) const;
 
-  InteractionStore& store_;
+  CheckpointStore& store_;
   const UsageBudget budget_;
   const PriceTable prices_;
   std::mutex mutex_;

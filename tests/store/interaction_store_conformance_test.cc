@@ -1,4 +1,4 @@
-// What every InteractionStore does, whatever it is made of.
+// What every CheckpointStore and ChatStore does, whatever it is made of.
 #include <set>
 #include <thread>
 
@@ -8,16 +8,6 @@
 
 namespace reprise::interaction_store_conformance_test {
 namespace {
-
-// Runs the same facts on each kind of store.
-template <typename Facts>
-void OnEachStore(Facts facts) {
-  for (const std::string_view kind : kStores) {
-    CAPTURE(kind);
-    const auto under_test = MakeStoreUnderTest(kind);
-    facts(*under_test);
-  }
-}
 
 // A chat with 001 <- 002, 001 <- 003 (an edit of 002) <- 004, saved in this order.
 void SaveTree(InteractionStore& store) {

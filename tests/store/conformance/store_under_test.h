@@ -66,4 +66,14 @@ inline std::unique_ptr<StoreUnderTest> MakeStoreUnderTest(std::string_view kind)
   return std::make_unique<FileStoreUnderTest<MemoryFileSystem>>(keys());
 }
 
+// Runs the same facts on each kind of store.
+template <typename Facts>
+void OnEachStore(Facts facts) {
+  for (const std::string_view kind : kStores) {
+    CAPTURE(kind);
+    const auto under_test = MakeStoreUnderTest(kind);
+    facts(*under_test);
+  }
+}
+
 }  // namespace reprise
