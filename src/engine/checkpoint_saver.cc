@@ -14,8 +14,7 @@ struct Attempt {
 
 }  // namespace
 
-void CheckpointSaver::SaveTo(CheckpointStore& store, const std::shared_ptr<const Interaction>& interaction,
-                             Done done) {
+void CheckpointSaver::SaveTo(CheckpointStore& store, const std::shared_ptr<const Interaction>& interaction, Done done) {
   const auto attempt = std::make_shared<Attempt>();
   attempt->done = std::move(done);
   // Weak: an attempt that has ended is not kept until its limit passes.
