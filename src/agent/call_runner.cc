@@ -11,6 +11,7 @@
 #include "agent/sub_agent.h"
 #include "agent/tool_retry.h"
 #include "agent/working_memory.h"
+#include "approval/audit_lines.h"
 #include "approval/confirmation.h"
 #include "base/json.h"
 #include "base/logging.h"
@@ -25,10 +26,6 @@ constexpr std::string_view kNoMoreLiveOutput = "\n(... more follows; it is not s
 constexpr std::size_t kMaxTogether = 8;  // calls of one round at once
 
 ToolOutcome Failure(std::string_view text) { return {.output = std::string(text), .is_error = true}; }
-
-AuditEntry EntryOf(AuditEntry::Event event, const ToolCall& call, const std::string& arguments) {
-  return {.event = event, .call_id = call.id, .tool_name = call.name, .arguments_digest = ArgumentsDigest(arguments)};
-}
 
 // The call as the model made it; null if it is not in the state.
 const ToolCall* AsMade(const std::vector<Message>& messages, const std::string& id) {
@@ -320,10 +317,7 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
   const Decision::Refuse* const refuse = asked.decision.refuse();
   if (ask == nullptr && (refuse == nullptr || !refuse->withdraws)) return false;
 
-  AuditEntry entry = EntryOf(AuditEntry::Event::kRejected, open.call, open.call.arguments);
-  entry.approval_id = open.approval_id;
-  entry.reason = "superseded";
-  static_cast<void>(Note(std::move(entry)));
+  static_cast<void>(Note(audit::Superseded(open.call, open.approval_id)));
   event::Rejected withdrawn{open.approval_id, open.call.id, std::nullopt};
   withdrawn.superseded = true;
   open.answer.reset();
@@ -341,12 +335,7 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
 void CallRunner::RecordAnswer(const OpenCall& asked) {
   const ApprovalAnswer& answer = *asked.answer;
   const ToolCall& call = asked.call;
-  const std::string& arguments = answer.approved && answer.arguments ? *answer.arguments : call.arguments;
-  AuditEntry entry =
-      EntryOf(answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected, call, arguments);
-  entry.approval_id = asked.approval_id;
-  if (answer.approved) entry.reason = ToString(answer.scope);
-  if (answer.expired) entry.reason = "expired";
+  AuditEntry entry = audit::Answered(call, asked.approval_id, answer);
   std::string digest = entry.arguments_digest;
   static_cast<void>(Note(std::move(entry)));
   if (!answer.approved) {
@@ -418,22 +407,16 @@ ToolOutcome CallRunner::RunTool(const Execution& execution) {
 std::optional<ToolOutcome> CallRunner::Begin(const Execution& execution) const {
   if (execution.goes_on) return std::nullopt;
   if (is_stopped()) return Failure(kCancelledResult);
-  AuditEntry entry = EntryOf(AuditEntry::Event::kStarted, execution.call, execution.arguments);
-  entry.approval_id = execution.approval_id;
-  entry.reason = execution.permission.why;
   // What could not be put on account is not done.
-  if (!Note(std::move(entry))) return Failure("Not run: the audit log could not be written.");
+  if (!Note(audit::Started(execution.call, execution.arguments, execution.permission, execution.approval_id))) {
+    return Failure("Not run: the audit log could not be written.");
+  }
   return std::nullopt;
 }
 
 ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome) const {
   const auto taken = std::chrono::steady_clock::now() - execution.began;
-  AuditEntry entry = EntryOf(AuditEntry::Event::kEnded, execution.call, execution.arguments);
-  entry.approval_id = execution.approval_id;
-  entry.is_error = outcome.is_error;
-  entry.exit_status = outcome.exit_status;
-  entry.duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(taken).count();
-  static_cast<void>(Note(std::move(entry)));
+  static_cast<void>(Note(audit::Ended(execution.call, execution.arguments, outcome, taken, execution.approval_id)));
   if (CallGuard* const guard = turn_.parts.guard) {
     const ToolCall as_run{execution.call.id, execution.call.name, execution.arguments};
     outcome = guard->Passed(turn_.round, as_run, std::move(outcome), turn_.stop);
@@ -542,9 +525,7 @@ void CallRunner::ChangeAgenda(const ToolCall& call, const std::function<void(Age
 
 // An account that cannot be written is no reason to run what was refused.
 void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why) const {
-  AuditEntry entry = EntryOf(AuditEntry::Event::kRefused, call, call.arguments);
-  entry.reason = why;
-  static_cast<void>(Note(std::move(entry)));
+  static_cast<void>(Note(audit::Refused(call, why)));
 }
 
 Result<void> CallRunner::Note(AuditEntry entry) const {

@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "mcp/consents.h"
+#include "approval/consents.h"
 #include "mcp/server_connection.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"

@@ -13,7 +13,7 @@
 #include "base/mutex.h"
 #include "mcp/channel.h"
 #include "mcp/client.h"
-#include "mcp/consents.h"
+#include "approval/consents.h"
 #include "mcp/server_folder.h"
 #include "mcp/session.h"
 #include "reprise/options.h"

@@ -1,4 +1,4 @@
-#include "mcp/consents.h"
+#include "approval/consents.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>

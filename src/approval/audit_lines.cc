@@ -1,0 +1,58 @@
+#include "approval/audit_lines.h"
+
+#include <utility>
+
+#include "domain/codec.h"
+
+namespace reprise::audit {
+namespace {
+
+AuditEntry LineOf(AuditEntry::Event event, const ToolCall& call, const std::string& arguments,
+                  std::string approval_id = {}) {
+  return {.event = event,
+          .call_id = call.id,
+          .tool_name = call.name,
+          .arguments_digest = ArgumentsDigest(arguments),
+          .approval_id = std::move(approval_id)};
+}
+
+}  // namespace
+
+AuditEntry Started(const ToolCall& call, const std::string& arguments, const Decision::Run& permission,
+                   const std::string& approval_id) {
+  AuditEntry line = LineOf(AuditEntry::Event::kStarted, call, arguments, approval_id);
+  line.reason = permission.why;
+  return line;
+}
+
+AuditEntry Ended(const ToolCall& call, const std::string& arguments, const ToolOutcome& outcome,
+                 std::chrono::steady_clock::duration taken, const std::string& approval_id) {
+  AuditEntry line = LineOf(AuditEntry::Event::kEnded, call, arguments, approval_id);
+  line.is_error = outcome.is_error;
+  line.exit_status = outcome.exit_status;
+  line.duration_ms = std::chrono::duration_cast<std::chrono::milliseconds>(taken).count();
+  return line;
+}
+
+AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const ApprovalAnswer& answer) {
+  const std::string& arguments = answer.approved && answer.arguments ? *answer.arguments : call.arguments;
+  const auto event = answer.approved ? AuditEntry::Event::kApproved : AuditEntry::Event::kRejected;
+  AuditEntry line = LineOf(event, call, arguments, approval_id);
+  if (answer.approved) line.reason = ToString(answer.scope);
+  if (answer.expired) line.reason = "expired";
+  return line;
+}
+
+AuditEntry Superseded(const ToolCall& call, const std::string& approval_id) {
+  AuditEntry line = LineOf(AuditEntry::Event::kRejected, call, call.arguments, approval_id);
+  line.reason = "superseded";
+  return line;
+}
+
+AuditEntry Refused(const ToolCall& call, std::string_view why) {
+  AuditEntry line = LineOf(AuditEntry::Event::kRefused, call, call.arguments);
+  line.reason = why;
+  return line;
+}
+
+}  // namespace reprise::audit
