@@ -13,6 +13,7 @@
 #include "reprise/accounting.h"
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
+#include "reprise/chat_changes.h"
 #include "reprise/event_log.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
@@ -130,8 +131,10 @@ struct History {
   std::vector<DamagedInteraction> damaged;
 };
 struct ChatListEntry {
-  ChatSummary summary;
+  ChatSummary summary;                      // of a running chat with what its run has added
   std::optional<InteractionStatus> status;  // of the running interaction, or of the head; nullopt: empty chat
+  std::size_t waiting = 0;                  // approvals and questions that can be answered now
+  bool is_running() const { return status && !IsFinished(*status); }
 };
 // What is given replaces what there is.
 struct AgendaChange {
@@ -274,6 +277,10 @@ class Engine {
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
   Result<std::vector<ChatListEntry>> ListChats();
+  // The interaction that runs in the chat, or waits for a person.
+  std::optional<InteractionId> RunningIn(const ChatId& chat) const;
+  // One of them. kNotFound, kCorruption.
+  Result<ChatListEntry> GetListEntry(const ChatId& chat);
   // Those that ListChats leaves out.
   Result<std::vector<UnreadableChat>> ListUnreadableChats();
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
@@ -314,6 +321,8 @@ class Engine {
   const ToolRegistry& tools() const;
   const EngineOptions& options() const;
   const AuditLog* audit() const;  // null: there is none
+  // What changes from now on in any chat: who shows a list of them need not ask again and again.
+  ChatChanges& changes();
 
   struct Counters {
     std::size_t active_runs, waiting_approvals;

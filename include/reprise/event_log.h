@@ -41,6 +41,8 @@ class EventLog {
   void AppendRecorded(const AgentEvent& event);
   // The same with its data line as it was. REQUIRES: one line.
   void AppendRecorded(std::uint64_t seq, std::string_view name, std::string_view data);
+  // Frames that are whole already, with ids of their own: OffsetAfter knows nothing of them.
+  void AppendFrames(std::string_view frames);
   // The two deltas of a streaming model, framed without building an event: the path that every token takes.
   void AppendTextDelta(std::uint32_t round_index, std::string_view text);
   void AppendThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -57,6 +59,10 @@ class EventLog {
   };
   // The visible bytes from `offset` on, as many as lie together in memory. Empty: nothing there (yet).
   View Read(std::uint64_t offset) const;
+
+  // What lies before `offset` is not read any more, by anybody: its memory may go.
+  void Forget(std::uint64_t offset);
+  std::uint64_t kept_bytes() const;
 
   // Where the first event with a number above `seq` begins. kInvalidArgument (reason "cursor_ahead") if `seq` is beyond
   // the last visible event.

@@ -75,7 +75,10 @@ struct ChatSummary {
   Timestamp updated_at{};
   std::optional<InteractionId> head{};             // the interaction the chat currently ends at; nullopt: empty
   std::optional<InteractionStatus> head_status{};  // that interaction's status
-  std::optional<InteractionRef> forked_from{};     // what it was a copy of when it was made
+  std::string model{};                             // that last said something here; empty: none, or not known
+  // Input and output of all its interactions, on every branch. nullopt: not known, a chat that version 0.1 made.
+  std::optional<std::int64_t> tokens{};
+  std::optional<InteractionRef> forked_from{};  // what it was a copy of when it was made
   bool operator==(const ChatSummary&) const = default;
 };
 

@@ -77,7 +77,13 @@ auto Requests<Kind>::Reopen(const Pending& pending) -> Found {
   const std::lock_guard lock(mutex_);
   const auto entry = std::make_shared<Entry>(next_number_++, pending, deadline);
   entries_.emplace(pending.request.*Kind::kId, entry);
+  TellChange(Kind::kOpened, pending);
   return entry;
+}
+
+template <typename Kind>
+void Requests<Kind>::TellChange(ChatChange::Kind kind, const Pending& pending) const {
+  if (changes_) changes_->Add(kind, pending.chat_id, pending.interaction_id, pending.request.*Kind::kId);
 }
 
 template <typename Kind>
@@ -176,6 +182,7 @@ Result<void> Requests<Kind>::Settle(const Found& request, std::optional<Answer> 
   // Its run may have been stopped meanwhile.
   if (request->state != Entry::State::kClaimed) return Fail(AlreadyProcessed<Kind>());
   request->state = answer ? Entry::State::kOver : Entry::State::kOpen;
+  if (answer) TellChange(Kind::kClosed, request->pending);
   request->answer = std::move(answer);
   if (const auto waiter = request->waiter) Tell(waiter, /*stopped=*/false, std::move(lock));
   return {};
@@ -183,7 +190,8 @@ Result<void> Requests<Kind>::Settle(const Found& request, std::optional<Answer> 
 
 template <typename Kind>
 void Requests<Kind>::Retire(Entry& entry) {
-  entry.state = Entry::State::kOver;
+  // One that was answered has been told of already.
+  if (std::exchange(entry.state, Entry::State::kOver) != Entry::State::kOver) TellChange(Kind::kClosed, entry.pending);
   retired_.push_back(entry.pending.request.*Kind::kId);
   if (retired_.size() <= kRemembered) return;
   entries_.erase(retired_.front());

@@ -16,6 +16,7 @@
 
 #include "base/async.h"
 #include "reprise/approval.h"
+#include "reprise/chat_changes.h"
 #include "reprise/result.h"
 #include "reprise/timestamp.h"
 
@@ -29,6 +30,7 @@ struct ApprovalKind {
   static constexpr auto kId = &event::ApprovalRequired::approval_id;
   static std::optional<Timestamp> ExpiresAt(const Pending& pending) { return pending.request.expires_at; }
   static Answer Expired() { return {.approved = false, .expired = true}; }
+  static constexpr auto kOpened = ChatChange::Kind::kApprovalOpened, kClosed = ChatChange::Kind::kApprovalClosed;
 };
 struct InputKind {
   using Pending = PendingInput;
@@ -37,6 +39,7 @@ struct InputKind {
   static constexpr auto kId = &event::InputRequired::request_id;
   static std::optional<Timestamp> ExpiresAt(const Pending&) { return std::nullopt; }
   static Answer Expired() { return {}; }
+  static constexpr auto kOpened = ChatChange::Kind::kInputOpened, kClosed = ChatChange::Kind::kInputClosed;
 };
 
 // The error of an answer that comes too late.
@@ -61,8 +64,9 @@ class Requests {
 
   // `delay` tells of requests that expire. The time of day is asked for when a request is opened only: it may be set
   // while one waits.
-  explicit Requests(Delay delay, std::function<Timestamp()> now = Now)
-      : delay_(std::move(delay)), now_(std::move(now)) {}
+  // `changes`, if there are any, learn what opens and what does not wait any more.
+  explicit Requests(Delay delay, std::function<Timestamp()> now = Now, ChatChanges* changes = nullptr)
+      : delay_(std::move(delay)), now_(std::move(now)), changes_(changes) {}
 
   // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.
   void Open(Pending& pending);
@@ -100,8 +104,11 @@ class Requests {
   // Calls the waiter, if it has something to be told. Gives the lock back.
   void Tell(const std::shared_ptr<Waiter>& waiter, bool stopped, std::unique_lock<std::mutex> lock);
 
+  void TellChange(ChatChange::Kind kind, const Pending& pending) const;
+
   const Delay delay_;
   const std::function<Timestamp()> now_;
+  ChatChanges* const changes_;
   mutable std::mutex mutex_;
   std::unordered_map<std::string, Found> entries_;  // guarded by mutex_
   std::deque<std::string> retired_;                 // guarded by mutex_; oldest first

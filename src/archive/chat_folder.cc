@@ -54,7 +54,9 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
   const bool has_head = std::any_of(chat.interactions.begin(), chat.interactions.end(),
                                     [&](const Interaction& one) { return one.id == chat.summary.head; });
   if (has_head || chat.interactions.empty()) {
-    index.summary = chat.summary;
+    const ChatSummary counted = std::exchange(index.summary, chat.summary);
+    index.summary.model = counted.model;
+    index.summary.tokens = counted.tokens;
   } else {
     index.summary.title = chat.summary.title;
   }

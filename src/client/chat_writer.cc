@@ -12,6 +12,7 @@
 #include "base/posix_file_system.h"
 #include "client/server_access.h"
 #include "domain/codec.h"
+#include "http/chat_body.h"
 #include "http/requests.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
@@ -135,9 +136,8 @@ class StoredChats final : public ChatWriter {
     if (!body) return Fail(body.error());
     auto copy = store_->ForkChat(chat, *interaction, body->chat, std::nullopt);
     if (!copy) return Fail(NotThere(std::move(copy.error()), {chat, interaction}, options_.data_dir));
-    Json json = ToJson(*copy);
-    json["status"] = copy->head_status ? Json(ToString(*copy->head_status)) : Json(nullptr);
-    return json;
+    const auto status = copy->head_status;
+    return ChatBody({.summary = *std::move(copy), .status = status});
   }
   std::string where() const override { return FullPath(options_.data_dir); }
 

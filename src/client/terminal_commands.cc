@@ -123,7 +123,7 @@ void TerminalClient::ListChats(const std::string&) {
   if (!list) return Failed(list.error());
   listed_.clear();
   for (const Json& chat : list->value("chats", Json::array())) {
-    const std::string id = TextMember(chat, "id"), status = TextMember(chat, "status");
+    const std::string id = TextMember(chat, "id"), status = TextMember(chat, "head_status");
     listed_.push_back(id);
     const auto error = chat.find("error");
     std::string line = std::to_string(listed_.size()) + ". " + VisibleLine(id) + (id == chat_ ? " *" : "") + "  ";

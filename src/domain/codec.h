@@ -97,5 +97,7 @@ Json ToJson(const StandingGrant& grant);
 std::string TitleFromMessage(std::string_view user_message);
 // Of a chat in which nothing has ended yet the summary is empty: its title and times are those of what has begun.
 void FillFromBegun(ChatSummary& summary, const Interaction& begun);
+// An interaction has come to the chat, whose tokens are known: its model and its tokens are the chat's too.
+void AddUsage(ChatSummary& summary, const Interaction& interaction);
 
 }  // namespace reprise

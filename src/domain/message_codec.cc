@@ -281,6 +281,11 @@ std::string TitleFromMessage(std::string_view user_message) {
   return std::string(Utf8Prefix(line, 50));
 }
 
+void AddUsage(ChatSummary& summary, const Interaction& interaction) {
+  if (!interaction.model.empty()) summary.model = interaction.model;
+  if (summary.tokens) *summary.tokens += interaction.usage.input_tokens + interaction.usage.output_tokens;
+}
+
 void FillFromBegun(ChatSummary& summary, const Interaction& begun) {
   if (summary.title.empty()) summary.title = TitleFromMessage(begun.user_message);
   if (summary.created_at == Timestamp{}) summary.created_at = begun.created_at;

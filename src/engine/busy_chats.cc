@@ -46,6 +46,7 @@ void BusyChats::Put(const std::shared_ptr<Run>& run) {
     if (stopping_) run->RequestStopWithServer();
   }
   changed_.notify_all();
+  services_.changes.Add(ChatChange::Kind::kInteractionStarted, run->chat_id(), run->id());
 }
 
 void BusyChats::Release(const ChatId& chat) {

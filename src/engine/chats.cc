@@ -1,6 +1,7 @@
 #include "engine/chats.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <utility>
 
@@ -69,18 +70,36 @@ Result<std::unique_ptr<HistoryReader>> Chats::ReadHistory(const ChatId& chat, co
 Result<std::vector<ChatListEntry>> Chats::List() {
   auto summaries = services_.parts.store.ListChats();
   if (!summaries) return Fail(std::move(summaries.error()));
+  std::map<ChatId, std::size_t> waiting;
+  for (const PendingApproval& each : services_.approvals.Waiting()) ++waiting[each.chat_id];
+  for (const PendingInput& each : services_.inputs.Waiting()) ++waiting[each.chat_id];
   std::vector<ChatListEntry> entries;
   entries.reserve(summaries->size());
   for (ChatSummary& summary : *summaries) {
-    const auto run = busy_.RunOf(summary.id);
-    std::optional<InteractionStatus> status = summary.head_status;
-    if (run) {
-      status = run->status();
-      if (!summary.head) FillFromBegun(summary, run->Snapshot());
-    }
-    entries.push_back({std::move(summary), status});
+    const auto found = waiting.find(summary.id);
+    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? 0 : found->second));
   }
   return entries;
+}
+
+Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
+  const auto run = busy_.RunOf(chat);
+  auto summary = services_.parts.store.LoadSummary(chat);
+  if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
+  const auto is_here = [&](const auto& each) { return each.chat_id == chat; };
+  const auto approvals = services_.approvals.Waiting();
+  const auto inputs = services_.inputs.Waiting();
+  const auto waiting =
+      std::count_if(approvals.begin(), approvals.end(), is_here) + std::count_if(inputs.begin(), inputs.end(), is_here);
+  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat}, static_cast<std::size_t>(waiting));
+}
+
+ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting) const {
+  const auto run = busy_.RunOf(summary.id);
+  if (!run) return {.summary = std::move(summary), .status = summary.head_status, .waiting = waiting};
+  if (!summary.head) FillFromBegun(summary, run->Snapshot());
+  summary.model = run->model();
+  return {.summary = std::move(summary), .status = run->status(), .waiting = waiting};
 }
 
 Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interaction) {
@@ -183,6 +202,7 @@ Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std
   }
   saved.final_agent_state = std::move(changed.state);
   if (auto kept = services_.parts.store.SaveInteraction(saved); !kept) return Fail(kept.error());
+  Changed(ChatChange::Kind::kHeadMoved, chat);
   return saved;
 }
 
@@ -196,12 +216,32 @@ Result<ChatSummary> Chats::Undo(const ChatId& chat) {
       if (!head) return Fail(head.error());
       parent = head->parent_id;
     }
-    if (parent) return services_.parts.store.MoveHead(chat, *parent);
-    return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
+    if (!parent) return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
+    auto moved = services_.parts.store.MoveHead(chat, *parent);
+    if (moved) Changed(ChatChange::Kind::kHeadMoved, chat);
+    return moved;
   });
 }
 
 // --- whole chats -----------------------------------------------------------------------------------------------------
+
+Result<ChatSummary> Chats::Create(const ChatId& chat, const std::string& title) {
+  auto created = busy_.WhileIdle(chat, [&] { return services_.parts.store.CreateChat(chat, title); });
+  if (created) Changed(ChatChange::Kind::kChatCreated, chat);
+  return created;
+}
+
+Result<ChatSummary> Chats::Rename(const ChatId& chat, const std::string& title) {
+  auto renamed = services_.parts.store.RenameChat(chat, title);
+  if (renamed) Changed(ChatChange::Kind::kChatRenamed, chat);
+  return renamed;
+}
+
+Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction) {
+  auto moved = busy_.WhileIdle(chat, [&] { return services_.parts.store.MoveHead(chat, interaction); });
+  if (moved) Changed(ChatChange::Kind::kHeadMoved, chat);
+  return moved;
+}
 
 Result<void> Chats::Delete(const ChatId& chat) {
   if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
@@ -219,6 +259,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
   services_.usage_limits.Forget(chat);
   if (services_.parts.files) services_.parts.files->ForgetChat(chat);
   interactions_.Forget(chat);
+  Changed(ChatChange::Kind::kChatDeleted, chat);
   return {};
 }
 
@@ -230,6 +271,7 @@ Result<ChatSummary> Chats::Restore(std::string_view entry) {
     if (services_.parts.files) services_.parts.files->ForgetChat(*chat);
     return services_.parts.store.RestoreChat(*chat, std::string(entry));
   });
+  if (restored) Changed(ChatChange::Kind::kChatCreated, *chat);
   return restored.map_error(ExistsAlready);
 }
 
@@ -245,10 +287,8 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
     }
     return taken;
   });
-  return brought.map_error(ExistsAlready).map([](ChatSummary summary) {
-    const auto status = summary.head_status;
-    return ChatListEntry{std::move(summary), status};
-  });
+  if (brought) Changed(ChatChange::Kind::kChatCreated, chat);
+  return brought.map_error(ExistsAlready).map([this](ChatSummary summary) { return EntryOf(std::move(summary), 0); });
 }
 
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,

@@ -23,12 +23,16 @@ class Chats {
   Result<std::unique_ptr<HistoryReader>> ReadHistory(const ChatId& chat, const HistoryRange& range,
                                                      HistoryStates states);
   Result<std::vector<ChatListEntry>> List();
+  Result<ChatListEntry> ListEntryOf(const ChatId& chat);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
   Result<Agenda> GetAgenda(const ChatId& chat);
   Result<std::vector<Grant>> GetGrants(const ChatId& chat);
 
   // --- arranging
+  Result<ChatSummary> Create(const ChatId& chat, const std::string& title);
+  Result<ChatSummary> Rename(const ChatId& chat, const std::string& title);
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
   Result<void> Delete(const ChatId& chat);
   Result<ChatSummary> Restore(std::string_view entry);
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
@@ -39,6 +43,9 @@ class Chats {
   Result<ChatListEntry> Import(const IncomingChat& chat);
 
  private:
+  // What is stored of it, together with what runs in it.
+  ChatListEntry EntryOf(ChatSummary summary, std::size_t waiting) const;
+  void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // REQUIRES of these: the chat is idle.
   Result<AgentState> StateAtHead(const ChatId& chat);
   // Also what of it waits in a fallback folder, or it would be back at the next start.

@@ -177,16 +177,23 @@ Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId intera
 
 Result<std::vector<ChatListEntry>> Engine::ListChats() { return impl_->chats.List(); }
 
+std::optional<InteractionId> Engine::RunningIn(const ChatId& chat) const {
+  const auto run = impl_->busy.RunOf(chat);
+  return run ? std::optional(run->id()) : std::nullopt;
+}
+
+Result<ChatListEntry> Engine::GetListEntry(const ChatId& chat) { return impl_->chats.ListEntryOf(chat); }
+
 Result<std::vector<UnreadableChat>> Engine::ListUnreadableChats() {
   return impl_->services.parts.store.ListUnreadableChats();
 }
 
 Result<ChatSummary> Engine::CreateChat(const ChatId& chat, const std::string& title) {
-  return impl_->busy.WhileIdle(chat, [&] { return impl_->services.parts.store.CreateChat(chat, title); });
+  return impl_->chats.Create(chat, title);
 }
 
 Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& title) {
-  return impl_->services.parts.store.RenameChat(chat, title);
+  return impl_->chats.Rename(chat, title);
 }
 
 Result<void> Engine::DeleteChat(const ChatId& chat) { return impl_->chats.Delete(chat); }
@@ -202,7 +209,7 @@ Result<Agenda> Engine::ChangeAgenda(const ChatId& chat, AgendaChange change) {
 }
 
 Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction) {
-  return impl_->busy.WhileIdle(chat, [&] { return impl_->services.parts.store.MoveHead(chat, interaction); });
+  return impl_->chats.MoveHead(chat, interaction);
 }
 
 Result<ChatSummary> Engine::Undo(const ChatId& chat) { return impl_->chats.Undo(chat); }
@@ -249,6 +256,7 @@ const ModelDirectory& Engine::models() const { return impl_->services.parts.mode
 const ToolRegistry& Engine::tools() const { return impl_->services.parts.tools; }
 const EngineOptions& Engine::options() const { return impl_->services.options; }
 const AuditLog* Engine::audit() const { return impl_->services.parts.audit; }
+ChatChanges& Engine::changes() { return impl_->services.changes; }
 
 Engine::Counters Engine::counters() const {
   Counters counters = impl_->busy.counters();

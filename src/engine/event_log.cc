@@ -78,6 +78,12 @@ void EventLog::AppendRecorded(std::uint64_t seq, std::string_view name, std::str
   AppendFrame(seq, name, data);
 }
 
+void EventLog::AppendFrames(std::string_view frames) {
+  const std::lock_guard lock(mutex_);
+  Reserve(last_seq_, frames.size()).append(frames);
+  size_ += frames.size();
+}
+
 void EventLog::AppendTextDelta(std::uint32_t round_index, std::string_view text) {
   AppendDelta(event::TextDelta::kType, event::TextDelta::kName, round_index, text);
 }
@@ -134,6 +140,19 @@ EventLog::View EventLog::Read(std::uint64_t offset) const {
       std::min<std::size_t>(segment.bytes.size(), static_cast<std::size_t>(visible_ - segment.begin));
   const bool last = segment.begin + to == size_;
   return {.bytes = std::string_view(segment.bytes.data() + from, to - from), .end = closed_ && last};
+}
+
+// All but the last segment, to which more is appended.
+void EventLog::Forget(std::uint64_t offset) {
+  const std::lock_guard lock(mutex_);
+  const auto is_needed = [&](const auto& segment) { return segment->begin + segment->bytes.size() > offset; };
+  const auto last = segments_.empty() ? segments_.end() : std::prev(segments_.end());
+  segments_.erase(segments_.begin(), std::find_if(segments_.begin(), last, is_needed));
+}
+
+std::uint64_t EventLog::kept_bytes() const {
+  const std::lock_guard lock(mutex_);
+  return segments_.empty() ? 0 : size_ - segments_.front()->begin;
 }
 
 Result<std::uint64_t> EventLog::OffsetAfter(std::uint64_t seq) const {

@@ -112,7 +112,9 @@ Result<void> MessageQueues::SaveHeld(const ChatId& chat) {
       }
     }
   }
-  return store_.SaveQueue(chat, messages);
+  auto saved = store_.SaveQueue(chat, messages);
+  if (saved) TellChanged(chat);
+  return saved;
 }
 
 Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
@@ -183,6 +185,7 @@ void MessageQueues::PutBack(QueuedRun& run) {
 
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
   const std::lock_guard lock(mutex_);
+  TellChanged(run.chat_id);
   run.state_ = QueuedRun::State::kStuck;
   run.error_ = std::move(error);
 }
@@ -280,6 +283,7 @@ Result<void> MessageQueues::Clear(const ChatId& chat) {
     if (auto saved = store_.SaveQueue(chat, {}); !saved) return saved;
     const std::lock_guard lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
+      TellChanged(chat);
       removed = std::move(found->second);
       queues_.erase(found);
     }

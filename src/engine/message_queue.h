@@ -12,6 +12,7 @@
 #include <unordered_map>
 #include <vector>
 
+#include "reprise/chat_changes.h"
 #include "reprise/engine.h"
 #include "reprise/interaction_store.h"
 
@@ -71,7 +72,8 @@ inline constexpr std::size_t kMaxQueuedBytes = 8 * 1024 * 1024;  // of their tex
 // What waits in each chat. Thread-safe. Queues are read from the store when they are first used.
 class MessageQueues {
  public:
-  explicit MessageQueues(QueueStore& store) : store_(store) {}
+  // `changes`, if there are any, learn of every change of a queue.
+  explicit MessageQueues(QueueStore& store, ChatChanges* changes = nullptr) : store_(store), changes_(changes) {}
 
   // At the end of its chat's queue, durably. kUnavailable (reason "queue_full"), or why it could not be kept.
   Result<void> Add(const std::shared_ptr<QueuedRun>& run);
@@ -112,9 +114,13 @@ class MessageQueues {
   // REQUIRES: mutex_ is held.
   std::shared_ptr<QueuedRun> Find(const ChatId& chat, std::string_view id) const;  // null: none that may be changed
   bool EraseHeld(const QueuedRun& run);
+  void TellChanged(const ChatId& chat) const {
+    if (changes_) changes_->Add(ChatChange::Kind::kQueueChanged, chat);
+  }
   static bool IsStarting(const std::shared_ptr<QueuedRun>& run);
 
   QueueStore& store_;
+  ChatChanges* const changes_;
   std::mutex files_mutex_;           // held while a queue is read or written; taken before mutex_
   std::set<ChatId> loaded_;          // guarded by files_mutex_
   std::set<std::string> forgotten_;  // guarded by files_mutex_

@@ -267,6 +267,11 @@ InteractionStatus Run::status() const {
   return IsFinished(interaction_.status) ? InteractionStatus::kRunning : interaction_.status;
 }
 
+std::string Run::model() const {
+  const std::lock_guard lock(mutex_);
+  return interaction_.model;
+}
+
 Agenda Run::agenda() const {
   const std::lock_guard lock(mutex_);
   return agenda_;

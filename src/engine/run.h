@@ -93,6 +93,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void RequestStopWithServer();
   Interaction Snapshot() const;
   InteractionStatus status() const;
+  std::string model() const;
   Agenda agenda() const;
   // The answer to a question of this run survives the process when this returns ok: it is in the journal, shown or not.
   // Blocks while the disk does; the journal's failures otherwise.

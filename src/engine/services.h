@@ -23,11 +23,11 @@ struct EngineServices {
   EngineServices(Engine::Parts given, EngineOptions chosen)
       : parts(std::move(given)),
         options(std::move(chosen)),
-        approvals(delay()),
-        inputs(delay()),
+        approvals(delay(), Now, &changes),
+        inputs(delay(), Now, &changes),
         usage_limits(parts.store, options.budget, options.prices),
         call_rate(options.max_tool_calls_per_minute),
-        queues(parts.store),
+        queues(parts.store, &changes),
         saver(parts.store, parts.fallback_stores, pool, timer, options.save_timeout) {}
   EngineServices(const EngineServices&) = delete;
   EngineServices& operator=(const EngineServices&) = delete;
@@ -41,6 +41,7 @@ struct EngineServices {
   const EngineOptions options;
   const Redactor redactor{parts.secrets};
   const Guardrails guardrails{parts.guardrails};
+  ChatChanges changes;
   ApprovalRequests approvals;
   InputRequests inputs;
   UsageLimits usage_limits;

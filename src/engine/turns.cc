@@ -77,6 +77,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   auto guards = GuardsFor(chat, model->full_name, {});
   if (!guards) return Fail(guards.error());
   InteractionStore& store = services_.parts.store;
+  const bool makes_chat = !beginning->parent && !store.LoadSummary(chat);
   const auto id = store.ReserveInteraction(chat);
   if (!id) return Fail(id.error());
 
@@ -102,6 +103,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
     static_cast<void>(store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
+  if (makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
                  .client = model->client,
@@ -204,6 +206,7 @@ void Turns::Complete(const std::shared_ptr<Run>& run, InteractionStatus status) 
     // Whoever sees interaction_complete may start the next one at once, so the chat is free before that.
     busy_.Release(run->chat_id());
     busy_.Count(status);
+    services_.changes.Add(ChatChange::Kind::kInteractionEnded, run->chat_id(), run->id());
     run->Complete();
     busy_.WorkEnded();
   };

@@ -9,6 +9,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
+#include "http/chat_body.h"
 #include "http/error_response.h"
 #include "http/history_handler.h"
 #include "http/requests.h"
@@ -46,12 +47,6 @@ struct ListPosition {
   }
 };
 
-Json ToJson(const ChatListEntry& entry) {
-  Json json = reprise::ToJson(entry.summary);
-  json["status"] = entry.status ? Json(ToString(*entry.status)) : Json(nullptr);
-  return json;
-}
-
 Result<Outcome> ListChats(Engine& engine, const Request& request) {
   const auto limit = TRY(PageLimit(request, kUsualChats, kMostChats));
   std::optional<ListPosition> after;
@@ -71,7 +66,7 @@ Result<Outcome> ListChats(Engine& engine, const Request& request) {
   const auto left = static_cast<std::size_t>(chats.end() - first);
   const auto last = first + static_cast<std::ptrdiff_t>(std::min(limit, left));
   Json page = Json::array();
-  for (auto entry = first; entry != last; ++entry) page.push_back(ToJson(*entry));
+  for (auto entry = first; entry != last; ++entry) page.push_back(ChatBody(*entry));
   Json next = nullptr;
   if (last != chats.end()) {
     next = ListPosition::Of(std::prev(last)->summary).ToCursor();
@@ -146,7 +141,7 @@ Result<Outcome> Fork(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const auto body = TRY(ParseForkBody(request.body));
   const auto copy = TRY(engine.ForkChat(chat, body.interaction, body.chat, body.title));
-  Reply reply = JsonReply(ToJson(copy), 201);
+  Reply reply = JsonReply(ChatBody(copy), 201);
   reply.headers.emplace_back("Location", "/chats/" + copy.summary.id.str());
   return reply;
 }

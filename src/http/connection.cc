@@ -334,6 +334,7 @@ void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()
 void Connection::OnOutcome(Outcome outcome) {
   if (state_ == State::kClosed) return;  // a subscription in it ends here, which is how the engine learns
   if (auto* stream = std::get_if<StreamReply>(&outcome)) return StartStream(std::move(*stream));
+  if (auto* feed = std::get_if<FeedReply>(&outcome)) return StartFeed(std::move(*feed));
   if (auto* deferred = std::get_if<DeferredReply>(&outcome)) return StartWait(std::move(*deferred));
   if (auto* pieces = std::get_if<PiecewiseReply>(&outcome)) return StartPieces(std::move(*pieces));
   Send(std::move(std::get<Reply>(outcome)));
@@ -398,6 +399,24 @@ void Connection::OnWritten() {
 }
 
 void Connection::StartStream(StreamReply reply) {
+  std::string location;
+  if (const auto id = reply.subscription.interaction_id) {
+    location = "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events";
+  }
+  EventStream::Options options{.preamble = std::move(reply.preamble),
+                               .log = reply.subscription.log,
+                               .offset = reply.offset,
+                               .live_at = reply.live_at};
+  subscription_.emplace(std::move(reply.subscription));
+  BeginStream(location, std::move(options));
+}
+
+void Connection::StartFeed(FeedReply reply) {
+  hold_ = std::move(reply.hold);
+  BeginStream({}, {.log = std::move(reply.log), .forgets = true});
+}
+
+void Connection::BeginStream(const std::string& location, EventStream::Options options) {
   CountResponse(shared_.metrics, 200);
   account_->status = 200;
   const bool chunked = version_ >= 11;
@@ -409,16 +428,15 @@ void Connection::StartStream(StreamReply reply) {
   AppendHeader(head, "X-Accel-Buffering", "no");
   AppendHeader(head, "X-Content-Type-Options", "nosniff");
   if (chunked) AppendHeader(head, "Transfer-Encoding", "chunked");
-  if (const auto id = reply.subscription.interaction_id) {
-    AppendHeader(head, "Content-Location",
-                 "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events");
-  }
+  if (!location.empty()) AppendHeader(head, "Content-Location", location);
   head += "\r\n";
   if (head_only_) {
     state_ = State::kWriting;
     deadline_ = Clock::now() + shared_.options.stall_timeout;
     out_ = std::move(head);
     out_sent_ = sent_before_ = 0;
+    subscription_.reset();
+    hold_ = nullptr;
     return Write();
   }
   state_ = State::kStreaming;
@@ -444,17 +462,12 @@ void Connection::StartStream(StreamReply reply) {
           },
       .finished = tell(&Connection::OnStreamFinished),
       .failed = tell(&Connection::OnClientGone)};
-  stream_ = std::make_shared<EventStream>(EventStream::Options{.fd = socket_.fd(),
-                                                               .chunked = chunked,
-                                                               .head = std::move(head),
-                                                               .preamble = std::move(reply.preamble),
-                                                               .log = reply.subscription.log,
-                                                               .offset = reply.offset,
-                                                               .live_at = reply.live_at,
-                                                               .heartbeat = shared_.options.heartbeat,
-                                                               .stall_limit = shared_.options.stall_timeout},
-                                          std::move(callbacks));
-  subscription_.emplace(std::move(reply.subscription));
+  options.fd = socket_.fd();
+  options.chunked = chunked;
+  options.head = std::move(head);
+  options.heartbeat = shared_.options.heartbeat;
+  options.stall_limit = shared_.options.stall_timeout;
+  stream_ = std::make_shared<EventStream>(std::move(options), std::move(callbacks));
   stream_->Begin();
   WantRead();
 }
@@ -578,6 +591,7 @@ void Connection::DropSubscription() {
     wait_.reset();
   }
   subscription_.reset();
+  hold_ = nullptr;
 }
 
 // Closing a socket with unread input resets the connection, and the client may lose the answer that is on its way to

@@ -87,6 +87,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void Write();
   void OnWritten();
   void StartStream(StreamReply reply);
+  void StartFeed(FeedReply reply);
+  void BeginStream(const std::string& location, EventStream::Options options);
   void StartWait(DeferredReply reply);
   void StartPieces(PiecewiseReply reply);
   void MakePiece();
@@ -138,6 +140,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<Result<std::optional<std::string>>()> next_piece_;
 
   std::optional<EventSubscription> subscription_;
+  std::shared_ptr<void> hold_;  // of a feed
   std::shared_ptr<EventStream> stream_;
   std::shared_ptr<CompletionWait> wait_;
 };

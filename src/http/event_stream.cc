@@ -211,6 +211,7 @@ void EventStream::Consume(std::size_t sent) {
   sent -= prefix;
   const std::uint64_t body = std::min<std::uint64_t>(sent, chunk_end_ - offset_);
   offset_ += body;
+  if (options_.forgets) options_.log->Forget(offset_);
   suffix_sent_ += sent - static_cast<std::size_t>(body);
 }
 

@@ -36,6 +36,7 @@ class EventStream : public EventLogListener, public std::enable_shared_from_this
     std::shared_ptr<EventLog> log = {};
     std::uint64_t offset = 0;
     std::optional<std::uint64_t> live_at = {};  // where the stream_live frame belongs
+    bool forgets = false;                       // the log is this stream's alone: what was sent may go
     std::chrono::milliseconds heartbeat{15'000};
     std::chrono::milliseconds stall_limit{30'000};
   };

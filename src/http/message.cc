@@ -63,6 +63,15 @@ std::optional<std::string> Request::Query(std::string_view name) const {
   return value;
 }
 
+std::vector<std::string> Request::QueryAll(std::string_view name) const {
+  std::vector<std::string> values;
+  AnyQueryPart(head.target, name, [&](std::string_view raw) {
+    values.push_back(PercentDecode(raw, /*plus_is_space=*/true).value_or(std::string(raw)));
+    return false;
+  });
+  return values;
+}
+
 std::size_t Request::QueryCount(std::string_view name) const {
   std::size_t count = 0;
   AnyQueryPart(head.target, name, [&](std::string_view) {

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -37,6 +38,8 @@ struct Request {
 
   // The decoded value of a query parameter, nullopt if it is not there.
   std::optional<std::string> Query(std::string_view name) const;
+  // All of its values, in their order.
+  std::vector<std::string> QueryAll(std::string_view name) const;
   // How often it is there.
   std::size_t QueryCount(std::string_view name) const;
   // True if the Accept header names the media type itself ("*/*" does not count).
@@ -60,6 +63,12 @@ struct StreamReply {
   std::optional<std::uint64_t> live_at = std::nullopt;
 };
 
+// The same of a log that is for this client alone; what it has taken is forgotten. `hold` is kept until it has gone.
+struct FeedReply {
+  std::shared_ptr<EventLog> log;
+  std::shared_ptr<void> hold;
+};
+
 // A response that is given by `finish` (on a worker thread) once the log is closed.
 struct DeferredReply {
   EventSubscription subscription;
@@ -74,7 +83,7 @@ struct PiecewiseReply {
   std::function<Result<std::optional<std::string>>()> next;
 };
 
-using Outcome = std::variant<Reply, StreamReply, DeferredReply, PiecewiseReply>;
+using Outcome = std::variant<Reply, StreamReply, FeedReply, DeferredReply, PiecewiseReply>;
 using Handler = std::function<Result<Outcome>(const Request&)>;
 
 // Percent-decoding of one path segment or query part; nullopt if it is malformed.

@@ -2,6 +2,7 @@
 
 #include "http/approval_handlers.h"
 #include "http/chat_handlers.h"
+#include "http/feed_handlers.h"
 #include "http/file_handlers.h"
 #include "http/grant_handlers.h"
 #include "http/import_handlers.h"
@@ -18,6 +19,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddChatRoutes(router, context);
   AddFileRoutes(router, context);
   AddImportRoutes(router, context);
+  AddFeedRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;
 }

@@ -10,11 +10,14 @@
 namespace reprise {
 
 // What the handlers work on; outlives the router.
+class ChatFeed;
+
 struct HandlerContext {
   Engine& engine;
   const HttpMetrics& metrics;
   const std::string& openapi;
   const std::function<Result<void>()>& ready;
+  ChatFeed& feed;
 };
 
 // Every route of the server (DESIGN section 6).

@@ -21,6 +21,7 @@
 #include "base/mutex.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
+#include "http/chat_feed.h"
 #include "http/connection.h"
 #include "http/io_loop.h"
 #include "http/routes.h"
@@ -233,7 +234,9 @@ class HttpServer::Impl {
                .any_address = std::any_of(listeners.hosts.begin(), listeners.hosts.end(), IsAnyAddress),
                .public_hosts = options_.public_hosts,
                .token = options_.token}),
-        context_{.engine = engine, .metrics = metrics_, .openapi = options_.openapi, .ready = options_.ready},
+        feed_(engine),
+        context_{
+            .engine = engine, .metrics = metrics_, .openapi = options_.openapi, .ready = options_.ready, .feed = feed_},
         router_(MakeRoutes(context_)),
         max_connections_(std::min(options_.max_connections, RaiseDescriptorLimit() * 3 / 5)),
         shared_{.options = options_,
@@ -281,6 +284,7 @@ class HttpServer::Impl {
     BeginStop();
     const MutexLock stop_lock(stop_mutex_);
     if (std::exchange(stopped_, true)) return;
+    feed_.Stop();
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.EndIfReading(); }); });
     MutexLock lock(mutex_);
     changed_.wait_for(lock, options_.stop_timeout,
@@ -379,6 +383,7 @@ class HttpServer::Impl {
   const int port_;
   const Gate gate_;
   HttpMetrics metrics_;
+  ChatFeed feed_;
   const HandlerContext context_;
   const Router router_;
   const std::size_t max_connections_;

@@ -53,6 +53,11 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
     index.summary.head_status = ParseInteractionStatus(Text(json, "head_status"));
     if (!index.summary.head_status) throw Malformed{};
   }
+  if (json.contains("model")) index.summary.model = Text(json, "model");
+  if (const auto tokens = json.find("tokens"); tokens != json.end()) {
+    if (!tokens->is_number_integer() || *tokens < 0) throw Malformed{};
+    index.summary.tokens = tokens->get<std::int64_t>();
+  }
   const auto last = json.find("last");
   if (last == json.end() || !last->is_number_unsigned() || *last > InteractionId::kMaxNumber) throw Malformed{};
   index.last = last->get<std::uint32_t>();
@@ -76,6 +81,8 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
 void AddToIndex(ChatIndex& index, const Interaction& interaction, std::string digest) {
   ChatSummary& summary = index.summary;
   if (summary.title.empty()) summary.title = TitleFromMessage(interaction.user_message);
+  if (index.leaves.empty()) summary.tokens = 0;
+  AddUsage(summary, interaction);
   summary.created_at = std::min(summary.created_at, interaction.created_at);
   summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
   summary.head = interaction.id;
@@ -100,6 +107,8 @@ std::string ChatIndexToJson(const ChatIndex& index) {
                {"head_status", summary.head_status ? Json(ToString(*summary.head_status)) : Json()},
                {"last", index.last},
                {"leaves", std::move(leaves)}};
+  if (!summary.model.empty()) json["model"] = summary.model;
+  if (summary.tokens) json["tokens"] = *summary.tokens;
   if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
   return DumpJson(json);
 }

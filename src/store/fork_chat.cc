@@ -88,7 +88,7 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
   auto added = folder.and_then([&](const IncomingChats& chats) { return chats.Add(incoming); });
   Retire(chat, *held);
   if (!added) return Fail(std::move(added.error()));
-  return incoming.summary;
+  return LoadSummary(chat);
 }
 
 Result<ChatSummary> FileInteractionStore::ImportChat(const IncomingChat& chat) {

@@ -139,9 +139,13 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
   }
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
   TRY(files.WriteQueue(id, chat.queue));
-  // The index that the store has left knows what is there; title, head and times are the chat's own.
+  // The index that the store has left knows what is there; title, head and times are the chat's own; what was used
+  // is counted.
   auto on_disk = TRY(files.ReadChat(id));
-  on_disk.index.summary = chat.summary;
+  ChatSummary summary = chat.summary;
+  summary.model = on_disk.index.summary.model;
+  summary.tokens = on_disk.index.summary.tokens;
+  on_disk.index.summary = std::move(summary);
   return files.WriteIndex(on_disk.index).and_then([&] { return files.SyncNames(id); });
 }
 

@@ -53,6 +53,8 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
   summary.updated_at = std::max(summary.updated_at, interaction.completed_at.value_or(interaction.created_at));
   summary.head = interaction.id;
   summary.head_status = interaction.status;
+  if (!summary.tokens) summary.tokens = 0;
+  AddUsage(summary, interaction);
   chat.next_number = std::max(chat.next_number, interaction.id.number() + 1);
   return {};
 }
@@ -146,19 +148,24 @@ Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, Inter
                               .updated_at = now,
                               .head = last,
                               .head_status = original.interactions.at(last).status,
+                              .tokens = 0,
                               .forked_from = InteractionRef{source, last}},
                   .interactions = {}};
   for (std::optional<InteractionId> id = last; id; id = copy.interactions.at(*id).parent_id) {
     copy.interactions.emplace(*id, original.interactions.at(*id)).first->second.chat_id = chat;
   }
+  for (const auto& [id, interaction] : copy.interactions) AddUsage(copy.summary, interaction);
   copy.next_number = last.number() + 1;
   return chats_.emplace(chat, std::move(copy)).first->second.summary;
 }
 
 Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat) {
   StoredChat stored{.summary = chat.summary, .interactions = {}, .queue = chat.queue};
+  stored.summary.model.clear();
+  stored.summary.tokens = 0;
   for (const InteractionId id : chat.interactions) {
     auto loaded = TRY(chat.load(id));
+    AddUsage(stored.summary, loaded);
     stored.interactions.emplace(id, std::move(loaded));
     stored.next_number = id.number() + 1;
   }

@@ -21,7 +21,7 @@ def test_it_blocks_until_approved_then_runs(server, provider):
     stream, asked = ask(client, provider)
     out = server.home.workspace / "out.txt"
     assert client.interaction("c", "int_001")["status"] == "WAITING_APPROVAL"
-    assert client.get("/chats").json["chats"][0]["status"] == "WAITING_APPROVAL"
+    assert client.get("/chats").json["chats"][0]["head_status"] == "WAITING_APPROVAL"
     assert not out.exists() and len(provider.requests) == 1
     provider.plan(text("written"))
     answer = client.approve("c", "int_001", asked["approval_id"]).expect(200, "approve_response")

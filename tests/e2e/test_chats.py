@@ -16,7 +16,7 @@ def test_they_are_listed_newest_first_and_paged(client, provider):
     listed = client.get("/chats").expect(200, "chat_list").json
     assert [c["id"] for c in listed["chats"]] == ["b", "e", "d", "c", "a"] and listed["next"] is None
     assert listed["chats"][0]["title"] == "first of b" and listed["chats"][0]["head"] == "int_002"
-    assert listed["chats"][0]["status"] == "COMPLETED"
+    assert (listed["chats"][0]["status"], listed["chats"][0]["head_status"]) == ("idle", "COMPLETED")
     pages, cursor = [], ""
     while cursor is not None:
         page = client.get(f"/chats?limit=2{cursor}").expect(200, "chat_list").json

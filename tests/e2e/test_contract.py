@@ -18,6 +18,7 @@ import jsonschema
 import pytest
 from support import schemas
 from support.client import UNNUMBERED, SseParser
+from support.feed import check_frame
 from support.timing import SOON
 
 REQUESTS = int(os.environ.get("REPRISE_CONTRACT_REQUESTS", "3000"))
@@ -123,7 +124,9 @@ def check_first_event(connection, response):
     except TimeoutError:
         pass
     for event in events:
-        if event.name not in UNNUMBERED:
+        if isinstance(event.seq, str):
+            check_frame(event.name, event.data)
+        elif event.name not in UNNUMBERED:
             schemas.check_event(event.data)
 
 

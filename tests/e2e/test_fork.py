@@ -15,7 +15,7 @@ def test_a_branch_becomes_a_chat_of_its_own(server, provider):
     answer = fork(client, "int_003", chat_id="copy", title="Another way").expect(201)
     assert answer.headers["Location"] == "/chats/copy"
     made = answer.json
-    assert (made["id"], made["title"], made["head"], made["status"]) == ("copy", "Another way", "int_003", "COMPLETED")
+    assert (made["id"], made["title"], made["head"], made["head_status"]) == ("copy", "Another way", "int_003", "COMPLETED")
     assert made["forked_from"] == {"chat_id": "c", "interaction_id": "int_003"}
     assert client.get("/chats").expect(200, "chat_list").json["chats"][0] == made
     history = client.history("copy", branches="all")

@@ -22,7 +22,7 @@ def test_the_answer_is_the_tools_result(server, provider):
     stream, asked = ask(client, provider, options=["red", "blue"])
     assert (asked["call_id"], asked["question"], asked["options"]) == ("call_1", "Which colour?", ["red", "blue"])
     assert client.interaction("c", "int_001")["status"] == "WAITING_INPUT"
-    assert client.get("/chats").json["chats"][0]["status"] == "WAITING_INPUT"
+    assert client.get("/chats").json["chats"][0]["head_status"] == "WAITING_INPUT"
     waiting = client.get("/approvals").expect(200, "approvals").json
     assert waiting["approvals"] == []
     assert [(w["chat_id"], w["interaction_id"], w["request_id"]) for w in waiting["inputs"]] == [("c", "int_001", asked["request_id"])]

@@ -51,7 +51,8 @@ def test_a_pending_approval_survives_and_is_answered_once(make_server, make_home
     listed = second.client.get("/chats").expect(200, "chat_list").json["chats"]
     begun = second.client.interaction("c", "int_001")["created_at"]
     summary = {"id": "c", "title": "do it", "created_at": begun, "updated_at": begun, "head": None}
-    assert listed == [{**summary, "status": "WAITING_APPROVAL"}] and told["chats"] == [summary]
+    entry = {**summary, "status": "waiting", "head_status": "WAITING_APPROVAL", "waiting": 1, "model": listed[0]["model"], "tokens": None}
+    assert listed == [entry] and told["chats"] == [summary]
     assert [i["id"] for i in second.client.history("c")["interactions"]] == ["int_001"]
     again = second.client.attach("c", "int_001", after=0, gapless=True)
     again.until("approval_required")

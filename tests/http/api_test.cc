@@ -391,7 +391,8 @@ TEST_CASE("chats: create, list in pages, rename, read, delete", "[http]") {
   const Json whole = Body(f.Get("/chats"));
   REQUIRE(whole["chats"].size() == 4);
   CHECK(whole["next"].is_null());
-  CHECK(whole["chats"][0]["status"].is_null());
+  CHECK(whole["chats"][0]["status"] == "idle");
+  CHECK(whole["chats"][0]["head_status"].is_null());
   Json paged = Json::array();
   std::string query = "?limit=3";
   for (int pages = 0; pages < 3; ++pages) {

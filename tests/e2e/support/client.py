@@ -88,7 +88,8 @@ class SseParser:
             return None
         assert "event" in fields and "data" in fields, block
         data = json.loads(fields["data"])
-        seq = int(fields["id"]) if "id" in fields else None
+        seq = fields.get("id")  # of an interaction's stream a number; the feed's are what they are
+        seq = int(seq) if seq and seq.isdigit() else seq
         return Event(fields["event"], data, seq, time.monotonic())
 
 
