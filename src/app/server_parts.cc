@@ -15,6 +15,7 @@
 #include "app/key_access.h"
 #include "app/mcp_folder.h"
 #include "app/model_catalog.h"
+#include "app/page_assets.h"
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
 #include "app/secrets.h"
@@ -201,6 +202,7 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
     server.public_hosts.push_back(*std::move(host));
   }
   server.openapi = OpenApiDocument();
+  server.page = PageAssets();
   server.limits.file_bytes = options.files.file_bytes;
   if (!options.token_file.empty()) {
     auto token = ReadToken(options.token_file);

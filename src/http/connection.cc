@@ -354,17 +354,20 @@ void Connection::Send(Reply reply) {
   deadline_ = Clock::now() + shared_.options.stall_timeout;
   out_sent_ = sent_before_ = 0;
   out_ = StatusLine(reply.status);
-  if (reply.status != 204) {
+  const bool has_body = reply.status != 204 && reply.status != 304;
+  if (has_body) {
     AppendHeader(out_, "Content-Type", reply.content_type);
     AppendHeader(out_, "Content-Length", std::to_string(reply.body.size()));
   }
-  AppendHeader(out_, "Cache-Control", "no-store");
+  const bool may_be_kept = std::any_of(reply.headers.begin(), reply.headers.end(),
+                                       [](const auto& header) { return header.first == "Cache-Control"; });
+  if (!may_be_kept) AppendHeader(out_, "Cache-Control", "no-store");
   AppendHeader(out_, "X-Content-Type-Options", "nosniff");
   for (const auto& [name, value] : reply.headers) AppendHeader(out_, name, value);
   if (end_after_) AppendHeader(out_, "Connection", "close");
   if (!end_after_ && version_ < 11) AppendHeader(out_, "Connection", "keep-alive");
   out_ += "\r\n";
-  if (!head_only_ && reply.status != 204) out_ += reply.body;
+  if (!head_only_ && has_body) out_ += reply.body;
   Write();
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "crypto/digest.h"
 #include "http/error_response.h"
 
 namespace reprise {
@@ -30,6 +31,29 @@ std::optional<std::string_view> BearerToken(const RequestHead& head) {
   return TrimBlanks(value.substr(kScheme.size()));
 }
 
+// Cookies know no port: other servers of this machine may have set some as well.
+bool HasCookie(const RequestHead& head, std::string_view name, std::string_view value) {
+  for (const auto& [header, text] : head.headers) {
+    if (header != "cookie") continue;
+    for (std::string_view rest = text; !rest.empty();) {
+      const std::string_view one = TrimBlanks(rest.substr(0, rest.find(';')));
+      rest.remove_prefix(
+          std::min(rest.size(), rest.find(';') == std::string_view::npos ? rest.size() : rest.find(';') + 1));
+      const std::size_t equals = one.find('=');
+      if (one.substr(0, equals) != name || equals == std::string_view::npos) continue;
+      if (EqualsInConstantTime(one.substr(equals + 1), value)) return true;
+    }
+  }
+  return false;
+}
+
+// What a browser needs to ask for the token: nothing in it is anybody's.
+bool IsOfPage(const RequestHead& head) {
+  const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
+  if (head.method == "POST") return path == "/login";
+  return (head.method == "GET" || head.method == "HEAD") && (path == "/" || path.starts_with("/assets/"));
+}
+
 // "192.0.2.1:8000" or "[2001:db8::1]:8000".
 bool IsAddressWithPort(std::string_view text, int port) {
   const std::string suffix = ":" + std::to_string(port);
@@ -48,7 +72,9 @@ Gate::Gate(Options options)
     : port_(options.port),
       any_address_(options.any_address),
       public_hosts_(std::move(options.public_hosts)),
-      token_(std::move(options.token)) {
+      token_(std::move(options.token)),
+      cookie_name_("reprise_" + std::to_string(options.port)),
+      cookie_(token_ ? Sha256Digest({"reprise cookie\n", *token_}).substr(std::string_view("sha256:").size()) : "") {
   options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
   for (const std::string& host : options.hosts) {
     authorities_.push_back(host + ":" + std::to_string(options.port));
@@ -60,6 +86,15 @@ std::optional<Reply> Gate::Check(const RequestHead& head, Peer peer) const {
   if (auto refusal = CheckHost(head)) return refusal;
   if (auto refusal = CheckOrigin(head)) return refusal;
   return CheckCaller(head, peer);
+}
+
+std::optional<std::string> Gate::CookieFor(std::string_view token, const RequestHead& head) const {
+  if (!token_) return std::string();
+  if (!EqualsInConstantTime(token, *token_)) return std::nullopt;
+  const std::string* origin = head.Find("origin");
+  const bool tls = origin && origin->starts_with("https://");
+  return cookie_name_ + "=" + cookie_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000" +
+         (tls ? "; Secure" : "");
 }
 
 bool Gate::IsOurs(std::string_view host_and_port) const {
@@ -126,6 +161,7 @@ std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const
   if (token_) {
     const auto shown = BearerToken(head);
     if (shown && EqualsInConstantTime(*shown, *token_)) return std::nullopt;
+    if (!shown && (IsOfPage(head) || HasCookie(head, cookie_name_, cookie_))) return std::nullopt;
     return ErrorReply({.code = ErrorCode::kUnauthenticated,
                        .reason = "unauthenticated",
                        .message = "a valid bearer token is needed"});

@@ -26,7 +26,11 @@ class Gate {
   };
   explicit Gate(Options options);
 
-  // The refusal, or nullopt if the request may pass.
+  // The Set-Cookie of who shows `token` to this request, by which later ones are known; empty if this server has no
+  // token. nullopt: it is not the token.
+  std::optional<std::string> CookieFor(std::string_view token, const RequestHead& head) const;
+
+  // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it.
   std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
 
  private:
@@ -42,6 +46,7 @@ class Gate {
   std::vector<std::string> authorities_;  // lower case "host:port"
   std::vector<PublicHost> public_hosts_;
   std::optional<std::string> token_;
+  const std::string cookie_name_, cookie_;  // which show that somebody had the token
 };
 
 }  // namespace reprise

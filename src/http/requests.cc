@@ -310,6 +310,12 @@ Result<std::string> ParseRenameBody(std::string_view text) {
   return FinishReading(reader, std::move(title));
 }
 
+Result<std::string> ParseLoginBody(std::string_view text) {
+  BodyReader reader(text);
+  std::string token = reader.Text("token");
+  return FinishReading(reader, std::move(token));
+}
+
 Result<InteractionId> ParseHeadBody(std::string_view text) {
   BodyReader reader(text);
   const std::string id = reader.Text("interaction_id");

@@ -57,6 +57,7 @@ struct CreateChatBody {
 };
 Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
 Result<std::string> ParseRenameBody(std::string_view body);
+Result<std::string> ParseLoginBody(std::string_view body);  // the token
 Result<InteractionId> ParseHeadBody(std::string_view body);
 // Of PATCH /chats/{chat}/queue/{id}: the message.
 Result<std::string> ParseQueuedBody(std::string_view body);

@@ -6,6 +6,7 @@
 #include "http/file_handlers.h"
 #include "http/grant_handlers.h"
 #include "http/import_handlers.h"
+#include "http/page_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
 
@@ -20,6 +21,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddFileRoutes(router, context);
   AddImportRoutes(router, context);
   AddFeedRoutes(router, context);
+  AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;
 }

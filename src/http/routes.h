@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <span>
 #include <string>
 
 #include "http/metrics.h"
@@ -11,6 +12,8 @@ namespace reprise {
 
 // What the handlers work on; outlives the router.
 class ChatFeed;
+class Gate;
+struct PageAsset;
 
 struct HandlerContext {
   Engine& engine;
@@ -18,6 +21,8 @@ struct HandlerContext {
   const std::string& openapi;
   const std::function<Result<void>()>& ready;
   ChatFeed& feed;
+  const Gate& gate;
+  std::span<const PageAsset> page;  // empty: there is none
 };
 
 // Every route of the server (DESIGN section 6).

@@ -5,10 +5,12 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <vector>
 
 #include "base/unique_fd.h"
+#include "http/page_asset.h"
 #include "http/public_host.h"
 #include "http/request_parser.h"
 #include "reprise/engine.h"
@@ -22,6 +24,7 @@ struct ServerOptions {
   std::optional<std::string> token = {};      // if set, every request must show it
   std::vector<PublicHost> public_hosts = {};  // names that clients use beside those it listens under
   std::string openapi = "{}";                 // what GET /openapi.json answers
+  std::span<const PageAsset> page = {};       // what a browser is shown; empty: nothing
   HttpLimits limits;
   std::function<Result<void>()> ready = {};         // what GET /readyz says; null: always ready. May block for a second
   std::size_t max_connections = 12'000;             // less if the limit on descriptors leaves no room

@@ -350,7 +350,7 @@ def test_a_branch_is_copied(world):
     assert world.run("fork", "alpha", "--as", "copy").stdout == "copy is a copy of alpha up to int_002\n"
     early = world.json("fork", "alpha/int_001")
     schemas.check("chat_list", {"chats": [early], "next": None})
-    assert re.fullmatch(r"chat_[0-9a-f]{24}", early["id"]) and (early["head"], early["status"]) == ("int_001", "COMPLETED")
+    assert re.fullmatch(r"chat_[0-9a-f]{24}", early["id"]) and (early["head"], early["head_status"]) == ("int_001", "COMPLETED")
     assert early["forked_from"] == {"chat_id": "alpha", "interaction_id": "int_001"}
     assert [i["id"] for i in world.json("ls", early["id"])["interactions"]] == ["int_001"]
     world.serve()

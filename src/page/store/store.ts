@@ -1,0 +1,378 @@
+// All that the page knows, in one place. What the server tells comes in by the feed; what people do goes out as requests,
+// and comes back by the feed as well, so that all windows show the same.
+import { useSyncExternalStore } from "react";
+import type { ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools } from "../wire";
+import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
+import { Connection, Feed, Frame } from "../wire/stream";
+import { newTurn, take, Turn } from "./turn";
+import type { AgentEvent, Chat, PendingApproval, PendingInput } from "./types";
+
+const PAGE = 60;
+
+// What is known of a chat that has been opened.
+export interface OpenChat {
+  id: string;
+  turns: Map<string, Turn>;
+  previous: string | null; // earlier turns that are not read yet
+  loaded: boolean;
+  queue: QueuedEntry[];
+  sentAt: number; // what was typed and has not come back yet
+  sent: string | null;
+}
+
+export interface Toast {
+  id: number;
+  text: string;
+  action?: { label: string; run: () => void };
+}
+
+export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings";
+
+class Store {
+  chats = new Map<string, Chat>();
+  approvals = new Map<string, PendingApproval>();
+  inputs = new Map<string, PendingInput>();
+  open: OpenChat | null = null;
+  private readonly kept = new Map<string, OpenChat>();
+  view: View = "chat";
+  connection: Connection = "connecting";
+  loggedOut = false;
+  models: Models = { models: [], default: "" };
+  tools: Tools | null = null;
+  toasts: Toast[] = [];
+  said = ""; // for screen readers
+  hideTools = false;
+
+  private version = 0;
+  private frame = 0;
+  private readonly listeners = new Set<() => void>();
+  private toastNumber = 0;
+  readonly feed = new Feed((frames) => this.onFrames(frames), (state) => this.set({ connection: state }));
+
+  subscribe = (listener: () => void): (() => void) => {
+    this.listeners.add(listener);
+    return () => this.listeners.delete(listener);
+  };
+  snapshot = (): number => this.version;
+
+  // Drawn once per frame however much has changed. In a window that nobody sees there are no frames.
+  changed(): void {
+    if (this.frame !== 0) return;
+    this.frame = 1;
+    const draw = (): void => {
+      this.frame = 0;
+      this.version++;
+      for (const listener of [...this.listeners]) listener();
+    };
+    if (document.hidden) setTimeout(draw, 100);
+    else requestAnimationFrame(draw);
+  }
+  set(change: Partial<Store>): void {
+    Object.assign(this, change);
+    this.changed();
+  }
+
+  // --- beginning
+  start(): void {
+    whenLoggedOut(() => this.set({ loggedOut: true }));
+    this.feed.start();
+    void this.readAll();
+    addEventListener("popstate", () => this.showAddress());
+    this.showAddress();
+  }
+  async logIn(token: string): Promise<void> {
+    await request("POST", "/login", { token });
+    location.reload();
+  }
+
+  async readAll(): Promise<void> {
+    await this.attempt(async () => {
+      const chats = new Map<string, Chat>();
+      for (let cursor = ""; ;) {
+        const page = await get<ChatList>(`/chats?limit=500${cursor}`);
+        for (const chat of page.chats) if ("title" in chat) chats.set(chat.id, chat);
+        if (!page.next) break;
+        cursor = `&cursor=${encodeURIComponent(page.next)}`;
+      }
+      this.chats = chats;
+      const waiting = await get<{ approvals: PendingApproval[]; inputs: PendingInput[] }>("/approvals");
+      this.approvals = new Map(waiting.approvals.map((each) => [each.approval_id, each]));
+      this.inputs = new Map(waiting.inputs.map((each) => [each.request_id, each]));
+      this.changed();
+      this.tools = await get<Tools>("/tools");
+      this.changed();
+      this.models = await get<Models>("/models");
+      this.changed();
+    });
+  }
+
+  // --- what the server tells
+  private onFrames(frames: Frame[]): void {
+    for (const { event, data } of frames) {
+      if (event === "chat_event") this.onChatEvent(data as ChatEvent);
+      else if (event === "reset") this.onReset();
+      else if (event !== "open") this.onChange(event, data as ChatChange);
+    }
+    this.changed();
+  }
+
+  private onReset(): void {
+    void this.readAll();
+    this.kept.clear();
+    if (this.open) void this.load(this.open);
+  }
+
+  private onChatEvent(data: ChatEvent): void {
+    const chat = this.open?.id === data.chat_id ? this.open : this.kept.get(data.chat_id);
+    if (!chat) return;
+    let turn = chat.turns.get(data.interaction_id);
+    if (!turn) {
+      turn = newTurn(data.chat_id, data.interaction_id);
+      chat.turns.set(turn.id, turn);
+      void this.learn(chat, turn);
+    }
+    const event = data.event as unknown as AgentEvent;
+    take(turn, event, true);
+    if (event.type === "INTERACTION_COMPLETE") this.said = `Answer complete: ${turn.status.toLowerCase()}`;
+  }
+
+  // The feed does not repeat what was asked.
+  private async learn(chat: OpenChat, turn: Turn): Promise<void> {
+    await this.attempt(async () => {
+      const interaction = await get<Interaction>(turnPath(chat.id, turn.id));
+      this.fill(turn, interaction);
+      if (chat.sent === interaction.user_message) chat.sent = null;
+      this.changed();
+    });
+  }
+
+  private onChange(event: string, data: ChatChange): void {
+    if (data.chat) this.chats.set(data.chat_id, data.chat);
+    else this.chats.delete(data.chat_id);
+    if (event === "approval_opened" && data.approval) {
+      this.approvals.set(data.approval.approval_id, data.approval);
+      this.said = `Approval needed: ${data.approval.tool_name}`;
+    }
+    if (event === "approval_closed" && data.approval_id) this.approvals.delete(data.approval_id);
+    if (event === "input_opened" && data.request) {
+      this.inputs.set(data.request.request_id, data.request);
+      this.said = "A question waits";
+    }
+    if (event === "input_closed" && data.request_id) this.inputs.delete(data.request_id);
+    if (event === "chat_deleted") {
+      this.kept.delete(data.chat_id);
+      if (this.open?.id === data.chat_id) this.leave();
+    }
+    const open = this.open?.id === data.chat_id ? this.open : null;
+    if (event === "queue_changed" && open) void this.readQueue(open);
+    if (event === "head_moved" && open && data.chat?.head && !open.turns.has(data.chat.head)) void this.load(open);
+    if (!open && event === "interaction_ended") this.kept.delete(data.chat_id);
+    notify(event, data);
+  }
+
+  // --- the chat that is shown
+  private showAddress(): void {
+    const name = decodeURIComponent(location.hash.slice(1));
+    if (name && name !== this.open?.id) this.openChat(name, false);
+    else if (!name && this.open) this.leave(false);
+  }
+
+  openChat(id: string, remember = true): void {
+    if (remember && location.hash !== `#${id}`) history.pushState(null, "", `#${encodeURIComponent(id)}`);
+    this.view = "chat";
+    if (this.open?.id !== id) {
+      if (this.open) this.kept.set(this.open.id, this.open);
+      const known = this.kept.get(id);
+      this.open = known ?? { id, turns: new Map(), previous: null, loaded: false, queue: [], sent: null, sentAt: 0 };
+      this.feed.follow([id]);
+      void this.load(this.open);
+    }
+    this.changed();
+  }
+  leave(remember = true): void {
+    if (remember) history.pushState(null, "", location.pathname);
+    this.open = null;
+    this.view = "chat";
+    this.feed.follow([]);
+    this.changed();
+  }
+
+  private fill(turn: Turn, from: Interaction): void {
+    turn.parent = from.parent_id;
+    turn.editedFrom = from.edited_from;
+    turn.message = from.user_message;
+    turn.attachments = from.attachments ?? [];
+    turn.model = from.model;
+    turn.createdAt = from.created_at;
+    for (const event of from.agent_events) take(turn, event as AgentEvent);
+    turn.status = from.status;
+    turn.version++;
+  }
+
+  async load(chat: OpenChat, before?: string): Promise<void> {
+    const query = `?branches=all&state=none&limit=${PAGE}${before ? `&before=${before}` : ""}`;
+    await this.attempt(async () => {
+      try {
+        const page = await get<ChatHistory>(chatPath(chat.id) + query);
+        for (const interaction of page.interactions) {
+          let turn = chat.turns.get(interaction.id);
+          if (!turn) chat.turns.set(interaction.id, (turn = newTurn(chat.id, interaction.id)));
+          this.fill(turn, interaction);
+        }
+        chat.previous = page.previous ?? null;
+      } catch (error) {
+        if (!(error instanceof ApiError && error.status === 404)) throw error;
+      }
+      chat.loaded = true;
+      this.changed();
+      if (!before) await this.readQueue(chat);
+    });
+  }
+
+  private async readQueue(chat: OpenChat): Promise<void> {
+    try {
+      chat.queue = (await get<{ queue: QueuedEntry[] }>(`${chatPath(chat.id)}/queue`)).queue;
+    } catch {
+      chat.queue = [];
+    }
+    this.changed();
+  }
+
+  // The turns of the branch that is shown, oldest first.
+  branch(): Turn[] {
+    const chat = this.open;
+    if (!chat) return [];
+    const running = [...chat.turns.values()].filter((turn) => turn.status === "RUNNING" || turn.status.startsWith("WAITING")).pop();
+    const head = this.chats.get(chat.id)?.head ?? null;
+    const newest = [...chat.turns.keys()].sort(byNumber).pop() ?? null;
+    let at = running?.id ?? (head && chat.turns.has(head) ? head : newest);
+    const turns: Turn[] = [];
+    while (at) {
+      const turn: Turn | undefined = chat.turns.get(at);
+      if (!turn) break;
+      turns.push(turn);
+      at = turn.parent;
+    }
+    return turns.reverse();
+  }
+  siblings(turn: Turn): Turn[] {
+    if (!this.open) return [turn];
+    return [...this.open.turns.values()].filter((each) => each.parent === turn.parent && each.message !== "").sort((a, b) => byNumber(a.id, b.id));
+  }
+  leafOf(turn: Turn): Turn {
+    const children = [...(this.open?.turns.values() ?? [])].filter((each) => each.parent === turn.id).sort((a, b) => byNumber(a.id, b.id));
+    const newest = children.pop();
+    return newest ? this.leafOf(newest) : turn;
+  }
+
+  // --- what people do
+  async attempt(work: () => Promise<void>): Promise<boolean> {
+    try {
+      await work();
+      return true;
+    } catch (error) {
+      if (error instanceof DOMException && error.name === "AbortError") return true;
+      if (!(error instanceof TypeError)) this.tell(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+  tell(text: string, action?: Toast["action"]): void {
+    const toast = { id: ++this.toastNumber, text, action };
+    this.set({ toasts: [...this.toasts.slice(-3), toast] });
+    setTimeout(() => this.set({ toasts: this.toasts.filter((each) => each !== toast) }), action ? 10_000 : 6_000);
+  }
+
+  async send(text: string, model: string, attachments: string[]): Promise<boolean> {
+    let chat = this.open;
+    if (!chat) {
+      this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`);
+      chat = this.open!;
+    }
+    const running = this.chats.get(chat.id)?.status !== "idle" && this.chats.has(chat.id);
+    if (!running) Object.assign(chat, { sent: text, sentAt: Date.now() });
+    this.changed();
+    const body: Record<string, unknown> = { user_message: text };
+    if (model) body.model = model;
+    if (attachments.length > 0) body.attachments = attachments;
+    if (running && attachments.length === 0) body.if_running = "queue";
+    const path = `${chatPath(chat.id)}/interactions`;
+    const sent = await this.attempt(() => begin(path, body));
+    if (!sent) chat.sent = null;
+    this.changed();
+    return sent;
+  }
+  edit(turn: Turn, text: string): Promise<boolean> {
+    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text }));
+  }
+  again(turn: Turn, how: "regenerate" | "resume"): Promise<boolean> {
+    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/${how}`, {}));
+  }
+  stop(turn: Turn): Promise<boolean> {
+    return this.attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
+  }
+  async moveHead(turn: Turn): Promise<void> {
+    await this.attempt(async () => {
+      await call("POST", `${chatPath(turn.chat)}/head`, { interaction_id: turn.id });
+    });
+  }
+  async undo(): Promise<void> {
+    const chat = this.open;
+    if (chat) await this.attempt(() => call("POST", `${chatPath(chat.id)}/undo`));
+  }
+  async redo(): Promise<void> {
+    const last = this.branch().pop();
+    const next = last && this.leafOf(last);
+    if (next && next !== last) await this.moveHead(next);
+  }
+  async fork(turn: Turn): Promise<void> {
+    await this.attempt(async () => {
+      const copy = await call<Chat>("POST", `${chatPath(turn.chat)}/fork`, { interaction_id: turn.id });
+      this.openChat(copy.id);
+    });
+  }
+  answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
+    return this.attempt(() => call("POST", `/approvals/${approval}`, body));
+  }
+  respond(input: PendingInput, response: string | null): Promise<boolean> {
+    const body = response === null ? { request_id: input.request_id, declined: true } : { request_id: input.request_id, response };
+    return this.attempt(() => call("POST", `${turnPath(input.chat_id, input.interaction_id)}/respond`, body));
+  }
+  rename(chat: string, title: string): Promise<boolean> {
+    return this.attempt(() => call("PATCH", chatPath(chat), { title }));
+  }
+  async remove(chat: string): Promise<void> {
+    const title = this.chats.get(chat)?.title ?? chat;
+    await this.attempt(async () => {
+      await call("DELETE", chatPath(chat));
+      const trash = await get<{ entries: { id: string; chat_id: string }[] }>("/trash");
+      const entry = trash.entries.filter((each) => each.chat_id === chat).pop();
+      const restore = async (): Promise<void> => {
+        if (entry) await this.attempt(() => call("POST", `/trash/${encodeURIComponent(entry.id)}/restore`));
+      };
+      this.tell(`“${title}” was deleted`, { label: "Undo", run: () => void restore() });
+    });
+  }
+}
+
+export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));
+
+export const store = new Store();
+
+// The component is drawn again when anything has changed; what it draws is chosen by the reader.
+export function useStore(): Store {
+  useSyncExternalStore(store.subscribe, store.snapshot);
+  return store;
+}
+
+// --- notifications: only if somebody wanted them, the window is hidden, and without a word of what was said.
+function notify(event: string, data: ChatChange): void {
+  if (!document.hidden || localStorage.getItem("notify") !== "on" || typeof Notification === "undefined") return;
+  const text = event === "approval_opened" ? "An approval is needed" : event === "input_opened" ? "A question waits"
+    : event === "interaction_ended" ? "An answer is complete" : "";
+  if (!text || Notification.permission !== "granted") return;
+  const shown = new Notification("Reprise", { body: text, tag: data.chat_id });
+  shown.onclick = () => {
+    window.focus();
+    store.openChat(data.chat_id);
+  };
+}

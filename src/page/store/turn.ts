@@ -1,0 +1,258 @@
+// One interaction as it is drawn: its events folded into blocks. The same fold draws what is live, what is stored, and
+// what the replay scrubber shows.
+import type { AgentEvent, Attachment, PendingInput, Status, Task } from "./types";
+
+export interface Approval {
+  approval_id: string;
+  tool_input: string;
+  tool_input_escaped?: string;
+  reason: string;
+  risk: string;
+  allowed_decisions: string[];
+  expires_at: string | null;
+  decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean };
+}
+export interface Step {
+  type: string;
+  text: string;
+  failed?: boolean;
+}
+export interface TextBlock {
+  kind: "text" | "thinking";
+  key: number;
+  text: string;
+  open: boolean;
+  final: boolean; // the answer
+  round: number;
+  from: number; // when it began and ended, in ms; 0: not known
+  to: number;
+}
+export interface ToolBlock {
+  kind: "tool";
+  key: number;
+  id: string;
+  name: string;
+  input: string;
+  live: string;
+  output: string | null;
+  failed: boolean;
+  from: number;
+  to: number;
+  round: number;
+  approval?: Approval;
+  question?: PendingInput & { response?: string | null; answered?: boolean };
+  steps: Step[];
+}
+export interface NoteBlock {
+  kind: "note";
+  key: number;
+  what: "retry" | "compacted" | "loop" | "cancelled" | "error" | "tasks" | "plan";
+  code: string;
+  text: string;
+  retryable: boolean;
+  tasks?: Task[];
+  steps?: string[];
+}
+export type Block = TextBlock | ToolBlock | NoteBlock;
+
+export interface Turn {
+  id: string;
+  chat: string;
+  parent: string | null;
+  editedFrom: string | null;
+  message: string | null; // null: not known yet
+  attachments: Attachment[];
+  status: Status;
+  model: string;
+  createdAt: string;
+  blocks: Block[];
+  events: AgentEvent[]; // without deltas
+  lastSeq: number;
+  input: number; // tokens
+  output: number;
+  context: number; // tokens of the last request
+  version: number;
+}
+
+export function newTurn(chat: string, id: string): Turn {
+  return {
+    id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
+    events: [], lastSeq: 0, input: 0, output: 0, context: 0, version: 0,
+  };
+}
+
+export const isRunning = (turn: Turn): boolean => turn.status === "RUNNING" || turn.status.startsWith("WAITING");
+
+const timeOf = (event: AgentEvent): number => ("at" in event && event.at ? Date.parse(event.at) : 0);
+
+function openText(turn: Turn, kind: "text" | "thinking", round: number): TextBlock | undefined {
+  const last = turn.blocks[turn.blocks.length - 1];
+  if (last?.kind === kind && last.open && last.round === round) return last;
+  // The text of a round is closed after its thinking, which stands before it.
+  return turn.blocks.find((block): block is TextBlock => block.kind === kind && block.open && block.round === round);
+}
+
+function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: string, live: boolean): void {
+  let block = openText(turn, kind, round);
+  if (!block) {
+    const now = live ? Date.now() : 0;
+    block = { kind, key: turn.blocks.length, text: "", open: true, final: false, round, from: now, to: 0 };
+    if (kind === "text") closeThinking(turn, now);
+    turn.blocks.push(block);
+  }
+  block.text += text;
+}
+
+function closeThinking(turn: Turn, now: number): void {
+  for (const block of turn.blocks) {
+    if (block.kind === "thinking" && block.open && block.to === 0) block.to = now;
+  }
+}
+
+function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, text: string, final: boolean): void {
+  const round = event.round_index;
+  let block = openText(turn, kind, round);
+  if (!block) {
+    block = { kind, key: turn.blocks.length, text, open: true, final, round, from: 0, to: 0 };
+    turn.blocks.push(block);
+  }
+  block.text = text;
+  block.open = false;
+  block.final = final;
+  if (block.to === 0 && block.from !== 0) block.to = timeOf(event);
+}
+
+function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
+  let block = turn.blocks.find((each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
+  if (!block) {
+    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, from: 0, to: 0, round, steps: [] };
+    turn.blocks.push(block);
+  }
+  return block;
+}
+
+function lastTool(turn: Turn, id: string): ToolBlock | undefined {
+  for (let i = turn.blocks.length - 1; i >= 0; --i) {
+    const block = turn.blocks[i];
+    if (block?.kind === "tool" && block.id === id) return block;
+  }
+  return undefined;
+}
+
+function note(turn: Turn, what: NoteBlock["what"], text: string, more: Partial<NoteBlock> = {}): void {
+  turn.blocks.push({ kind: "note", key: turn.blocks.length, what, text, code: "", retryable: false, ...more });
+}
+
+// Takes one event in. An event that was taken in before changes nothing.
+export function take(turn: Turn, event: AgentEvent, live = false): void {
+  if (event.seq <= turn.lastSeq) return;
+  turn.lastSeq = event.seq;
+  turn.version++;
+  if (!event.type.endsWith("_DELTA")) turn.events.push(event);
+  switch (event.type) {
+    case "INTERACTION_STARTED":
+      turn.parent = event.parent_id;
+      turn.editedFrom = event.edited_from;
+      turn.model = event.model;
+      turn.createdAt = event.at;
+      break;
+    case "THINKING_DELTA":
+      addDelta(turn, "thinking", event.round_index, event.content, live);
+      break;
+    case "TEXT_DELTA":
+      addDelta(turn, "text", event.round_index, event.content, live);
+      break;
+    case "THINKING":
+      closeText(turn, "thinking", event, event.content, false);
+      break;
+    case "MESSAGE":
+      closeText(turn, "text", event, event.content, false);
+      break;
+    case "ANSWER":
+      closeText(turn, "text", event, event.content, true);
+      break;
+    case "APPROVAL_REQUIRED": {
+      const block = toolOf(turn, event.call_id, event.tool_name, event.tool_input, event.round_index);
+      block.approval = { ...event, decision: undefined };
+      turn.status = "WAITING_APPROVAL";
+      break;
+    }
+    case "APPROVED":
+    case "REJECTED": {
+      const block = lastTool(turn, event.call_id);
+      if (block?.approval) block.approval.decision = { ...event, approved: event.type === "APPROVED" };
+      if (event.type === "APPROVED" && event.tool_input && block) block.input = event.tool_input;
+      turn.status = "RUNNING";
+      break;
+    }
+    case "TOOL_CALL": {
+      const block = toolOf(turn, event.id, event.tool_name, event.tool_input, event.round_index);
+      block.input = event.tool_input;
+      block.from = timeOf(event);
+      break;
+    }
+    case "TOOL_OUTPUT_DELTA": {
+      const block = lastTool(turn, event.id);
+      if (block) block.live += event.content;
+      break;
+    }
+    case "TOOL_RESULT": {
+      const block = toolOf(turn, event.id, event.tool_name, "", event.round_index);
+      block.output = event.tool_output;
+      block.failed = event.is_error;
+      block.live = "";
+      block.to = timeOf(event);
+      break;
+    }
+    case "INPUT_REQUIRED": {
+      const block = lastTool(turn, event.call_id);
+      if (block) block.question = { ...event, chat_id: turn.chat, interaction_id: turn.id } as ToolBlock["question"];
+      turn.status = "WAITING_INPUT";
+      break;
+    }
+    case "INPUT_RECEIVED": {
+      const block = lastTool(turn, event.call_id);
+      if (block?.question) Object.assign(block.question, { answered: true, response: event.response });
+      turn.status = "RUNNING";
+      break;
+    }
+    case "NESTED": {
+      const block = lastTool(turn, event.call_id);
+      const step = event.event as { type: string; content?: string; tool_name?: string; tool_input?: string; tool_output?: string; is_error?: boolean };
+      block?.steps.push({ type: step.type, text: step.content ?? step.tool_output ?? `${step.tool_name ?? ""} ${step.tool_input ?? ""}`, failed: step.is_error });
+      break;
+    }
+    case "USAGE":
+      turn.input += event.input_tokens;
+      turn.output += event.output_tokens;
+      turn.context = event.input_tokens + event.output_tokens;
+      break;
+    case "RETRY":
+      note(turn, "retry", event.message, { code: event.code });
+      break;
+    case "COMPACTED":
+      note(turn, "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });
+      break;
+    case "LOOP_DETECTED":
+      note(turn, "loop", event.tool_name, { code: String(event.count) });
+      break;
+    case "TASK_UPDATED":
+      note(turn, "tasks", "", { tasks: event.tasks });
+      break;
+    case "PLAN_UPDATED":
+      note(turn, "plan", "", { steps: event.steps });
+      break;
+    case "CANCELLED":
+      note(turn, "cancelled", event.reason);
+      turn.status = "CANCELLED";
+      break;
+    case "ERROR":
+      note(turn, "error", event.message, { code: event.code, retryable: event.retryable });
+      break;
+    case "INTERACTION_COMPLETE":
+      turn.status = event.status;
+      closeThinking(turn, timeOf(event));
+      for (const block of turn.blocks) if (block.kind !== "tool" && block.kind !== "note") block.open = false;
+      break;
+  }
+}

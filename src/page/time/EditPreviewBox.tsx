@@ -1,0 +1,40 @@
+import { useEffect, useState } from "react";
+import { store } from "../store/store";
+import type { Turn } from "../store/turn";
+import { t } from "../texts";
+import type { EditPreview } from "../wire";
+import { call, turnPath } from "../wire/api";
+
+// A message is changed where it stands, with what that supersedes and what stays in the world.
+export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => void }) {
+  const [text, setText] = useState(turn.message ?? "");
+  const [preview, setPreview] = useState<EditPreview | null>(null);
+  useEffect(() => {
+    void store.attempt(async () => {
+      setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
+    });
+  }, [turn]);
+  const run = async (): Promise<void> => {
+    if (await store.edit(turn, text)) onDone();
+  };
+  return (
+    <form className="edit" onSubmit={(e) => {
+      e.preventDefault();
+      void run();
+    }}>
+      <textarea autoFocus aria-label={t.edit} data-testid="edit-text" rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => setText(e.target.value)}
+        onKeyDown={(e) => e.key === "Escape" && onDone()} />
+      {preview && (
+        <div className="hint" data-testid="edit-preview">
+          <p>{t.supersedes(preview.superseded.length)}</p>
+          {preview.side_effects.length === 0 ? <p>{t.noSideEffects}</p>
+            : <><p>{t.sideEffects}</p><ul>{preview.side_effects.map((each, i) => <li key={i}><code>{each.tool_name}</code> {each.path ?? each.tool_input.slice(0, 120)}{each.failed && ` (${t.failed})`}</li>)}</ul></>}
+        </div>
+      )}
+      <div className="row">
+        <button type="submit" className="primary" data-testid="edit-run" disabled={text.trim() === ""}>{t.save}</button>
+        <button type="button" onClick={onDone}>{t.cancel}</button>
+      </div>
+    </form>
+  );
+}

@@ -1,0 +1,909 @@
+// Written by scripts/page-types from schemas/openapi.json.
+
+export interface AgentState {
+  messages: Message[];
+  grants: Grant[];
+  linked?: StateLink;
+  tasks?: Task[];
+  plan?: string[];
+  compaction?: Compaction;
+  memory?: Entity[];
+}
+
+export interface AnswerApprovalRequest {
+  approval_id?: string;
+  approved: boolean;
+  arguments?: Record<string, unknown> | string;
+  feedback?: string;
+  scope?: "once" | "chat" | "always";
+  arguments_digest?: string;
+}
+
+export interface AnswerEvent {
+  type: "ANSWER";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  content: string;
+  truncated?: true;
+  reason?: "length" | "context_window" | "content_filter" | "refusal" | "pause";
+}
+
+export type ApprovalId = string;
+
+export interface ApprovalRequiredEvent {
+  type: "APPROVAL_REQUIRED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  approval_id: ApprovalId;
+  call_id: string;
+  tool_name: string;
+  tool_input: string;
+  tool_input_escaped?: string;
+  arguments_digest: Digest;
+  terms_digest?: Digest;
+  reason: string;
+  risk: "low" | "medium" | "high";
+  allowed_decisions: string[];
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+}
+
+export interface Approvals {
+  approvals: PendingApproval[];
+  inputs: PendingInput[];
+}
+
+export interface ApproveRequest {
+  approval_id: string;
+  approved: boolean;
+  arguments?: Record<string, unknown> | string;
+  feedback?: string;
+  scope?: "once" | "chat" | "always";
+  arguments_digest?: string;
+}
+
+export interface ApproveResponse {
+  status: "processed";
+  approval_id: ApprovalId;
+  approved: boolean;
+}
+
+export interface ApprovedEvent {
+  type: "APPROVED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  approval_id: ApprovalId;
+  call_id: string;
+  arguments_digest: Digest;
+  scope: "once" | "chat" | "always";
+  tool_input?: string;
+  feedback?: string;
+}
+
+export interface Attachment {
+  id: FileId;
+  filename: string;
+  mime_type: string;
+  size_bytes: number;
+}
+
+export interface Audit {
+  entries: AuditEntry[];
+  next: number | null;
+}
+
+export interface AuditEntry {
+  seq: number;
+  at: Timestamp;
+  event: "started" | "ended" | "approved" | "rejected" | "refused";
+  chat_id: ChatId;
+  interaction_id: InteractionId;
+  call_id: string;
+  tool_name: string;
+  arguments_digest: Digest;
+  reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook";
+  approval_id?: string;
+  is_error?: boolean;
+  duration_ms?: number;
+  exit_status?: number;
+  previous: Digest | null;
+  mac?: string;
+}
+
+export interface CancelResponse {
+  status: "cancelling" | "COMPLETED" | "FAILED" | "CANCELLED";
+  interaction_id: InteractionId;
+  message: string;
+}
+
+export interface CancelledEvent {
+  type: "CANCELLED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  reason: "requested" | "client_disconnected" | "server_stopping" | "chat_deleted" | "replaced";
+}
+
+export interface ChatChange {
+  chat_id: ChatId;
+  chat: ChatListEntry | null;
+  interaction_id?: InteractionId;
+  approval_id?: ApprovalId;
+  approval?: PendingApproval;
+  request_id?: RequestId;
+  request?: PendingInput;
+}
+
+export interface ChatDeleted {
+  status: "deleted";
+  chat_id: ChatId;
+}
+
+export interface ChatEvent {
+  chat_id: ChatId;
+  interaction_id: InteractionId;
+  event: Record<string, unknown>;
+}
+
+export interface ChatFile {
+  id: FileId;
+  filename: string;
+  mime_type: string;
+  size_bytes: number;
+  digest: string;
+  created_at: Timestamp;
+}
+
+export interface ChatFiles {
+  files: FileInfo[];
+  damaged?: { file_id: FileId; error: { code: string; message: string } }[];
+}
+
+export interface ChatGrants {
+  grants: NamedGrant[];
+}
+
+export interface ChatHistory {
+  id: ChatId;
+  title: string;
+  created_at: Timestamp;
+  updated_at: Timestamp;
+  forked_from?: Origin;
+  head: InteractionId | null;
+  interactions: HistoryEntry[];
+  damaged?: DamagedInteraction[];
+  usage?: UsageTotal;
+  previous?: InteractionId | null;
+}
+
+export type ChatId = string;
+
+export interface ChatList {
+  chats: (ChatListEntry | UnreadableChat)[];
+  next: string | null;
+}
+
+export interface ChatListEntry {
+  id: ChatId;
+  title: string;
+  created_at: Timestamp;
+  updated_at: Timestamp;
+  head: InteractionId | null;
+  status: "idle" | "running" | "waiting";
+  head_status: Status | null;
+  waiting: number;
+  model: string | null;
+  tokens: number | null;
+  forked_from?: Origin;
+}
+
+export interface ChatSummary {
+  id: ChatId;
+  title: string;
+  created_at: Timestamp;
+  updated_at: Timestamp;
+  head: InteractionId | null;
+  forked_from?: Origin;
+}
+
+export interface ChatUsage {
+  chat_id: ChatId;
+  branch: UsageTotal;
+  all: UsageTotal;
+}
+
+export interface CompactedEvent {
+  type: "COMPACTED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  messages: number;
+  tokens_before: number;
+  tokens_after: number;
+  budget: number;
+  summary: string;
+}
+
+export interface Compaction {
+  first: number;
+  end: number;
+  summary: string;
+  requested?: boolean;
+}
+
+export type Cost = number | null;
+
+export interface CreateChatRequest {
+  id?: ChatId;
+  title?: string;
+}
+
+export interface DamagedInteraction {
+  interaction_id: InteractionId;
+  error: { code: string; message: string };
+}
+
+export type Digest = string;
+
+export interface Divergence {
+  seq: number;
+  expected: Record<string, unknown> | null;
+  actual: Record<string, unknown> | null;
+  reason: string;
+}
+
+export interface EditPreview {
+  dry_run: true;
+  superseded: InteractionId[];
+  side_effects: ({ interaction_id: InteractionId; call_id: string; tool_name: string; tool_input: string; path: string | null; failed: boolean })[];
+}
+
+export interface EditRequest {
+  new_user_message: string;
+  attachments?: FileId[];
+  dry_run?: boolean;
+  model?: string;
+  stream?: boolean;
+  on_disconnect?: "cancel" | "continue";
+  if_running?: "reject" | "cancel";
+}
+
+export interface Entity {
+  type: string;
+  id: string;
+  name?: string;
+}
+
+export interface Error {
+  error: { code: string; message: string; retryable: boolean; details?: Record<string, unknown> };
+}
+
+export interface ErrorEvent {
+  type: "ERROR";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+export type Event = InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent | StreamOpenFrame | StreamLiveFrame | QueuedFrame;
+
+export interface EventsPage {
+  events: (InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent)[];
+  next_seq: number;
+}
+
+export interface FileChange {
+  path: string;
+  before: string | null;
+  after: string | null;
+  exists: boolean;
+}
+
+export interface FileDeleted {
+  status: "deleted";
+  file_id: FileId;
+}
+
+export type FileId = string;
+
+export interface FileInfo {
+  id: FileId;
+  filename: string;
+  mime_type: string;
+  size_bytes: number;
+  digest: string;
+  created_at: Timestamp;
+}
+
+export interface ForeignInteraction {
+  status: "RUNNING" | "WAITING_APPROVAL" | "WAITING_INPUT" | "COMPLETED" | "FAILED" | "CANCELLED";
+  user_message: string;
+}
+
+export interface ForkRequest {
+  interaction_id: InteractionId;
+  chat_id?: ChatId;
+  title?: string;
+}
+
+export interface Grant {
+  tool_name: string;
+  arguments_digest: Digest;
+  terms_digest?: Digest;
+}
+
+export type GrantId = string;
+
+export interface GrantRevoked {
+  status: "revoked";
+  grant_id: GrantId;
+}
+
+export interface Grants {
+  grants: StandingGrant[];
+}
+
+export interface GrantsUpdatedEvent {
+  type: "GRANTS_UPDATED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  grants: NamedGrant[];
+}
+
+export interface Health {
+  status: string;
+}
+
+export interface HistoryEntry {
+  schema: 1;
+  id: InteractionId;
+  chat_id: ChatId;
+  parent_id: InteractionId | null;
+  edited_from: InteractionId | null;
+  status: Status;
+  user_message: string;
+  attachments?: Attachment[];
+  agent_events: StoredEvent[];
+  final_agent_state: AgentState | null;
+  model: string;
+  usage: Usage;
+  error: InteractionError | null;
+  created_at: Timestamp;
+  completed_at: Timestamp | null;
+  record?: RunRecord;
+  superseded?: boolean;
+}
+
+export interface ImportRequest {
+  id?: unknown;
+  title?: unknown;
+  created_at?: unknown;
+  updated_at?: unknown;
+  head?: unknown;
+  interactions: ForeignInteraction[];
+  files?: Record<string, unknown>[];
+}
+
+export interface Imported {
+  id: ChatId;
+  title: string;
+  created_at: Timestamp;
+  updated_at: Timestamp;
+  head: InteractionId | null;
+  status: Status | null;
+  notes: string[];
+}
+
+export interface InputReceivedEvent {
+  type: "INPUT_RECEIVED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  request_id: RequestId;
+  call_id: string;
+  response: string | null;
+}
+
+export interface InputRequiredEvent {
+  type: "INPUT_REQUIRED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  request_id: RequestId;
+  call_id: string;
+  question: string;
+  options: string[];
+  schema?: string;
+  url?: string;
+}
+
+export interface Interaction {
+  schema: 1;
+  id: InteractionId;
+  chat_id: ChatId;
+  parent_id: InteractionId | null;
+  edited_from: InteractionId | null;
+  status: Status;
+  user_message: string;
+  attachments?: Attachment[];
+  agent_events: StoredEvent[];
+  final_agent_state: AgentState | null;
+  model: string;
+  usage: Usage;
+  error: InteractionError | null;
+  created_at: Timestamp;
+  completed_at: Timestamp | null;
+  record?: RunRecord;
+}
+
+export interface InteractionCompleteEvent {
+  type: "INTERACTION_COMPLETE";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  interaction_id: InteractionId;
+  status: "COMPLETED" | "FAILED" | "CANCELLED";
+}
+
+export interface InteractionError {
+  code: string;
+  message: string;
+  retryable: boolean;
+}
+
+export type InteractionId = string;
+
+export interface InteractionStartedEvent {
+  type: "INTERACTION_STARTED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  interaction_id: InteractionId;
+  chat_id: ChatId;
+  parent_id: InteractionId | null;
+  edited_from: InteractionId | null;
+  model: string;
+}
+
+export interface LoginRequest {
+  token: string;
+}
+
+export interface LoopDetectedEvent {
+  type: "LOOP_DETECTED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  tool_name: string;
+  count: number;
+}
+
+export interface Message {
+  role: "system" | "user" | "assistant" | "tool";
+  content: string | null | unknown[];
+  tool_calls?: ToolCall[];
+  tool_call_id?: string;
+  name?: string;
+  is_error?: boolean;
+  provider_extras?: Record<string, unknown>;
+}
+
+export interface MessageEvent {
+  type: "MESSAGE";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  content: string;
+}
+
+export interface ModelUsage {
+  model: string;
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  cost: Cost;
+}
+
+export interface Models {
+  models: { name: string; provider: string; context_window?: number }[];
+  default: string;
+}
+
+export interface MoveHeadRequest {
+  interaction_id: InteractionId;
+}
+
+export interface NamedGrant {
+  id: GrantId;
+  tool_name: string;
+  arguments_digest: Digest;
+  terms_digest?: Digest;
+}
+
+export interface NestedEvent {
+  type: "NESTED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  call_id: string;
+  event: NestedStep;
+}
+
+export interface NestedStep {
+  type: "THINKING" | "MESSAGE" | "ANSWER" | "TOOL_CALL" | "TOOL_RESULT" | "USAGE" | "RETRY" | "LOOP_DETECTED" | "COMPACTED" | "ERROR";
+  round_index: number;
+  content?: string;
+  truncated?: true;
+  reason?: string;
+  id?: string;
+  tool_name?: string;
+  tool_input?: string;
+  tool_output?: string;
+  is_error?: boolean;
+  input_tokens?: number;
+  output_tokens?: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  attempt?: number;
+  delay_ms?: number;
+  count?: number;
+  messages?: number;
+  tokens_before?: number;
+  tokens_after?: number;
+  budget?: number;
+  summary?: string;
+  code?: string;
+  message?: string;
+  retryable?: boolean;
+}
+
+export interface Origin {
+  chat_id: ChatId;
+  interaction_id: InteractionId;
+}
+
+export interface PendingApproval {
+  chat_id: ChatId;
+  interaction_id: InteractionId;
+  approval_id: ApprovalId;
+  call_id: string;
+  tool_name: string;
+  tool_input: string;
+  tool_input_escaped?: string;
+  arguments_digest: Digest;
+  terms_digest?: Digest;
+  reason: string;
+  risk: "low" | "medium" | "high";
+  allowed_decisions: string[];
+  created_at: Timestamp;
+  expires_at: Timestamp | null;
+}
+
+export interface PendingInput {
+  chat_id: ChatId;
+  interaction_id: InteractionId;
+  request_id: RequestId;
+  call_id: string;
+  question: string;
+  options: string[];
+  schema?: string;
+  url?: string;
+}
+
+export interface PlanUpdatedEvent {
+  type: "PLAN_UPDATED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  call_id?: string;
+  steps: string[];
+}
+
+export interface Queue {
+  queue: QueuedEntry[];
+}
+
+export interface QueueEntry {
+  id: string;
+  user_message: string;
+  model: string | null;
+  on_disconnect: "cancel" | "continue";
+  created_at: Timestamp;
+  error: null | { code: string; message: string };
+}
+
+export interface QueueRemoved {
+  status: "removed";
+  id: string;
+}
+
+export interface QueueRequest {
+  user_message: string;
+}
+
+export interface QueuedEntry {
+  id: string;
+  user_message: string;
+  model: string | null;
+  on_disconnect: "cancel" | "continue";
+  created_at: Timestamp;
+  error: null | { code: string; message: string };
+}
+
+export interface QueuedFrame {
+  id: string | null;
+}
+
+export interface RegenerateRequest {
+  model?: string;
+  stream?: boolean;
+  on_disconnect?: "cancel" | "continue";
+  if_running?: "reject" | "cancel";
+}
+
+export interface RejectedEvent {
+  type: "REJECTED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  approval_id: ApprovalId;
+  call_id: string;
+  feedback?: string;
+  expired?: boolean;
+  superseded?: boolean;
+}
+
+export interface RenameChatRequest {
+  title: string;
+}
+
+export interface ReplayReport {
+  mode: "recorded" | "live";
+  match: boolean;
+  events: number;
+  chat_id?: string;
+  interaction_id?: string;
+  divergence: null | Divergence;
+}
+
+export interface ReplayRequest {
+  mode: "events" | "recorded" | "live";
+  speed?: number;
+}
+
+export type RequestId = string;
+
+export interface RespondRequest {
+  request_id: string;
+  response?: string | Record<string, unknown>;
+  declined?: boolean;
+}
+
+export interface RespondResponse {
+  status: "processed";
+  request_id: RequestId;
+}
+
+export interface RetryEvent {
+  type: "RETRY";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  attempt: number;
+  delay_ms: number;
+  code: string;
+  message: string;
+}
+
+export interface RunRecord {
+  first_message: number;
+  resumed_from?: { interaction_id: InteractionId; call_ids: string[] };
+  agenda_before?: { tasks?: Task[]; plan?: string[] };
+}
+
+export interface StandingGrant {
+  id: GrantId;
+  tool_name: string;
+  arguments_digest: Digest;
+  terms_digest?: Digest;
+  tool_input: string;
+  created_at: Timestamp;
+}
+
+export interface StartRequest {
+  user_message: string;
+  attachments?: FileId[];
+  compact?: boolean;
+  model?: string;
+  stream?: boolean;
+  on_disconnect?: "cancel" | "continue";
+  if_running?: "reject" | "cancel" | "queue";
+}
+
+export interface StateLink {
+  kept: number;
+  messages: number;
+  bytes: number;
+  digest: string;
+  full_bytes: number;
+  files: number;
+  texts?: number[][];
+  arguments?: number[][];
+}
+
+export type Status = "RUNNING" | "WAITING_APPROVAL" | "WAITING_INPUT" | "COMPLETED" | "FAILED" | "CANCELLED";
+
+export type StoredEvent = ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent;
+
+export type StreamLiveFrame = Record<string, unknown>;
+
+export interface StreamOpenFrame {
+  status: Status;
+  first_seq: number;
+  last_seq: number;
+  pending_approvals: PendingApproval[];
+  pending_inputs: PendingInput[];
+}
+
+export interface Task {
+  id: string;
+  title: string;
+  status: "todo" | "doing" | "done";
+}
+
+export interface TaskUpdatedEvent {
+  type: "TASK_UPDATED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  call_id?: string;
+  tasks: Task[];
+}
+
+export interface Tasks {
+  tasks: Task[];
+  plan: string[];
+}
+
+export interface TasksRequest {
+  tasks?: ({ id?: string; title: string; status?: "todo" | "doing" | "done" })[];
+  plan?: string[];
+}
+
+export interface TextDeltaEvent {
+  type: "TEXT_DELTA";
+  seq: number;
+  round_index: number;
+  content: string;
+}
+
+export interface ThinkingDeltaEvent {
+  type: "THINKING_DELTA";
+  seq: number;
+  round_index: number;
+  content: string;
+}
+
+export interface ThinkingEvent {
+  type: "THINKING";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  content: string;
+}
+
+export type Timestamp = string;
+
+export interface Tool {
+  name: string;
+  description: string;
+  parameters: Record<string, unknown>;
+  read_only: boolean;
+  requires_approval: boolean;
+}
+
+export interface ToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+export interface ToolCallEvent {
+  type: "TOOL_CALL";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  id: string;
+  tool_name: string;
+  tool_input: string;
+}
+
+export interface ToolOutputDeltaEvent {
+  type: "TOOL_OUTPUT_DELTA";
+  seq: number;
+  round_index: number;
+  id: string;
+  tool_name: string;
+  content: string;
+}
+
+export interface ToolResultEvent {
+  type: "TOOL_RESULT";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  id: string;
+  tool_name: string;
+  tool_output: string;
+  is_error: boolean;
+}
+
+export interface ToolServer {
+  name: string;
+  state: "connecting" | "ready" | "failed";
+  message: string;
+  tools: number;
+}
+
+export interface Tools {
+  tools: Tool[];
+  read_only: string[];
+  read_write: string[];
+  servers: ToolServer[];
+  approval_mode: "ask" | "read_only" | "approve_all" | "deny_all";
+  workspace?: string;
+}
+
+export interface Trash {
+  entries: TrashEntry[];
+}
+
+export interface TrashEntry {
+  id: TrashId;
+  chat_id: ChatId;
+  title: string | null;
+  deleted_at: Timestamp;
+  bytes: number;
+}
+
+export type TrashId = string;
+
+export interface UnreadableChat {
+  id: ChatId;
+  error: { code: string; message: string };
+}
+
+export interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+}
+
+export interface UsageEvent {
+  type: "USAGE";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+}
+
+export interface UsageTotal {
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+  cost: Cost;
+  models: ModelUsage[];
+}

@@ -1,0 +1,85 @@
+// GET /events, read for ever: it comes back by itself after a restart or a lost connection, and goes on where it was.
+import { ApiError, request } from "./api";
+
+export interface Frame {
+  event: string;
+  data: unknown;
+}
+export type Connection = "live" | "connecting" | "offline";
+
+const FIRST_PAUSE = 250;
+const LONGEST_PAUSE = 5000;
+// The server is never silent for longer than fifteen seconds.
+const SILENCE = 40_000;
+
+export class Feed {
+  private cursor = "";
+  private chats: string[] = [];
+  private abort: AbortController | null = null;
+  private pause = FIRST_PAUSE;
+
+  constructor(private readonly onFrames: (frames: Frame[]) => void, private readonly onState: (state: Connection) => void) {}
+
+  start(): void {
+    void this.run();
+    addEventListener("online", () => this.abort?.abort());
+  }
+
+  // From now on the full events of these chats come too.
+  follow(chats: string[]): void {
+    if (chats.join() === this.chats.join()) return;
+    this.chats = chats;
+    this.pause = 0;
+    this.abort?.abort();
+  }
+
+  private async run(): Promise<void> {
+    for (;;) {
+      try {
+        await this.read();
+        this.pause = FIRST_PAUSE;
+      } catch (error) {
+        if (error instanceof ApiError && error.status === 401) this.onState("offline");
+      }
+      const pause = this.pause;
+      if (pause > 0) {
+        this.onState(pause > 1000 ? "offline" : "connecting");
+        await new Promise((resume) => setTimeout(resume, pause));
+      }
+      this.pause = Math.min(LONGEST_PAUSE, Math.max(FIRST_PAUSE, pause * 2));
+    }
+  }
+
+  private async read(): Promise<void> {
+    const abort = (this.abort = new AbortController());
+    const query = new URLSearchParams(this.chats.map((chat) => ["chat", chat]));
+    if (this.cursor) query.set("after", this.cursor);
+    let watch = setTimeout(() => abort.abort(), SILENCE);
+    const response = await request("GET", `/events?${query}`, undefined, abort.signal);
+    const reader = response.body!.pipeThrough(new TextDecoderStream()).getReader();
+    this.onState("live");
+    this.pause = FIRST_PAUSE;
+    let rest = "";
+    for (;;) {
+      const { value, done } = await reader.read();
+      clearTimeout(watch);
+      if (done) return;
+      watch = setTimeout(() => abort.abort(), SILENCE);
+      const parts = (rest + value).split("\n\n");
+      rest = parts.pop() ?? "";
+      const frames = parts.map((part) => this.parse(part)).filter((frame): frame is Frame => frame !== null);
+      if (frames.length > 0) this.onFrames(frames);
+    }
+  }
+
+  private parse(text: string): Frame | null {
+    let event = "";
+    let data = "";
+    for (const line of text.split("\n")) {
+      if (line.startsWith("id: ")) this.cursor = line.slice(4);
+      else if (line.startsWith("event: ")) event = line.slice(7);
+      else if (line.startsWith("data: ")) data = line.slice(6);
+    }
+    return event ? { event, data: JSON.parse(data) } : null;
+  }
+}

@@ -1,0 +1,127 @@
+"""A headless Chromium, driven as a person would: by what can be seen and pressed."""
+import json
+import pathlib
+import shutil
+
+import pytest
+
+from .timing import SLACK
+
+SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
+selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
+from selenium import webdriver  # noqa: E402
+from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException  # noqa: E402
+from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common.by import By  # noqa: E402
+from selenium.webdriver.common.keys import Keys  # noqa: E402
+from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
+
+CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+
+
+class Browser:
+    """One window on a server's page."""
+
+    def __init__(self, port, size=(1200, 900), dark=False):
+        if not CHROMIUM or not DRIVER:
+            pytest.skip("chromium and chromium-driver are not installed")
+        options = webdriver.ChromeOptions()
+        options.binary_location = CHROMIUM
+        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
+                         "--disable-background-networking", "--disable-component-update", "--disable-sync", f"--window-size={size[0]},{size[1]}",
+                         *(["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else [])):
+            options.add_argument(argument)
+        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+        self.driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+        self.origin = f"http://127.0.0.1:{port}"
+        self.requested = set()
+        self.messages = []
+
+    def open(self, path="/"):
+        self.driver.get(self.origin + path)
+        return self
+
+    # --- finding; a test id, or one with an attribute: "chat-item[data-chat=c]"
+    @staticmethod
+    def _selector(name):
+        test_id, bracket, rest = name.partition("[")
+        return f"[data-testid='{test_id}']{bracket}{rest}"
+
+    def all(self, name, within=None):
+        return (within or self.driver).find_elements(By.CSS_SELECTOR, self._selector(name))
+
+    def css(self, selector):
+        return self.driver.find_elements(By.CSS_SELECTOR, selector)
+
+    def until(self, look, what="it", limit=10):
+        """Waits for `look` to give something; what it gave."""
+        def once(_):
+            try:
+                return look()
+            except (NoSuchElementException, StaleElementReferenceException, IndexError):
+                return False
+        return WebDriverWait(self.driver, limit * SLACK, poll_frequency=0.05).until(once, f"{what} did not come")
+
+    def one(self, name, limit=10):
+        return self.until(lambda: (found := self.all(name)) and found[-1].is_displayed() and found[-1], name, limit)
+
+    def gone(self, name):
+        self.until(lambda: not self.all(name), f"the end of {name}")
+
+    def text(self, name):
+        return self.one(name).text
+
+    def until_text(self, name, words, limit=10):
+        self.until(lambda: any(words in each.text for each in self.all(name)), f"{words!r} in {name}", limit)
+
+    # --- doing
+    def press(self, name):
+        element = self.one(name)
+        self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
+        self.until(lambda: element.is_enabled(), f"{name} to be enabled")
+        element.click()
+
+    def type(self, name, words, clear=False):
+        element = self.one(name)
+        if clear:
+            element.send_keys(Keys.CONTROL, "a")
+            element.send_keys(Keys.DELETE)
+        element.send_keys(words)
+
+    def say(self, words):
+        self.type("composer", words)
+        self.type("composer", Keys.ENTER)
+
+    def keys(self, *keys):
+        webdriver.ActionChains(self.driver).key_down(keys[0]).perform() if len(keys) > 1 else None
+        chain = webdriver.ActionChains(self.driver)
+        for key in keys[1:-1]:
+            chain = chain.key_down(key)
+        chain = chain.send_keys(keys[-1])
+        for key in reversed(keys[:-1]):
+            chain = chain.key_up(key)
+        chain.perform()
+
+    def script(self, text, *arguments):
+        return self.driver.execute_script(text, *arguments)
+
+    # --- what it has done besides
+    def _read_logs(self):
+        for entry in self.driver.get_log("performance"):
+            message = json.loads(entry["message"])["message"]
+            if message["method"] == "Network.requestWillBeSent":
+                self.requested.add(message["params"]["request"]["url"])
+        self.messages += [entry for entry in self.driver.get_log("browser")]
+
+    def close(self, failed=False, name="page"):
+        try:
+            if failed:
+                SCREENSHOTS.mkdir(exist_ok=True)
+                self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
+            self._read_logs()
+        finally:
+            self.driver.quit()
+        foreign = {url for url in self.requested if not url.startswith((self.origin, "data:", "blob:", "chrome:", "about:"))}
+        assert not foreign, f"the page asked other hosts: {foreign}"
+        refused = [m["message"] for m in self.messages if "Content Security Policy" in m["message"]]
+        assert not refused, f"against the policy: {refused}"

@@ -1,0 +1,561 @@
+"""The page, in a real browser: each thing a person does there, done as a person does it."""
+import json
+import re
+import subprocess
+
+import pytest
+from support.browser import Browser, Keys
+from support.client import raw_exchange
+from support.provider import Gate, Reply, call, delta, ending, failure, text, tools
+from support.server import BINARY
+
+pytestmark = pytest.mark.limit(90)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    outcome = yield
+    setattr(item, f"report_{outcome.get_result().when}", outcome.get_result())
+
+
+@pytest.fixture
+def browse(request):
+    """Opens windows; a picture of each is kept if the test fails."""
+    windows = []
+
+    def make(server, path="/", **more):
+        window = Browser(server.port, **more).open(path)
+        windows.append(window)
+        return window
+
+    yield make
+    problems = []
+    for number, window in enumerate(windows):
+        try:
+            window.close(failed=True, name=f"{request.node.name}-{number}")
+        except AssertionError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]
+
+
+def answer_of(server, chat, interaction):
+    return next(e["content"] for e in server.client.interaction(chat, interaction)["agent_events"] if e["type"] == "ANSWER")
+
+
+def open_chat(page, chat):
+    page.one(f"chat-item[data-chat='{chat}']").find_element("css selector", ".chat-title").click()
+
+
+# --- chat ------------------------------------------------------------------------------------------------------------
+
+def test_a_message_makes_a_chat_and_its_answer_streams(server, provider, browse):
+    gate = Gate()
+    provider.plan(text("Hello ", gate, "**world**"))
+    page = browse(server)
+    page.say("hi there")
+    page.until_text("answer", "Hello")
+    assert page.one("turns").get_attribute("aria-busy") == "true"
+    assert page.one("chat-item").get_attribute("data-status") == "running"
+    gate.release()
+    page.until(lambda: page.css("[data-testid=answer] strong"), "the bold word")
+    page.until(lambda: page.one("turns").get_attribute("aria-busy") == "false")
+    page.until(lambda: page.one("chat-item").get_attribute("data-status") == "idle")
+    assert page.text("user-message") == "hi there" and page.one("chat-item").text.startswith("hi there")
+    assert "tokens" in page.text("meter")
+    assert [c["title"] for c in server.client.get("/chats").json["chats"]] == ["hi there"]
+
+
+def test_markdown_code_math_and_diffs(server, provider, browse):
+    provider.plan(text("# Title\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```python\ndef f(): return 'x'\n```\n\n```diff\n+new\n-old\n```\n\nIt is $x^2$.\n"))
+    page = browse(server)
+    page.say("show")
+    page.until(lambda: page.css(".markdown math"), "the formula as MathML")
+    page.until(lambda: page.css(".code .hljs-keyword"), "coloured code")
+    assert page.css(".markdown h1") and len(page.css(".markdown li")) == 2 and len(page.css(".markdown td")) == 2
+    assert page.css(".code .added")[0].text == "+new" and page.css(".code .removed")[0].text == "-old"
+    page.script("navigator.clipboard.writeText = (text) => { window.copied = text; return Promise.resolve(); }")
+    page.css(".code .copy")[0].click()
+    assert page.script("return window.copied").strip() == "def f(): return 'x'"
+
+
+def test_thinking_is_folded_and_timed(server, provider, browse):
+    gate = Gate()
+    provider.plan(Reply([delta({"reasoning_content": "First this, then that."}), gate, delta({"content": "Done."})] + ending()))
+    page = browse(server)
+    page.say("think")
+    page.until_text("thinking", "Thinking")
+    assert "First this" not in page.text("thinking")
+    gate.release()
+    page.until_text("answer", "Done.")
+    page.until_text("thinking", "Thought")
+    page.one("thinking").find_element("css selector", "button").click()
+    page.until_text("thinking", "First this, then that.")
+
+
+def test_tool_cards_by_kind_can_be_opened_and_hidden(server, provider, browse):
+    (server.home.workspace / "a.txt").write_text("the content")
+    provider.plan(tools(call("read_file", {"path": "a.txt"}, "call_1"), call("search_files", {"pattern": "content"}, "call_2")), text("read"))
+    page = browse(server)
+    page.say("look")
+    page.until_text("answer", "read")
+    cards = page.all("tool-card")
+    assert [card.get_attribute("data-tool") for card in cards] == ["read_file", "search_files"]
+    assert "the content" not in cards[0].text
+    cards[0].find_element("css selector", "button").click()
+    page.until_text("tool-card", "the content")
+    page.keys(Keys.CONTROL, Keys.ALT, "t")
+    page.until_text("tools-hidden", "2 tool calls")
+    page.keys(Keys.CONTROL, Keys.ALT, "t")
+    page.one("tool-card")
+
+
+def test_an_error_says_what_to_do_next(server, provider, browse):
+    provider.plan(failure(404, "no such model"))
+    page = browse(server)
+    page.say("fail")
+    note = page.one("error-note")
+    assert "It failed" in note.text
+    provider.plan(text("now it works"))
+    note.find_elements("css selector", "button")[-1].click()
+    page.until_text("answer", "now it works")
+
+
+def test_stop(server, provider, browse):
+    gate = Gate()
+    provider.plan(text("begin", gate))
+    page = browse(server)
+    page.say("long")
+    page.until_text("answer", "begin")
+    page.press("stop")
+    page.one("note-cancelled")
+    assert page.one("turn").get_attribute("data-status") == "CANCELLED"
+
+
+def test_messages_wait_in_a_queue(server, provider, browse):
+    gate = Gate()
+    provider.plan(text("one", gate))
+    page = browse(server)
+    page.say("first")
+    page.until_text("answer", "one")
+    page.say("second")
+    assert page.one("queue").find_element("css selector", "input").get_attribute("value") == "second"
+    provider.plan(text("two"))
+    gate.release()
+    page.until_text("answer", "two")
+    page.gone("queue")
+
+
+def test_a_draft_is_kept_and_a_long_paste_becomes_a_file(server, provider, browse):
+    provider.plan(text("ok"))
+    page = browse(server)
+    page.say("hello")
+    page.until_text("answer", "ok")
+    page.type("composer", "half a thou")
+    page.driver.refresh()
+    page.until(lambda: page.one("composer").get_attribute("value") == "half a thou", "the draft")
+    page.script("""const data = new DataTransfer(); data.setData('text', 'x'.repeat(30000));
+                   arguments[0].dispatchEvent(new ClipboardEvent('paste', {clipboardData: data, bubbles: true, cancelable: true}));""", page.one("composer"))
+    page.until_text("attachments", "pasted.txt")
+
+
+# --- people in the loop ----------------------------------------------------------------------------------------------
+
+def test_an_approval_is_shown_as_a_diff_and_approved(server, provider, browse):
+    (server.home.workspace / "a.txt").write_text("one\ntwo\nthree\n")
+    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "two", "new_text": "TWO"})), text("changed"))
+    page = browse(server)
+    page.say("change it")
+    page.one("approval-card")
+    page.until(lambda: [e.text for e in page.css(".approval .lines .added")] == ["+ TWO"], "the diff")
+    assert page.driver.title.startswith("(1) ")
+    page.press("approve")
+    page.until_text("answer", "changed")
+    page.gone("approval-card")
+    assert (server.home.workspace / "a.txt").read_text() == "one\nTWO\nthree\n"
+
+
+def test_arguments_are_changed_in_a_form_and_words_reach_the_model(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "echo one"})), text("ran"))
+    page = browse(server)
+    page.say("run")
+    page.press("edit-arguments")
+    field = page.until(lambda: page.css(".approval .form [name=command]"), "the field")[0]
+    field.send_keys(Keys.CONTROL, "a")
+    field.send_keys("echo two > out.txt")
+    page.type("feedback", "better so")
+    page.press("approve")
+    page.until_text("answer", "ran")
+    assert (server.home.workspace / "out.txt").read_text() == "two\n"
+    assert "better so" in json.dumps(provider.requests[-1].body)
+
+
+def test_a_denial_and_a_scope(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "true"})), text("no then"))
+    page = browse(server)
+    page.say("run")
+    page.press("deny")
+    page.until_text("answer", "no then")
+    provider.plan(tools(call("run_shell", {"command": "true"}, "call_2")), text("yes"))
+    page.say("again")
+    page.one("scope").find_element("css selector", "option[value=chat]").click()
+    page.press("approve")
+    page.until_text("answer", "yes")
+    grants = server.client.get("/chats").json["chats"][0]["id"]
+    assert [g["tool_name"] for g in server.client.get(f"/chats/{grants}/grants").json["grants"]] == ["run_shell"]
+
+
+def test_one_by_one_or_all(server, provider, browse):
+    calls = [call("run_shell", {"command": f"echo {n} >> log.txt"}, f"call_{n}") for n in range(3)]
+    provider.plan(tools(*calls), text("done"))
+    page = browse(server)
+    page.say("three")
+    page.until(lambda: len(page.all("approval-card")) == 3, "three cards")
+    first = page.all("deny")[0]
+    page.script("arguments[0].scrollIntoView({block: 'center'})", first)
+    first.click()
+    page.until(lambda: len(page.all("approval-card")) == 2, "two cards")
+    page.press("approve-all")
+    page.until_text("answer", "done")
+    assert (server.home.workspace / "log.txt").read_text().split() == ["1", "2"]
+
+
+def test_what_cannot_be_seen_is_spelled_out(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "echo \u202egnp.exe\u200b"})), text("ok"))
+    page = browse(server)
+    page.say("run")
+    card = page.one("approval-card").text
+    assert "\\u{202e}" in card and "\\u{200b}" in card and "\u202e" not in card
+    page.press("deny")
+    page.until_text("answer", "ok")
+
+
+def test_questions_as_text_and_options(server, provider, browse):
+    provider.plan(tools(call("ask_human", {"question": "Which colour?", "options": ["red", "blue"]})), text("blue it is"))
+    page = browse(server)
+    page.say("ask me")
+    assert "Which colour?" in page.text("input-card")
+    next(b for b in page.one("input-card").find_elements("css selector", "button") if b.text == "blue").click()
+    page.until_text("answer", "blue it is")
+    assert "blue" in json.dumps(provider.requests[-1].body["messages"][-1])
+    provider.plan(tools(call("ask_human", {"question": "Your name?"}, "call_2")), text("hello Ann"))
+    page.say("ask again")
+    page.type("input-text", "Ann")
+    page.press("input-send")
+    page.until_text("answer", "hello Ann")
+
+
+def test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl(server, provider, browse):
+    page = browse(server)
+    streams = []
+    for name in ("a", "b"):
+        provider.plan(tools(call("run_shell", {"command": f"echo {name} >> log.txt"})))
+        streams.append(server.client.start(name, f"do {name}"))
+        streams[-1].until("approval_required")
+    page.until(lambda: page.text("inbox-count") == "2", "two in the inbox")
+    page.press("tab-inbox")
+    page.until(lambda: len(page.all("approval-card")) == 2, "two cards")
+    # Answered elsewhere: it disappears here.
+    provider.plan(text("done a"))
+    first = server.client.get("/approvals").json["approvals"][0]
+    server.client.post(f"/approvals/{first['approval_id']}", {"approved": True}).expect(200)
+    page.until(lambda: len(page.all("approval-card")) == 1, "one card")
+    # Answered here: it is gone there.
+    provider.plan(text("done b"))
+    page.press("approve")
+    page.gone("approval-card")
+    assert server.client.get("/approvals").json["approvals"] == []
+    for stream in streams:
+        stream.finish()
+    assert sorted((server.home.workspace / "log.txt").read_text().split()) == ["a", "b"]
+
+
+def test_two_windows_show_the_same(server, provider, browse):
+    provider.plan(text("first answer"))
+    one = browse(server)
+    one.say("hello")
+    one.until_text("answer", "first answer")
+    other = browse(server)
+    open_chat(other, server.client.get("/chats").json["chats"][0]["id"])
+    other.until_text("answer", "first answer")
+    gate = Gate()
+    provider.plan(text("second ", gate, "answer"))
+    one.say("more")
+    other.until_text("answer", "second")
+    gate.release()
+    for page in (one, other):
+        page.until_text("answer", "second answer")
+    assert [e.text for e in one.all("answer")] == [e.text for e in other.all("answer")]
+
+
+# --- time ------------------------------------------------------------------------------------------------------------
+
+def test_edit_with_a_preview_then_branches_undo_and_redo(server, provider, browse):
+    page = browse(server)
+    for n in ("one", "two"):
+        provider.plan(text(f"answer {n}"))
+        page.say(f"question {n}")
+        page.until_text("answer", f"answer {n}")
+    page.all("edit-message")[0].click()
+    page.until_text("edit-preview", "2 turns will be superseded")
+    page.type("edit-text", "question other", clear=True)
+    provider.plan(text("answer other"))
+    page.press("edit-run")
+    page.until_text("answer", "answer other")
+    page.until(lambda: [e.text for e in page.all("user-message")] == ["question other"], "the new branch")
+    assert page.text("branch-label") == "2/2"
+    page.press("branch-prev")
+    page.until(lambda: [e.text for e in page.all("user-message")] == ["question one", "question two"], "the old branch")
+    assert page.text("branch-label") == "1/2"
+    page.keys(Keys.CONTROL, Keys.ALT, "z")
+    page.until(lambda: [e.text for e in page.all("user-message")] == ["question one"], "the turn before")
+    page.keys(Keys.CONTROL, Keys.ALT, "y")
+    page.until(lambda: len(page.all("user-message")) == 2, "the turn again")
+    page.press("tab-branches")
+    page.until(lambda: len(page.css("[data-testid=branch-map] .node")) == 3, "three turns on the map")
+    boxes = page.css("[data-testid=branch-map] input")
+    boxes[1].click()
+    page.css("[data-testid=branch-map] input")[2].click()
+    assert "question" in page.text("comparison")
+
+
+def test_regenerate_and_fork(server, provider, browse):
+    page = browse(server)
+    provider.plan(text("first try"))
+    page.say("question")
+    page.until_text("answer", "first try")
+    provider.plan(text("second try"))
+    page.press("regenerate")
+    page.until_text("answer", "second try")
+    assert page.text("branch-label") == "2/2"
+    page.press("fork")
+    page.until(lambda: len(page.all("chat-item")) == 2, "the copy")
+    page.until_text("answer", "second try")
+
+
+def test_the_replay_scrubber_and_its_check(server, provider, browse):
+    provider.plan(tools(call("echo", {"text": "x"})), text("finished"))
+    page = browse(server)
+    page.say("go")
+    page.until_text("answer", "finished")
+    page.press("replay")
+    slider = page.one("replay-position")
+    slider.send_keys(Keys.HOME)
+    page.until(lambda: "0/" in page.text("replay-box"), "the beginning")
+    assert not page.css(".replayed [data-testid=answer]")
+    page.press("replay-play")
+    page.until(lambda: page.css(".replayed [data-testid=answer]"), "the answer again")
+    page.press("verify")
+    page.until_text("verified", "the same")
+
+
+# --- chats -----------------------------------------------------------------------------------------------------------
+
+def test_rename_delete_and_undo(server, provider, browse):
+    page = browse(server)
+    provider.plan(text("ok"))
+    server.client.turn("c", "the title")
+    page.one("chat-item[data-chat='c']")
+    page.press("chat-menu")
+    page.press("chat-rename")
+    page.type("rename", "Other", clear=True)
+    page.type("rename", Keys.ENTER)
+    page.until_text("chat-item", "Other")
+    page.press("chat-menu")
+    page.press("chat-delete")
+    page.gone("chat-item")
+    page.press("toast-action")
+    page.until_text("chat-item", "Other")
+
+
+def test_tasks_are_moved_and_added(server, provider, browse):
+    page = browse(server)
+    provider.plan(tools(call("manage_tasks", {"action": "add", "title": "Buy milk"})), text("noted"))
+    page.say("remember")
+    page.until_text("answer", "noted")
+    page.press("tab-board")
+    page.one("task").send_keys(Keys.ARROW_RIGHT)
+    chat = server.client.get("/chats").json["chats"][0]["id"]
+    page.until(lambda: server.client.get(f"/chats/{chat}/tasks").json["tasks"][0]["status"] == "doing", "the task in its new column")
+    page.type("add-task", "Second")
+    page.type("add-task", Keys.ENTER)
+    page.until(lambda: [task["title"] for task in server.client.get(f"/chats/{chat}/tasks").json["tasks"]] == ["Buy milk", "Second"], "the second task")
+
+
+def test_trace_and_settings(server, provider, browse):
+    page = browse(server)
+    provider.plan(tools(call("echo", {"text": "x"})), text("traced"))
+    page.say("go")
+    page.until_text("answer", "traced")
+    page.press("tab-trace")
+    trace = page.text("trace")
+    assert "TOOL_CALL" in trace and "INTERACTION_COMPLETE" in trace and page.css(".waterfall rect")
+    page.until_text("trace", "arguments_digest")
+    page.press("tab-settings")
+    assert str(server.home.workspace) in page.text("settings") and "run_shell" in page.text("settings")
+    page.one("theme").find_element("css selector", "option[value=dark]").click()
+    page.until(lambda: page.script("return getComputedStyle(document.body).backgroundColor") == "rgb(21, 24, 28)", "the dark theme")
+
+
+def test_keys(server, provider, browse):
+    page = browse(server)
+    provider.plan(text("x"))
+    server.client.turn("c", "find me")
+    page.until_text("chat-item", "find me")
+    page.keys(Keys.CONTROL, "k")
+    page.one("palette").find_element("css selector", "input").send_keys("find me", Keys.ENTER)
+    page.until_text("user-message", "find me")
+    page.script("document.activeElement.blur()")
+    page.keys("?")
+    assert "Ctrl K" in page.text("help")
+    page.keys(Keys.ESCAPE)
+    page.gone("help")
+
+
+@pytest.mark.parametrize("size", [(400, 800), (640, 480)])
+def test_small_windows(server, provider, browse, size):
+    provider.plan(text("fits " * 50))
+    page = browse(server, size=size)
+    page.say("hello")
+    page.until_text("answer", "fits")
+    assert page.script("return document.documentElement.scrollWidth <= innerWidth")
+    assert not page.one("composer").get_attribute("hidden")
+
+
+# --- trust -----------------------------------------------------------------------------------------------------------
+
+HOSTILE = """<script>window.hit = 1</script><img src=x onerror="window.hit=2"><svg onload="window.hit=3"></svg>
+[a](javascript:window.hit=4) [b](data:text/html,<script>window.hit=5</script>) ![remote](http://192.0.2.1/x.png)
+<iframe srcdoc="<script>parent.hit=6</script>"></iframe><style>body{display:none}</style><a href="x" onclick="window.hit=7">c</a>
+\u001b[31mred\u001b[0m \u202eevil\u202c <form action="http://192.0.2.1"><button>go</button></form>
+"""
+
+
+def test_what_a_model_says_does_nothing(server, provider, browse):
+    provider.plan(text(HOSTILE), text(">" * 100_000 + " deep"), text("[" * 50_000), text("```\n" + HOSTILE))
+    page = browse(server)
+    for n in range(4):
+        page.say(f"say {n}")
+        page.until(lambda n=n: len(page.all("answer")) == n + 1 and page.one("turns").get_attribute("aria-busy") == "false", f"answer {n}", limit=20)
+    for link in page.css("[data-testid=answer] a"):
+        assert link.get_attribute("href").startswith(("http://", "https://", "mailto:"))
+    assert not page.css("[data-testid=answer] :is(img, iframe, style, script, form, svg, [onclick], [onerror])")
+    assert page.script("return window.hit") is None and page.one("composer").is_displayed()
+
+
+def guarded(make_server, provider, folder):
+    file = folder / "token"
+    file.write_text("t0ken-of-this-server")
+    file.chmod(0o600)
+    return make_server(provider, arguments=["--token-file", file], token="t0ken-of-this-server")
+
+
+def test_it_asks_for_the_token_and_a_cookie_stands_for_it(make_server, provider, browse, tmp_path):
+    server = guarded(make_server, provider, tmp_path)
+    page = browse(server)
+    page.type("token", "wrong")
+    page.press("log-in")
+    page.until_text("login", "not the server's token")
+    page.type("token", "t0ken-of-this-server", clear=True)
+    page.press("log-in")
+    provider.plan(text("inside"))
+    page.say("hello")
+    page.until_text("answer", "inside")
+    assert page.script("return document.cookie") == ""
+    page.driver.refresh()
+    page.until_text("chat-item", "hello")
+
+
+def header(answer, name):
+    found = re.search(rb"(?im)^" + name.encode() + rb": (.*)\r$", answer)
+    return found and found.group(1).decode()
+
+
+def ask(port, method, path, *headers, body=b""):
+    lines = [f"{method} {path} HTTP/1.1", f"Host: 127.0.0.1:{port}", "Connection: close", *headers, *([f"Content-Length: {len(body)}"] if body else [])]
+    return raw_exchange(port, "\r\n".join(lines).encode() + b"\r\n\r\n" + body)
+
+
+def test_the_gate_holds_for_the_page_too(make_server, provider, tmp_path):
+    server = guarded(make_server, provider, tmp_path)
+    index = ask(server.port, "GET", "/")
+    assert index.startswith(b"HTTP/1.1 200")
+    policy = header(index, "Content-Security-Policy")
+    assert policy == ("default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' blob: data:; connect-src 'self'; form-action 'none'; "
+                      "base-uri 'none'; frame-ancestors 'none'")
+    assert header(index, "Cache-Control") == "no-cache" and header(index, "X-Content-Type-Options") == "nosniff"
+    assert ask(server.port, "GET", "/", f"If-None-Match: {header(index, 'ETag')}").startswith(b"HTTP/1.1 304")
+    asset = re.search(rb"/assets/[A-Z0-9]+\.js", index).group().decode()
+    packed = ask(server.port, "GET", asset, "Accept-Encoding: gzip, br")
+    assert header(packed, "Content-Encoding") == "gzip" and "immutable" in header(packed, "Cache-Control")
+    assert ask(server.port, "GET", "/assets/index.html").startswith(b"HTTP/1.1 404")
+    assert ask(server.port, "GET", "/assets/..%2f..%2fetc%2fpasswd").startswith(b"HTTP/1.1 404")
+    # Another host or origin has nothing of it.
+    assert ask(server.port, "GET", "/", "Origin: http://evil.example").startswith(b"HTTP/1.1 403")
+    assert raw_exchange(server.port, b"GET / HTTP/1.1\r\nHost: evil.example\r\nConnection: close\r\n\r\n").startswith(b"HTTP/1.1 403")
+    # The cookie is good for what the token is good for, at this server alone.
+    assert ask(server.port, "GET", "/chats").startswith(b"HTTP/1.1 401")
+    body = b'{"token":"t0ken-of-this-server"}'
+    assert ask(server.port, "POST", "/login", "Content-Type: application/json", "Origin: http://evil.example", body=body).startswith(b"HTTP/1.1 403")
+    logged_in = ask(server.port, "POST", "/login", "Content-Type: application/json", body=body)
+    cookie = header(logged_in, "Set-Cookie")
+    assert logged_in.startswith(b"HTTP/1.1 204") and "HttpOnly" in cookie and "SameSite=Strict" in cookie and "t0ken" not in cookie
+    pair = cookie.split(";")[0]
+    assert ask(server.port, "GET", "/chats", f"Cookie: other=1; {pair}").startswith(b"HTTP/1.1 200")
+    assert ask(server.port, "GET", "/chats", f"Cookie: {pair}x").startswith(b"HTTP/1.1 401")
+    assert ask(server.port, "GET", "/chats", f"Cookie: {pair}", "Sec-Fetch-Site: cross-site").startswith(b"HTTP/1.1 403")
+    wrong = ask(server.port, "POST", "/login", "Content-Type: application/json", body=b'{"token":"x"}')
+    assert wrong.startswith(b"HTTP/1.1 401") and header(wrong, "Set-Cookie") is None
+
+
+def test_the_page_goes_on_by_itself_after_kill_9(make_server, provider, browse):
+    server, gate = make_server(provider), Gate()
+    provider.plan(text("before ", gate))
+    page = browse(server)
+    page.say("hello")
+    page.until_text("answer", "before")
+    port = server.port
+    server.kill()
+    page.one("offline")
+    again = make_server(provider, home=server.home, arguments=("--port", str(port)))
+    assert again.port == port
+    page.gone("offline")
+    page.until(lambda: page.one("turn").get_attribute("data-status") == "FAILED", "the interrupted turn")
+    provider.plan(text("and after"))
+    page.press("resume")
+    page.until_text("answer", "and after")
+    chat = again.client.get("/chats").json["chats"][0]["id"]
+    assert page.all("answer")[-1].text == answer_of(again, chat, again.client.get("/chats").json["chats"][0]["head"])
+
+
+# --- size and speed --------------------------------------------------------------------------------------------------
+
+FRAMES = """const done = arguments[0]; let last = performance.now(), worst = 0, n = 0;
+const box = document.querySelector('[data-testid=turns]');
+const step = (now) => { worst = Math.max(worst, now - last); last = now; box.scrollTop = box.scrollHeight * ((n * 37 % 100) / 100);
+  if (++n < 60) requestAnimationFrame(step); else done(worst); }; requestAnimationFrame(step);"""
+
+
+def test_a_long_answer_and_many_events_scroll(server, provider, browse, figure):
+    long = "\n\n".join(f"Paragraph {n}: " + "some words " * 20 for n in range(4500))  # 1 MB
+    provider.plan(text(*[long[at:at + 16384] for at in range(0, len(long), 16384)]))
+    page = browse(server)
+    page.say("long")
+    page.until(lambda: page.one("turns").get_attribute("aria-busy") == "false" and page.all("answer"), "the answer", limit=30)
+    page.until(lambda: len(page.css(".block")) > 4000, "all of it", limit=30)
+    page.driver.set_script_timeout(60)
+    worst = page.driver.execute_async_script(FRAMES)
+    figure(f"scrolling in an answer of 1 MB: the longest frame took {worst:.0f} ms")
+    shown = page.script("return [...document.querySelectorAll('.block')].map((e) => e.textContent.trim()).join('\\n\\n')")
+    assert shown.strip() == long.strip()
+
+
+# --- how it is made --------------------------------------------------------------------------------------------------
+
+ROOT = BINARY.parents[2]
+
+
+@pytest.mark.parametrize("command", [["scripts/page-types", "--check"], ["tsc", "-p", "src/page"]])
+def test_its_types_are_right(command):
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
