@@ -136,6 +136,19 @@ struct ChatListEntry {
   std::size_t waiting = 0;                  // approvals and questions that can be answered now
   bool is_running() const { return status && !IsFinished(*status); }
 };
+// A place where a text was found.
+struct SearchMatch {
+  ChatId chat_id;
+  std::string title{};  // of the chat
+  InteractionId interaction_id;
+  bool superseded = false;
+  std::string where{};    // "user", "answer", "tool_call" or "tool_result"
+  std::string snippet{};  // what was found, with some text around it
+};
+struct SearchResult {
+  std::vector<SearchMatch> matches;
+  bool truncated = false;  // there may be more
+};
 // What is given replaces what there is.
 struct AgendaChange {
   std::optional<std::vector<Task>> tasks{};  // one with an empty id is given one
@@ -274,6 +287,9 @@ class Engine {
   // (reason "invalid_parameter") if `range.before` is none of its interactions.
   Result<std::unique_ptr<HistoryReader>> ReadHistory(const ChatId& chat, const HistoryRange& range,
                                                      HistoryStates states);
+  // Where this text (in upper or lower case) was said, in one chat or in all of them, the newest first; at most `limit`
+  // places, and those that are found within a few seconds. kInvalidArgument: no text.
+  Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
   Result<std::vector<ChatListEntry>> ListChats();

@@ -12,7 +12,7 @@
 #include "base/unique_fd.h"
 #include "terminal/console.h"
 #include "terminal/hidden_input.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -19,7 +19,7 @@
 #include "base/path.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 #include "tools/shell/hook_commands.h"
 
 namespace reprise {

@@ -5,13 +5,13 @@
 #include <string>
 #include <vector>
 
-#include "archive/transcript.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "client/server_access.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -5,12 +5,12 @@
 
 #include "app/chat_keys.h"
 #include "archive/record_reference.h"
-#include "archive/transcript.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "store/audit_file.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

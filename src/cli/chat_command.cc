@@ -17,6 +17,7 @@
 #include "app/key_access.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 #include "cli/search_command.h"
 #include "client/joined_server.h"
 #include "client/one_shot.h"
@@ -29,7 +30,6 @@
 #include "terminal/console.h"
 #include "terminal/interrupts.h"
 #include "terminal/terminal_input.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

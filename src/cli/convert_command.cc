@@ -14,6 +14,7 @@
 #include "base/output_file.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "crypto/jwe.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
@@ -23,7 +24,6 @@
 #include "store/sealed_file_store.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -12,9 +12,9 @@
 #include "app/trust.h"
 #include "app/unknown_variables.h"
 #include "base/json.h"
+#include "base/terminal_text.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -12,17 +12,18 @@
 #include "archive/chat_json.h"
 #include "archive/chat_reader.h"
 #include "archive/head_branch.h"
-#include "archive/markdown.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
 #include "base/atomic_write.h"
 #include "base/output_file.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "domain/codec.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "terminal/terminal_text.h"
+#include "transcript/conversation_line.h"
+#include "transcript/markdown.h"
 
 namespace reprise {
 namespace {
@@ -33,17 +34,6 @@ struct Item {
   std::set<InteractionId> branch;  // the head's
   bool single = false;             // one interaction was asked for
 };
-
-// A message as it goes over the wire of OpenAI's interface: without what a provider has added for itself.
-Json PlainMessage(Message message) {
-  const auto extras = ParseJson(message.extras.empty() ? "{}" : message.extras, 2 * kMaxJsonDepth);
-  message.extras.clear();
-  Json json = ToJson(message);
-  // Content in parts is content all the same.
-  if (!message.content && extras && extras->is_object() && extras->contains("content"))
-    json["content"] = (*extras)["content"];
-  return json;
-}
 
 std::string NumberOf(std::size_t number, const std::string& thing) {
   return std::to_string(number) + " " + thing + (number == 1 ? "" : "s");
@@ -215,10 +205,7 @@ class Export {
         status_ = Complain(interaction.error());
         continue;
       }
-      if (!interaction->final_agent_state) continue;
-      Json messages = Json::array();
-      for (const Message& message : interaction->final_agent_state->messages) messages.push_back(PlainMessage(message));
-      lines += DumpJson(Json{{"messages", std::move(messages)}}) + "\n";
+      if (interaction->final_agent_state) lines += ConversationLine(*interaction->final_agent_state);
     }
     return lines;
   }

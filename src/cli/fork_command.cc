@@ -3,9 +3,9 @@
 #include <nlohmann/json.hpp>
 
 #include "archive/record_reference.h"
+#include "base/terminal_text.h"
 #include "client/chat_writer.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 

@@ -12,11 +12,11 @@
 #include "archive/foreign_chat.h"
 #include "archive/stored_count.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "client/server_access.h"
 #include "store/incoming_chats.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -9,6 +9,7 @@
 #include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "crypto/key_file.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"
@@ -16,7 +17,6 @@
 #include "store/unsaved.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -9,11 +9,11 @@
 #include "archive/chat_reader.h"
 #include "archive/head_branch.h"
 #include "archive/record_reference.h"
-#include "archive/transcript.h"
+#include "base/terminal_text.h"
 #include "domain/codec.h"
 #include "engine/run_journal.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -8,10 +8,10 @@
 #include "app/model_catalog.h"
 #include "base/json.h"
 #include "base/logging.h"
+#include "base/terminal_text.h"
 #include "client/server_access.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -13,13 +13,13 @@
 #include "archive/record_reference.h"
 #include "base/logging.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 #include "domain/codec.h"
 #include "engine/elastic_pool.h"
 #include "engine/paced_events.h"
 #include "engine/recorded_events.h"
 #include "engine/recorded_replay.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

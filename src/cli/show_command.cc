@@ -7,10 +7,10 @@
 #include "archive/head_branch.h"
 #include "archive/lone_file.h"
 #include "archive/record_reference.h"
-#include "archive/transcript.h"
 #include "base/path.h"
 #include "domain/codec.h"
 #include "terminal/console.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

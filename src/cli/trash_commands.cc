@@ -8,11 +8,11 @@
 #include <string>
 #include <vector>
 
-#include "archive/transcript.h"
 #include "base/did_you_mean.h"
+#include "base/terminal_text.h"
 #include "client/chat_writer.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

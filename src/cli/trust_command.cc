@@ -10,9 +10,9 @@
 #include "app/trusted_files.h"
 #include "base/json.h"
 #include "base/private_file.h"
+#include "base/terminal_text.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -9,12 +9,12 @@
 #include "archive/stored_count.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
+#include "base/terminal_text.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
-#include "terminal/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -7,7 +7,7 @@
 #include "app/settings.h"
 #include "base/path.h"
 #include "store/file_names.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

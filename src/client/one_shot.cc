@@ -10,7 +10,7 @@
 
 #include "terminal/console.h"
 #include "terminal/question_text.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 

@@ -12,7 +12,7 @@
 #include "reprise/ids.h"
 #include "terminal/exit_status.h"
 #include "terminal/terminal_input.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 

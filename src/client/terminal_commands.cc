@@ -5,8 +5,8 @@
 #include <set>
 #include <utility>
 
-#include "archive/markdown.h"
-#include "archive/transcript.h"
+#include "transcript/markdown.h"
+#include "transcript/transcript.h"
 #include "base/did_you_mean.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
@@ -14,7 +14,7 @@
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "reprise/timestamp.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -6,7 +6,7 @@
 #include "client/terminal_client.h"
 #include "terminal/diff_view.h"
 #include "terminal/question_text.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

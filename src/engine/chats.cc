@@ -1,15 +1,20 @@
 #include "engine/chats.h"
 
 #include <algorithm>
+#include <chrono>
+#include <iterator>
 #include <map>
 #include <set>
 #include <utility>
 
+#include "base/json.h"
 #include "base/logging.h"
+#include "base/try.h"
 #include "domain/codec.h"
 #include "engine/branches.h"
 #include "engine/history.h"
 #include "engine/recorded_events.h"
+#include "engine/text_search.h"
 
 namespace reprise {
 namespace {
@@ -100,6 +105,49 @@ ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting) const {
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
   summary.model = run->model();
   return {.summary = std::move(summary), .status = run->status(), .waiting = waiting};
+}
+
+Result<SearchResult> Chats::Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit) {
+  constexpr std::chrono::seconds kLongest{5};
+  if (text.empty()) return Fail(ErrorCode::kInvalidArgument, "there is nothing to look for");
+  std::vector<ChatListEntry> chats;
+  if (chat) {
+    chats.push_back(TRY(ListEntryOf(*chat)));
+  } else {
+    chats = TRY(List());
+    std::sort(chats.begin(), chats.end(),
+              [](const auto& a, const auto& b) { return a.summary.updated_at > b.summary.updated_at; });
+  }
+  const TextSearch search(text, {});
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  SearchResult result;
+  for (const ChatListEntry& entry : chats) {
+    // One that is damaged or goes meanwhile hides nothing of the others.
+    auto reader = ReadHistory(entry.summary.id, {.all_branches = true}, HistoryStates::kNone);
+    if (!reader) continue;
+    std::vector<SearchMatch> found;
+    while (std::chrono::steady_clock::now() < until) {
+      const auto next = (*reader)->Next();
+      if (!next || !*next) break;
+      const auto json = ParseJson((*next)->json);
+      const auto interaction = json ? InteractionFromJson(*json) : Fail(json.error());
+      if (!interaction) continue;
+      for (TextMatch& match : search.In(*interaction)) {
+        found.push_back({.chat_id = entry.summary.id,
+                         .title = entry.summary.title,
+                         .interaction_id = interaction->id,
+                         .superseded = (*next)->superseded,
+                         .where = std::string(match.where),
+                         .snippet = std::move(match.snippet)});
+      }
+    }
+    result.matches.insert(result.matches.end(), std::make_move_iterator(found.rbegin()),
+                          std::make_move_iterator(found.rend()));
+    result.truncated = result.matches.size() > limit || std::chrono::steady_clock::now() >= until;
+    if (result.truncated) break;
+  }
+  if (result.matches.size() > limit) result.matches.resize(limit, result.matches.front());
+  return result;
 }
 
 Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interaction) {

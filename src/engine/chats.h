@@ -24,6 +24,7 @@ class Chats {
                                                      HistoryStates states);
   Result<std::vector<ChatListEntry>> List();
   Result<ChatListEntry> ListEntryOf(const ChatId& chat);
+  Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
   Result<Agenda> GetAgenda(const ChatId& chat);

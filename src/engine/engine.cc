@@ -169,6 +169,10 @@ Result<std::unique_ptr<HistoryReader>> Engine::ReadHistory(const ChatId& chat, c
   return impl_->chats.ReadHistory(chat, range, states);
 }
 
+Result<SearchResult> Engine::Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit) {
+  return impl_->chats.Search(text, chat, limit);
+}
+
 Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
 
 Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {

@@ -8,7 +8,8 @@ namespace reprise {
 
 Json ChatBody(const ChatListEntry& entry) {
   Json json = ToJson(entry.summary);
-  json["status"] = !entry.is_running() ? "idle" : *entry.status == InteractionStatus::kRunning ? "running" : "waiting";
+  const bool waits = entry.waiting > 0 || entry.status != InteractionStatus::kRunning;
+  json["status"] = !entry.is_running() ? "idle" : waits ? "waiting" : "running";
   json["head_status"] = entry.status ? Json(ToString(*entry.status)) : Json(nullptr);
   json["waiting"] = entry.waiting;
   json["model"] = entry.summary.model.empty() ? Json(nullptr) : Json(entry.summary.model);

@@ -218,14 +218,7 @@ Result<FeedReply> ChatFeed::Open(std::optional<std::string> given, const std::ve
   }
   const auto client = std::make_shared<Client>(std::move(begin), chats);
   client->Tell(given && !goes_on ? "reset" : "open", "{}");
-  {
-    const MutexLock lock(mutex_);
-    if (stopping_) client->Close();
-    clients_.push_back(client);
-    if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { Work(); });
-  }
-  changed_.notify_all();
-  changes.Interrupt();  // the thread may wait for a change that comes after what this client lacks
+  // Before it hears of changes: what it has missed of a chat comes before what begins there now.
   for (const ChatId& chat : chats) {
     const auto position = seen.find(chat);
     if (position == seen.end()) {
@@ -234,6 +227,14 @@ Result<FeedReply> ChatFeed::Open(std::optional<std::string> given, const std::ve
       client->Tell("reset", "{}");
     }
   }
+  {
+    const MutexLock lock(mutex_);
+    if (stopping_) client->Close();
+    clients_.push_back(client);
+    if (!thread_.joinable() && !stopping_) thread_ = std::thread([this] { Work(); });
+  }
+  changed_.notify_all();
+  changes.Interrupt();  // the thread may wait for a change that comes after what this client lacks
   return FeedReply{.log = client->log(), .hold = client};
 }
 

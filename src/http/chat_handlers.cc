@@ -205,6 +205,7 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/undo", with(Undo));
   router.Add("POST", "/chats/*/fork", with(Fork));
   router.Add("GET", "/chats/*/usage", with(Usage));
+  router.Add("GET", "/chats/*/export", with(Export));
   router.Add("GET", "/chats/*/queue", with(Queue));
   router.Add("PATCH", "/chats/*/queue/*", with(ChangeQueued));
   router.Add("DELETE", "/chats/*/queue/*", with(RemoveQueued));

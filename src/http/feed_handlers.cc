@@ -1,12 +1,15 @@
 #include "http/feed_handlers.h"
 
 #include <algorithm>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "base/json.h"
 #include "base/try.h"
 #include "http/chat_feed.h"
+#include "http/error_response.h"
 #include "http/requests.h"
 
 namespace reprise {
@@ -30,9 +33,30 @@ Result<Outcome> Events(ChatFeed& feed, const Request& request) {
   return reply;
 }
 
+constexpr std::size_t kUsualMatches = 20, kMostMatches = 200;
+
+Result<Outcome> Search(Engine& engine, const Request& request) {
+  const auto limit = TRY(PageLimit(request, kUsualMatches, kMostMatches));
+  std::optional<ChatId> chat;
+  if (const auto name = request.Query("chat")) chat = TRY(ChatId::Parse(*name));
+  const auto text = request.Query("q").value_or("");
+  const auto result = TRY(engine.Search(text, chat, limit));
+  Json matches = Json::array();
+  for (const SearchMatch& match : result.matches) {
+    matches.push_back({{"chat_id", match.chat_id.str()},
+                       {"title", match.title},
+                       {"interaction_id", match.interaction_id.str()},
+                       {"where", match.where},
+                       {"superseded", match.superseded},
+                       {"snippet", match.snippet}});
+  }
+  return JsonReply({{"matches", std::move(matches)}, {"truncated", result.truncated}});
+}
+
 }  // namespace
 
 void AddFeedRoutes(Router& router, const HandlerContext& context) {
+  router.Add("GET", "/search", [&engine = context.engine](const Request& request) { return Search(engine, request); });
   router.Add("GET", "/events", [&feed = context.feed](const Request& request) { return Events(feed, request); });
 }
 

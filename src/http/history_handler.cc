@@ -3,12 +3,15 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
 #include "http/requests.h"
 #include "http/usage_body.h"
+#include "transcript/conversation_line.h"
+#include "transcript/markdown.h"
 
 namespace reprise {
 namespace {
@@ -107,6 +110,14 @@ class HistoryBody {
   bool begun_ = false, first_ = true, ended_ = false;
 };
 
+Result<Outcome> ReplyWith(Engine& engine, const ChatId& chat, const HistoryRange& range, HistoryStates states) {
+  auto reader = TRY(engine.ReadHistory(chat, range, states));
+  const auto body = std::make_shared<HistoryBody>(std::move(reader), range, engine.options().prices);
+  auto first = TRY(body->Next());
+  if (body->ended()) return Reply{.body = *std::move(first)};
+  return PiecewiseReply{.first = *std::move(first), .next = [body] { return body->Next(); }};
+}
+
 }  // namespace
 
 Result<Outcome> GetHistory(Engine& engine, const Request& request) {
@@ -116,11 +127,27 @@ Result<Outcome> GetHistory(Engine& engine, const Request& request) {
   }
   const auto range = TRY(ParseRange(request));
   const auto states = TRY(ParseStates(request));
-  auto reader = TRY(engine.ReadHistory(chat, range, states));
-  const auto body = std::make_shared<HistoryBody>(std::move(reader), range, engine.options().prices);
-  auto first = TRY(body->Next());
-  if (body->ended()) return Reply{.body = *std::move(first)};
-  return PiecewiseReply{.first = *std::move(first), .next = [body] { return body->Next(); }};
+  return ReplyWith(engine, chat, range, states);
+}
+
+// As `reprise export` prints it.
+Result<Outcome> Export(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  const std::string format = request.Query("format").value_or("json");
+  if (format == "json") return ReplyWith(engine, chat, {.all_branches = true}, HistoryStates::kAll);
+  const History history = TRY(engine.GetHistory(chat, /*all_branches=*/false));
+  if (format == "markdown") {
+    std::vector<MarkdownTurn> turns;
+    for (const HistoryEntry& entry : history.entries) turns.push_back({&entry.interaction, entry.superseded});
+    return Reply{.body = FormatMarkdown(history.summary, turns), .content_type = "text/markdown; charset=utf-8"};
+  }
+  if (format != "jsonl") return Unfit("\"format\" must be \"json\", \"jsonl\" or \"markdown\"");
+  Reply reply{.content_type = "application/jsonl"};
+  for (auto entry = history.entries.rbegin(); entry != history.entries.rend() && reply.body.empty(); ++entry) {
+    const auto whole = TRY(engine.GetInteraction(chat, entry->interaction.id));
+    if (whole.final_agent_state) reply.body = ConversationLine(*whole.final_agent_state);
+  }
+  return reply;
 }
 
 }  // namespace reprise

@@ -709,6 +709,20 @@ export interface RunRecord {
   agenda_before?: { tasks?: Task[]; plan?: string[] };
 }
 
+export interface SearchMatch {
+  chat_id: ChatId;
+  title: string;
+  interaction_id: InteractionId;
+  where: "user" | "answer" | "tool_call" | "tool_result";
+  superseded: boolean;
+  snippet: string;
+}
+
+export interface SearchMatches {
+  matches: SearchMatch[];
+  truncated: boolean;
+}
+
 export interface StandingGrant {
   id: GrantId;
   tool_name: string;

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "terminal/progress.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 

@@ -11,7 +11,7 @@
 
 #include "base/utf8.h"
 #include "terminal/terminal_table.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -6,7 +6,7 @@
 #include <utility>
 
 #include "base/utf8.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -21,7 +21,7 @@
 #include "base/logging.h"
 #include "base/unique_fd.h"
 #include "terminal/console.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

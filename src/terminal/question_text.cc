@@ -11,7 +11,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

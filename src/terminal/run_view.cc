@@ -7,7 +7,7 @@
 
 #include "base/utf8.h"
 #include "terminal/question_text.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -203,6 +203,8 @@ class World:
 
     def pick(self, name, chat):
         known = {"approval_id": self.approvals, "chat_id": [chat], "trash_id": self.trash, "grant_id": self.chats[chat]["grant_id"] + self.grants}.get(name)
+        if name == "asset":
+            known = re.findall(r"/assets/([^\"]+)", self.client.get("/").expect(200).body.decode())
         known = self.chats[chat].get(name, []) if known is None else known
         return self.rng.choice(known) if known else self.unknown(name)
 

@@ -193,3 +193,13 @@ def test_many_clients_each_see_each_change_once(client, provider):
         assert events_of(feed.frames, "c", "int_001") == [e.data for e in own.events]
         assert [f.name for f in feed.frames if f.name != "chat_event"] == ["open", "chat_created", "interaction_started", "interaction_ended"]
         feed.close()
+
+
+def test_a_long_answer_comes_whole(client, provider):
+    feed = Feed(client, "c")
+    long = "some words " * 100_000
+    provider.plan(text(*[long[at:at + 16384] for at in range(0, len(long), 16384)]))
+    own = client.turn("c", "go")
+    feed.until_event("INTERACTION_COMPLETE")
+    assert events_of(feed.frames, "c", "int_001") == [e.data for e in own.events]
+    feed.close()

@@ -6,7 +6,7 @@ namespace reprise::gate_test {
 namespace {
 
 RequestHead HeadWith(HeaderList headers) {
-  return {.method = "GET", .target = "/", .version = 11, .headers = std::move(headers)};
+  return {.method = "GET", .target = "/chats", .version = 11, .headers = std::move(headers)};
 }
 int StatusOf(const std::optional<Reply>& refusal) { return refusal ? refusal->status : 200; }
 int CheckHost(const Gate& gate, std::string host) {
@@ -66,6 +66,37 @@ TEST_CASE("Gate: without a token only the same user may pass", "[http]") {
     CHECK(refusal->status == 403);
     CHECK(refusal->body.find("forbidden_user") != std::string::npos);
   }
+}
+
+TEST_CASE("Gate: the page asks for the token, and a cookie stands for it", "[http]") {
+  const Gate gate({.port = 8000, .token = "secret"});
+  const auto status = [&](std::string method, std::string target, HeaderList headers = {}) {
+    headers.emplace_back("host", "localhost:8000");
+    const RequestHead head{
+        .method = std::move(method), .target = std::move(target), .version = 11, .headers = std::move(headers)};
+    return StatusOf(gate.Check(head, Peer::kRemote));
+  };
+  for (const char* open : {"/", "/?x=1", "/assets/A.js"}) CHECK(status("GET", open) == 200);
+  CHECK(status("POST", "/login") == 200);
+  for (const char* closed : {"/chats", "/login", "/assets", "//", "/index.html"}) CHECK(status("GET", closed) == 401);
+  CHECK(status("POST", "/") == 401);
+  CHECK(status("GET", "/", {{"authorization", "Bearer wrong"}}) == 401);
+
+  const RequestHead head = HeadWith({{"host", "localhost:8000"}});
+  CHECK_FALSE(gate.CookieFor("wrong", head));
+  const std::string cookie = gate.CookieFor("secret", head).value();
+  CHECK(cookie.starts_with("reprise_8000="));
+  CHECK(cookie.find("secret") == std::string::npos);
+  CHECK(cookie.find("Secure") == std::string::npos);
+  CHECK(gate.CookieFor("secret", HeadWith({{"origin", "https://a.example"}}))->ends_with("; Secure"));
+  const std::string pair = cookie.substr(0, cookie.find(';'));
+  CHECK(status("GET", "/chats", {{"cookie", pair}}) == 200);
+  CHECK(status("GET", "/chats", {{"cookie", "a=b;  " + pair + " ;c"}}) == 200);
+  for (const std::string& wrong : {pair + "0", "x" + pair, std::string("reprise_8000="), std::string("reprise_8000")}) {
+    INFO(wrong);
+    CHECK(status("GET", "/chats", {{"cookie", wrong}}) == 401);
+  }
+  CHECK(Gate({.port = 1}).CookieFor("any", head) == "");
 }
 
 TEST_CASE("Gate: with a token everybody must show it, and whoever does may pass", "[http]") {

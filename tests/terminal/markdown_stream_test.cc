@@ -4,7 +4,7 @@
 
 #include "support/test.h"
 #include "terminal/terminal_lines.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise::test::markdown_stream_test {
 

@@ -2,7 +2,7 @@
 
 #include "support/test.h"
 #include "terminal/terminal_lines.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise::test::wrapped_text_test {
 

@@ -2,15 +2,10 @@ import { useEffect, useRef, useState } from "react";
 import { store, useStore } from "../store/store";
 import type { Chat } from "../store/types";
 import { t } from "../texts";
+import type { SearchMatches } from "../wire";
 import { call, get } from "../wire/api";
 
-interface Hit {
-  chat_id: string;
-  title: string;
-  interaction_id: string;
-  role: string;
-  excerpt: string;
-}
+type Hit = SearchMatches["matches"][number];
 
 // All chats by age, with what goes on in each; and a search over what was said in them.
 export function Sidebar({ onPick }: { onPick: () => void }) {
@@ -22,7 +17,7 @@ export function Sidebar({ onPick }: { onPick: () => void }) {
     setHits(null);
     if (query.trim().length < 2) return undefined;
     const timer = setTimeout(() => {
-      void get<{ results: Hit[] }>(`/search?q=${encodeURIComponent(query)}&limit=30`).then((found) => setHits(found.results), () => setHits([]));
+      void get<SearchMatches>(`/search?q=${encodeURIComponent(query)}&limit=30`).then((found) => setHits(found.matches), () => setHits([]));
     }, 200);
     return () => clearTimeout(timer);
   }, [query]);
@@ -57,7 +52,7 @@ export function Sidebar({ onPick }: { onPick: () => void }) {
             <li key={i}><button type="button" className="quiet" onClick={() => {
               store.openChat(hit.chat_id);
               onPick();
-            }}><strong>{hit.title || hit.chat_id}</strong><span className="faint">{hit.excerpt}</span></button></li>
+            }}><strong>{hit.title || hit.chat_id}</strong><span className="faint">{hit.snippet}</span></button></li>
           ))}
         </ul>
       )}

@@ -4,7 +4,7 @@ import { useSyncExternalStore } from "react";
 import type { ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
-import { newTurn, take, Turn } from "./turn";
+import { isRunning, newTurn, take, Turn } from "./turn";
 import type { AgentEvent, Chat, PendingApproval, PendingInput } from "./types";
 
 const PAGE = 60;
@@ -205,7 +205,8 @@ class Store {
     turn.model = from.model;
     turn.createdAt = from.created_at;
     for (const event of from.agent_events) take(turn, event as AgentEvent);
-    turn.status = from.status;
+    // What was asked for a moment ago may be older than what has come by the feed.
+    if (isRunning(turn)) turn.status = from.status;
     turn.version++;
   }
 
@@ -242,7 +243,7 @@ class Store {
   branch(): Turn[] {
     const chat = this.open;
     if (!chat) return [];
-    const running = [...chat.turns.values()].filter((turn) => turn.status === "RUNNING" || turn.status.startsWith("WAITING")).pop();
+    const running = [...chat.turns.values()].filter(isRunning).pop();
     const head = this.chats.get(chat.id)?.head ?? null;
     const newest = [...chat.turns.keys()].sort(byNumber).pop() ?? null;
     let at = running?.id ?? (head && chat.turns.has(head) ? head : newest);

@@ -1,4 +1,4 @@
-#include "archive/transcript.h"
+#include "transcript/transcript.h"
 
 #include <time.h>
 
@@ -7,7 +7,7 @@
 #include <string_view>
 #include <variant>
 
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

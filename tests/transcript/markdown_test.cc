@@ -1,4 +1,4 @@
-#include "archive/markdown.h"
+#include "transcript/markdown.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,4 +1,4 @@
-#include "archive/transcript.h"
+#include "transcript/transcript.h"
 
 #include <nlohmann/json.hpp>
 

@@ -1,13 +1,13 @@
-#include "archive/markdown.h"
+#include "transcript/markdown.h"
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <variant>
 
-#include "archive/transcript.h"
 #include "base/json.h"
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

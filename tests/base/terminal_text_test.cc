@@ -1,4 +1,4 @@
-#include "terminal/terminal_text.h"
+#include "base/terminal_text.h"
 
 #include "support/test.h"
 
