@@ -9,10 +9,10 @@
 #include <cerrno>
 #include <cstring>
 
+#include "base/terminal_text.h"
 #include "base/unique_fd.h"
 #include "terminal/console.h"
 #include "terminal/hidden_input.h"
-#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -17,9 +17,9 @@
 #include "app/prompt_folder.h"
 #include "base/json.h"
 #include "base/path.h"
+#include "base/terminal_text.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"
-#include "base/terminal_text.h"
 #include "tools/shell/hook_commands.h"
 
 namespace reprise {

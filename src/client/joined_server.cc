@@ -6,8 +6,8 @@
 
 #include "app/settings.h"
 #include "base/path.h"
-#include "store/file_names.h"
 #include "base/terminal_text.h"
+#include "store/file_names.h"
 
 namespace reprise {
 namespace {

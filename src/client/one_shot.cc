@@ -8,9 +8,9 @@
 #include <string>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "terminal/console.h"
 #include "terminal/question_text.h"
-#include "base/terminal_text.h"
 
 namespace reprise {
 

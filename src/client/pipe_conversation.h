@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "base/json.h"
+#include "base/terminal_text.h"
 #include "client/server_client.h"
 #include "reprise/ids.h"
 #include "terminal/exit_status.h"
 #include "terminal/terminal_input.h"
-#include "base/terminal_text.h"
 
 namespace reprise {
 

@@ -5,9 +5,9 @@
 #include <utility>
 
 #include "base/ascii.h"
+#include "base/terminal_text.h"
 #include "terminal/exit_status.h"
 #include "terminal/question_text.h"
-#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -5,17 +5,17 @@
 #include <set>
 #include <utility>
 
-#include "transcript/markdown.h"
-#include "transcript/transcript.h"
 #include "base/did_you_mean.h"
 #include "base/output_file.h"
 #include "base/private_file.h"
+#include "base/terminal_text.h"
 #include "client/terminal_client.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "reprise/timestamp.h"
-#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
+#include "transcript/markdown.h"
+#include "transcript/transcript.h"
 
 namespace reprise {
 namespace {

@@ -3,10 +3,10 @@
 #include <iterator>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "client/terminal_client.h"
 #include "terminal/diff_view.h"
 #include "terminal/question_text.h"
-#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -10,10 +10,10 @@
 #include <thread>
 #include <vector>
 
+#include "approval/consents.h"
 #include "base/mutex.h"
 #include "mcp/channel.h"
 #include "mcp/client.h"
-#include "approval/consents.h"
 #include "mcp/server_folder.h"
 #include "mcp/session.h"
 #include "reprise/options.h"

@@ -3,8 +3,8 @@
 #include <cstdio>
 #include <string>
 
-#include "terminal/progress.h"
 #include "base/terminal_text.h"
+#include "terminal/progress.h"
 
 namespace reprise {
 

@@ -6,8 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
-#include "base/utf8.h"
 #include "base/terminal_text.h"
+#include "base/utf8.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -9,9 +9,9 @@
 #include <map>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/terminal_table.h"
-#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

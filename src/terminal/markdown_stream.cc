@@ -5,8 +5,8 @@
 #include <iterator>
 #include <utility>
 
-#include "base/utf8.h"
 #include "base/terminal_text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

@@ -19,9 +19,9 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/terminal_text.h"
 #include "base/unique_fd.h"
 #include "terminal/console.h"
-#include "base/terminal_text.h"
 
 namespace reprise {
 namespace {

@@ -10,8 +10,8 @@
 #include <vector>
 
 #include "base/json.h"
-#include "base/utf8.h"
 #include "base/terminal_text.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {

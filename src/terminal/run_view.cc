@@ -5,9 +5,9 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "base/terminal_text.h"
 #include "base/utf8.h"
 #include "terminal/question_text.h"
-#include "base/terminal_text.h"
 #include "terminal/wrapped_text.h"
 
 namespace reprise {

@@ -1,5 +1,6 @@
 """The page, in a real browser: each thing a person does there, done as a person does it."""
 import json
+import os
 import re
 import subprocess
 
@@ -560,3 +561,59 @@ ROOT = BINARY.parents[2]
 def test_its_types_are_right(command):
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse, figure):
+    for n in range(80):
+        server.client.post("/chats", {"id": f"old{n}", "title": f"Old chat {n}"}).expect(201)
+    gate = Gate()
+    provider.plan(*[text("begin ", gate, *[f"word{k} " for k in range(50)]) for _ in range(20)])
+    streams = [server.client.start(f"live{n}", f"live chat {n}") for n in range(20)]
+    for stream in streams:
+        stream.until("text_delta")
+    page = browse(server, "/#live7")
+    page.until_text("answer", "begin")
+    page.until(lambda: len(page.all("chat-item")) == 100, "all chats")
+    assert len(page.all("chat-item[data-status=running]")) == 20
+    for _ in range(20):
+        gate.release()
+    for stream in streams:
+        stream.finish()
+    page.until(lambda: not page.all("chat-item[data-status=running]"), "the end of all", limit=20)
+    page.until_text("answer", "word49")
+    assert page.all("answer")[-1].text.split() == answer_of(server, "live7", "int_001").split()
+    page.driver.set_script_timeout(60)
+    worst = page.driver.execute_async_script(
+        "const done = arguments[0]; const box = document.querySelector('.chat-list'); let last = performance.now(), worst = 0, n = 0;"
+        "const step = (now) => { worst = Math.max(worst, now - last); last = now; box.scrollTop = (n * 97) % box.scrollHeight;"
+        "if (++n < 60) requestAnimationFrame(step); else done(worst); }; requestAnimationFrame(step);")
+    figure(f"scrolling a list of 100 chats: the longest frame took {worst:.0f} ms")
+
+
+def test_the_first_paint(server, browse, figure):
+    page = browse(server)
+    page.one("composer")
+    paint = page.script("const nav = performance.getEntriesByType('navigation')[0];"
+                        "return performance.getEntriesByName('first-contentful-paint')[0].startTime - nav.responseEnd")
+    figure(f"first paint of the page: {paint:.0f} ms after the HTML")
+
+
+@pytest.mark.skipif("REPRISE_PICTURES" not in os.environ, reason="makes the pictures of docs/page.md")
+def test_pictures(make_server, provider, browse):
+    server = make_server(provider, arguments=["--workspace", "/tmp"])
+    folder = ROOT / "docs" / "pictures"
+    folder.mkdir(exist_ok=True)
+    provider.plan(text("# Plan\n\n1. Read the notes\n2. Write the report\n\n```python\nprint('hello')\n```\n"))
+    page = browse(server)
+    page.say("How would you write the report?")
+    page.until(lambda: page.css(".code .hljs-string"), "coloured code")
+    provider.plan(tools(call("write_file", {"path": "report.md", "content": "# Report\n\nAll is well.\n"}), say="I write it now."))
+    page.say("Write it")
+    page.until(lambda: page.css(".approval .lines .added"), "the diff")
+    page.driver.save_screenshot(str(folder / "approval.png"))
+    provider.plan(text("The report is written."))
+    page.press("approve")
+    page.until_text("answer", "The report is written.")
+    page.press("tab-trace")
+    page.one("trace")
+    page.driver.save_screenshot(str(folder / "trace.png"))

@@ -2,9 +2,9 @@
 
 #include <set>
 
+#include "base/terminal_text.h"
 #include "support/test.h"
 #include "terminal/terminal_lines.h"
-#include "base/terminal_text.h"
 
 namespace reprise::test::markdown_stream_test {
 

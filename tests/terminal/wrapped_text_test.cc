@@ -1,8 +1,8 @@
 #include "terminal/wrapped_text.h"
 
+#include "base/terminal_text.h"
 #include "support/test.h"
 #include "terminal/terminal_lines.h"
-#include "base/terminal_text.h"
 
 namespace reprise::test::wrapped_text_test {
 
