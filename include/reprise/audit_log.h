@@ -10,7 +10,7 @@
 
 namespace reprise {
 
-// What became of a tool call. No text of a user, a model or a tool.
+// What became of a tool call, or of a branch. No text of a user, a model or a tool.
 struct AuditEntry {
   enum class Event {
     kStarted,   // it is about to run
@@ -18,6 +18,7 @@ struct AuditEntry {
     kApproved,  // by a person
     kRejected,  // by a person, or nobody has answered in time
     kRefused,   // by the server: it does not run
+    kPruned,    // no call: a person has removed a superseded branch, which began with this interaction
   };
   Event event = Event::kStarted;
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};

@@ -93,6 +93,13 @@ class ChatStore {
     static_cast<void>(chat);
     return Fail(ErrorCode::kForbidden, "this store takes no chats in");
   }
+  // Moves this interaction, and all that continue it, to the trash. Gives what was moved. kNotFound; kConflict: reason
+  // "on_head_branch" if the chat's head is among them, "still_used" if another interaction has taken its state from one
+  // of them. Durable when it returns ok. REQUIRES: nothing is saved in this chat meanwhile.
+  virtual Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) {
+    static_cast<void>(chat), static_cast<void>(from);
+    return Fail(ErrorCode::kForbidden, "this store removes no branches");
+  }
   // Moves the chat to the trash, where nothing lists it and a person can still find it.
   virtual Result<void> DeleteChat(const ChatId& chat) = 0;
   // What the trash holds, deleted last first. A store without one has nothing in it.

@@ -311,6 +311,23 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
   return {};
 }
 
+Result<std::vector<InteractionId>> Chats::RemoveBranch(const ChatId& chat, InteractionId from) {
+  return busy_.WhileIdle(chat, [&]() -> Result<std::vector<InteractionId>> {
+    auto removed = TRY(services_.parts.store.RemoveBranch(chat, from));
+    if (AuditLog* const audit = services_.parts.audit) {
+      const auto noted = audit->Append({.event = AuditEntry::Event::kPruned,
+                                        .chat_id = chat.str(),
+                                        .interaction_id = from.str(),
+                                        .arguments_digest = ArgumentsDigest("")});
+      if (!noted) LogError("the audit log could not be written", {{"detail", noted.error().detail}});
+    }
+    interactions_.Forget(chat);
+    services_.usage_limits.Forget(chat);
+    Changed(ChatChange::Kind::kHeadMoved, chat);
+    return removed;
+  });
+}
+
 Result<ChatSummary> Chats::Restore(std::string_view entry) {
   const auto chat = ChatId::Parse(entry.substr(0, entry.find('.')));
   if (!chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");

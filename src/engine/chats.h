@@ -35,6 +35,7 @@ class Chats {
   Result<ChatSummary> Rename(const ChatId& chat, const std::string& title);
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
   Result<void> Delete(const ChatId& chat);
+  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from);
   Result<ChatSummary> Restore(std::string_view entry);
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   Result<void> RevokeGrant(const ChatId& chat, std::string_view id);

@@ -202,6 +202,10 @@ Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& ti
 
 Result<void> Engine::DeleteChat(const ChatId& chat) { return impl_->chats.Delete(chat); }
 
+Result<std::vector<InteractionId>> Engine::RemoveBranch(const ChatId& chat, InteractionId from) {
+  return impl_->chats.RemoveBranch(chat, from);
+}
+
 Result<std::vector<TrashEntry>> Engine::ListTrash() { return impl_->services.parts.store.ListTrash(); }
 
 Result<ChatSummary> Engine::RestoreChat(std::string_view entry) { return impl_->chats.Restore(entry); }

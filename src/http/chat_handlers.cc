@@ -123,6 +123,16 @@ Result<Outcome> Restore(Engine& engine, const Request& request) {
   return JsonReply(reprise::ToJson(summary));
 }
 
+Result<Outcome> RemoveBranch(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  const auto interaction = TRY(InteractionInPath(request));
+  TRY(ParseEmptyBody(request.body));
+  const auto removed = TRY(engine.RemoveBranch(chat, interaction));
+  Json ids = Json::array();
+  for (const InteractionId id : removed) ids.push_back(id.str());
+  return JsonReply({{"status", "deleted"}, {"chat_id", chat.str()}, {"interactions", std::move(ids)}});
+}
+
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const auto interaction = TRY(ParseHeadBody(request.body));
@@ -199,6 +209,7 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/chats/*", with(GetHistory));
   router.Add("PATCH", "/chats/*", with(Rename));
   router.Add("DELETE", "/chats/*", with(DeleteChat));
+  router.Add("DELETE", "/chats/*/interactions/*", with(RemoveBranch));
   router.Add("GET", "/trash", with(Trash));
   router.Add("POST", "/trash/*/restore", with(Restore));
   router.Add("POST", "/chats/*/head", with(MoveHead));

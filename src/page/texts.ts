@@ -98,6 +98,8 @@ export const t = {
   branches: "Branches",
   branchMap: "Map of branches",
   goTo: "Go there",
+  removeBranch: (id: string) => `Remove the branch from ${id} on`,
+  removedBranch: (n: number) => (n === 1 ? "1 turn was moved to the trash" : `${n} turns were moved to the trash`),
   compare: "Compare",
   replay: "Replay",
   replayOf: "Replay of this turn",

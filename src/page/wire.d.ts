@@ -98,7 +98,7 @@ export interface Audit {
 export interface AuditEntry {
   seq: number;
   at: Timestamp;
-  event: "started" | "ended" | "approved" | "rejected" | "refused";
+  event: "started" | "ended" | "approved" | "rejected" | "refused" | "pruned";
   chat_id: ChatId;
   interaction_id: InteractionId;
   call_id: string;
@@ -111,6 +111,12 @@ export interface AuditEntry {
   exit_status?: number;
   previous: Digest | null;
   mac?: string;
+}
+
+export interface BranchRemoved {
+  status: "deleted";
+  chat_id: ChatId;
+  interactions: InteractionId[];
 }
 
 export interface CancelResponse {

@@ -49,6 +49,8 @@ std::string_view NameOf(AuditEntry::Event event) {
       return "rejected";
     case AuditEntry::Event::kRefused:
       return "refused";
+    case AuditEntry::Event::kPruned:
+      return "pruned";
   }
   return "refused";
 }

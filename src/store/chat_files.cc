@@ -331,6 +331,22 @@ Result<void> ChatFiles::SetIndexAside(const ChatId& chat) const {
   return file_system_.Rename(ChatFile(root_, chat), DamagedChatFile(root_, chat, Now()));
 }
 
+Result<void> ChatFiles::MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) const {
+  const std::string folder = TrashedBranch(root_, chat, Now());
+  for (const std::string& made : {TrashDirectory(root_), TrashedBranches(root_), folder}) {
+    TRY(file_system_.CreateDirectory(made));
+  }
+  TRY(SyncRoot());
+  TRY(file_system_.SyncDirectory(TrashDirectory(root_)));
+  TRY(file_system_.SyncDirectory(TrashedBranches(root_)));
+  for (const InteractionId id : interactions) {
+    TRY(file_system_.Rename(InteractionFile(root_, chat, id), folder + "/" + id.str() + ".json"));
+  }
+  // The new names before the old ones are gone for good.
+  TRY(file_system_.SyncDirectory(folder));
+  return file_system_.SyncDirectory(InteractionsDirectory(root_, chat));
+}
+
 Result<void> ChatFiles::MoveToTrash(const ChatId& chat) const {
   const std::string trash = TrashDirectory(root_);
   const std::string from = ChatDirectory(root_, chat), to = TrashedChat(root_, chat, Now());

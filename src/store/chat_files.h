@@ -121,6 +121,8 @@ class ChatFiles {
   Result<void> SyncChatDirectory(const ChatId& chat) const;
   Result<void> SetIndexAside(const ChatId& chat) const;
   Result<void> MoveToTrash(const ChatId& chat) const;
+  // The same with some of its interactions, which nothing names any more.
+  Result<void> MoveToTrash(const ChatId& chat, const std::vector<InteractionId>& interactions) const;
   // Deleted last first.
   Result<std::vector<TrashEntry>> ListTrash() const;
   // Ok if the trash has such an entry of this chat; else the failures of TakeFromTrash.

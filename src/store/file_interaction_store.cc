@@ -14,6 +14,7 @@
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
 #include "store/private_directory.h"
+#include "store/removed_branch.h"
 #include "store/store_errors.h"
 
 namespace reprise {
@@ -631,6 +632,26 @@ Result<ChatSummary> FileInteractionStore::MoveHead(const ChatId& chat, Interacti
   index.summary.head_status = interaction.status;
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
   return ReplaceIndexDurably(held, std::move(index));
+}
+
+Result<std::vector<InteractionId>> FileInteractionStore::RemoveBranch(const ChatId& chat, InteractionId from) {
+  TRY(CheckWritable());
+  const Chat whole = TRY(LoadChat(chat));
+  const RemovedBranch removed = TRY(BranchToRemove(whole, from));
+  auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
+  ChatIndex index = held->index;
+  for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
+  if (removed.new_leaf) {
+    auto digest = TRY(files_.ReadDigest(chat, *removed.new_leaf));
+    index.leaves.insert_or_assign(removed.new_leaf->number(), std::move(digest));
+  }
+  // First nothing names them any more. If the process ends here, they are superseded still, and can be removed again.
+  TRY(ReplaceIndexDurably(held, std::move(index)));
+  TRY(files_.MoveToTrash(chat, removed.interactions));
+  short_states_.Take(chat.str());
+  long_states_.Drop(chat.str());
+  Retire(chat, held);  // what is there now is read from the disk
+  return removed.interactions;
 }
 
 Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {

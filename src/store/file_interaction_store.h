@@ -88,6 +88,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
                                const std::optional<std::string>& title) override;
   Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
   Result<void> DeleteChat(const ChatId& chat) override;
+  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<std::vector<TrashEntry>> ListTrash() override;
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 

@@ -96,6 +96,10 @@ std::string TrashDirectory(const std::string& root) { return Join(root, kTrash);
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now) {
   return Join(TrashDirectory(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));
 }
+std::string TrashedBranches(const std::string& root) { return Join(TrashDirectory(root), "branches"); }
+std::string TrashedBranch(const std::string& root, const ChatId& chat, Timestamp now) {
+  return Join(TrashedBranches(root), chat.str() + "." + FileTime(now) + "." + RandomHex(4));
+}
 std::optional<TrashName> ParseTrashName(std::string_view name) {
   const std::size_t dot = name.find('.');
   const std::size_t last = name.rfind('.');

@@ -54,6 +54,9 @@ std::optional<std::uint64_t> ParseAuditFile(std::string_view name);
 std::string TrashDirectory(const std::string& root);
 // A name that nothing has yet.
 std::string TrashedChat(const std::string& root, const ChatId& chat, Timestamp now);
+// For the files of a branch that was removed from its chat; a name that nothing has yet.
+std::string TrashedBranch(const std::string& root, const ChatId& chat, Timestamp now);
+std::string TrashedBranches(const std::string& root);  // the folder it is in
 // What the name of an entry of the trash says.
 struct TrashName {
   ChatId chat;

@@ -5,6 +5,7 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
+#include "store/removed_branch.h"
 #include "store/store_errors.h"
 
 namespace reprise {
@@ -173,6 +174,15 @@ Result<ChatSummary> MemoryInteractionStore::ImportChat(const IncomingChat& chat)
   const auto [place, is_new] = chats_.emplace(chat.summary.id, std::move(stored));
   if (!is_new) return Conflict("chat_exists", "there is a chat of this name already");
   return place->second.summary;
+}
+
+Result<std::vector<InteractionId>> MemoryInteractionStore::RemoveBranch(const ChatId& chat, InteractionId from) {
+  const Chat whole = TRY(LoadChat(chat));
+  RemovedBranch removed = TRY(BranchToRemove(whole, from));
+  const MutexLock lock(mutex_);
+  const auto found = TRY(Find(chat));
+  for (const InteractionId id : removed.interactions) found->interactions.erase(id);
+  return std::move(removed.interactions);
 }
 
 Result<void> MemoryInteractionStore::DeleteChat(const ChatId& chat) {

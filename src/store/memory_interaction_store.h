@@ -40,6 +40,7 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;
   Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
+  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
   Result<void> DeleteChat(const ChatId& chat) override;
 
  private:

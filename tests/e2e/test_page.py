@@ -318,6 +318,9 @@ def test_edit_with_a_preview_then_branches_undo_and_redo(server, provider, brows
     boxes[1].click()
     page.css("[data-testid=branch-map] input")[2].click()
     assert "question" in page.text("comparison")
+    page.press("remove-branch")
+    page.until(lambda: len(page.css("[data-testid=branch-map] .node")) == 2, "the branch gone")
+    assert [i["id"] for i in server.client.history(server.client.get("/chats").json["chats"][0]["id"], "all")["interactions"]] == ["int_001", "int_002"]
 
 
 def test_regenerate_and_fork(server, provider, browse):

@@ -51,6 +51,9 @@ class ForwardingStore : public InteractionStore {
   }
   Result<ChatSummary> ImportChat(const IncomingChat& chat) override { return base_.ImportChat(chat); }
   Result<void> DeleteChat(const ChatId& c) override { return base_.DeleteChat(c); }
+  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& c, InteractionId i) override {
+    return base_.RemoveBranch(c, i);
+  }
   Result<std::vector<TrashEntry>> ListTrash() override { return base_.ListTrash(); }
   Result<ChatSummary> RestoreChat(const ChatId& c, const std::string& entry) override {
     return base_.RestoreChat(c, entry);

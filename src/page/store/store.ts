@@ -1,7 +1,8 @@
 // All that the page knows, in one place. What the server tells comes in by the feed; what people do goes out as requests,
 // and comes back by the feed as well, so that all windows show the same.
 import { useSyncExternalStore } from "react";
-import type { ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools } from "../wire";
+import { t } from "../texts";
+import type { BranchRemoved, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { isRunning, newTurn, take, Turn } from "./turn";
@@ -314,6 +315,13 @@ class Store {
   async moveHead(turn: Turn): Promise<void> {
     await this.attempt(async () => {
       await call("POST", `${chatPath(turn.chat)}/head`, { interaction_id: turn.id });
+    });
+  }
+  async removeBranch(turn: Turn): Promise<void> {
+    await this.attempt(async () => {
+      const gone = await call<BranchRemoved>("DELETE", turnPath(turn.chat, turn.id));
+      for (const id of gone.interactions) this.open?.turns.delete(id);
+      this.tell(t.removedBranch(gone.interactions.length));
     });
   }
   async undo(): Promise<void> {

@@ -39,6 +39,7 @@ function Level({ turns, children, shown, picked, onPick }: { turns: Turn[]; chil
               <div key={each.id} className={shown.has(each.id) ? "node shown" : "node"}>
                 <label><input type="checkbox" checked={picked.includes(each.id)} aria-label={`${t.compare} ${each.id}`} onChange={() => onPick(each.id)} /></label>
                 <button type="button" className="quiet" data-interaction={each.id} onClick={() => void store.moveHead(store.leafOf(each))}>{each.message || "–"}</button>
+                {!shown.has(each.id) && <button type="button" className="quiet" data-testid="remove-branch" data-from={each.id} aria-label={t.removeBranch(each.id)} title={t.removeBranch(each.id)} onClick={() => void store.removeBranch(each)}>×</button>}
               </div>
             ))}
             <Level turns={children(line[line.length - 1]!.id)} children={children} shown={shown} picked={picked} onPick={onPick} />
