@@ -11,6 +11,7 @@
 #include "archive/head_branch.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
+#include "base/json.h"
 #include "base/terminal_text.h"
 #include "engine/text_search.h"
 #include "terminal/console.h"
