@@ -5,6 +5,7 @@ import re
 import subprocess
 
 import pytest
+from support import npm
 from support.browser import Browser, Keys
 from support.client import raw_exchange
 from support.provider import Gate, Reply, call, delta, ending, failure, text, tools
@@ -620,3 +621,52 @@ def test_pictures(make_server, provider, browse):
     page.press("tab-trace")
     page.one("trace")
     page.driver.save_screenshot(str(folder / "trace.png"))
+
+
+@pytest.mark.limit(240)
+@pytest.mark.parametrize("theme", ["light", "dark"])
+def test_axe_finds_nothing_serious_on_any_view(server, provider, browse, theme):
+    axe = (npm.install("axe-core@4.14.1") / "axe-core" / "axe.min.js").read_text()
+    provider.plan(text("# Title\n\n- one\n\n```python\nprint('x')\n```\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n[link](https://example.org) and $x^2$"))
+    page = browse(server)
+    page.script("localStorage.setItem('theme', arguments[0])", theme)
+    page.driver.refresh()
+    page.say("show")
+    page.until(lambda: page.css(".markdown math"), "the formula")
+    provider.plan(failure(400, "no"))
+    page.say("fail")
+    page.one("error-note")
+    provider.plan(text("second version"))
+    page.press("regenerate")
+    page.until_text("answer", "second version")
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "one\n"}, "call_1"), call("ask_human", {"question": "Which?", "options": ["a", "b"]}, "call_2")))
+    page.say("ask")
+    page.one("approval-card")
+    page.driver.set_script_timeout(60)
+
+    def check(view):
+        page.script(axe)
+        found = page.driver.execute_async_script("const done = arguments[0]; axe.run({resultTypes: ['violations']}).then((r) => done(r.violations))")
+        bad = [(v["id"], [n["html"][:160] for n in v["nodes"][:3]], [n["failureSummary"][:200] for n in v["nodes"][:1]]) for v in found
+               if v["impact"] in ("serious", "critical")]
+        assert not bad, f"{view}, {theme}: {bad}"
+
+    page.script("document.body.insertAdjacentHTML('beforeend', '<img id=bare src=\"data:,\">')")
+    with pytest.raises(AssertionError, match="image-alt"):
+        check("a picture without a description")
+    page.script("document.getElementById('bare').remove()")
+    for view in ("chat", "inbox", "board", "branches", "trace", "settings"):
+        page.press(f"tab-{view}")
+        check(view)
+    page.press("tab-chat")
+    page.press("edit-arguments")
+    check("the form of arguments")
+    page.all("edit-message")[0].click()
+    page.one("edit-preview")
+    check("an edit")
+    page.keys(Keys.CONTROL, "k")
+    page.one("palette")
+    check("palette")
+    page.keys(Keys.ESCAPE)
+    page.keys(Keys.TAB)
+    server.client.cancel(server.client.get("/chats").json["chats"][0]["id"], "int_004")
