@@ -567,6 +567,23 @@ def test_its_types_are_right(command):
     assert done.returncode == 0, done.stdout + done.stderr
 
 
+def test_ten_thousand_events(server, provider, browse, figure):
+    provider.plan(text(*[f"word{n} " for n in range(10_000)]))
+    page = browse(server)
+    page.say("many")
+    page.until(lambda: page.one("turns").get_attribute("aria-busy") == "false" and page.all("answer"), "the answer", limit=30)
+    page.until_text("answer", "word9999")
+    page.driver.set_script_timeout(60)
+    worst = page.driver.execute_async_script(FRAMES)
+    typing = page.driver.execute_async_script(
+        "const done = arguments[0]; const box = document.querySelector('[data-testid=composer]'); let worst = 0, n = 0;"
+        "const set = Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set;"
+        "const type = () => { const begun = performance.now(); set.call(box, 'x'.repeat(n)); box.dispatchEvent(new Event('input', {bubbles: true}));"
+        "requestAnimationFrame(() => { worst = Math.max(worst, performance.now() - begun); ++n < 40 ? setTimeout(type, 10) : done(worst); }); }; type();")
+    figure(f"a chat of 10,000 events: the longest frame took {worst:.0f} ms scrolling, {typing:.0f} ms typing")
+    assert page.all("answer")[-1].text.split() == [f"word{n}" for n in range(10_000)]
+
+
 def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse, figure):
     for n in range(80):
         server.client.post("/chats", {"id": f"old{n}", "title": f"Old chat {n}"}).expect(201)
