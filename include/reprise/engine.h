@@ -213,6 +213,9 @@ class Engine {
   Result<EventSubscription> Edit(const ChatId& chat, InteractionId interaction, StartRequest request);
   // Edit with the interaction's own message. kConflict (reason "no_message") if it has none.
   Result<EventSubscription> Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request);
+  // Sums up what was said before the last message; later requests have the summary in its place. An interaction of its
+  // own, without a message. kNotFound if nothing was said yet.
+  Result<EventSubscription> Compact(const ChatId& chat, StartRequest request);
   // Goes on, as its sibling, where an interaction failed or was cancelled; `request` needs no message. kConflict
   // (reason "not_resumable") if it came to its end.
   Result<EventSubscription> Resume(const ChatId& chat, InteractionId interaction, StartRequest request);

@@ -81,6 +81,7 @@ struct AgentLimits {
   std::int64_t context_window = 0;              // of the model, tokens; 0: not known, and everything is sent
   std::size_t max_said = kMaxInteractionBytes;  // by the model, in all responses
   bool sum_up_first = false;                    // a person wants a summary in place of what was said before
+  bool only_sum_up = false;                     // and nothing else
   bool check_confirmations = true;              // false, of a replay: the record knows what was refused
 };
 

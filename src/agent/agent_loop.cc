@@ -144,6 +144,7 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     co_await calls_.Finish(std::move(where.calls));
     ++turn_.round;
   }
+  if (limits_.only_sum_up) co_return co_await OnlySumUp();
   while (!turn_.goes_round) {
     const Result<ModelResponse> response = co_await AskModel();
     if (!response) co_return Fail(response.error());
@@ -180,6 +181,16 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
     RecordPartial();
     co_return response;
   }
+}
+
+// A turn without a message.
+Async<Result<Nothing>> AgentLoop::OnlySumUp() {
+  if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
+  ComposeSystemPrompt();
+  auto due = CompactionDue();
+  if (!due)
+    co_return Fail(Ended("nothing_to_compact", "nothing was said before the last message that is not summed up"));
+  co_return co_await SumUp(*std::move(due));
 }
 
 // A failure ends the run.

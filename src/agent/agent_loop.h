@@ -38,6 +38,7 @@ class AgentLoop {
   Result<void> MayAsk();
   void ComposeSystemPrompt();
   void ShowMemory();
+  Async<Result<Nothing>> OnlySumUp();
   Async<Result<Nothing>> FitContext();
   std::optional<Compaction> CompactionDue();
   Async<Result<Nothing>> SumUp(Compaction next);

@@ -54,6 +54,10 @@ Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request
   return impl_->turns.Start(chat, {}, std::move(request));
 }
 
+Result<EventSubscription> Engine::Compact(const ChatId& chat, StartRequest request) {
+  return impl_->turns.Start(chat, {StartPoint::Kind::kCompact}, std::move(request));
+}
+
 Result<EventSubscription> Engine::Resume(const ChatId& chat, InteractionId interaction, StartRequest request) {
   return impl_->turns.Start(chat, {StartPoint::Kind::kResume, interaction}, std::move(request));
 }

@@ -604,6 +604,7 @@ ReplayReport Replay::Run(const Executor& executor) {
 // No work of the agent: there is nothing to run, and the final state says what the events should.
 ReplayReport CompareChangeByHand(const Interaction& changed) {
   const Agenda& agenda = changed.final_agent_state->agenda;
+  const bool is_run = !changed.model.empty();  // which has summed up what was said
   ReplayReport report;
   for (const AgentEvent& recorded : changed.events) {
     std::optional<EventPayload> made;
@@ -613,6 +614,12 @@ ReplayReport CompareChangeByHand(const Interaction& changed) {
       made = event::PlanUpdated{std::nullopt, agenda.plan};
     } else if (std::holds_alternative<event::GrantsUpdated>(recorded.payload)) {
       made = event::GrantsUpdated{changed.final_agent_state->grants};
+    } else if (const auto* compacted = std::get_if<event::Compacted>(&recorded.payload)) {
+      made = *compacted;
+      const auto& kept = changed.final_agent_state->compaction;
+      std::get<event::Compacted>(*made).summary = kept ? kept->summary : std::string();
+    } else if (is_run) {
+      made = recorded.payload;  // what the model and people did; the state says nothing of it
     }
     if (made != recorded.payload) {
       report.divergence = Divergence{.seq = recorded.seq, .expected = recorded};

@@ -49,6 +49,7 @@ Run::Run(Plan plan, Services services)
                       : std::make_shared<EventLog>()),
       initial_state_(std::move(plan.state)),
       compact_(plan.compact),
+      only_compact_(plan.only_compact),
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
@@ -83,7 +84,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                            .approval_mode = services_.options.approval_mode,
                            .retry = {.max_retries = services_.options.max_retries},
                            .context_window = context_window_,
-                           .sum_up_first = compact_};
+                           .sum_up_first = compact_,
+                           .only_sum_up = only_compact_};
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };

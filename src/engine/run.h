@@ -41,6 +41,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     // Where the agent goes on if it was interrupted; `state` then has all that followed the user's message.
     std::optional<Interrupted> interrupted = std::nullopt;
     bool compact = false;                     // StartRequest::compact
+    bool only_compact = false;                // there is no message, and nothing else is done
     std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
     // What another process has shown of this very interaction, and the id of the question of a tool that waits.
     struct Shown {
@@ -148,7 +149,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   // Used by Start only.
   AgentState initial_state_;
-  const bool compact_;
+  const bool compact_, only_compact_;
   ModelClient* const client_;
   const std::string client_model_;
   const std::int64_t context_window_;

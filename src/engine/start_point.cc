@@ -7,6 +7,12 @@
 namespace reprise {
 Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
   if (from.kind == StartPoint::Kind::kResume) return WhereItStopped(chat, from, request);
+  if (from.kind == StartPoint::Kind::kCompact) {
+    auto beginning = AtHead(chat);
+    if (beginning && !beginning->parent) return Fail(ErrorCode::kNotFound, "there is nothing in this chat to sum up");
+    if (beginning) beginning->model = request.model;
+    return beginning;
+  }
   if (from.kind != StartPoint::Kind::kHead) return BesideEdited(chat, from, request);
   auto attached = AttachFiles(services_.parts.files, chat, request.attachments.value_or(std::vector<FileId>()));
   if (!attached) return Fail(std::move(attached.error()));
@@ -62,6 +68,9 @@ Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoi
   if (!ended) return Fail(ended.error());
   if (ended->status == InteractionStatus::kCompleted || !ended->final_agent_state) {
     return Fail(Conflict("not_resumable", "the interaction came to its end; there is nothing to resume"));
+  }
+  if (ended->user_message.empty()) {
+    return Fail(Conflict("not_resumable", "the interaction has no message; what it was for can be asked for again"));
   }
   Beginning beginning{.parent = ended->parent_id,
                       .edited_from = ended->id,

@@ -18,9 +18,10 @@ struct StartPoint {
     kEdit,        // beside one, with another message
     kRegenerate,  // beside one, with its message
     kResume,      // beside one that did not come to its end, where that stopped
+    kCompact,     // behind the last one, without a message: what was said is summed up, and nothing else happens
   };
   Kind kind = Kind::kHead;
-  std::optional<InteractionId> interaction = std::nullopt;  // nullopt for kHead only
+  std::optional<InteractionId> interaction = std::nullopt;  // nullopt for kHead and kCompact
 };
 
 // What an interaction begins with.

@@ -90,7 +90,8 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   interaction.created_at = Now();
   auto kept = store.BeginJournal(chat, *id, {});
   if (!kept) return Fail(std::move(kept.error()));
-  if (!beginning->interrupted) {
+  const bool only_compact = from.kind == StartPoint::Kind::kCompact;
+  if (!beginning->interrupted && !only_compact) {
     beginning->state.messages.push_back(
         {.role = Role::kUser, .content = interaction.user_message + beginning->attached.text});
   }
@@ -113,7 +114,8 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
                  .journal = std::move(journal),
                  .guards = *std::move(guards),
                  .interrupted = std::move(beginning->interrupted),
-                 .compact = request.compact,
+                 .compact = request.compact || only_compact,
+                 .only_compact = only_compact,
                  .log = std::move(waited.log)});
 }
 

@@ -93,6 +93,12 @@ Result<Outcome> Regenerate(Engine& engine, const Request& request) {
   return Follow(engine, engine.Regenerate(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
+Result<Outcome> Compact(Engine& engine, const Request& request) {
+  const auto chat = TRY(ChatInPath(request));
+  auto body = TRY(ParseRegenerateBody(request.body));
+  return Follow(engine, engine.Compact(chat, std::move(body.request)), body.stream);
+}
+
 Result<Outcome> Resume(Engine& engine, const Request& request) {
   auto target = TRY(RunTargetOf(request));
   auto body = TRY(ParseRegenerateBody(request.body));
@@ -224,6 +230,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions", with(Start));
   router.Add("POST", "/chats/*/interactions/*/edit", with(Edit));
   router.Add("POST", "/chats/*/interactions/*/regenerate", with(Regenerate));
+  router.Add("POST", "/chats/*/compact", with(Compact));
   router.Add("POST", "/chats/*/interactions/*/resume", with(Resume));
   router.Add("POST", "/chats/*/interactions/*/replay", with(Replay));
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);

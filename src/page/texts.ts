@@ -34,6 +34,7 @@ export const t = {
   regenerate: "Regenerate",
   resume: "Go on",
   fork: "Copy into a new chat",
+  compact: "Sum up older messages",
   undo: "Undo",
   redo: "Redo",
   previousBranch: "Previous version",

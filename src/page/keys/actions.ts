@@ -27,6 +27,7 @@ export function actions(): Action[] {
     { name: t.branchMap, run: show("branches") },
     { name: t.trace, run: show("trace") },
     { name: t.settings, run: show("settings") },
+    { name: t.compact, run: () => void store.compact() },
     { name: t.undo, run: () => void store.undo(), key: withCtrlAlt("Z") },
     { name: t.redo, run: () => void store.redo(), key: withCtrlAlt("Y") },
     { name: store.hideTools ? t.showTools : t.hideTools, run: () => store.set({ hideTools: !store.hideTools }), key: withCtrlAlt("T") },

@@ -317,6 +317,10 @@ class Store {
       await call("POST", `${chatPath(turn.chat)}/head`, { interaction_id: turn.id });
     });
   }
+  compact(): Promise<boolean> {
+    const chat = this.open;
+    return chat ? this.attempt(() => begin(`${chatPath(chat.id)}/compact`, {})) : Promise.resolve(false);
+  }
   async removeBranch(turn: Turn): Promise<void> {
     await this.attempt(async () => {
       const gone = await call<BranchRemoved>("DELETE", turnPath(turn.chat, turn.id));
