@@ -12,6 +12,7 @@ selenium = pytest.importorskip("selenium", reason="python3-selenium is not insta
 from selenium import webdriver  # noqa: E402
 from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException  # noqa: E402
 from selenium.webdriver.chrome.service import Service  # noqa: E402
+from selenium.webdriver.common import utils  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
@@ -19,20 +20,31 @@ from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
 
 
+class Driver(Service):
+    """By its address: a bare machine may not know who localhost is."""
+
+    @property
+    def service_url(self):
+        return f"http://127.0.0.1:{self.port}"
+
+    def is_connectable(self):
+        return utils.is_connectable(self.port, "127.0.0.1")
+
+
 class Browser:
     """One window on a server's page."""
 
-    def __init__(self, port, size=(1200, 900), dark=False):
+    def __init__(self, port, size=(1200, 900)):
         if not CHROMIUM or not DRIVER:
             pytest.skip("chromium and chromium-driver are not installed")
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
-                         "--disable-background-networking", "--disable-component-update", "--disable-sync", f"--window-size={size[0]},{size[1]}",
-                         *(["--force-dark-mode", "--blink-settings=preferredColorScheme=0"] if dark else [])):
+                         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+                         f"--window-size={size[0]},{size[1]}"):
             options.add_argument(argument)
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(service=Service(DRIVER), options=options)
+        self.driver = webdriver.Chrome(service=Driver(DRIVER), options=options)
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
