@@ -43,6 +43,8 @@ class Store {
   toasts: Toast[] = [];
   said = ""; // for screen readers
   hideTools = false;
+  private hasRead = false;
+  private meanwhile: [string, ChatChange][] | null = null; // what has changed while everything is read
 
   private version = 0;
   private frame = 0;
@@ -76,8 +78,7 @@ class Store {
   // --- beginning
   start(): void {
     whenLoggedOut(() => this.set({ loggedOut: true }));
-    this.feed.start();
-    void this.readAll();
+    this.feed.start(); // whose first word makes it read everything
     addEventListener("popstate", () => this.showAddress());
     this.showAddress();
   }
@@ -86,7 +87,10 @@ class Store {
     location.reload();
   }
 
+  // After the feed has begun, so that nothing falls between. What the feed tells meanwhile is newer than what is read.
   async readAll(): Promise<void> {
+    const news: [string, ChatChange][] = [];
+    this.meanwhile = news;
     await this.attempt(async () => {
       const chats = new Map<string, Chat>();
       for (let cursor = ""; ;) {
@@ -99,12 +103,16 @@ class Store {
       const waiting = await get<{ approvals: PendingApproval[]; inputs: PendingInput[] }>("/approvals");
       this.approvals = new Map(waiting.approvals.map((each) => [each.approval_id, each]));
       this.inputs = new Map(waiting.inputs.map((each) => [each.request_id, each]));
+      for (const [event, data] of news) this.keep(event, data);
+      if (this.meanwhile === news) this.meanwhile = null;
+      this.hasRead = true;
       this.changed();
       this.tools = await get<Tools>("/tools");
       this.changed();
       this.models = await get<Models>("/models");
       this.changed();
     });
+    if (this.meanwhile === news) this.meanwhile = null; // it is tried again when the feed is back
   }
 
   // --- what the server tells
@@ -113,6 +121,7 @@ class Store {
       if (event === "chat_event") this.onChatEvent(data as ChatEvent);
       else if (event === "reset") this.onReset();
       else if (event !== "open") this.onChange(event, data as ChatChange);
+      else if (!this.hasRead && !this.meanwhile) void this.readAll();
     }
     this.changed();
   }
@@ -134,7 +143,7 @@ class Store {
     }
     const event = data.event as unknown as AgentEvent;
     take(turn, event, true);
-    if (event.type === "INTERACTION_COMPLETE") this.said = `Answer complete: ${turn.status.toLowerCase()}`;
+    if (event.type === "INTERACTION_COMPLETE") this.said = t.answerComplete(turn.status.toLowerCase());
   }
 
   // The feed does not repeat what was asked.
@@ -147,25 +156,33 @@ class Store {
     });
   }
 
-  private onChange(event: string, data: ChatChange): void {
+  private keep(event: string, data: ChatChange): void {
     if (data.chat) this.chats.set(data.chat_id, data.chat);
     else this.chats.delete(data.chat_id);
-    if (event === "approval_opened" && data.approval) {
-      this.approvals.set(data.approval.approval_id, data.approval);
-      this.said = `Approval needed: ${data.approval.tool_name}`;
-    }
+    if (event === "approval_opened" && data.approval) this.approvals.set(data.approval.approval_id, data.approval);
     if (event === "approval_closed" && data.approval_id) this.approvals.delete(data.approval_id);
-    if (event === "input_opened" && data.request) {
-      this.inputs.set(data.request.request_id, data.request);
-      this.said = "A question waits";
-    }
+    if (event === "input_opened" && data.request) this.inputs.set(data.request.request_id, data.request);
     if (event === "input_closed" && data.request_id) this.inputs.delete(data.request_id);
+  }
+
+  private onChange(event: string, data: ChatChange): void {
+    this.meanwhile?.push([event, data]);
+    this.keep(event, data);
+    if (event === "approval_opened" && data.approval) this.said = t.approvalFor(data.approval.tool_name);
+    if (event === "input_opened") this.said = t.questionWaits;
     if (event === "chat_deleted") {
       this.kept.delete(data.chat_id);
       if (this.open?.id === data.chat_id) this.leave();
     }
     const open = this.open?.id === data.chat_id ? this.open : null;
     if (event === "queue_changed" && open) void this.readQueue(open);
+    // One that began and ended while the feed was on its way to this chat.
+    const ended = event === "interaction_ended" && data.interaction_id ? data.interaction_id : null;
+    if (open?.loaded && ended) {
+      const turn = open.turns.get(ended) ?? newTurn(open.id, ended);
+      open.turns.set(ended, turn);
+      if (isRunning(turn)) void this.learn(open, turn);
+    }
     if (event === "head_moved" && open && data.chat?.head && !open.turns.has(data.chat.head)) void this.load(open);
     if (!open && event === "interaction_ended") this.kept.delete(data.chat_id);
     notify(event, data);
@@ -362,7 +379,7 @@ class Store {
       const restore = async (): Promise<void> => {
         if (entry) await this.attempt(() => call("POST", `/trash/${encodeURIComponent(entry.id)}/restore`));
       };
-      this.tell(`“${title}” was deleted`, { label: "Undo", run: () => void restore() });
+      this.tell(t.wasDeleted(title), { label: t.undo, run: () => void restore() });
     });
   }
 }
@@ -380,8 +397,7 @@ export function useStore(): Store {
 // --- notifications: only if somebody wanted them, the window is hidden, and without a word of what was said.
 function notify(event: string, data: ChatChange): void {
   if (!document.hidden || localStorage.getItem("notify") !== "on" || typeof Notification === "undefined") return;
-  const text = event === "approval_opened" ? "An approval is needed" : event === "input_opened" ? "A question waits"
-    : event === "interaction_ended" ? "An answer is complete" : "";
+  const text = event === "approval_opened" ? t.approvalNeeded : event === "input_opened" ? t.questionWaits : event === "interaction_ended" ? t.answerReady : "";
   if (!text || Notification.permission !== "granted") return;
   const shown = new Notification("Reprise", { body: text, tag: data.chat_id });
   shown.onclick = () => {
