@@ -687,3 +687,57 @@ def test_axe_finds_nothing_serious_on_any_view(server, provider, browse, theme):
     page.keys(Keys.ESCAPE)
     page.keys(Keys.TAB)
     server.client.cancel(server.client.get("/chats").json["chats"][0]["id"], "int_004")
+
+
+def test_a_chat_is_exported_and_imported(server, provider, browse, tmp_path):
+    provider.plan(text("the answer"))
+    server.client.turn("c", "the question")
+    document = server.client.get("/chats/c/export").json
+    document.pop("usage")
+    file = tmp_path / "chat.json"
+    file.write_text(json.dumps(document))
+    page = browse(server)
+    page.press("chat-menu")
+    links = [a.get_attribute("href") for a in page.css(".menu a")]
+    assert [link.rsplit("/", 1)[-1] for link in links] == ["export?format=json", "export?format=markdown"]
+    page.all("import-file")[0].send_keys(str(file))
+    page.until_text("answer", "the answer")
+    page.until(lambda: len(page.all("chat-item")) == 2, "the copy")
+    file.write_text("{}")
+    page.all("import-file")[0].send_keys(str(file))
+    page.one("toast")
+
+
+def test_what_was_said_is_found(server, provider, browse):
+    provider.plan(text("a needle in the answer"))
+    server.client.turn("c", "first")
+    provider.plan(text("nothing"))
+    server.client.turn("d", "second")
+    page = browse(server)
+    page.type("search", "needle")
+    page.until_text("hits", "a needle in the answer")
+    page.one("hits").find_element("css selector", "button").click()
+    page.until_text("answer", "a needle in the answer")
+
+
+def test_notifications_only_when_hidden_and_without_content(server, provider, browse):
+    page = browse(server)
+    page.one("composer")
+    page.script("window.shown = []; window.Notification = class { constructor(title, more) { window.shown.push([title, more.body]); } };"
+                "window.Notification.permission = 'granted'; window.Notification.requestPermission = () => Promise.resolve('granted');")
+    page.press("tab-settings")
+    page.css("[data-testid=settings] input[type=checkbox]")[0].click()
+    page.until(lambda: page.script("return localStorage.getItem('notify')") == "on", "the choice")
+    provider.plan(text("seen"))
+    server.client.turn("c", "secret words")
+    page.until(lambda: page.all("chat-item[data-status=idle]"), "the chat")
+    assert page.script("return window.shown") == []  # the window was seen
+    page.script("Object.defineProperty(document, 'hidden', {get: () => true})")
+    provider.plan(tools(call("run_shell", {"command": "echo secret"})))
+    stream = server.client.start("c", "more secret words")
+    stream.until("approval_required")
+    page.until(lambda: page.script("return window.shown"), "a notification")
+    server.client.cancel("c", "int_002")
+    stream.finish("CANCELLED")
+    page.until(lambda: len(page.script("return window.shown")) == 2, "two notifications")
+    assert page.script("return window.shown") == [["Reprise", "An approval is needed"], ["Reprise", "An answer is complete"]]
