@@ -1,6 +1,5 @@
 #pragma once
 
-#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -42,7 +41,7 @@ std::string_view ToString(ChatChange::Kind kind);
 // The last few thousand changes of one process. Thread-safe; its lock is a leaf, and adding costs no more than that.
 //
 //   std::uint64_t seen = changes.last();
-//   while (changes.AwaitAfter(seen, std::chrono::seconds(1))) {
+//   while (changes.AwaitAfter(seen, changes.interrupts())) {
 //     for (const ChatChange& change : *changes.After(seen)) seen = change.number, Show(change);
 //   }
 class ChatChanges {
@@ -55,10 +54,12 @@ class ChatChanges {
   // Those with a number above `number`, oldest first. nullopt: some of them are forgotten, or there never was such a
   // number.
   std::optional<std::vector<ChatChange>> After(std::uint64_t number) const;
-  // Waits until there is one with a number above, but no longer than this. False: there is none.
-  bool AwaitAfter(std::uint64_t number, std::chrono::milliseconds most);
-  // Whoever waits goes on.
+  // Waits until there is one with a number above, or there have been more than so many interrupts. False: there is
+  // none.
+  bool AwaitAfter(std::uint64_t number, std::uint64_t interrupts);
+  // Whoever waits goes on, and so does who is about to wait with a count from before this.
   void Interrupt();
+  std::uint64_t interrupts() const;
 
  private:
   mutable std::mutex mutex_;

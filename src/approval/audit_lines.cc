@@ -55,4 +55,11 @@ AuditEntry Refused(const ToolCall& call, std::string_view why) {
   return line;
 }
 
+AuditEntry Pruned(const ChatId& chat, InteractionId from) {
+  AuditEntry line = LineOf(AuditEntry::Event::kPruned, ToolCall{}, /*arguments=*/"");
+  line.chat_id = chat.str();
+  line.interaction_id = from.str();
+  return line;
+}
+
 }  // namespace reprise::audit

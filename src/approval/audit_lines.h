@@ -10,7 +10,7 @@
 #include "reprise/message.h"
 #include "reprise/tool.h"
 
-// What the audit log says of a call: each line is made here. Chat and interaction are filled in by who writes it.
+// What the audit log says: each line is made here. Chat and interaction of a call are filled in by who writes it.
 namespace reprise::audit {
 
 // About to run with these arguments. `approval_id` is empty if nobody was asked.
@@ -24,5 +24,7 @@ AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const 
 AuditEntry Superseded(const ToolCall& call, const std::string& approval_id);
 // It does not run. `why` is one of AuditEntry::reason.
 AuditEntry Refused(const ToolCall& call, std::string_view why);
+// No call: a person has removed the superseded branch that began with this interaction.
+AuditEntry Pruned(const ChatId& chat, InteractionId from);
 
 }  // namespace reprise::audit

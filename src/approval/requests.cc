@@ -220,6 +220,14 @@ std::size_t Requests<Kind>::waiting_count() const {
       std::count_if(entries_.begin(), entries_.end(), [](const auto& each) { return each.second->waits(); }));
 }
 
+template <typename Kind>
+std::size_t Requests<Kind>::waiting_in(const ChatId& chat) const {
+  const std::lock_guard lock(mutex_);
+  return static_cast<std::size_t>(std::count_if(entries_.begin(), entries_.end(), [&](const auto& each) {
+    return each.second->pending.chat_id == chat && each.second->waits();
+  }));
+}
+
 template class Requests<ApprovalKind>;
 template class Requests<InputKind>;
 template Error AlreadyProcessed<ApprovalKind>();

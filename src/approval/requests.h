@@ -91,6 +91,7 @@ class Requests {
 
   std::vector<Pending> Waiting() const;  // oldest first
   std::size_t waiting_count() const;
+  std::size_t waiting_in(const ChatId& chat) const;
 
  private:
   struct Waiter;

@@ -65,13 +65,17 @@ std::optional<std::vector<ChatChange>> ChatChanges::After(std::uint64_t number) 
   return std::vector<ChatChange>(changes_.begin() + static_cast<std::ptrdiff_t>(number - forgotten), changes_.end());
 }
 
-bool ChatChanges::AwaitAfter(std::uint64_t number, std::chrono::milliseconds most) {
+bool ChatChanges::AwaitAfter(std::uint64_t number, std::uint64_t interrupts) {
   std::unique_lock lock(mutex_);
   ++waiting_;
-  const auto interrupts = interrupts_;
-  added_.wait_for(lock, most, [&] { return last_ > number || interrupts_ != interrupts; });
+  added_.wait(lock, [&] { return last_ > number || interrupts_ != interrupts; });
   --waiting_;
   return last_ > number;
+}
+
+std::uint64_t ChatChanges::interrupts() const {
+  const std::lock_guard lock(mutex_);
+  return interrupts_;
 }
 
 void ChatChanges::Interrupt() {

@@ -8,6 +8,7 @@
 #include <set>
 #include <utility>
 
+#include "approval/audit_lines.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/try.h"
@@ -92,12 +93,8 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
   const auto run = busy_.RunOf(chat);
   auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
-  const auto is_here = [&](const auto& each) { return each.chat_id == chat; };
-  const auto approvals = services_.approvals.Waiting();
-  const auto inputs = services_.inputs.Waiting();
-  const auto waiting =
-      std::count_if(approvals.begin(), approvals.end(), is_here) + std::count_if(inputs.begin(), inputs.end(), is_here);
-  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat}, static_cast<std::size_t>(waiting));
+  return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat},
+                 services_.approvals.waiting_in(chat) + services_.inputs.waiting_in(chat));
 }
 
 ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting) const {
@@ -116,8 +113,6 @@ Result<SearchResult> Chats::Search(const std::string& text, const std::optional<
     chats.push_back(TRY(ListEntryOf(*chat)));
   } else {
     chats = TRY(List());
-    std::sort(chats.begin(), chats.end(),
-              [](const auto& a, const auto& b) { return a.summary.updated_at > b.summary.updated_at; });
   }
   const TextSearch search(text, {});
   const auto until = std::chrono::steady_clock::now() + kLongest;
@@ -315,11 +310,8 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
 Result<std::vector<InteractionId>> Chats::RemoveBranch(const ChatId& chat, InteractionId from) {
   return busy_.WhileIdle(chat, [&]() -> Result<std::vector<InteractionId>> {
     auto removed = TRY(services_.parts.store.RemoveBranch(chat, from));
-    if (AuditLog* const audit = services_.parts.audit) {
-      const auto noted = audit->Append({.event = AuditEntry::Event::kPruned,
-                                        .chat_id = chat.str(),
-                                        .interaction_id = from.str(),
-                                        .arguments_digest = ArgumentsDigest("")});
+    if (AuditLog* const log = services_.parts.audit) {
+      const auto noted = log->Append(audit::Pruned(chat, from));
       if (!noted) LogError("the audit log could not be written", {{"detail", noted.error().detail}});
     }
     interactions_.Forget(chat);

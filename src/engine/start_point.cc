@@ -34,7 +34,7 @@ Result<Beginning> StartPoints::AtHead(const ChatId& chat) {
                      .state = std::move(rescued.back().final_agent_state).value_or(AgentState{})};
   }
   summary = store.LoadSummary(chat);  // what was saved just now has become the head
-  if (!summary && IsNotFound(summary.error())) return Beginning{};
+  if (!summary && IsNotFound(summary.error())) return Beginning{.makes_chat = true};
   if (!summary) return Fail(summary.error());
   if (!summary->head) return Beginning{};
   auto state = store.LoadFinalState(chat, *summary->head);

@@ -31,8 +31,9 @@ struct Beginning {
   std::optional<Interrupted> interrupted = std::nullopt;   // set if that is in the middle of a turn
   std::optional<ResumedFrom> resumed_from = std::nullopt;  // set likewise
   std::string user_message{};
-  std::string model{};  // empty: the default
-  Attached attached{};  // to the message
+  std::string model{};      // empty: the default
+  Attached attached{};      // to the message
+  bool makes_chat = false;  // there is none of that name yet
 };
 
 // Puts together what interactions begin with.

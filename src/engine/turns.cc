@@ -77,7 +77,6 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   auto guards = GuardsFor(chat, model->full_name, {});
   if (!guards) return Fail(guards.error());
   InteractionStore& store = services_.parts.store;
-  const bool makes_chat = !beginning->parent && !store.LoadSummary(chat);
   const auto id = store.ReserveInteraction(chat);
   if (!id) return Fail(id.error());
 
@@ -104,7 +103,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
     static_cast<void>(store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
-  if (makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
+  if (beginning->makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
                  .client = model->client,

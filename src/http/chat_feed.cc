@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "base/random.h"
 #include "domain/codec.h"
 #include "http/chat_body.h"
+#include "http/event_frames.h"
 
 namespace reprise {
 namespace {
@@ -18,7 +18,6 @@ namespace {
 constexpr std::uint64_t kMostWaiting = 8 * 1024 * 1024;
 // So many interactions that have ended meanwhile are sent again to a client that comes back.
 constexpr std::uint32_t kMostMissed = 20;
-constexpr std::chrono::milliseconds kLongestWait{60'000};
 
 struct Position {
   InteractionId interaction;
@@ -154,9 +153,7 @@ class ChatFeed::Client {
       if (frames.empty()) break;
       follower.offset_ += frames.size();
       while (!frames.empty()) {
-        const std::string_view frame = frames.substr(0, frames.find("\n\n"));
-        frames.remove_prefix(std::min(frame.size() + 2, frames.size()));
-        Append(run, frame);
+        if (const auto event = TakeFrame(frames)) Append(run, *event);
         is_new = true;
       }
     }
@@ -166,32 +163,36 @@ class ChatFeed::Client {
   void Close() { log_->Close(); }
 
  private:
-  void Append(const EventSubscription& run, std::string_view frame) REQUIRES(mutex_) {
-    constexpr std::string_view kId = "id: ", kData = "\ndata: ";
-    const std::size_t data = frame.find(kData);
-    if (data == std::string_view::npos || !frame.starts_with(kId)) return;
+  void Append(const EventSubscription& run, const EventFrame& event) REQUIRES(mutex_) {
     Position& position = cursor_.chats.try_emplace(run.chat_id, Position{*run.interaction_id}).first->second;
     if (position.interaction <= *run.interaction_id) {
       position.interaction = *run.interaction_id;
-      std::from_chars(frame.data() + kId.size(), frame.data() + frame.size(), position.seq);
+      position.seq = event.seq;
     }
     std::string wrapped = "{\"chat_id\":\"" + run.chat_id.str() + "\",\"interaction_id\":\"";
-    wrapped.append(run.interaction_id->str()).append("\",\"event\":").append(frame.substr(data + kData.size()));
-    wrapped += '}';
-    log_->AppendFrames(Frame(cursor_, "chat_event", wrapped));
+    wrapped.append(run.interaction_id->str()).append("\",\"event\":").append(event.data) += '}';
+    Add("chat_event", wrapped);
   }
 
   void Put(std::string_view event, std::string_view data) REQUIRES(mutex_) {
-    log_->AppendFrames(Frame(cursor_, event, data));
+    Add(event, data);
     Publish();
   }
 
-  void Publish() REQUIRES(mutex_) { log_->kept_bytes() > kMostWaiting ? log_->Close() : log_->Publish(); }
+  void Add(std::string_view event, std::string_view data) REQUIRES(mutex_) {
+    if (!is_cut_off_) log_->AppendFrames(Frame(cursor_, event, data));
+  }
+
+  void Publish() REQUIRES(mutex_) {
+    is_cut_off_ = is_cut_off_ || log_->kept_bytes() > kMostWaiting;
+    is_cut_off_ ? log_->Close() : log_->Publish();
+  }
 
   const std::vector<ChatId> chats_;
   const std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
   Mutex mutex_;
   Cursor cursor_ GUARDED_BY(mutex_);
+  bool is_cut_off_ GUARDED_BY(mutex_) = false;
   std::vector<std::shared_ptr<Follower>> followers_ GUARDED_BY(mutex_);
 };
 
@@ -275,6 +276,7 @@ std::vector<std::shared_ptr<ChatFeed::Client>> ChatFeed::Clients() {
 void ChatFeed::Work() {
   ChatChanges& changes = engine_.changes();
   for (;;) {
+    const std::uint64_t interrupts = changes.interrupts();  // a client that comes, or a stop, from here on is heard
     std::vector<std::shared_ptr<Client>> clients;
     {
       MutexLock lock(mutex_);
@@ -292,7 +294,7 @@ void ChatFeed::Work() {
       continue;
     }
     clients.clear();  // nobody is held while this waits
-    changes.AwaitAfter(seen, kLongestWait);
+    changes.AwaitAfter(seen, interrupts);
   }
 }
 

@@ -33,18 +33,14 @@ std::optional<std::string_view> BearerToken(const RequestHead& head) {
 
 // Cookies know no port: other servers of this machine may have set some as well.
 bool HasCookie(const RequestHead& head, std::string_view name, std::string_view value) {
-  for (const auto& [header, text] : head.headers) {
-    if (header != "cookie") continue;
-    for (std::string_view rest = text; !rest.empty();) {
-      const std::string_view one = TrimBlanks(rest.substr(0, rest.find(';')));
-      rest.remove_prefix(
-          std::min(rest.size(), rest.find(';') == std::string_view::npos ? rest.size() : rest.find(';') + 1));
-      const std::size_t equals = one.find('=');
-      if (one.substr(0, equals) != name || equals == std::string_view::npos) continue;
-      if (EqualsInConstantTime(one.substr(equals + 1), value)) return true;
-    }
-  }
-  return false;
+  return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
+    return header.first == "cookie" && AnyPart(header.second, ';', [&](std::string_view part) {
+             const std::string_view cookie = TrimBlanks(part);
+             const std::size_t equals = cookie.find('=');
+             return equals != std::string_view::npos && cookie.substr(0, equals) == name &&
+                    EqualsInConstantTime(cookie.substr(equals + 1), value);
+           });
+  });
 }
 
 // What a browser needs to ask for the token: nothing in it is anybody's.

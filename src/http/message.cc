@@ -7,17 +7,6 @@
 namespace reprise {
 namespace {
 
-// Calls `use` with each part of `text` between separators until it returns true.
-template <typename Use>
-bool AnyPart(std::string_view text, char separator, Use use) {
-  while (true) {
-    const std::size_t end = text.find(separator);
-    if (use(text.substr(0, end))) return true;
-    if (end == std::string_view::npos) return false;
-    text.remove_prefix(end + 1);
-  }
-}
-
 // Calls `use` with the value of each query parameter of that name, as it is written, until it returns true.
 template <typename Use>
 void AnyQueryPart(std::string_view target, std::string_view name, Use use) {
@@ -38,6 +27,15 @@ bool IsRefused(std::string_view part) {
     parameter = TrimBlanks(parameter);
     return (parameter.starts_with("q=0") || parameter.starts_with("Q=0")) &&
            parameter.find_first_not_of("0.", 2) == std::string_view::npos;
+  });
+}
+
+// Whether a header of that name lists `value` itself, and does not refuse it.
+bool IsListed(const RequestHead& head, std::string_view name, std::string_view value) {
+  return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
+    return header.first == name && AnyPart(header.second, ',', [&](std::string_view part) {
+             return EqualsIgnoringCase(TrimBlanks(part.substr(0, part.find(';'))), value) && !IsRefused(part);
+           });
   });
 }
 
@@ -72,22 +70,11 @@ std::vector<std::string> Request::QueryAll(std::string_view name) const {
   return values;
 }
 
-std::size_t Request::QueryCount(std::string_view name) const {
-  std::size_t count = 0;
-  AnyQueryPart(head.target, name, [&](std::string_view) {
-    ++count;
-    return false;
-  });
-  return count;
-}
+std::size_t Request::QueryCount(std::string_view name) const { return QueryAll(name).size(); }
 
-bool Request::Accepts(std::string_view media_type) const {
-  return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
-    return header.first == "accept" && AnyPart(header.second, ',', [&](std::string_view part) {
-             return EqualsIgnoringCase(TrimBlanks(part.substr(0, part.find(';'))), media_type) && !IsRefused(part);
-           });
-  });
-}
+bool Request::Accepts(std::string_view media_type) const { return IsListed(head, "accept", media_type); }
+
+bool Request::AcceptsEncoding(std::string_view coding) const { return IsListed(head, "accept-encoding", coding); }
 
 std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space) {
   std::string out;

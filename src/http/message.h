@@ -44,6 +44,8 @@ struct Request {
   std::size_t QueryCount(std::string_view name) const;
   // True if the Accept header names the media type itself ("*/*" does not count).
   bool Accepts(std::string_view media_type) const;
+  // The same of the Accept-Encoding header and a coding ("gzip").
+  bool AcceptsEncoding(std::string_view coding) const;
 };
 
 // A response that is complete when it is sent.
@@ -88,6 +90,17 @@ using Handler = std::function<Result<Outcome>(const Request&)>;
 
 // Percent-decoding of one path segment or query part; nullopt if it is malformed.
 std::optional<std::string> PercentDecode(std::string_view text, bool plus_is_space);
+
+// Calls `use` with each part of `text` between separators until it returns true. Whether it did.
+template <typename Use>
+bool AnyPart(std::string_view text, char separator, const Use& use) {
+  while (true) {
+    const std::size_t end = text.find(separator);
+    if (use(text.substr(0, end))) return true;
+    if (end == std::string_view::npos) return false;
+    text.remove_prefix(end + 1);
+  }
+}
 
 // ASCII only, as header names and most of their values are.
 bool EqualsIgnoringCase(std::string_view a, std::string_view b);

@@ -43,13 +43,6 @@ std::string Unpacked(std::string_view gzip) {
   return text;
 }
 
-bool TakesGzip(const Request& request) {
-  return std::any_of(request.head.headers.begin(), request.head.headers.end(), [](const auto& header) {
-    return header.first == "accept-encoding" && header.second.find("gzip") != std::string::npos &&
-           header.second.find("gzip;q=0") == std::string::npos;
-  });
-}
-
 bool KnowsVersion(const Request& request, std::string_view etag) {
   const std::string* known = request.head.Find("if-none-match");
   return known && (*known == "*" || known->find(etag) != std::string::npos);
@@ -68,7 +61,7 @@ Outcome Show(const PageAsset& asset, const Request& request, bool changes) {
                    {"X-Frame-Options", "DENY"}};
   if (KnowsVersion(request, etag)) {
     reply.status = 304;
-  } else if (TakesGzip(request)) {
+  } else if (request.AcceptsEncoding("gzip")) {
     reply.headers.emplace_back("Content-Encoding", "gzip");
     reply.body = asset.gzip;
   } else {

@@ -1,7 +1,6 @@
 #include "http/run_handlers.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "http/error_response.h"
+#include "http/event_frames.h"
 #include "http/requests.h"
 
 namespace reprise {
@@ -195,14 +195,11 @@ Reply EventPageOf(const AttachedEvents& attached, std::uint64_t after_seq, std::
     std::string_view bytes = log.Read(offset).bytes;  // whole frames
     offset += bytes.size();
     while (!bytes.empty() && count < limit) {
-      constexpr std::string_view kId = "id: ", kData = "\ndata: ";
-      const std::string_view frame = bytes.substr(0, bytes.find("\n\n"));
-      bytes.remove_prefix(std::min(frame.size() + 2, bytes.size()));
-      const std::size_t data = frame.find(kData);
-      if (data == std::string_view::npos) continue;
-      if (frame.starts_with(kId)) last_seq = std::strtoull(frame.data() + kId.size(), nullptr, 10);
+      const auto event = TakeFrame(bytes);
+      if (!event) continue;
+      last_seq = event->seq;
       if (count++ > 0) body += ',';
-      body += frame.substr(data + kData.size());
+      body += event->data;
     }
   }
   body += "],\"next_seq\":" + std::to_string(last_seq) + "}";  // what the next page is asked for as after_seq

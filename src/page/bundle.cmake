@@ -19,8 +19,6 @@ endif()
 
 file(READ ${OUT}/meta.json META)
 file(READ ${SOURCE}/index.html INDEX)
-set(ENTRIES "")
-set(FIRST_BYTES 0)
 
 # One file: packed, and a line of the table.
 function(add_asset path file type)
@@ -46,7 +44,6 @@ set(FIRST 0)
 set(LAZY 0)
 file(GLOB FILES RELATIVE ${OUT}/bundle ${OUT}/bundle/*.js ${OUT}/bundle/*.css)
 list(SORT FILES)
-file(RELATIVE_PATH FROM_TOP ${SOURCE}/../.. ${OUT}/bundle)
 # What the entry loads at once, by static imports.
 set(AT_ONCE "")
 string(JSON COUNT LENGTH "${META}" outputs)

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "transcript/ignored_events.h"
 #include "transcript/transcript.h"
 
 namespace reprise {
@@ -86,7 +87,8 @@ std::string Code(std::string_view name) {
   return "`" + text + "`";
 }
 
-struct MarkdownWriter {
+struct MarkdownWriter : IgnoredEvents {
+  using IgnoredEvents::operator();
   std::string operator()(const event::Thinking& e) const { return "*Thinking*\n\n" + Quote(e.content); }
   std::string operator()(const event::MessageText& e) const { return "**Agent**\n\n" + Quote(e.content); }
   std::string operator()(const event::Answer& e) const {
@@ -142,13 +144,6 @@ struct MarkdownWriter {
     const std::string step = std::visit(*this, e.step);
     return step.empty() ? step : "*Sub-agent*\n\n" + Quote(step.substr(0, step.size() - 1));
   }
-  // Not for people, or never stored.
-  std::string operator()(const event::Usage&) const { return {}; }
-  std::string operator()(const event::InteractionStarted&) const { return {}; }
-  std::string operator()(const event::ThinkingDelta&) const { return {}; }
-  std::string operator()(const event::TextDelta&) const { return {}; }
-  std::string operator()(const event::ToolOutputDelta&) const { return {}; }
-  std::string operator()(const event::InteractionComplete&) const { return {}; }
 };
 
 std::string Turn(const MarkdownTurn& turn) {

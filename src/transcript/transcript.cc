@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/terminal_text.h"
+#include "transcript/ignored_events.h"
 
 namespace reprise {
 namespace {
@@ -29,7 +30,8 @@ std::string ExactEntry(std::string_view label, std::string_view text) {
   return Labelled(label, VisibleText(text, std::string(2 + kLabelWidth, ' ')));
 }
 
-struct TranscriptWriter {
+struct TranscriptWriter : IgnoredEvents {
+  using IgnoredEvents::operator();
   std::string operator()(const event::Thinking& e) const { return Entry("thinking", e.content); }
   std::string operator()(const event::MessageText& e) const { return Entry("agent", e.content); }
   std::string operator()(const event::Answer& e) const {
@@ -84,13 +86,6 @@ struct TranscriptWriter {
   }
   std::string operator()(const event::Cancelled& e) const { return Entry("cancelled", e.reason); }
   std::string operator()(const event::Failed& e) const { return Entry("error", e.message + " (" + e.code + ")"); }
-  // Counted in the heading, or never stored.
-  std::string operator()(const event::Usage&) const { return {}; }
-  std::string operator()(const event::InteractionStarted&) const { return {}; }
-  std::string operator()(const event::ThinkingDelta&) const { return {}; }
-  std::string operator()(const event::TextDelta&) const { return {}; }
-  std::string operator()(const event::ToolOutputDelta&) const { return {}; }
-  std::string operator()(const event::InteractionComplete&) const { return {}; }
 };
 
 }  // namespace

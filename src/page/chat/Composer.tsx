@@ -41,7 +41,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
   };
   const attach = async (file: File): Promise<void> => {
     const chat = store.open?.id;
-    if (!chat) return store.tell(t.newChat);
+    if (!chat) return store.tell(t.attachLater);
     await store.attempt(async () => {
       const form = new FormData();
       form.append("file", file, file.name || "pasted");

@@ -2,7 +2,8 @@ import { useStore, store } from "../store/store";
 import { isRunning } from "../store/turn";
 import { t } from "../texts";
 import { Composer } from "./Composer";
-import { TurnView, useStickToEnd } from "./TurnView";
+import { TurnView } from "./TurnView";
+import { useStickToEnd } from "./useStickToEnd";
 
 export function Conversation() {
   const { open, approvals, chats, models, hideTools } = useStore();

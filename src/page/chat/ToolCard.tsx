@@ -1,5 +1,4 @@
 import { memo, useState } from "react";
-import { store } from "../store/store";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { ApprovalCard, Arguments, argumentsOf } from "./ApprovalCard";
@@ -85,4 +84,3 @@ function summary(name: string, values: Record<string, unknown> | null): string {
 }
 
 export const seconds = (ms: number): string => (ms < 1000 ? `${Math.max(0, Math.round(ms))} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`);
-export const isHidden = (block: ToolBlock): boolean => store.hideTools && block.output !== null;

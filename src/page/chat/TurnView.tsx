@@ -1,11 +1,11 @@
-import { memo, useEffect, useRef, useState } from "react";
+import { memo, useEffect, useState } from "react";
 import { Markdown } from "../markdown/Markdown";
 import { store } from "../store/store";
 import { Block, isRunning, NoteBlock, TextBlock, ToolBlock, Turn } from "../store/turn";
 import { t } from "../texts";
 import { EditPreviewBox } from "../time/EditPreviewBox";
 import { ReplayBox } from "../time/ReplayBox";
-import { isHidden, seconds, ToolCard } from "./ToolCard";
+import { seconds, ToolCard } from "./ToolCard";
 
 interface Props {
   turn: Turn;
@@ -77,7 +77,7 @@ export function Blocks({ turn, running, hideTools }: { turn: Turn; running: bool
     hidden = 0;
   };
   for (const block of turn.blocks) {
-    if (hideTools && block.kind === "tool" && isHidden(block)) {
+    if (hideTools && block.kind === "tool" && block.output !== null) {
       hidden++;
       continue;
     }
@@ -138,29 +138,4 @@ function Note({ note, turn }: { note: NoteBlock; turn: Turn }) {
   const text = note.what === "retry" ? `${t.retrying(note.code)}: ${note.text}` : note.what === "compacted" ? t.compacted(note.code)
     : note.what === "loop" ? t.loop(note.text, note.code) : `${t.cancelled} (${note.text})`;
   return <p className="note faint" data-testid={`note-${note.what}`}>{text}</p>;
-}
-
-export function useStickToEnd(stamp: unknown): [React.RefObject<HTMLDivElement>, boolean, () => void] {
-  const place = useRef<HTMLDivElement>(null);
-  const [stuck, setStuck] = useState(true);
-  const stays = useRef(true);
-  useEffect(() => {
-    const box = place.current;
-    if (!box) return undefined;
-    const onScroll = (): void => {
-      stays.current = box.scrollHeight - box.scrollTop - box.clientHeight < 80;
-      setStuck(stays.current);
-    };
-    box.addEventListener("scroll", onScroll, { passive: true });
-    return () => box.removeEventListener("scroll", onScroll);
-  }, []);
-  useEffect(() => {
-    const box = place.current;
-    if (box && stays.current) box.scrollTop = box.scrollHeight;
-  }, [stamp]);
-  const jump = (): void => {
-    const box = place.current;
-    if (box) box.scrollTop = box.scrollHeight;
-  };
-  return [place, stuck, jump];
 }

@@ -2,6 +2,7 @@
 // are links, and what is left goes through a sanitizer. A block that is too deep to be Markdown is shown as it is.
 import DOMPurify from "dompurify";
 import { marked } from "marked";
+import { t } from "../texts";
 
 const escape = (text: string): string => text.replace(/[&<>"']/g, (c) => `&#${c.charCodeAt(0)};`);
 const isSafe = (href: string): boolean => /^(https?:|mailto:)/i.test(href.trim());
@@ -16,7 +17,7 @@ renderer.image = (href: string | null, _title: string | null, text: string) => r
 renderer.code = (code: string, language?: string) => {
   const name = (language ?? "").match(/^[\w+#-]*/)?.[0] ?? "";
   const body = name === "diff" ? diffLines(code) : escape(code);
-  return `<div class="code"><div class="code-head"><span>${escape(name)}</span><button type="button" class="copy">Copy</button></div>` +
+  return `<div class="code"><div class="code-head"><span>${escape(name)}</span><button type="button" class="copy">${t.copy}</button></div>` +
     `<pre tabindex="0"><code class="${name && name !== "diff" ? `lang-${escape(name)}` : ""}">${body}</code></pre></div>`;
 };
 renderer.checkbox = (checked: boolean) => (checked ? "☑ " : "☐ ");

@@ -17,8 +17,7 @@ export interface OpenChat {
   previous: string | null; // earlier turns that are not read yet
   loaded: boolean;
   queue: QueuedEntry[];
-  sentAt: number; // what was typed and has not come back yet
-  sent: string | null;
+  sent: string | null; // what was typed and has not come back yet
 }
 
 export interface Toast {
@@ -201,7 +200,7 @@ class Store {
     if (this.open?.id !== id) {
       if (this.open) this.kept.set(this.open.id, this.open);
       const known = this.kept.get(id);
-      this.open = known ?? { id, turns: new Map(), previous: null, loaded: false, queue: [], sent: null, sentAt: 0 };
+      this.open = known ?? { id, turns: new Map(), previous: null, loaded: false, queue: [], sent: null };
       this.feed.follow([id]);
       void this.load(this.open);
     }
@@ -308,7 +307,7 @@ class Store {
       chat = this.open!;
     }
     const running = this.chats.get(chat.id)?.status !== "idle" && this.chats.has(chat.id);
-    if (!running) Object.assign(chat, { sent: text, sentAt: Date.now() });
+    if (!running) chat.sent = text;
     this.changed();
     const body: Record<string, unknown> = { user_message: text };
     if (model) body.model = model;
