@@ -306,8 +306,8 @@ class Engine {
   Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
   // Empties its queue, cancels a run of the chat first and waits for its checkpoint.
   Result<void> DeleteChat(const ChatId& chat);
-  // Removes a superseded interaction and all that continue it for good, as ChatStore::RemoveBranch does; the audit log
-  // tells of it. kConflict (reason "busy") while a run is active.
+  // Moves a superseded interaction and all that continue it to the trash, as ChatStore::RemoveBranch does; the audit
+  // log tells of it. kConflict (reason "busy") while a run is active.
   Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from);
   // What the store's trash holds, and the way back: InteractionStore::ListTrash and RestoreChat. kConflict (reason
   // "chat_exists") also while a new chat of that name begins.
