@@ -5,6 +5,7 @@ import { Conversation } from "./chat/Conversation";
 import { Sidebar } from "./chats/Sidebar";
 import { Inbox } from "./inbox/Inbox";
 import { actions } from "./keys/actions";
+import { keepFocus } from "./keys/focus";
 import { Help, Palette } from "./keys/Palette";
 import { store, useStore, View } from "./store/store";
 import { t } from "./texts";
@@ -107,5 +108,6 @@ addEventListener("click", (e) => {
 });
 
 showTheme();
+keepFocus();
 store.start();
 createRoot(document.getElementById("page")!).render(<Page />);

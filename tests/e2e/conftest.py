@@ -52,6 +52,13 @@ def pytest_runtest_call(item):
     signal.signal(signal.SIGALRM, before)
 
 
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    report = (yield).get_result()
+    if report.failed:
+        item.has_failed = True
+
+
 def pytest_sessionfinish(session):
     if hasattr(session.config, "workeroutput"):  # one of several processes that run tests (pytest-xdist)
         session.config.workeroutput["figures"] = FIGURES
@@ -129,3 +136,25 @@ def client(server):
 def offline(make_server):
     """A server with the built-in offline model."""
     return make_server()
+
+
+@pytest.fixture
+def browse(request):
+    """Opens windows on a server's page. A picture of each is kept if the test fails, or if the page did what it may never do."""
+    from support.browser import Browser  # not where selenium is missing
+    windows = []
+
+    def make(server, path="/", **more):
+        window = Browser(server.port, **more)
+        windows.append(window)
+        return window.open(path)
+
+    yield make
+    problems = []
+    for number, window in enumerate(windows):
+        try:
+            window.close(failed=getattr(request.node, "has_failed", False), name=f"{request.node.name}-{number}".replace("/", "_"))
+        except AssertionError as error:
+            problems.append(error)
+    if problems:
+        raise problems[0]

@@ -6,7 +6,7 @@ import subprocess
 
 import pytest
 from support import npm
-from support.browser import Browser, Keys
+from support.browser import Keys
 from support.client import raw_exchange
 from support.provider import Gate, Reply, call, delta, ending, failure, text, tools
 from support.server import BINARY
@@ -14,39 +14,8 @@ from support.server import BINARY
 pytestmark = pytest.mark.limit(90)
 
 
-@pytest.hookimpl(hookwrapper=True)
-def pytest_runtest_makereport(item):
-    outcome = yield
-    setattr(item, f"report_{outcome.get_result().when}", outcome.get_result())
-
-
-@pytest.fixture
-def browse(request):
-    """Opens windows; a picture of each is kept if the test fails."""
-    windows = []
-
-    def make(server, path="/", **more):
-        window = Browser(server.port, **more).open(path)
-        windows.append(window)
-        return window
-
-    yield make
-    problems = []
-    for number, window in enumerate(windows):
-        try:
-            window.close(failed=True, name=f"{request.node.name}-{number}")
-        except AssertionError as error:
-            problems.append(error)
-    if problems:
-        raise problems[0]
-
-
 def answer_of(server, chat, interaction):
     return next(e["content"] for e in server.client.interaction(chat, interaction)["agent_events"] if e["type"] == "ANSWER")
-
-
-def open_chat(page, chat):
-    page.one(f"chat-item[data-chat='{chat}']").find_element("css selector", ".chat-title").click()
 
 
 # --- chat ------------------------------------------------------------------------------------------------------------
@@ -278,7 +247,7 @@ def test_two_windows_show_the_same(server, provider, browse):
     one.say("hello")
     one.until_text("answer", "first answer")
     other = browse(server)
-    open_chat(other, server.client.get("/chats").json["chats"][0]["id"])
+    other.open_chat(server.client.get("/chats").json["chats"][0]["id"])
     other.until_text("answer", "first answer")
     gate = Gate()
     provider.plan(text("second ", gate, "answer"))
@@ -609,14 +578,6 @@ def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse
         "const step = (now) => { worst = Math.max(worst, now - last); last = now; box.scrollTop = (n * 97) % box.scrollHeight;"
         "if (++n < 60) requestAnimationFrame(step); else done(worst); }; requestAnimationFrame(step);")
     figure(f"scrolling a list of 100 chats: the longest frame took {worst:.0f} ms")
-
-
-def test_the_first_paint(server, browse, figure):
-    page = browse(server)
-    page.one("composer")
-    paint = page.script("const nav = performance.getEntriesByType('navigation')[0];"
-                        "return performance.getEntriesByName('first-contentful-paint')[0].startTime - nav.responseEnd")
-    figure(f"first paint of the page: {paint:.0f} ms after the HTML")
 
 
 @pytest.mark.skipif("REPRISE_PICTURES" not in os.environ, reason="makes the pictures of docs/page.md")

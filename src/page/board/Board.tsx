@@ -4,6 +4,7 @@ import type { Task } from "../store/types";
 import { t } from "../texts";
 import type { Tasks } from "../wire";
 import { call, chatPath, get } from "../wire/api";
+import { Files } from "./Files";
 
 const COLUMNS = ["todo", "doing", "done"] as const;
 
@@ -53,6 +54,7 @@ export function Board() {
       }}>
         <input aria-label={t.addTask} placeholder={t.addTask} data-testid="add-task" value={title} onChange={(e) => setTitle(e.target.value)} />
       </form>
+      <Files chat={chat} stamp={`${last?.id}/${last?.events.length}`} />
       {agenda.plan.length > 0 && <><h2>{t.plan}</h2><ol>{agenda.plan.map((step, i) => <li key={i}>{step}</li>)}</ol></>}
     </section>
   );

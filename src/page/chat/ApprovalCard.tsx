@@ -1,5 +1,5 @@
 import { useEffect, useState } from "react";
-import { store } from "../store/store";
+import { store, useStore } from "../store/store";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
 import { get } from "../wire/api";
@@ -15,7 +15,8 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const [scope, setScope] = useState("once");
   const [edited, setEdited] = useState<Values | null>(null);
   const [busy, setBusy] = useState(false);
-  const spec = store.tools?.tools.find((each) => each.name === tool);
+  const { tools } = useStore(); // they may be read after the card is drawn
+  const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
 

@@ -97,7 +97,7 @@ function OneBlock({ block, turn, running }: { block: Block; turn: Turn; running:
 }
 
 const stampOf = (block: ToolBlock): string =>
-  `${block.live.length}/${block.output?.length ?? -1}/${block.input.length}/${block.steps.length}/${block.approval?.approval_id}${block.approval?.decision ? "!" : ""}/${block.question?.answered}`;
+  `${block.live.length}/${block.output?.length ?? -1}/${block.input.length}/${block.steps.length}/${block.approval?.approval_id}${block.approval?.decision ? "!" : ""}/${block.question?.request_id}${block.question?.answered ? "!" : ""}`;
 
 const Thinking = memo(function Thinking({ block, open }: { block: TextBlock; length: number; open: boolean }) {
   const [chosen, setChosen] = useState<boolean | null>(null);

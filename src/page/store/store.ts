@@ -40,7 +40,14 @@ class Store {
   models: Models = { models: [], default: "" };
   tools: Tools | null = null;
   toasts: Toast[] = [];
-  said = ""; // for screen readers
+  private spoken = "";
+  // What a screen reader says. The same words a second time are said a second time.
+  get said(): string {
+    return this.spoken;
+  }
+  set said(text: string) {
+    this.spoken = text === this.spoken ? `${text}\u00a0` : text;
+  }
   hideTools = false;
   private hasRead = false;
   private meanwhile: [string, ChatChange][] | null = null; // what has changed while everything is read

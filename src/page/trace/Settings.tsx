@@ -1,4 +1,5 @@
 import { useState } from "react";
+import { Grants } from "../inbox/Grants";
 import { useStore } from "../store/store";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
@@ -30,6 +31,7 @@ export function Settings() {
           <div><dt>{t.tools}</dt><dd>{tools.tools.map((tool) => tool.name).join(", ")}</dd></div>
           {tools.servers.length > 0 && <div><dt>{t.servers}</dt><dd>{tools.servers.map((server) => `${server.name}: ${server.state}`).join(", ")}</dd></div>}</>}
       </dl>
+      <Grants />
     </section>
   );
 }

@@ -2,6 +2,7 @@
 import json
 import pathlib
 import shutil
+import urllib.parse
 
 import pytest
 
@@ -10,7 +11,7 @@ from .timing import SLACK
 SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
 selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
 from selenium import webdriver  # noqa: E402
-from selenium.common.exceptions import NoSuchElementException, StaleElementReferenceException  # noqa: E402
+from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException  # noqa: E402, F401
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common import utils  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -31,10 +32,16 @@ class Driver(Service):
         return utils.is_connectable(self.port, "127.0.0.1")
 
 
-class Browser:
-    """One window on a server's page."""
+def host_of(url):
+    """The origin that a request goes to; None if it goes to no host."""
+    parts = urllib.parse.urlsplit(url)
+    return None if parts.scheme in ("data", "blob", "about", "chrome", "chrome-error") else f"{parts.scheme}://{parts.netloc}"
 
-    def __init__(self, port, size=(1200, 900)):
+
+class Browser:
+    """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address)."""
+
+    def __init__(self, port, size=(1200, 900), hosts=None):
         if not CHROMIUM or not DRIVER:
             pytest.skip("chromium and chromium-driver are not installed")
         options = webdriver.ChromeOptions()
@@ -43,11 +50,14 @@ class Browser:
                          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
                          f"--window-size={size[0]},{size[1]}"):
             options.add_argument(argument)
+        rules = [f"MAP {name} {address}" for name, address in (hosts or {}).items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.0.0.*"]
+        options.add_argument("--host-resolver-rules=" + ", ".join(rules))
         options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
         self.driver = webdriver.Chrome(service=Driver(DRIVER), options=options)
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
+        self.is_watched = True  # a test whose window shows somebody else's page turns this off
 
     def open(self, path="/"):
         self.driver.get(self.origin + path)
@@ -100,6 +110,9 @@ class Browser:
             element.send_keys(Keys.DELETE)
         element.send_keys(words)
 
+    def open_chat(self, chat):
+        self.one(f"chat-item[data-chat='{chat}']").find_element(By.CSS_SELECTOR, ".chat-title").click()
+
     def say(self, words):
         self.type("composer", words)
         self.type("composer", Keys.ENTER)
@@ -118,22 +131,32 @@ class Browser:
         return self.driver.execute_script(text, *arguments)
 
     # --- what it has done besides
+    REQUESTS = {"Network.requestWillBeSent": lambda more: more["request"]["url"], "Network.webSocketCreated": lambda more: more["url"],
+                "Network.webTransportCreated": lambda more: more["url"]}
+
     def _read_logs(self):
         for entry in self.driver.get_log("performance"):
             message = json.loads(entry["message"])["message"]
-            if message["method"] == "Network.requestWillBeSent":
-                self.requested.add(message["params"]["request"]["url"])
-        self.messages += [entry for entry in self.driver.get_log("browser")]
+            if url := self.REQUESTS.get(message["method"]):
+                self.requested.add(url(message["params"]))
+        # The log is this window's alone; others tell where they are.
+        self.requested |= {each["url"] for each in self.driver.execute_cdp_cmd("Target.getTargets", {})["targetInfos"] if each["url"] and each["type"] != "browser"}
+        self.messages += self.driver.get_log("browser")
+
+    def problems(self):
+        """What the page may never do, whatever the test is about."""
+        self._read_logs()
+        foreign = sorted(url for url in self.requested if host_of(url) not in (None, self.origin))
+        refused = [each["message"] for each in self.messages if "Content Security Policy" in each["message"]]
+        return ([f"the page asked other hosts: {foreign}"] if foreign else []) + ([f"against the policy: {refused}"] if refused else [])
 
     def close(self, failed=False, name="page"):
+        """Ends the window, with a picture of it if something is wrong."""
         try:
-            if failed:
+            problems = self.problems() if self.is_watched else []
+            if failed or problems:
                 SCREENSHOTS.mkdir(exist_ok=True)
                 self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
-            self._read_logs()
         finally:
             self.driver.quit()
-        foreign = {url for url in self.requested if not url.startswith((self.origin, "data:", "blob:", "chrome:", "about:"))}
-        assert not foreign, f"the page asked other hosts: {foreign}"
-        refused = [m["message"] for m in self.messages if "Content Security Policy" in m["message"]]
-        assert not refused, f"against the policy: {refused}"
+        assert not problems, "; ".join(problems)

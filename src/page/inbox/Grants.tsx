@@ -1,0 +1,47 @@
+import { useEffect, useState } from "react";
+import { spelled } from "../chat/hidden";
+import { store, useStore } from "../store/store";
+import { t } from "../texts";
+import type { ChatGrants, Grants as Standing } from "../wire";
+import { call, chatPath, get } from "../wire/api";
+
+interface Grant {
+  path: string; // to take it back
+  tool: string;
+  input?: string;
+  scope: "always" | "chat";
+}
+
+async function readAll(chat: string | undefined): Promise<Grant[]> {
+  const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ path: `/grants/${each.id}`, tool: each.tool_name, input: each.tool_input, scope: "always" }));
+  if (!chat) return standing;
+  const path = `${chatPath(chat)}/grants`;
+  return [...standing, ...(await get<ChatGrants>(path)).grants.map((each): Grant => ({ path: `${path}/${each.id}`, tool: each.tool_name, scope: "chat" }))];
+}
+
+// What has been allowed for longer than once, everywhere and in the chat that is open; each can be taken back.
+export function Grants() {
+  const { open } = useStore();
+  const [grants, setGrants] = useState<Grant[]>([]);
+  const chat = open?.id;
+  const read = (): Promise<void> => readAll(chat).then(setGrants, () => setGrants([]));
+  useEffect(() => void read(), [chat]);
+  const revoke = async (grant: Grant): Promise<void> => {
+    await store.attempt(() => call("DELETE", grant.path));
+    await read();
+  };
+  return (
+    <>
+      <h2>{t.grants}</h2>
+      {grants.length === 0 && <p className="faint">{t.noGrants}</p>}
+      <ul className="plain-list">
+        {grants.map((grant) => (
+          <li key={grant.path} className="row" data-testid="grant">
+            <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow">{spelled(grant.input ?? "")}</code>
+            <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
+          </li>
+        ))}
+      </ul>
+    </>
+  );
+}

@@ -1,0 +1,141 @@
+"""How the page is made: from Debian's packages alone, the same each time, small, with its texts in one place; and how soon it is there."""
+import json
+import os
+import pathlib
+import re
+import shutil
+import subprocess
+
+import pytest
+from support.browser import Browser  # noqa: F401 - skips all of this where there is no browser to look with
+from support.server import BINARY
+from support.timing import SLACK, median
+
+ROOT = BINARY.parents[2]
+SOURCE = ROOT / "src" / "page"
+PACKAGES = ("/usr/share/nodejs/", "/usr/lib/nodejs/", "/usr/share/javascript/")
+
+
+def without_network():
+    """What to put before a command so that it has no network; nothing where this machine does not let us do that."""
+    for unshare in (["unshare", "-n"], ["unshare", "-rn"]):
+        if subprocess.run([*unshare, "true"], stderr=subprocess.DEVNULL, check=False).returncode == 0:
+            return unshare
+    return []
+
+
+def bundle(out):
+    command = [*without_network(), "cmake", "-D", f"ESBUILD={shutil.which('esbuild')}", "-D", f"SOURCE={SOURCE}", "-D", f"OUT={out}", "-P", str(SOURCE / "bundle.cmake")]
+    done = subprocess.run(command, env={"PATH": "/usr/bin:/bin"}, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory):
+    """Made once, without a network and without anything of this machine's environment."""
+    out = tmp_path_factory.mktemp("page")
+    return out, bundle(out)
+
+
+def test_the_build_says_how_large_the_page_is(made):
+    out, said = made
+    first, later = map(int, re.search(r"the page: (\d+) bytes packed \((\d+) more when they are needed\)", said).groups())
+    assert 0 < first <= 150 * 1024 and later > 0
+    assert first + later == sum(file.stat().st_size for file in (out / "packed").iterdir() if file.suffixes[0] in (".js", ".css"))
+
+
+def test_the_build_needs_nothing_but_packages_of_the_distribution(made):
+    out, _ = made
+    inputs = {(ROOT / name).resolve() if not name.startswith("/") else pathlib.Path(name).resolve() for name in json.loads((out / "meta.json").read_text())["inputs"]
+              if not name.startswith("<") and ":" not in name}
+    others = {str(path) for path in inputs if SOURCE not in path.parents}
+    assert others and all(path.startswith(PACKAGES) for path in others), sorted(others)[:5]
+    owners = subprocess.run(["dpkg", "-S", *sorted(others)], capture_output=True, text=True, check=False)
+    assert owners.returncode == 0, owners.stderr
+    assert not list(ROOT.glob("**/package.json")) and not (ROOT / "node_modules").exists()
+
+
+def test_the_same_sources_give_the_same_bytes(made, tmp_path):
+    out, _ = made
+    bundle(tmp_path)
+    one, other = ({file.name: file.read_bytes() for file in (folder / "packed").iterdir()} for folder in (out, tmp_path))
+    assert one == other
+
+
+def test_no_part_of_it_names_another_host_to_fetch_from(made):
+    """Names of namespaces and links for people are no fetches; what is left are addresses that code would ask."""
+    out, _ = made
+    for file in (out / "bundle").iterdir():
+        found = set(re.findall(r"https?://[^\s\"'`)\\<>]+", file.read_text()))
+        known = ("http://www.w3.org/", "https://reactjs.org/", "https://react.dev/", "https://github.com/", "https://marked.js.org/", "https://highlightjs.org", "https://katex.org")
+        assert all(each.startswith(known) for each in found), sorted(found)
+        assert not re.search(r"\beval\(|new Function\(|importScripts\(", file.read_text()), file.name
+
+
+def test_the_first_paint(server, browse, figure):
+    """From the last byte of the HTML to the first thing that is seen."""
+    page = browse(server)
+    taken = []
+    for _ in range(5):
+        page.driver.refresh()
+        page.one("composer")
+        taken.append(page.script("const nav = performance.getEntriesByType('navigation')[0];"
+                                 "return performance.getEntriesByName('first-contentful-paint')[0].startTime - nav.responseEnd"))
+    figure(f"first paint of the page: {median(taken):.0f} ms after the HTML")
+    assert median(taken) < 100 * SLACK
+
+
+# --- texts -----------------------------------------------------------------------------------------------------------
+
+# Prints the words for people that stand in a source: text between tags, attributes that are shown or read aloud, and what
+# is told or confirmed.
+FIND = r"""
+const ts = require(process.argv[2]), fs = require('fs');
+const shown = new Set(['aria-label', 'title', 'placeholder', 'alt', 'label', 'aria-description', 'aria-roledescription', 'aria-valuetext']);
+const words = /[A-Za-z\u00c0-\u024f]{2,}/;
+for (const file of process.argv.slice(3)) {
+  const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true, file.endsWith('x') ? ts.ScriptKind.TSX : ts.ScriptKind.TS);
+  const tell = (node, text) => console.log(`${file}:${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}: ${text.trim()}`);
+  const literals = (node, found) => {
+    if (ts.isStringLiteralLike(node)) found(node, node.text);
+    else if (ts.isTemplateExpression(node)) { found(node, node.head.text); node.templateSpans.forEach((span) => { found(span, span.literal.text); literals(span.expression, found); }); }
+    else if (ts.isConditionalExpression(node)) { literals(node.whenTrue, found); literals(node.whenFalse, found); }
+    else if (ts.isBinaryExpression(node) && [ts.SyntaxKind.BarBarToken, ts.SyntaxKind.AmpersandAmpersandToken, ts.SyntaxKind.QuestionQuestionToken, ts.SyntaxKind.PlusToken].includes(node.operatorToken.kind)) {
+      if (node.operatorToken.kind === ts.SyntaxKind.PlusToken) literals(node.left, found);
+      literals(node.right, found);
+    } else if (ts.isParenthesizedExpression(node)) literals(node.expression, found);
+  };
+  const found = (node, text) => { if (words.test(text)) tell(node, text); };
+  const look = (node) => {
+    if (ts.isJsxText(node) && words.test(node.text)) tell(node, node.text);
+    if (ts.isJsxExpression(node) && node.expression && (ts.isJsxElement(node.parent) || ts.isJsxFragment(node.parent))) literals(node.expression, found);
+    if (ts.isJsxAttribute(node) && node.initializer && shown.has(node.name.getText())) literals(ts.isJsxExpression(node.initializer) ? node.initializer.expression : node.initializer, found);
+    if (ts.isCallExpression(node) && /(^|\.)(tell|alert|confirm|prompt)$/.test(node.expression.getText())) node.arguments.forEach((each) => literals(each, found));
+    ts.forEachChild(node, look);
+  };
+  look(source);
+}
+"""
+TYPESCRIPT = next((str(path) for path in map(pathlib.Path, ("/usr/share/nodejs/typescript", "/usr/lib/nodejs/typescript", "/usr/share/node_modules/typescript")) if path.exists()), None)
+# Names of formats and of this program are the same in every language.
+NAMES = {"JSON", "(JSON)", "(Markdown)", "Markdown", "Reprise"}
+
+
+def words_in(*files):
+    done = subprocess.run(["node", "-e", FIND, "-", TYPESCRIPT, *map(str, files)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return [line for line in done.stdout.splitlines() if line.split(": ", 1)[1] not in NAMES]
+
+
+@pytest.mark.skipif(TYPESCRIPT is None, reason="node-typescript is not installed")
+def test_all_words_for_people_are_in_one_file(tmp_path):
+    planted = tmp_path / "planted.tsx"
+    planted.write_text("""const x = <div className="not this" data-testid="nor-this" aria-label="this one">and this {ok ? "also this" : t.no} {`${n} more of it`}</div>;
+        store.tell("told"); document.querySelector("main nav"); <b title={t.fine}>{t.fine} × ⋯</b>;""")
+    assert [line.split(": ", 1)[1] for line in words_in(planted)] == ["this one", "and this", "also this", "more of it", "told"]
+    sources = [path for path in SOURCE.rglob("*.ts*") if path.name not in ("texts.ts", "tsconfig.json") and not path.name.endswith(".d.ts")]
+    assert len(sources) > 20
+    assert words_in(*sources) == []
+    # The one file holds nothing but texts: another language is another file like it.
+    assert "import" not in (SOURCE / "texts.ts").read_text().replace("importChat", "").replace("Import", "")
