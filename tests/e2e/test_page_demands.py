@@ -154,7 +154,7 @@ FEATURES = [
     ("reconnect without loss", page("test_the_page_goes_on_by_itself_after_kill_9")),
     ("export", page("test_a_chat_is_exported_and_imported")),
     ("share", Left("a server on loopback has nobody to show a link to: a chat is exported, and imported elsewhere")),
-    ("replay scrubber", page("test_the_replay_scrubber_and_its_check")),
+    ("replay scrubber", page("test_the_replay_scrubber_and_its_check") + here("test_where_a_replay_differs_is_shown")),
     ("accessibility tested", page("test_axe_finds_nothing_serious_on_any_view") + at("test_page_everywhere.py", "test_every_view_is_walked_by_keyboard_alone",
      "test_everything_has_a_name_and_a_role", "test_what_a_screen_reader_says")),
 ]
@@ -858,3 +858,21 @@ def test_title_and_icon_tell_what_goes_on(server, provider, browse):
     window.press("approve")
     window.until_text("answer", "done")
     window.until(lambda: window.driver.title == "run" and icon() == quiet, "quiet again")
+
+
+def test_where_a_replay_differs_is_shown(make_server, provider, browse):
+    server = make_server(provider, plain=True)
+    server.check_records = False  # one of them is changed by hand
+    provider.plan(tools(call("echo", {"text": "x"})), text("finished"))
+    events = server.client.turn("c", "go").events
+    file = server.home.checkpoint_file("c", "int_001")
+    stored = json.loads(file.read_text())
+    result = next(e for e in stored["agent_events"] if e["type"] == "TOOL_RESULT")
+    result["tool_output"] = "something else"
+    file.write_text(json.dumps(stored))
+    window = browse(server, "/#c")
+    window.until_text("answer", "finished")
+    window.press("replay")
+    window.press("verify")
+    window.until_text("verified", "something else")
+    assert f"event {result['seq']}" in window.text("verified") and len(events) > result["seq"]
