@@ -1,35 +1,39 @@
-import { useEffect, useState } from "react";
+import { lazy, Suspense, useEffect, useRef, useState } from "react";
 import { createRoot } from "react-dom/client";
-import { Board } from "./board/Board";
 import { Conversation } from "./chat/Conversation";
 import { Sidebar } from "./chats/Sidebar";
 import { Inbox } from "./inbox/Inbox";
-import { actions } from "./keys/actions";
+import { actions, isWriting } from "./keys/actions";
 import { keepFocus } from "./keys/focus";
 import { Help, Palette } from "./keys/Palette";
+import { Boundary } from "./parts/Boundary";
+import { Icon, IconName } from "./parts/Icon";
 import { store, useStore, View } from "./store/store";
 import { t } from "./texts";
 import { showTheme } from "./theme";
-import { BranchMap } from "./time/BranchMap";
-import { Settings } from "./trace/Settings";
-import { Trace } from "./trace/Trace";
 import { ApiError } from "./wire/api";
 
-const VIEWS: [View, string][] = [["chat", t.chats], ["inbox", t.inbox], ["board", t.board], ["branches", t.branches], ["trace", t.trace], ["settings", t.settings]];
+// What is seldom looked at is fetched when it is.
+const Board = lazy(() => import("./board/Board").then((part) => ({ default: part.Board })));
+const BranchMap = lazy(() => import("./time/BranchMap").then((part) => ({ default: part.BranchMap })));
+const Settings = lazy(() => import("./trace/Settings").then((part) => ({ default: part.Settings })));
+const Trace = lazy(() => import("./trace/Trace").then((part) => ({ default: part.Trace })));
+const TrashView = lazy(() => import("./chats/TrashView").then((part) => ({ default: part.TrashView })));
+
+const OF_CHAT: [View, string, IconName][] = [["chat", t.chat, "chat"], ["board", t.board, "board"], ["branches", t.branches, "branch"], ["trace", t.trace, "trace"]];
+const OF_ALL: [View, string, IconName][] = [["inbox", t.inbox, "inbox"], ["settings", t.settings, "settings"]];
 
 function Page() {
-  const { view, open, chats, approvals, inputs, connection, loggedOut, toasts, said } = useStore();
-  const [dialog, setDialog] = useState<"palette" | "help" | null>(null);
-  const [menu, setMenu] = useState(false);
+  const { view, open, chats, approvals, inputs, connection, loggedOut, toasts, said, dialog, menu } = useStore();
   const waiting = approvals.size + inputs.size;
   const running = [...chats.values()].filter((chat) => chat.status === "running").length;
-  useTitle(waiting, running, (open && chats.get(open.id)?.title) ?? "");
+  const title = (open && chats.get(open.id)?.title) ?? "";
+  useTitle(waiting, running, title);
   useEffect(() => {
     const onKey = (e: KeyboardEvent): void => {
-      const writing = e.target instanceof HTMLInputElement || e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLSelectElement;
       const action = actions().find((each) => each.key?.(e));
-      if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") setDialog("palette");
-      else if (e.key === "?" && !writing) setDialog("help");
+      if ((e.ctrlKey || e.metaKey) && !e.altKey && e.key.toLowerCase() === "k") store.set({ dialog: "palette" });
+      else if (e.key === "?" && !isWriting(e.target)) store.set({ dialog: "help" });
       else if (action) action.run();
       else return;
       e.preventDefault();
@@ -38,33 +42,60 @@ function Page() {
     return () => removeEventListener("keydown", onKey);
   }, []);
   if (loggedOut) return <LogIn />;
+  const tab = ([name, text, icon]: [View, string, IconName]): JSX.Element => (
+    <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`} onClick={() => store.set({ view: name })}>
+      <Icon name={icon} /><span className="label">{text}</span>
+      {name === "inbox" && waiting > 0 && <><span className="badge count" data-testid="inbox-count">{waiting}</span><span className="sr-only">{t.waitingShort}</span></>}
+    </button>
+  );
   return (
-    <div className={menu ? "layout with-menu" : "layout"}>
-      <Sidebar onPick={() => setMenu(false)} />
+    <div className={`layout${menu === true ? " with-menu" : menu === false ? " without-side" : ""}`}>
+      <Sidebar />
+      {menu === true && <div className="shade only-narrow" onClick={() => store.set({ menu: null })} />}
       <div className="main">
         <header className="bar">
-          <button type="button" className="quiet only-narrow" aria-label={t.menu} aria-expanded={menu} onClick={() => setMenu(!menu)}>☰</button>
-          <div role="tablist" aria-label={t.name} className="tabs">
-            {VIEWS.map(([name, text]) => (
-              <button type="button" key={name} role="tab" aria-selected={view === name} data-testid={`tab-${name}`} onClick={() => store.set({ view: name })}>
-                {name === "chat" ? (open && chats.get(open.id)?.title) || t.newChat : text}
-                {name === "inbox" && waiting > 0 && <span className="badge" data-testid="inbox-count">{waiting}</span>}
-              </button>
-            ))}
-          </div>
+          <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu" aria-expanded={menu !== false} onClick={() => store.toggleMenu()}><Icon name="sidebar" /></button>
+          <ChatTitle key={open?.id ?? ""} id={open?.id ?? null} title={title} />
+          <nav className="tabs" aria-label={t.views}>
+            {OF_CHAT.map(tab)}
+            <span className="divider" aria-hidden="true" />
+            {OF_ALL.map(tab)}
+            <button type="button" aria-label={t.palette} title={`${t.palette} (Ctrl K)`} data-testid="open-palette" onClick={() => store.set({ dialog: "palette" })}><Icon name="search" /></button>
+          </nav>
         </header>
-        {connection !== "live" && <p className="offline" role="status" data-testid="offline">{connection === "offline" ? t.offline : t.connecting}</p>}
+        {connection !== "live" && <p className="offline" role="status" data-testid="offline"><span className="dot" aria-hidden="true" />{connection === "offline" ? t.offline : t.connecting}</p>}
         <main>
-          {view === "chat" ? <Conversation /> : view === "inbox" ? <Inbox /> : view === "board" ? <Board /> : view === "branches" ? <BranchMap /> : view === "trace" ? <Trace /> : <Settings />}
+          <Suspense fallback={<p className="panel faint">…</p>}>
+            {view === "chat" ? <Conversation /> : view === "inbox" ? <Inbox /> : view === "board" ? <Board /> : view === "branches" ? <BranchMap /> : view === "trace" ? <Trace />
+              : view === "trash" ? <TrashView /> : <Settings />}
+          </Suspense>
         </main>
       </div>
       <p className="sr-only" role="status" aria-live="polite" data-testid="said">{said}</p>
       <div className="toasts" role="status">
-        {toasts.map((each) => <div key={each.id} className="toast" data-testid="toast">{each.text}{each.action && <button type="button" data-testid="toast-action" onClick={each.action.run}>{each.action.label}</button>}</div>)}
+        {toasts.map((each) => <div key={each.id} className="toast" data-testid="toast"><span>{each.text}</span>{each.action && <button type="button" data-testid="toast-action" onClick={() => store.act(each)}>{each.action.label}</button>}</div>)}
       </div>
-      {dialog === "palette" && <Palette onClose={() => setDialog(null)} />}
-      {dialog === "help" && <Help onClose={() => setDialog(null)} />}
+      {dialog === "palette" && <Palette onClose={() => store.set({ dialog: null })} />}
+      {dialog === "help" && <Help onClose={() => store.set({ dialog: null })} />}
     </div>
+  );
+}
+
+// The title of the chat; who presses it changes it there.
+function ChatTitle({ id, title }: { id: string | null; title: string }) {
+  const [naming, setNaming] = useState(false);
+  const given = useRef(false);
+  if (!id) return <h1 className="chat-name">{t.newChat}</h1>;
+  if (!naming) return <h1 className="chat-name" dir="auto"><button type="button" className="quiet" title={t.rename} data-testid="title" onClick={() => setNaming(true)}>{title || t.untitled}</button></h1>;
+  return (
+    <input className="chat-name" autoFocus aria-label={t.rename} data-testid="title-input" dir="auto" defaultValue={title} onFocus={(e) => e.target.select()} onBlur={(e) => {
+      if (!given.current && e.target.value.trim() && e.target.value !== title) void store.rename(id, e.target.value);
+      given.current = false;
+      setNaming(false);
+    }} onKeyDown={(e) => {
+      if (e.key === "Escape") given.current = true; // it stays as it was
+      if (e.key === "Escape" || e.key === "Enter") e.currentTarget.blur();
+    }} />
   );
 }
 
@@ -110,4 +141,4 @@ addEventListener("click", (e) => {
 showTheme();
 keepFocus();
 store.start();
-createRoot(document.getElementById("page")!).render(<Page />);
+createRoot(document.getElementById("page")!).render(<Boundary><Page /></Boundary>);

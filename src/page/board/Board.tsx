@@ -1,4 +1,5 @@
-import { useCallback, useEffect, useState } from "react";
+import { KeyboardEvent, useCallback, useEffect, useRef, useState } from "react";
+import { Icon } from "../parts/Icon";
 import { store, useStore } from "../store/store";
 import type { Task } from "../store/types";
 import { t } from "../texts";
@@ -7,55 +8,116 @@ import { call, chatPath, get } from "../wire/api";
 import { Files } from "./Files";
 
 const COLUMNS = ["todo", "doing", "done"] as const;
+type Column = (typeof COLUMNS)[number];
 
 // The agent's tasks, to be dragged, moved by keys, and edited; and its plan.
 export function Board() {
   const { open } = useStore();
   const chat = open?.id;
   const [agenda, setAgenda] = useState<Tasks>({ tasks: [], plan: [] });
-  const [title, setTitle] = useState("");
+  const [over, setOver] = useState<Column | null>(null);
+  const moved = useRef<string | null>(null); // the task that keeps the focus in its new place
   const last = store.branch().pop();
   const read = useCallback(async () => {
     if (chat) await get<Tasks>(`${chatPath(chat)}/tasks`).then(setAgenda, () => undefined);
   }, [chat]);
-  useEffect(() => void read(), [read, last?.id, last?.events.length]);
-  if (!chat) return null;
-  const change = (tasks: Partial<Task>[]): void => {
-    void store.attempt(async () => setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, { tasks })));
+  useEffect(() => void read(), [read, last?.id, last?.version]);
+  useEffect(() => {
+    if (!moved.current) return;
+    document.querySelector<HTMLElement>(`[data-task="${CSS.escape(moved.current)}"]`)?.focus();
+    moved.current = null;
+  }, [agenda]);
+  if (!chat) return <p className="panel empty">{t.noTasks}</p>;
+  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }): void => void store.attempt(async () => setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what)));
+  const put = (id: string, how: Partial<Task>): void => change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) });
+  // Above or below its neighbour in the column.
+  const shift = (id: string, column: Column, step: number): void => {
+    const there = agenda.tasks.filter((task) => task.status === column);
+    const other = there[there.findIndex((task) => task.id === id) + step];
+    if (!other) return;
+    const tasks = [...agenda.tasks];
+    const a = tasks.findIndex((task) => task.id === id), b = tasks.indexOf(other);
+    [tasks[a], tasks[b]] = [tasks[b]!, tasks[a]!];
+    change({ tasks });
   };
-  const move = (id: string, status: string): void => change(agenda.tasks.map((task) => (task.id === id ? { ...task, status: status as Task["status"] } : task)));
+  const onKey = (e: KeyboardEvent, task: Task, at: number): void => {
+    if (e.target !== e.currentTarget) return;
+    const to = e.key === "ArrowRight" ? COLUMNS[at + 1] : e.key === "ArrowLeft" ? COLUMNS[at - 1] : undefined;
+    if (to) put(task.id, { status: to });
+    else if (e.key === "ArrowUp" || e.key === "ArrowDown") shift(task.id, COLUMNS[at]!, e.key === "ArrowUp" ? -1 : 1);
+    else if (e.key === "Delete") change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) });
+    else if (e.key === "Enter") e.currentTarget.querySelector("input")?.focus();
+    else return;
+    e.preventDefault();
+    moved.current = task.id;
+  };
   return (
     <section className="panel" data-testid="board" aria-label={t.board}>
       <h2>{t.tasks}</h2>
-      {agenda.tasks.length === 0 && <p className="faint">{t.noTasks}</p>}
+      <p className="hint">{agenda.tasks.length === 0 ? t.noTasks : t.boardKeys}</p>
       <div className="columns">
-        {COLUMNS.map((column, at) => (
-          <section key={column} data-column={column} aria-label={t.columns[column]} onDragOver={(e) => e.preventDefault()} onDrop={(e) => move(e.dataTransfer.getData("text/plain"), column)}>
-            <h3>{t.columns[column]}</h3>
-            <ul>
-              {agenda.tasks.filter((task) => task.status === column).map((task) => (
-                <li key={task.id} className="task" data-testid="task" data-task={task.id} draggable tabIndex={0} onDragStart={(e) => e.dataTransfer.setData("text/plain", task.id)}
-                  onKeyDown={(e) => {
-                    const to = e.key === "ArrowRight" ? COLUMNS[at + 1] : e.key === "ArrowLeft" ? COLUMNS[at - 1] : undefined;
-                    if (to && e.target === e.currentTarget) move(task.id, to);
-                  }}>
-                  <input aria-label={t.edit} defaultValue={task.title} key={task.title} onBlur={(e) => e.target.value !== task.title && change(agenda.tasks.map((each) => (each === task ? { ...each, title: e.target.value } : each)))} />
-                  <button type="button" className="quiet" aria-label={`${t.remove}: ${task.title}`} onClick={() => change(agenda.tasks.filter((each) => each !== task))}>×</button>
-                </li>
-              ))}
-            </ul>
-          </section>
-        ))}
+        {COLUMNS.map((column, at) => {
+          const tasks = agenda.tasks.filter((task) => task.status === column);
+          return (
+            <section key={column} data-testid="column" data-column={column} className={over === column ? "over" : ""} aria-label={t.columns[column]} onDragOver={(e) => {
+              e.preventDefault();
+              setOver(column);
+            }} onDragLeave={() => setOver(null)} onDrop={(e) => {
+              e.preventDefault();
+              setOver(null);
+              put(e.dataTransfer.getData("text/plain"), { status: column });
+            }}>
+              <h3>{t.columns[column]} <span className="badge">{tasks.length}</span></h3>
+              <ul>
+                {tasks.map((task) => (
+                  <li key={task.id} className={`task ${task.status}`} data-testid="task" data-task={task.id} draggable tabIndex={0} aria-label={t.taskIn(task.title, t.columns[column]!)} aria-describedby="board-keys"
+                    onDragStart={(e) => e.dataTransfer.setData("text/plain", task.id)} onKeyDown={(e) => onKey(e, task, at)}>
+                    <Words value={task.title} label={t.edit} onChange={(title) => put(task.id, { title })} />
+                    <button type="button" className="quiet square small" data-testid="remove-task" aria-label={`${t.remove}: ${task.title}`} title={t.remove} onClick={() => change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) })}><Icon name="close" size={14} /></button>
+                  </li>
+                ))}
+              </ul>
+              <NewOne label={t.addTask} testid={column === "todo" ? "add-task" : `add-${column}`} onAdd={(title) => change({ tasks: [...agenda.tasks, { title, status: column }] })} />
+            </section>
+          );
+        })}
       </div>
-      <form className="row" onSubmit={(e) => {
-        e.preventDefault();
-        if (title.trim()) change([...agenda.tasks, { title, status: "todo" }]);
-        setTitle("");
-      }}>
-        <input aria-label={t.addTask} placeholder={t.addTask} data-testid="add-task" value={title} onChange={(e) => setTitle(e.target.value)} />
-      </form>
+      <p id="board-keys" className="sr-only">{t.boardKeys}</p>
+      <h2>{t.plan}</h2>
+      <ol className="plan-list" data-testid="plan">
+        {agenda.plan.map((step, i) => (
+          <li key={`${i}/${step}`}>
+            <Words value={step} label={t.edit} onChange={(text) => change({ plan: agenda.plan.map((each, j) => (j === i ? text : each)) })} />
+            <button type="button" className="quiet square small" aria-label={`${t.remove}: ${step}`} title={t.remove} onClick={() => change({ plan: agenda.plan.filter((_, j) => j !== i) })}><Icon name="close" size={14} /></button>
+          </li>
+        ))}
+        <li><NewOne label={t.addStep} testid="add-step" onAdd={(step) => change({ plan: [...agenda.plan, step] })} /></li>
+      </ol>
       <Files chat={chat} stamp={`${last?.id}/${last?.events.length}`} />
-      {agenda.plan.length > 0 && <><h2>{t.plan}</h2><ol>{agenda.plan.map((step, i) => <li key={i}>{step}</li>)}</ol></>}
     </section>
+  );
+}
+
+// Words that are changed where they stand.
+function Words({ value, label, onChange }: { value: string; label: string; onChange: (value: string) => void }) {
+  return (
+    <input key={value} aria-label={`${label}: ${value}`} dir="auto" defaultValue={value} onKeyDown={(e) => {
+      if (e.key === "Escape") e.currentTarget.value = value;
+      if (e.key === "Escape" || e.key === "Enter") (e.currentTarget.closest<HTMLElement>("[tabindex]") ?? e.currentTarget).focus(), e.currentTarget.blur();
+    }} onBlur={(e) => {
+      if (e.target.value.trim() && e.target.value !== value) onChange(e.target.value);
+      else e.target.value = value;
+    }} />
+  );
+}
+
+function NewOne({ label, testid, onAdd }: { label: string; testid: string; onAdd: (title: string) => void }) {
+  const [title, setTitle] = useState("");
+  return (
+    <form className="add-task" onSubmit={(e) => {
+      e.preventDefault();
+      if (title.trim()) onAdd(title);
+      setTitle("");
+    }}><input aria-label={label} placeholder={`+ ${label}`} data-testid={testid} dir="auto" value={title} onChange={(e) => setTitle(e.target.value)} /></form>
   );
 }

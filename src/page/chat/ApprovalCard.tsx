@@ -1,12 +1,18 @@
-import { useEffect, useState } from "react";
+import { KeyboardEvent, useEffect, useRef, useState } from "react";
+import { duration } from "../parts/duration";
+import { Icon } from "../parts/Icon";
+import { useNow } from "../parts/useNow";
 import { store, useStore } from "../store/store";
 import type { Approval } from "../store/turn";
 import { t } from "../texts";
-import { get } from "../wire/api";
 import type { FileChange } from "../wire";
-import { Diff } from "./Diff";
+import { changeOf } from "./changes";
+import { ChangeCount, Diff } from "./Diff";
 import { hasHidden, spelled } from "./hidden";
-import { defaultsOf, parseSchema, SchemaForm, Values } from "./SchemaForm";
+import { defaultsOf, parseSchema, problems, SchemaForm, Values } from "./SchemaForm";
+import { titleOf } from "./ToolCard";
+
+const SOON = 400; // ms: a key that was on its way when the card came does not answer it
 
 // A call that waits for a person: what exactly would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
@@ -14,17 +20,32 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const [words, setWords] = useState("");
   const [scope, setScope] = useState("once");
   const [edited, setEdited] = useState<Values | null>(null);
+  const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
+  const drawn = useRef(0);
+  const place = useRef<HTMLElement>(null);
   const { tools } = useStore(); // they may be read after the card is drawn
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
+  const parsed = argumentsOf(approval.tool_input);
+  const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
   useEffect(() => {
-    void get<FileChange>(`/approvals/${approval.approval_id}/change`).then(setChange, () => undefined);
+    drawn.current = performance.now();
+    void changeOf(approval.approval_id).then(setChange);
   }, [approval.approval_id]);
 
   const answer = async (approved: boolean): Promise<void> => {
+    if (busy) return;
+    if (approved && edited && schema) {
+      const found = problems(schema, edited);
+      setWrong(found);
+      if (found.size > 0) {
+        requestAnimationFrame(() => place.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+        return;
+      }
+    }
     setBusy(true);
     const body: Record<string, unknown> = { approved };
     if (words) body.feedback = words;
@@ -33,31 +54,65 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     await store.answer(approval.approval_id, body);
     setBusy(false);
   };
-  const parsed = parse(approval.tool_input);
+  const onKey = (e: KeyboardEvent): void => {
+    if (e.target !== e.currentTarget || e.repeat || e.ctrlKey || e.altKey || e.metaKey || e.timeStamp < drawn.current + SOON) return;
+    const key = e.key.toLowerCase();
+    if (key !== "a" && key !== "d") return;
+    e.preventDefault();
+    void answer(key === "a");
+  };
+  const workspace = tools?.workspace;
   return (
-    <section className={`card approval risk-${approval.risk}`} data-testid="approval-card" data-approval={approval.approval_id} aria-label={t.approvalFor(tool)}>
-      <header><strong>{t.approvalFor(tool)}</strong> <span className={`badge risk-${approval.risk}`}>{t.risk(approval.risk)}</span></header>
-      {approval.reason && <p className="hint">{approval.reason}</p>}
-      {hasHidden(approval.tool_input) && <p className="warning">{t.hiddenCharacters}</p>}
-      {change ? <><p className="path">{change.path}{!change.exists && ` (${t.newFile})`}</p><Diff before={change.before ?? ""} after={change.after ?? ""} /></>
-        : <Arguments values={parsed} raw={approval.tool_input} />}
-      {edited && schema ? <SchemaForm schema={schema} values={edited} onChange={setEdited} />
-        : schema && parsed && <button type="button" className="quiet" data-testid="edit-arguments" onClick={() => setEdited({ ...defaultsOf(schema), ...parsed })}>{t.changeArguments}</button>}
-      <label className="field"><span>{t.words}</span><input value={words} data-testid="feedback" onChange={(e) => setWords(e.target.value)} /></label>
-      <div className="row">
-        <button type="button" className="primary" data-testid="approve" disabled={busy} onClick={() => void answer(true)}>{t.approve}</button>
-        <button type="button" data-testid="deny" disabled={busy} onClick={() => void answer(false)}>{t.deny}</button>
+    <section ref={place} className={`card approval risk-${approval.risk}`} data-testid="approval-card" data-approval={approval.approval_id} aria-label={t.approvalFor(titleOf(tool))} tabIndex={0} onKeyDown={onKey}>
+      <header>
+        <Icon name="shield" size={18} /><strong>{t.approvalFor(tool)}</strong>
+        <span className={`badge risk-${approval.risk}`}>{t.risk(approval.risk)}</span>
+        <span className="grow" />
+        {approval.expires_at && <Expiry at={approval.expires_at} />}
+      </header>
+      <p className="hint terms" data-testid="terms">{approval.reason}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
+      {hasHidden(approval.tool_input) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
+      {change ? (
+        <div className="change">
+          <div className="code-head"><span className="path">{spelled(change.path)}{!change.exists && ` (${t.newFile})`}</span><ChangeCount before={change.before ?? ""} after={change.after ?? ""} /></div>
+          <Diff before={change.before ?? ""} after={change.after ?? ""} />
+        </div>
+      ) : !edited && <Arguments values={parsed} raw={approval.tool_input} />}
+      {edited && schema && (
+        <div className="edited">
+          <div className="row"><strong className="grow">{t.changeArguments}</strong><button type="button" className="quiet tiny" data-testid="keep-arguments" onClick={() => setEdited(null)}>{t.keepArguments}</button></div>
+          <SchemaForm schema={schema} values={edited} wrong={wrong} onChange={(values) => {
+            setEdited(values);
+            if (wrong.size > 0) setWrong(problems(schema, values));
+          }} />
+        </div>
+      )}
+      <div className="answer-row">
+        <input className="words" dir="auto" aria-label={t.words} placeholder={t.words} value={words} data-testid="feedback" onChange={(e) => setWords(e.target.value)} />
         {scopes.length > 1 && (
-          <label className="inline">{t.scope} <select data-testid="scope" value={scope} onChange={(e) => setScope(e.target.value)}>
+          <select data-testid="scope" aria-label={t.scope} value={scope} onChange={(e) => setScope(e.target.value)}>
             {scopes.map((each) => <option key={each} value={each}>{t.scopes[each]}</option>)}
-          </select></label>
+          </select>
         )}
+      </div>
+      <div className="row">
+        <button type="button" className="primary" data-testid="approve" disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>
+        <button type="button" data-testid="deny" disabled={busy} onClick={() => void answer(false)}><Icon name="close" size={16} />{t.deny}</button>
+        {mayEdit && !edited && <button type="button" className="quiet" data-testid="edit-arguments" onClick={() => setEdited({ ...defaultsOf(schema), ...parsed })}><Icon name="pencil" size={15} />{t.changeArguments}</button>}
+        <span className="grow" />
+        <span className="hint only-wide"><kbd>A</kbd> {t.approve} <kbd>D</kbd> {t.deny}</span>
       </div>
     </section>
   );
 }
 
-function parse(text: string): Values | null {
+function Expiry({ at }: { at: string }) {
+  const now = useNow(true);
+  const left = Date.parse(at) - now;
+  return <span className={`badge ${left < 60_000 ? "bad" : ""}`} data-testid="expiry"><Icon name="clock" size={13} /> {left > 0 ? t.expiresIn(duration(Math.ceil(left / 1000) * 1000).replace(".0", "")) : t.expired}</span>;
+}
+
+export function argumentsOf(text: string): Values | null {
   try {
     const value = JSON.parse(text) as unknown;
     return value && typeof value === "object" && !Array.isArray(value) ? (value as Values) : null;
@@ -77,4 +132,3 @@ export function Arguments({ values, raw }: { values: Values | null; raw: string 
     </dl>
   );
 }
-export const argumentsOf = parse;

@@ -1,107 +1,155 @@
-import { ClipboardEvent, DragEvent, useEffect, useRef, useState } from "react";
+import { ClipboardEvent, DragEvent, KeyboardEvent, useEffect, useId, useRef, useState } from "react";
+import { Icon } from "../parts/Icon";
+import { editLast } from "../keys/actions";
 import { store, useStore } from "../store/store";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
+import { Attachments } from "./Attachments";
+import { attach, clear, useUploads } from "./uploads";
+import { ModelPicker } from "./ModelPicker";
+import { useCompletion } from "./useCompletion";
 
 const LONG = 20_000; // characters: a paste of more becomes a file
 
-interface Attached {
-  id: string;
-  filename: string;
-}
+const draftName = (chat: string): string => `draft:${chat}`;
 
 // Where people write. What is written is kept when they look at another chat, or load the page again.
 export function Composer({ running }: { running: Turn | undefined }) {
-  const { open, models } = useStore();
-  const name = `draft:${open?.id ?? ""}`;
-  const [text, setText] = useState(() => localStorage.getItem(name) ?? "");
+  const { open, wish } = useStore();
+  const chat = open?.id ?? "";
+  const [text, setText] = useState(() => localStorage.getItem(draftName(chat)) ?? "");
+  const [caret, setCaret] = useState(text.length);
+  const [at, setAt] = useState(0);
+  const [closed, setClosed] = useState(false); // the suggestions
+  const [dropping, setDropping] = useState(false);
   const [model, setModel] = useState("");
-  const [files, setFiles] = useState<Attached[]>([]);
+  const uploads = useUploads(chat);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
+  const id = useId();
+  const found = useCompletion(text, caret);
+  const suggestions = closed ? [] : found;
+  const coming = uploads.some((each) => !each.id && !each.failure);
   useEffect(() => {
-    if (text) localStorage.setItem(name, text);
-    else localStorage.removeItem(name);
+    if (text) localStorage.setItem(draftName(chat), text);
+    else localStorage.removeItem(draftName(chat));
     const area = box.current;
     if (area) {
       area.style.height = "auto";
-      area.style.height = `${Math.min(area.scrollHeight, window.innerHeight / 3)}px`;
+      area.style.height = `${Math.min(area.scrollHeight + 2, window.innerHeight / 3)}px`;
     }
-  }, [text, name]);
-  useEffect(() => box.current?.focus(), []);
+  }, [text, chat]);
+  useEffect(() => {
+    if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
+  }, []);
+  // An example that somebody has pressed is written here, to be sent or changed.
+  useEffect(() => {
+    if (wish === null) return;
+    setText(wish);
+    setCaret(wish.length);
+    store.set({ wish: null });
+    box.current?.focus();
+  }, [wish]);
 
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
-    if (!message) return;
-    localStorage.removeItem(name);
+    if (!message || coming) return;
+    localStorage.removeItem(draftName(chat));
     setText("");
-    setFiles([]);
-    if (!(await store.send(message, model, files.map((each) => each.id)))) setText(message);
+    const ids = uploads.filter((each) => each.id).map((each) => each.id);
+    if (await store.send(message, model, ids)) clear(chat);
+    else setText(message);
   };
-  const attach = async (file: File): Promise<void> => {
-    const chat = store.open?.id;
-    if (!chat) return store.tell(t.attachLater);
-    await store.attempt(async () => {
-      const form = new FormData();
-      form.append("file", file, file.name || "pasted");
-      const response = await fetch(`${chatPath(chat)}/files`, { method: "POST", body: form });
-      const body = (await response.json()) as Attached & { error?: { message: string } };
-      if (!response.ok) throw new Error(body.error?.message);
-      setFiles((before) => [...before, body]);
+  // Of a chat that is made for the files, this box becomes that chat's.
+  const take = (files: File[]): void => {
+    if (files.length === 0) return;
+    void attach(files).then(() => {
+      if (chat === "" && store.open && text) localStorage.setItem(draftName(store.open.id), text), localStorage.removeItem(draftName(""));
     });
   };
   const onPaste = (e: ClipboardEvent): void => {
     const pasted = e.clipboardData.getData("text");
-    const images = [...e.clipboardData.files];
-    if (images.length > 0) {
+    const files = [...e.clipboardData.files];
+    if (files.length > 0) {
       e.preventDefault();
-      images.forEach((file) => void attach(file));
-    } else if (pasted.length > LONG && store.open) {
+      take(files);
+    } else if (pasted.length > LONG) {
       e.preventDefault();
       store.tell(t.pastedAs("pasted.txt"));
-      void attach(new File([pasted], "pasted.txt", { type: "text/plain" }));
+      take([new File([pasted], "pasted.txt", { type: "text/plain" })]);
     }
   };
   const onDrop = (e: DragEvent): void => {
     e.preventDefault();
-    [...e.dataTransfer.files].forEach((file) => void attach(file));
+    setDropping(false);
+    take([...e.dataTransfer.files]);
+  };
+  const choose = (index: number): void => {
+    const chosen = suggestions[index];
+    if (!chosen) return;
+    const next = chosen.take();
+    setText(next);
+    setCaret(next.length);
+    setAt(0);
+    box.current?.focus();
+  };
+  const onKey = (e: KeyboardEvent<HTMLTextAreaElement>): void => {
+    if (e.nativeEvent.isComposing) return;
+    const listed = suggestions.length > 0;
+    if (listed && (e.key === "ArrowDown" || e.key === "ArrowUp")) setAt((at + (e.key === "ArrowDown" ? 1 : suggestions.length - 1)) % suggestions.length);
+    else if (listed && (e.key === "Enter" || e.key === "Tab") && !e.shiftKey) choose(Math.min(at, suggestions.length - 1));
+    else if (listed && e.key === "Escape") setClosed(true);
+    else if (e.key === "Escape" && running) void store.stop(running);
+    else if (e.key === "ArrowUp" && text === "" && !e.altKey && !e.ctrlKey && !e.shiftKey) editLast();
+    else if (e.key === "Enter" && !e.shiftKey) void send();
+    else return;
+    e.preventDefault();
   };
   return (
-    <form className="composer" onDrop={onDrop} onDragOver={(e) => e.preventDefault()} onSubmit={(e) => {
+    <form className={`composer${dropping ? " dropping" : ""}`} onDrop={onDrop} onDragLeave={() => setDropping(false)} onDragOver={(e) => {
+      e.preventDefault();
+      setDropping(e.dataTransfer.types.includes("Files"));
+    }} onSubmit={(e) => {
       e.preventDefault();
       void send();
     }}>
       {open && open.queue.length > 0 && (
-        <ul className="queue" aria-label={t.queued} data-testid="queue">
-          {open.queue.map((each) => <Queued key={each.id} chat={open.id} id={each.id} text={each.user_message} />)}
+        <section className="queue" aria-label={t.queued} data-testid="queue">
+          <h3>{t.queued}</h3>
+          <ol>{open.queue.map((each) => <Queued key={each.id} chat={open.id} id={each.id} text={each.user_message} />)}</ol>
+        </section>
+      )}
+      {suggestions.length > 0 && (
+        <ul className="suggestions popover" id={`${id}-list`} role="listbox" aria-label={t.suggestions} data-testid="suggestions">
+          {suggestions.map((each, i) => (
+            <li key={each.key} id={`${id}-${i}`} role="option" aria-selected={i === at} onPointerDown={(e) => e.preventDefault()} onClick={() => choose(i)}>
+              <Icon name={each.icon} size={16} /><strong>{each.name}</strong><span className="faint">{each.more}</span>
+            </li>
+          ))}
         </ul>
       )}
-      {files.length > 0 && (
-        <ul className="attachments" data-testid="attachments">
-          {files.map((file) => <li key={file.id}>{file.filename} <button type="button" className="quiet" aria-label={t.detach(file.filename)} onClick={() => setFiles(files.filter((each) => each !== file))}>×</button></li>)}
-        </ul>
-      )}
-      <textarea ref={box} rows={1} data-testid="composer" aria-label={t.write} placeholder={t.write} value={text} dir="auto" onPaste={onPaste}
-        onChange={(e) => setText(e.target.value)} onKeyDown={(e) => {
-          if (e.key === "Enter" && !e.shiftKey && !e.nativeEvent.isComposing) {
-            e.preventDefault();
-            void send();
-          }
-        }} />
-      <div className="row">
-        <button type="button" className="quiet" aria-label={t.attach} disabled={!open} onClick={() => picker.current?.click()}>+</button>
-        <input ref={picker} type="file" multiple hidden data-testid="file" onChange={(e) => {
-          [...(e.target.files ?? [])].forEach((file) => void attach(file));
-          e.target.value = "";
-        }} />
-        <select aria-label={t.model} data-testid="model" value={model} onChange={(e) => setModel(e.target.value)}>
-          <option value="">{t.theModel(models.default)}</option>
-          {models.models.map((each) => <option key={each.name}>{each.name}</option>)}
-        </select>
-        <span className="grow" />
-        {running && <button type="button" data-testid="stop" onClick={() => void store.stop(running)}>{t.stop}</button>}
-        <button type="submit" className="primary" data-testid="send" disabled={text.trim() === ""}>{t.send}</button>
+      <div className="composer-box">
+        <Attachments chat={chat} uploads={uploads} />
+        <textarea ref={box} rows={1} data-testid="composer" aria-label={t.write} placeholder={running ? t.writeNext : t.write} value={text} dir="auto" onPaste={onPaste}
+          aria-autocomplete="list" aria-controls={suggestions.length > 0 ? `${id}-list` : undefined} aria-activedescendant={suggestions.length > 0 ? `${id}-${at}` : undefined}
+          onChange={(e) => {
+            setText(e.target.value);
+            setCaret(e.target.selectionStart);
+            setClosed(false);
+            setAt(0);
+          }} onSelect={(e) => setCaret(e.currentTarget.selectionStart)} onKeyDown={onKey} />
+        <div className="row">
+          <button type="button" className="quiet square" aria-label={t.attach} title={t.attach} data-testid="attach" onClick={() => picker.current?.click()}><Icon name="attach" /></button>
+          <input ref={picker} type="file" multiple hidden data-testid="file" onChange={(e) => {
+            take([...(e.target.files ?? [])]);
+            e.target.value = "";
+          }} />
+          <ModelPicker value={model} onChange={setModel} />
+          <span className="grow" />
+          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={`${t.stop} (Esc)`} onClick={() => void store.stop(running)}><Icon name="stop" /></button>}
+          <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>
+        </div>
       </div>
     </form>
   );
@@ -112,9 +160,10 @@ function Queued({ chat, id, text }: { chat: string; id: string; text: string }) 
   const path = `${chatPath(chat)}/queue/${id}`;
   return (
     <li>
-      <input aria-label={t.queued} value={value} onChange={(e) => setValue(e.target.value)}
-        onBlur={() => value !== text && void store.attempt(() => call("PATCH", path, { user_message: value }))} />
-      <button type="button" className="quiet" onClick={() => void store.attempt(() => call("DELETE", path))}>{t.removeQueued}</button>
+      <input aria-label={t.queued} value={value} dir="auto" data-testid="queued" onChange={(e) => setValue(e.target.value)} onKeyDown={(e) => {
+        if (e.key === "Enter") e.preventDefault(), e.currentTarget.blur();
+      }} onBlur={() => value !== text && void store.attempt(() => call("PATCH", path, { user_message: value }))} />
+      <button type="button" className="quiet square small" aria-label={t.removeQueued} title={t.removeQueued} data-testid="unqueue" onClick={() => void store.attempt(() => call("DELETE", path))}><Icon name="close" size={15} /></button>
     </li>
   );
 }

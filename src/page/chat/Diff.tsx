@@ -1,14 +1,25 @@
-import { diff } from "./lines";
+import { useMemo } from "react";
+import { t } from "../texts";
 import { spelled } from "./hidden";
+import { changes, diff } from "./lines";
 
 const SIGN = { same: " ", added: "+", removed: "−", gap: " " };
 
-export function Diff({ before, after }: { before: string; after: string }) {
+// A change of a file, line by line. The numbers are drawn, not written: who copies the text does not get them.
+export function Diff({ before, after, numbered = true }: { before: string; after: string; numbered?: boolean }) {
+  const lines = useMemo(() => diff(before, after), [before, after]);
+  const width = String(lines.reduce((most, line) => Math.max(most, line.before ?? 0, line.after ?? 0), 0)).length;
+  const number = (n: number | undefined): string => String(n ?? "").padStart(width);
   return (
-    <pre className="lines" tabIndex={0}>
-      {diff(before, after).map((line, i) => (
-        <span key={i} className={line.kind}>{`${SIGN[line.kind]} ${spelled(line.text)}\n`}</span>
+    <pre className={numbered ? "lines numbered" : "lines"} tabIndex={0} aria-label={t.change}>
+      {lines.map((line, i) => (
+        <span key={i} className={line.kind} data-numbers={numbered && line.kind !== "gap" ? `${number(line.before)} ${number(line.after)}` : undefined}>{`${SIGN[line.kind]} ${spelled(line.text)}\n`}</span>
       ))}
     </pre>
   );
+}
+
+export function ChangeCount({ before, after }: { before: string; after: string }) {
+  const { added, removed } = useMemo(() => changes(diff(before, after)), [before, after]);
+  return <span className="change-count" aria-label={t.changeCount(added, removed)}><span className="good">+{added}</span> <span className="bad">−{removed}</span></span>;
 }

@@ -1,36 +1,75 @@
-import { useState } from "react";
+import { KeyboardEvent, useEffect, useRef, useState } from "react";
+import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { PendingInput } from "../store/types";
 import { t } from "../texts";
-import { defaultsOf, parseSchema, SchemaForm, Values } from "./SchemaForm";
+import { defaultsOf, parseSchema, problems, SchemaForm, Values } from "./SchemaForm";
+
+const SOON = 400; // ms: a key that was on its way when the card came does not answer it
 
 // A question of a tool: free text, options, a form, or an address to go to.
 export function InputCard({ input }: { input: PendingInput }) {
   const schema = parseSchema(input.schema);
   const [text, setText] = useState("");
   const [values, setValues] = useState<Values>(() => (schema ? defaultsOf(schema) : {}));
+  const [wrong, setWrong] = useState<Map<string, string>>(new Map());
+  const [visited, setVisited] = useState(false);
   const [busy, setBusy] = useState(false);
+  const place = useRef<HTMLElement>(null);
+  const drawn = useRef(0);
+  useEffect(() => {
+    drawn.current = performance.now();
+  }, [input.request_id]);
+  const options = input.options ?? [];
   const answer = async (response: string | null): Promise<void> => {
     setBusy(true);
     await store.respond(input, response);
     setBusy(false);
   };
+  const send = (): void => {
+    if (!schema) return void answer(input.url ? "{}" : text);
+    const found = problems(schema, values);
+    setWrong(found);
+    if (found.size === 0) void answer(JSON.stringify(values));
+    else requestAnimationFrame(() => place.current?.querySelector<HTMLElement>("[aria-invalid=true]")?.focus());
+  };
+  // A number picks an option, as long as nobody writes.
+  const onKey = (e: KeyboardEvent): void => {
+    const writing = e.target instanceof HTMLTextAreaElement || e.target instanceof HTMLInputElement || e.target instanceof HTMLSelectElement;
+    const option = options[Number(e.key) - 1];
+    if (writing || busy || e.repeat || e.ctrlKey || e.altKey || e.metaKey || option === undefined || e.timeStamp < drawn.current + SOON) return;
+    e.preventDefault();
+    void answer(option);
+  };
   const isWeb = /^https?:\/\//i.test(input.url ?? "");
   return (
-    <section className="card question" data-testid="input-card" data-request={input.request_id} aria-label={input.question}>
-      <p className="question-text">{input.question}</p>
-      {input.url && (isWeb ? <p><a href={input.url} target="_blank" rel="noreferrer noopener">{t.openLink}: {input.url}</a></p> : <p><code>{input.url}</code></p>)}
-      {(input.options ?? []).length > 0 && (
-        <div className="row" role="group">{input.options.map((option) => <button type="button" key={option} disabled={busy} onClick={() => void answer(option)}>{option}</button>)}</div>
+    <section ref={place} className="card question" data-testid="input-card" data-request={input.request_id} aria-label={input.question} tabIndex={0} onKeyDown={onKey}>
+      <header><Icon name="question" size={18} /><strong>{t.asksYou}</strong></header>
+      <p className="question-text" dir="auto">{input.question}</p>
+      {input.url && (isWeb ? (
+        <p><a className="button" href={input.url} target="_blank" rel="noreferrer noopener" data-testid="input-url" onClick={() => setVisited(true)}><Icon name="link" size={16} />{t.openLink}</a> <code className="path">{input.url}</code></p>
+      ) : <p><code>{input.url}</code></p>)}
+      {options.length > 0 && (
+        <div className="options" role="group" aria-label={input.question}>
+          {options.map((option, i) => <button type="button" key={option} disabled={busy} data-testid="option" onClick={() => void answer(option)}>{i < 9 && <kbd aria-hidden="true">{i + 1}</kbd>}<span>{option}</span></button>)}
+        </div>
       )}
-      <form onSubmit={(e) => {
+      <form noValidate onSubmit={(e) => {
         e.preventDefault();
-        void answer(schema ? JSON.stringify(values) : input.url ? "{}" : text);
+        send();
       }}>
-        {schema ? <SchemaForm schema={schema} values={values} onChange={setValues} />
-          : !input.url && <textarea aria-label={input.question} data-testid="input-text" rows={2} value={text} onChange={(e) => setText(e.target.value)} />}
+        {schema ? <SchemaForm schema={schema} values={values} wrong={wrong} onChange={(next) => {
+          setValues(next);
+          if (wrong.size > 0) setWrong(problems(schema, next));
+        }} /> : !input.url && <textarea aria-label={input.question} dir="auto" placeholder={options.length > 0 ? t.otherAnswer : t.yourAnswer} data-testid="input-text" rows={2} value={text} onChange={(e) => setText(e.target.value)}
+          onKeyDown={(e) => {
+            if (e.key === "Enter" && !e.shiftKey && !e.nativeEvent.isComposing) {
+              e.preventDefault();
+              send();
+            }
+          }} />}
         <div className="row">
-          <button type="submit" className="primary" data-testid="input-send" disabled={busy}>{t.answerQuestion}</button>
+          <button type="submit" className={input.url && !visited ? "" : "primary"} data-testid="input-send" disabled={busy}>{input.url && !schema ? t.didIt : t.answerQuestion}</button>
           <button type="button" disabled={busy} data-testid="input-decline" onClick={() => void answer(null)}>{t.decline}</button>
         </div>
       </form>

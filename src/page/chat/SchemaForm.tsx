@@ -1,37 +1,21 @@
-import { useId } from "react";
+import { useId, useState } from "react";
+import { Icon } from "../parts/Icon";
 import { t } from "../texts";
+import { alternativeOf, alternatives, blank, choicesOf, kindOf, Schema, Values } from "./schema";
 
-interface Schema {
-  type?: string | string[];
-  title?: string;
-  description?: string;
-  enum?: unknown[];
-  oneOf?: { const?: unknown; title?: string }[];
-  properties?: Record<string, Schema>;
-  required?: string[];
-  items?: Schema;
-  minimum?: number;
-  maximum?: number;
-  maxLength?: number;
-  format?: string;
-  default?: unknown;
-}
-export type Values = Record<string, unknown>;
+export { defaultsOf, parseSchema, problems } from "./schema";
+export type { Values } from "./schema";
 
-export function parseSchema(text: string | undefined): Schema | null {
-  try {
-    const schema = JSON.parse(text ?? "") as Schema;
-    return schema && typeof schema === "object" && schema.properties ? schema : null;
-  } catch {
-    return null;
-  }
-}
-export function defaultsOf(schema: Schema): Values {
-  return Object.fromEntries(Object.entries(schema.properties ?? {}).filter(([, each]) => each.default !== undefined).map(([name, each]) => [name, each.default]));
+interface FormProps {
+  schema: Schema;
+  values: Values;
+  wrong: Map<string, string>; // by place; empty as long as nobody has tried to send it
+  onChange: (values: Values) => void;
+  at?: string;
 }
 
-// A form made of a JSON Schema: one field for each property.
-export function SchemaForm({ schema, values, onChange }: { schema: Schema; values: Values; onChange: (values: Values) => void }) {
+// A form made of a JSON Schema: a field for each property, whatever its kind. What is wrong is said beside the field.
+export function SchemaForm({ schema, values, wrong, onChange, at = "" }: FormProps) {
   const set = (name: string, value: unknown): void => {
     const next = { ...values };
     if (value === undefined) delete next[name];
@@ -41,58 +25,133 @@ export function SchemaForm({ schema, values, onChange }: { schema: Schema; value
   return (
     <div className="form">
       {Object.entries(schema.properties ?? {}).map(([name, each]) => (
-        <Field key={name} name={name} schema={each} required={schema.required?.includes(name) ?? false} value={values[name]} onChange={(value) => set(name, value)} />
+        <Field key={name} name={name} at={`${at}/${name}`} schema={each} required={schema.required?.includes(name) ?? false} value={values[name]} wrong={wrong} onChange={(value) => set(name, value)} />
       ))}
     </div>
   );
 }
 
-function Field({ name, schema, required, value, onChange }: { name: string; schema: Schema; required: boolean; value: unknown; onChange: (value: unknown) => void }) {
+interface FieldProps {
+  name: string;
+  at: string;
+  schema: Schema;
+  required: boolean;
+  value: unknown;
+  wrong: Map<string, string>;
+  onChange: (value: unknown) => void;
+}
+
+function Field(props: FieldProps) {
+  const { name, at, schema, required, value, wrong, onChange } = props;
   const id = useId();
-  const type = Array.isArray(schema.type) ? schema.type.find((each) => each !== "null") : schema.type;
-  const choices = schema.enum?.map((each) => ({ value: each, label: String(each) })) ?? schema.oneOf?.map((each) => ({ value: each.const, label: each.title ?? String(each.const) }));
+  const kind = kindOf(schema);
+  const problem = wrong.get(at);
   const label = <label htmlFor={id}>{schema.title ?? name}{required && <span className="faint"> ({t.required})</span>}</label>;
-  const hint = schema.description && <span className="hint" id={`${id}-hint`}>{schema.description}</span>;
-  const common = { id, name, required, "aria-describedby": schema.description ? `${id}-hint` : undefined };
-  if (choices) {
-    return (
-      <div className="field">{label}
-        <select {...common} value={choices.findIndex((each) => each.value === value)} onChange={(e) => onChange(choices[Number(e.target.value)]?.value)}>
-          <option value={-1} />
-          {choices.map((each, i) => <option key={i} value={i}>{each.label}</option>)}
-        </select>{hint}
-      </div>
-    );
+  const below = (
+    <>
+      {schema.description && <span className="hint" id={`${id}-hint`}>{schema.description}</span>}
+      {problem && <span className="problem" id={`${id}-problem`} data-testid="problem" data-at={at}>{problem}</span>}
+    </>
+  );
+  const described = [schema.description ? `${id}-hint` : "", problem ? `${id}-problem` : ""].filter(Boolean).join(" ") || undefined;
+  const common = { id, name, "aria-required": required, "aria-describedby": described, "aria-invalid": problem ? true : undefined };
+  const group = (inside: JSX.Element, more?: JSX.Element): JSX.Element => (
+    <fieldset className="field" aria-describedby={described}><legend>{schema.title ?? name}{required && <span className="faint"> ({t.required})</span>}{more}</legend>{below}{inside}</fieldset>
+  );
+  switch (kind) {
+    case "choice": {
+      const choices = choicesOf(schema);
+      return (
+        <div className="field">{label}
+          <select {...common} value={choices.findIndex((each) => each.value === value)} onChange={(e) => onChange(choices[Number(e.target.value)]?.value)}>
+            <option value={-1} />
+            {choices.map((each, i) => <option key={i} value={i}>{each.label}</option>)}
+          </select>{below}
+        </div>
+      );
+    }
+    case "kinds": return group(<Kinds {...props} />);
+    case "object": {
+      if (value === undefined && !required) return group(<button type="button" className="quiet" onClick={() => onChange(blank(schema))}><Icon name="plus" size={14} /> {t.addPart}</button>);
+      const members = typeof value === "object" && value !== null ? (value as Values) : {};
+      return group(<SchemaForm schema={schema} values={members} wrong={wrong} at={at} onChange={onChange} />,
+        required ? undefined : <button type="button" className="quiet tiny" aria-label={`${t.removePart}: ${schema.title ?? name}`} onClick={() => onChange(undefined)}><Icon name="close" size={14} /></button>);
+    }
+    case "array": return group(<Items {...props} />);
+    case "boolean":
+      return <div className="field check"><input type="checkbox" {...common} checked={value === true} onChange={(e) => onChange(e.target.checked)} />{label}{below}</div>;
+    case "integer":
+    case "number":
+      return (
+        <div className="field">{label}
+          <input inputMode={kind === "integer" ? "numeric" : "decimal"} type="number" {...common} min={schema.minimum} max={schema.maximum} step={kind === "integer" ? 1 : "any"} value={typeof value === "number" ? value : ""}
+            onChange={(e) => onChange(e.target.value === "" ? undefined : Number(e.target.value))} />{below}
+        </div>
+      );
+    case "string": {
+      const text = typeof value === "string" ? value : "";
+      const long = text.includes("\n") || text.length > 60 || (schema.maxLength ?? 0) > 500 || /text|content|command|code/.test(name);
+      const type = { email: "email", uri: "url", date: "date", time: "time", "date-time": "text" }[schema.format ?? ""] ?? "text";
+      const change = (next: string): void => onChange(next === "" && !required ? undefined : next);
+      return (
+        <div className="field">{label}
+          {long ? <textarea {...common} dir="auto" rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => change(e.target.value)} />
+            : <input type={type} {...common} dir="auto" value={text} onChange={(e) => change(e.target.value)} />}{below}
+        </div>
+      );
+    }
+    default: return <Json {...props} id={id} label={label} below={below} described={described} />;
   }
-  if (type === "boolean") {
-    return <div className="field check"><input type="checkbox" {...common} checked={value === true} onChange={(e) => onChange(e.target.checked)} />{label}{hint}</div>;
-  }
-  if (type === "integer" || type === "number") {
-    return (
-      <div className="field">{label}
-        <input type="number" {...common} min={schema.minimum} max={schema.maximum} step={type === "integer" ? 1 : "any"} value={typeof value === "number" ? value : ""}
-          onChange={(e) => onChange(e.target.value === "" ? undefined : Number(e.target.value))} />{hint}
-      </div>
-    );
-  }
-  if (type === "string" || type === undefined) {
-    const text = typeof value === "string" ? value : "";
-    const long = text.includes("\n") || text.length > 60 || (schema.maxLength ?? 0) > 120 || /text|content|command|code/.test(name);
-    const kind = schema.format === "email" ? "email" : schema.format === "uri" ? "url" : schema.format === "date" ? "date" : "text";
-    return (
-      <div className="field">{label}
-        {long ? <textarea {...common} rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => onChange(e.target.value)} />
-          : <input type={kind} {...common} maxLength={schema.maxLength} value={text} onChange={(e) => onChange(e.target.value)} />}{hint}
-      </div>
-    );
-  }
+}
+
+// One of several kinds of value: which, and then its own fields.
+function Kinds({ name, at, schema, required, value, wrong, onChange }: FieldProps) {
+  const others = alternatives(schema)!;
+  const [which, setWhich] = useState(() => Math.max(0, value === undefined ? 0 : alternativeOf(schema, value)));
+  const chosen = others[which]!;
+  return (
+    <>
+      <select aria-label={schema.title ?? name} data-testid="kind" value={which} onChange={(e) => {
+        const next = Number(e.target.value);
+        setWhich(next);
+        onChange(blank(others[next]!));
+      }}>{others.map((each, i) => <option key={i} value={i}>{each.title ?? each.description ?? kindOf(each)}</option>)}</select>
+      <Field key={which} name={chosen.title ?? name} at={at} schema={chosen} required={required} value={value} wrong={wrong} onChange={onChange} />
+    </>
+  );
+}
+
+function Items({ name, at, schema, value, wrong, onChange }: FieldProps) {
+  const items = Array.isArray(value) ? (value as unknown[]) : [];
+  const put = (index: number, next: unknown): void => onChange(items.map((each, i) => (i === index ? next : each)));
+  return (
+    <>
+      <ol className="items">
+        {items.map((each, i) => (
+          <li key={i}>
+            <Field name={`${name} ${i + 1}`} at={`${at}/${i}`} schema={schema.items!} required value={each} wrong={wrong} onChange={(next) => put(i, next === undefined ? null : next)} />
+            <button type="button" className="quiet tiny" aria-label={`${t.removePart}: ${name} ${i + 1}`} onClick={() => onChange(items.filter((_, j) => j !== i))}><Icon name="close" size={14} /></button>
+          </li>
+        ))}
+      </ol>
+      <button type="button" className="quiet" data-testid="add-item" disabled={items.length >= (schema.maxItems ?? Infinity)} onClick={() => onChange([...items, blank(schema.items!)])}><Icon name="plus" size={14} /> {t.addItem}</button>
+    </>
+  );
+}
+
+// What no field fits: as JSON. What is not JSON yet is kept as the text it is, which the check then finds.
+function Json({ name, value, onChange, id, label, below, described }: FieldProps & { id: string; label: JSX.Element; below: JSX.Element; described: string | undefined }) {
+  const [text, setText] = useState(() => (value === undefined ? "" : JSON.stringify(value, null, 2)));
   return (
     <div className="field">{label}
-      <textarea {...common} rows={3} defaultValue={value === undefined ? "" : JSON.stringify(value)} onChange={(e) => {
+      <textarea id={id} name={name} aria-describedby={described} rows={Math.min(10, text.split("\n").length + 1)} value={text} onChange={(e) => {
+        setText(e.target.value);
         try {
           onChange(e.target.value === "" ? undefined : JSON.parse(e.target.value));
-        } catch { /* it is not finished yet */ }
-      }} />{hint}
+        } catch {
+          onChange(e.target.value);
+        }
+      }} />{below}
     </div>
   );
 }

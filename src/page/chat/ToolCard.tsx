@@ -1,86 +1,100 @@
-import { memo, useState } from "react";
+import { memo } from "react";
+import { duration } from "../parts/duration";
+import { Icon, IconName } from "../parts/Icon";
+import { useNow } from "../parts/useNow";
+import { store } from "../store/store";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
-import { ApprovalCard, Arguments, argumentsOf } from "./ApprovalCard";
-import { Diff } from "./Diff";
+import { ApprovalCard, argumentsOf } from "./ApprovalCard";
+import { changeSeen } from "./changes";
+import { ChangeCount } from "./Diff";
+import { useFold } from "./folding";
 import { spelled } from "./hidden";
 import { InputCard } from "./InputCard";
+import { commandEnd, Kind, kindOf, ToolBody } from "./ToolBody";
 
-const FIRST = 20_000; // of an output, before somebody wants more
-
-const KIND: Record<string, string> = {
-  run_shell: "command", run_code: "command", write_file: "diff", edit_file: "diff", delete_file: "file", read_file: "file", list_files: "file",
-  search_files: "search", http_get: "web", research: "nested", manage_tasks: "tasks", update_plan: "tasks", ask_human: "question",
+const ICONS: Record<Kind, IconName> = {
+  command: "command", code: "code", diff: "diff", file: "file", list: "folder", search: "search", web: "web", agent: "agent", tasks: "tasks", question: "question", mcp: "plug",
+  other: "tool",
 };
-const ICON: Record<string, string> = { command: "❯", diff: "±", file: "▤", search: "⌕", web: "⇄", nested: "◎", tasks: "☑", question: "?", other: "⚙" };
 
 // One call: a line that says what it did, and all of it when it is opened.
-export const ToolCard = memo(function ToolCard({ block, open }: { block: ToolBlock; open: boolean; stamp: string }) {
-  const [chosen, setChosen] = useState<boolean | null>(null);
-  const kind = KIND[block.name] ?? "other";
-  const waits = block.approval && !block.approval.decision && open;
-  const asks = block.question && !block.question.answered && open;
+export const ToolCard = memo(function ToolCard({ block, id, open }: { block: ToolBlock; id: string; open: boolean; stamp: string }) {
+  const kind = kindOf(block.name);
+  const waits = open && block.approval !== undefined && !block.approval.decision && block.output === null;
+  const asks = open && block.question !== undefined && !block.question.answered && block.output === null;
   const running = open && block.output === null && !waits && !asks;
-  const shown = chosen ?? (running && kind === "command");
+  const [shown, toggle] = useFold(`tool/${id}`, running && (kind === "command" || kind === "code" || kind === "agent"), true);
+  const now = useNow(running && block.from > 0);
   const values = argumentsOf(block.input);
   const decision = block.approval?.decision;
-  const state = block.failed ? t.failed : running ? t.running : "";
+  const taken = block.from > 0 ? (running ? now : block.to) - block.from : 0;
+  const state = waits || asks ? "waits" : running ? "running" : block.failed ? "failed" : block.output === null ? "cut" : "done";
   return (
-    <article className={`tool ${kind} ${block.failed ? "failed" : ""}`} data-testid="tool-card" data-tool={block.name}>
-      <button type="button" className="tool-head" aria-expanded={shown} onClick={() => setChosen(!shown)}>
-        <span aria-hidden="true" className="icon">{ICON[kind]}</span>
-        <span className="tool-name">{block.name}</span>
-        <span className="tool-what">{spelled(summary(block.name, values))}</span>
-        {state && <span className={`badge ${block.failed ? "bad" : ""}`}>{state}</span>}
-        {decision && <span className="badge">{decision.expired ? t.expired : decision.superseded ? t.superseded : decision.approved ? t.approved(t.scopes[decision.scope ?? "once"]) : t.rejected}</span>}
-        {block.from > 0 && block.to > 0 && <span className="faint">{seconds(block.to - block.from)}</span>}
+    <article className={`tool ${kind} ${state}`} data-testid="tool-card" data-tool={block.name} data-state={state}>
+      <button type="button" className="tool-head" aria-expanded={shown} title={block.name} onClick={toggle}>
+        <span className="tool-icon"><Icon name={ICONS[kind]} size={16} /></span>
+        <span className="tool-name">{titleOf(block.name)}</span>
+        <span className="tool-what">{spelled(summary(block, values))}</span>
+        <Count block={block} values={values} />
+        {decision && <span className={`badge ${decision.approved ? "" : "warned"}`} data-testid="decision">{decisionText(block)}</span>}
+        <State block={block} state={state} />
+        {taken > 0 && <span className="number" data-testid="tool-time">{duration(running ? Math.max(1000, taken) : taken)}</span>}
+        <Icon name={shown ? "down" : "forward"} size={14} />
       </button>
       {waits && block.approval && <ApprovalCard approval={block.approval} tool={block.name} />}
       {asks && block.question && <InputCard input={block.question} />}
-      {shown && (
-        <div className="tool-body">
-          <Body kind={kind} block={block} values={values} />
-          {decision?.feedback && <p className="hint">{decision.feedback}</p>}
-        </div>
-      )}
+      {shown && <ToolBody block={block} kind={kind} values={values} open={open} />}
     </article>
   );
 });
 
-function Body({ kind, block, values }: { kind: string; block: ToolBlock; values: Record<string, unknown> | null }) {
-  const text = (name: string): string => (typeof values?.[name] === "string" ? (values[name] as string) : "");
-  return (
-    <>
-      {block.name === "edit_file" && values ? <Diff before={text("old_text")} after={text("new_text")} />
-        : block.name === "write_file" && values ? <Diff before="" after={text("content")} />
-          : kind === "command" && values ? <pre className="command" tabIndex={0}>{spelled(text("command") || text("code"))}</pre>
-            : <Arguments values={values} raw={block.input} />}
-      {block.steps.length > 0 && <ol className="steps">{block.steps.map((step, i) => <li key={i} className={step.failed ? "failed" : ""}><span className="faint">{step.type.toLowerCase()}</span> {step.text.slice(0, 500)}</li>)}</ol>}
-      {block.live && <Output text={block.live} live />}
-      {block.output !== null && kind !== "diff" && <Output text={block.output} />}
-      {block.output !== null && kind === "diff" && block.failed && <Output text={block.output} />}
-    </>
-  );
+function State({ block, state }: { block: ToolBlock; state: string }) {
+  if (state === "waits") return <span className="badge warned">{t.waiting}</span>;
+  if (state === "running") return <span className="badge live"><span className="dot" aria-hidden="true" />{t.running}</span>;
+  if (state === "cut") return <span className="badge">{t.neverRan}</span>;
+  if (state !== "failed") return null;
+  const end = commandEnd(block.output ?? "");
+  return <span className="badge bad" data-testid="tool-failed">{end || t.failed}</span>;
 }
 
-function Output({ text, live }: { text: string; live?: boolean }) {
-  const [all, setAll] = useState(false);
-  const shown = all || text.length <= FIRST ? text : live ? text.slice(-FIRST) : text.slice(0, FIRST);
-  return (
-    <>
-      <pre className="output" tabIndex={0} aria-label={t.output}>{shown}</pre>
-      {shown.length < text.length && <button type="button" className="quiet" onClick={() => setAll(true)}>{`… ${text.length.toLocaleString()}`}</button>}
-    </>
-  );
+function Count({ block, values }: { block: ToolBlock; values: Record<string, unknown> | null }) {
+  if (!values || block.failed) return null;
+  const change = changeSeen(block.approval?.approval_id);
+  if (block.name === "edit_file") return <ChangeCount before={change?.before ?? text(values, "old_text")} after={change?.after ?? text(values, "new_text")} />;
+  if (block.name === "write_file") return <ChangeCount before={change?.before ?? ""} after={change?.after ?? text(values, "content")} />;
+  return null;
 }
 
-function summary(name: string, values: Record<string, unknown> | null): string {
+const text = (values: Record<string, unknown>, name: string): string => (typeof values[name] === "string" ? (values[name] as string) : "");
+
+// Where the answer came from, and for how long it holds.
+function decisionText(block: ToolBlock): string {
+  const decision = block.approval!.decision!;
+  if (decision.expired) return t.expired;
+  if (decision.superseded) return t.superseded;
+  const how = decision.approved ? t.approved(t.scopes[decision.scope ?? "once"] ?? "", decision.scope ?? "once") : t.rejected;
+  return store.wasSeenWaiting(block.approval!.approval_id) && !store.answeredHere.has(block.approval!.approval_id) ? t.elsewhere(how) : how;
+}
+
+// "files__read" of an MCP server is "files › read"; the rest has a word of its own.
+export function titleOf(name: string): string {
+  const [server, tool] = mcpParts(name);
+  return server ? `${server} › ${tool}` : (t.toolTitles[name] ?? name);
+}
+export function mcpParts(name: string): [string, string] {
+  const at = name.indexOf("__");
+  return at > 0 ? [name.slice(0, at), name.slice(at + 2)] : ["", name];
+}
+
+function summary(block: ToolBlock, values: Record<string, unknown> | null): string {
   if (!values) return "";
-  for (const member of ["command", "path", "url", "pattern", "question", "expression", "text", "title", "code"]) {
+  for (const member of ["command", "path", "url", "pattern", "question", "expression", "filename", "title", "text", "code"]) {
     const value = values[member];
-    if (typeof value === "string") return value.split("\n")[0]!.slice(0, 120);
+    if (typeof value === "string") return value.trim().split("\n")[0]!.slice(0, 160);
   }
-  return name === "update_plan" ? "" : JSON.stringify(values).slice(0, 120);
+  if (Array.isArray(values.steps)) return t.stepsOf(values.steps.length);
+  if (block.name === "manage_tasks") return [values.action, values.status].filter(Boolean).join(" ");
+  const rest = JSON.stringify(values);
+  return rest === "{}" ? "" : rest.slice(0, 160);
 }
-
-export const seconds = (ms: number): string => (ms < 1000 ? `${Math.max(0, Math.round(ms))} ms` : ms < 60_000 ? `${(ms / 1000).toFixed(1)} s` : `${Math.floor(ms / 60_000)} min ${Math.round((ms % 60_000) / 1000)} s`);

@@ -1,6 +1,12 @@
-// Lines of two texts, side by side in order: what stays, what goes, what comes.
+// Two texts against each other: which lines, or words, stay, which go, which come.
 export interface Line {
   kind: "same" | "added" | "removed" | "gap";
+  text: string;
+  before?: number; // its number in each of the texts
+  after?: number;
+}
+export interface Part {
+  kind: "same" | "added" | "removed";
   text: string;
 }
 
@@ -8,20 +14,42 @@ const CONTEXT = 3;
 const MOST = 4_000_000; // cells of the table; larger changes are shown as a whole
 
 export function diff(before: string, after: string): Line[] {
-  const a = before === "" ? [] : before.replace(/\n$/, "").split("\n");
-  const b = after === "" ? [] : after.replace(/\n$/, "").split("\n");
+  const parts = compare(linesOf(before), linesOf(after));
+  let a = 0, b = 0;
+  return withoutFarLines(parts.map(({ kind, text }): Line => ({
+    kind, text, before: kind === "added" ? undefined : ++a, after: kind === "removed" ? undefined : ++b,
+  })));
+}
+
+export function diffWords(before: string, after: string): Part[] {
+  const parts = compare(before.split(/(?<=\s)/), after.split(/(?<=\s)/));
+  const joined: Part[] = [];
+  for (const part of parts) {
+    const last = joined[joined.length - 1];
+    if (last?.kind === part.kind) last.text += part.text;
+    else joined.push({ ...part });
+  }
+  return joined;
+}
+
+export function changes(lines: Line[]): { added: number; removed: number } {
+  const count = (kind: Line["kind"]): number => lines.filter((line) => line.kind === kind).length;
+  return { added: count("added"), removed: count("removed") };
+}
+
+const linesOf = (text: string): string[] => (text === "" ? [] : text.replace(/\n$/, "").split("\n"));
+
+function compare(a: string[], b: string[]): Part[] {
   let start = 0;
   while (start < a.length && start < b.length && a[start] === b[start]) start++;
   let end = 0;
   while (end < a.length - start && end < b.length - start && a[a.length - 1 - end] === b[b.length - 1 - end]) end++;
-  const lines: Line[] = a.slice(0, start).map((text) => ({ kind: "same", text }));
-  lines.push(...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)));
-  lines.push(...a.slice(a.length - end).map((text): Line => ({ kind: "same", text })));
-  return withoutFarLines(lines);
+  const same = (text: string): Part => ({ kind: "same", text });
+  return [...a.slice(0, start).map(same), ...middle(a.slice(start, a.length - end), b.slice(start, b.length - end)), ...a.slice(a.length - end).map(same)];
 }
 
-function middle(a: string[], b: string[]): Line[] {
-  const whole: Line[] = [...a.map((text): Line => ({ kind: "removed", text })), ...b.map((text): Line => ({ kind: "added", text }))];
+function middle(a: string[], b: string[]): Part[] {
+  const whole: Part[] = [...a.map((text): Part => ({ kind: "removed", text })), ...b.map((text): Part => ({ kind: "added", text }))];
   if (a.length * b.length > MOST || a.length === 0 || b.length === 0) return whole;
   const width = b.length + 1;
   const longest = new Uint32Array((a.length + 1) * width);
@@ -31,22 +59,30 @@ function middle(a: string[], b: string[]): Line[] {
         : Math.max(longest[(i + 1) * width + j]!, longest[i * width + j + 1]!);
     }
   }
-  const lines: Line[] = [];
+  const parts: Part[] = [];
   let i = 0, j = 0;
   while (i < a.length || j < b.length) {
-    if (i < a.length && j < b.length && a[i] === b[j]) lines.push({ kind: "same", text: a[i]! }), i++, j++;
-    else if (i < a.length && (j === b.length || longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!)) lines.push({ kind: "removed", text: a[i++]! });
-    else lines.push({ kind: "added", text: b[j++]! });
+    if (i < a.length && j < b.length && a[i] === b[j]) parts.push({ kind: "same", text: a[i]! }), i++, j++;
+    else if (i < a.length && (j === b.length || longest[(i + 1) * width + j]! >= longest[i * width + j + 1]!)) parts.push({ kind: "removed", text: a[i++]! });
+    else parts.push({ kind: "added", text: b[j++]! });
   }
-  return lines;
+  return parts;
 }
 
 function withoutFarLines(lines: Line[]): Line[] {
-  const near = lines.map((_, i) => lines.slice(Math.max(0, i - CONTEXT), i + CONTEXT + 1).some((line) => line.kind !== "same"));
+  const near = new Array<boolean>(lines.length).fill(false);
+  lines.forEach((line, i) => line.kind !== "same" && near.fill(true, Math.max(0, i - CONTEXT), i + CONTEXT + 1));
   const shown: Line[] = [];
+  let hidden = 0;
+  const flush = (): void => {
+    if (hidden > 0) shown.push({ kind: "gap", text: `⋯ ${hidden}` });
+    hidden = 0;
+  };
   lines.forEach((line, i) => {
-    if (near[i]) shown.push(line);
-    else if (shown[shown.length - 1]?.kind !== "gap") shown.push({ kind: "gap", text: "⋯" });
+    if (!near[i]) return void hidden++;
+    flush();
+    shown.push(line);
   });
+  flush();
   return shown;
 }

@@ -1,17 +1,24 @@
-import { useEffect, useRef, useState } from "react";
+import { DragEvent, useCallback, useEffect, useRef, useState } from "react";
+import { Icon } from "../parts/Icon";
+import { useAway } from "../parts/useAway";
 import { store, useStore } from "../store/store";
 import type { Chat } from "../store/types";
 import { t } from "../texts";
 import type { SearchMatches } from "../wire";
 import { call, get } from "../wire/api";
+import { Marked } from "./Marked";
 
 type Hit = SearchMatches["matches"][number];
 
+const done = (): void => void (store.menu === true && store.set({ menu: null }));
+
 // All chats by age, with what goes on in each; and a search over what was said in them.
-export function Sidebar({ onPick }: { onPick: () => void }) {
-  const { chats, open } = useStore();
+export function Sidebar() {
+  const { chats, open, view } = useStore();
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Hit[] | null>(null);
+  const [chosen, setChosen] = useState<Set<string> | null>(null); // null: nobody selects
+  const [dropping, setDropping] = useState(false);
   const picker = useRef<HTMLInputElement>(null);
   useEffect(() => {
     setHits(null);
@@ -24,57 +31,102 @@ export function Sidebar({ onPick }: { onPick: () => void }) {
   const words = query.toLowerCase();
   const listed = [...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))
     .sort((a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0));
-  const groups = groupByAge(listed);
-  const take = (file: File): void => {
-    void store.attempt(async () => {
-      const chat = await call<{ id: string }>("POST", "/import", JSON.parse(await file.text()));
-      store.openChat(chat.id);
-    });
+  const take = (file: File): void => void store.attempt(async () => {
+    const chat = await call<{ id: string }>("POST", "/import", JSON.parse(await file.text()));
+    store.openChat(chat.id);
+    done();
+  });
+  const onDrop = (e: DragEvent): void => {
+    e.preventDefault();
+    setDropping(false);
+    [...e.dataTransfer.files].forEach(take);
   };
+  const choose = (id: string): void => setChosen((before) => {
+    const next = new Set(before);
+    if (!next.delete(id)) next.add(id);
+    return next;
+  });
   return (
-    <nav className="sidebar" data-testid="sidebar" aria-label={t.chats}>
+    <nav className={`sidebar${dropping ? " dropping" : ""}`} data-testid="sidebar" aria-label={t.chats} onDrop={onDrop} onDragLeave={() => setDropping(false)} onDragOver={(e) => {
+      e.preventDefault();
+      setDropping(e.dataTransfer.types.includes("Files"));
+    }}>
+      <div className="brand"><svg className="logo" aria-hidden="true" viewBox="0 0 24 24" width="22" height="22"><path d="M4 9h.01M4 15h.01" /><path className="thin" d="M10 4v16" /><path className="thick" d="M17 4v16" /></svg><span>{t.name}</span></div>
       <div className="row">
         <button type="button" className="primary grow" data-testid="new-chat" onClick={() => {
           store.leave();
-          onPick();
-        }}>{t.newChat}</button>
-        <button type="button" className="quiet" aria-label={t.importChat} title={t.importChat} onClick={() => picker.current?.click()}>⇪</button>
+          done();
+        }}><Icon name="plus" size={17} />{t.newChat}</button>
+        <button type="button" className="quiet square" aria-label={t.importChat} title={t.importChat} data-testid="import" onClick={() => picker.current?.click()}><Icon name="upload" /></button>
         <input ref={picker} type="file" accept="application/json,.json" hidden data-testid="import-file" onChange={(e) => {
           const file = e.target.files?.[0];
           if (file) take(file);
           e.target.value = "";
         }} />
       </div>
-      <input type="search" data-testid="search" aria-label={t.search} placeholder={t.search} value={query} onChange={(e) => setQuery(e.target.value)} />
+      <div className="search-box"><Icon name="search" size={16} /><input type="search" data-testid="search" aria-label={t.search} placeholder={t.search} value={query} onChange={(e) => setQuery(e.target.value)} /></div>
       {hits && hits.length > 0 && (
         <ul className="hits" data-testid="hits" aria-label={t.searchAll}>
           {hits.map((hit, i) => (
-            <li key={i}><button type="button" className="quiet" onClick={() => {
-              store.openChat(hit.chat_id);
-              onPick();
-            }}><strong>{hit.title || hit.chat_id}</strong><span className="faint">{hit.snippet}</span></button></li>
+            <li key={i}><button type="button" className="quiet" data-testid="hit" data-interaction={hit.interaction_id} onClick={() => {
+              void store.goTo(hit.chat_id, hit.interaction_id);
+              done();
+            }}><strong dir="auto">{hit.title || hit.chat_id}</strong><span className="faint" dir="auto"><Marked text={hit.snippet} words={query} /></span></button></li>
           ))}
         </ul>
       )}
+      {hits && hits.length + listed.length === 0 && <p className="empty">{t.nothingFound}</p>}
+      {dropping && <p className="drop-hint">{t.dropChat}</p>}
       <div className="chat-list">
-        {groups.map(([name, group]) => (
+        {!query && listed.length === 0 && <p className="empty">{t.noChats}</p>}
+        {groupByAge(listed).map(([name, group]) => (
           <section key={name} aria-label={name}>
             <h2>{name}</h2>
-            <ul>{group.map((chat) => <Item key={chat.id} chat={chat} current={chat.id === open?.id} onPick={onPick} />)}</ul>
+            <ul>{group.map((chat) => <Item key={chat.id} chat={chat} current={chat.id === open?.id && view !== "trash"} chosen={chosen && chosen.has(chat.id)} onChoose={() => choose(chat.id)} />)}</ul>
           </section>
         ))}
       </div>
+      {chosen ? (
+        <div className="side-foot row" data-testid="select-bar">
+          <span className="grow faint">{t.selected(chosen.size)}</span>
+          <button type="button" className="danger" data-testid="delete-selected" disabled={chosen.size === 0} onClick={() => {
+            void store.remove([...chosen]);
+            setChosen(null);
+          }}><Icon name="trash" size={15} />{t.deleteSelected}</button>
+          <button type="button" className="quiet" onClick={() => setChosen(null)}>{t.cancel}</button>
+        </div>
+      ) : (
+        <div className="side-foot row">
+          <button type="button" className="quiet tiny" data-testid="select" disabled={chats.size === 0} onClick={() => setChosen(new Set())}><Icon name="tasks" size={15} />{t.select}</button>
+          <span className="grow" />
+          <button type="button" className="quiet tiny" data-testid="open-trash" aria-current={view === "trash" ? "page" : undefined} onClick={() => {
+            store.set({ view: "trash" });
+            done();
+          }}><Icon name="trash" size={15} />{t.trash}</button>
+          <button type="button" className="quiet tiny" aria-label={t.help} title={`${t.help} (?)`} data-testid="open-help" onClick={() => store.set({ dialog: "help" })}><Icon name="help" size={15} /></button>
+        </div>
+      )}
     </nav>
   );
 }
 
-function Item({ chat, current, onPick }: { chat: Chat; current: boolean; onPick: () => void }) {
+interface ItemProps {
+  chat: Chat;
+  current: boolean;
+  chosen: boolean | null;
+  onChoose: () => void;
+}
+
+function Item({ chat, current, chosen, onChoose }: ItemProps) {
   const [naming, setNaming] = useState(false);
   const [menu, setMenu] = useState(false);
+  const place = useRef<HTMLLIElement>(null);
+  const close = useCallback(() => setMenu(false), []);
+  useAway(place, menu, close);
   const title = chat.title || t.untitled;
   if (naming) {
     return (
-      <li><input autoFocus aria-label={t.rename} data-testid="rename" defaultValue={chat.title} onBlur={() => setNaming(false)} onKeyDown={(e) => {
+      <li><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={() => setNaming(false)} onKeyDown={(e) => {
         if (e.key === "Escape") setNaming(false);
         if (e.key === "Enter") {
           void store.rename(chat.id, e.currentTarget.value);
@@ -84,22 +136,27 @@ function Item({ chat, current, onPick }: { chat: Chat; current: boolean; onPick:
     );
   }
   return (
-    <li className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status}>
+    <li ref={place} className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status}>
+      {chosen !== null && <input type="checkbox" checked={chosen} aria-label={`${t.select}: ${title}`} data-testid="choose" onChange={onChoose} />}
       <button type="button" className="quiet chat-title" aria-current={current ? "page" : undefined} onClick={() => {
+        if (chosen !== null) return onChoose();
         store.openChat(chat.id);
-        onPick();
+        done();
       }}>
-        {chat.status !== "idle" && <span className={`dot ${chat.status}`} role="img" aria-label={chat.status === "waiting" ? t.waiting : t.running} />}
         <span className="title" dir="auto">{title}</span>
-        {chat.waiting > 0 && <span className="badge">{chat.waiting}</span>}
+        {chat.status === "running" && <span className="dot running" role="img" aria-label={t.running} title={t.running} />}
+        {chat.status === "waiting" && <span className="dot waiting" role="img" aria-label={t.waiting} title={t.waiting} />}
+        {chat.status === "idle" && chat.head_status === "FAILED" && <span className="dot failed" role="img" aria-label={t.failed} title={t.failed} />}
+        {chat.waiting > 0 && <span className="badge count">{chat.waiting}</span>}
       </button>
-      <button type="button" className="quiet" data-testid="chat-menu" aria-label={`${t.menu}: ${title}`} aria-expanded={menu} onClick={() => setMenu(!menu)}>⋯</button>
+      <button type="button" className="quiet square small" data-testid="chat-menu" aria-label={`${t.menu}: ${title}`} aria-expanded={menu} onClick={() => setMenu(!menu)}><Icon name="more" /></button>
       {menu && (
         <div className="menu" onClick={() => setMenu(false)}>
-          <button type="button" data-testid="chat-rename" onClick={() => setNaming(true)}>{t.rename}</button>
-          <a href={`/chats/${chat.id}/export?format=json`} download={`${chat.id}.json`}>{t.exportChat} (JSON)</a>
-          <a href={`/chats/${chat.id}/export?format=markdown`} download={`${chat.id}.md`}>{t.exportChat} (Markdown)</a>
-          <button type="button" data-testid="chat-delete" onClick={() => void store.remove(chat.id)}>{t.remove}</button>
+          <button type="button" data-testid="chat-rename" onClick={() => setNaming(true)}><Icon name="pencil" size={16} />{t.rename}</button>
+          {Object.entries(t.formats).map(([format, name]) => (
+            <a key={format} href={`/chats/${encodeURIComponent(chat.id)}/export?format=${format}`} download={`${chat.id}.${format === "markdown" ? "md" : format}`}><Icon name="download" size={16} />{t.exportAs(name)}</a>
+          ))}
+          <button type="button" className="bad" data-testid="chat-delete" onClick={() => void store.remove([chat.id])}><Icon name="trash" size={16} />{t.remove}</button>
         </div>
       )}
     </li>

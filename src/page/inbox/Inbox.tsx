@@ -1,18 +1,61 @@
 import { ApprovalCard } from "../chat/ApprovalCard";
 import { InputCard } from "../chat/InputCard";
+import { titleOf } from "../chat/ToolCard";
+import { ago } from "../parts/duration";
+import { Icon } from "../parts/Icon";
+import { useNow } from "../parts/useNow";
 import { store, useStore } from "../store/store";
+import type { PendingApproval, PendingInput } from "../store/types";
 import { t } from "../texts";
 
-// Everything that waits for a person, in every chat.
+interface Group {
+  chat: string;
+  approvals: PendingApproval[];
+  inputs: PendingInput[];
+  since: string;
+}
+
+// Everything that waits for a person, chat by chat; and what was answered elsewhere meanwhile.
 export function Inbox() {
-  const { approvals, inputs, chats } = useStore();
-  const from = (chat: string): JSX.Element => <button type="button" className="quiet" onClick={() => store.openChat(chat)}>{chats.get(chat)?.title || chat}</button>;
+  const { approvals, inputs, closed, chats } = useStore();
+  const now = useNow(true, 5000);
+  const groups = new Map<string, Group>();
+  const groupOf = (chat: string): Group => {
+    let group = groups.get(chat);
+    if (!group) groups.set(chat, (group = { chat, approvals: [], inputs: [], since: chats.get(chat)?.updated_at ?? "" }));
+    return group;
+  };
+  for (const each of approvals.values()) {
+    const group = groupOf(each.chat_id);
+    if (group.approvals.length === 0 || each.created_at < group.since) group.since = each.created_at;
+    group.approvals.push(each);
+  }
+  for (const each of inputs.values()) groupOf(each.chat_id).inputs.push(each);
+  const title = (chat: string): string => chats.get(chat)?.title || chat;
   return (
-    <section className="panel" data-testid="inbox" aria-label={t.inbox}>
+    <section className="panel narrow" data-testid="inbox" aria-label={t.inbox}>
       <h2>{t.inbox}</h2>
-      {approvals.size + inputs.size === 0 && <p className="faint">{t.nothingWaits}</p>}
-      {[...approvals.values()].map((each) => <div key={each.approval_id}>{from(each.chat_id)}<ApprovalCard approval={each} tool={each.tool_name} /></div>)}
-      {[...inputs.values()].map((each) => <div key={each.request_id}>{from(each.chat_id)}<InputCard input={each} /></div>)}
+      {groups.size === 0 && <p className="empty" data-testid="inbox-empty"><Icon name="check" size={22} /><br />{t.nothingWaits}</p>}
+      {[...groups.values()].sort((a, b) => (a.since < b.since ? -1 : 1)).map((group) => (
+        <section key={group.chat} className="inbox-group" data-testid="inbox-group" data-chat={group.chat} aria-label={title(group.chat)}>
+          <header>
+            <Icon name="chat" size={17} /><span className="title" dir="auto">{title(group.chat)}</span>
+            {group.since && <span className="faint number" data-testid="age">{t.waitsFor(ago(group.since, now))}</span>}
+            <span className="grow" />
+            <button type="button" className="quiet tiny" data-testid="go-to-chat" onClick={() => store.openChat(group.chat)}>{t.goToChat}<Icon name="forward" size={14} /></button>
+          </header>
+          {group.approvals.map((each) => <ApprovalCard key={each.approval_id} approval={each} tool={each.tool_name} />)}
+          {group.inputs.map((each) => <InputCard key={each.request_id} input={each} />)}
+        </section>
+      ))}
+      {closed.length > 0 && (
+        <>
+          <h3>{t.answeredElsewhere}</h3>
+          <ul className="closed-list" data-testid="closed">
+            {closed.map(({ approval, how }) => <li key={approval.approval_id}>{titleOf(approval.tool_name)} · <button type="button" className="quiet tiny" dir="auto" onClick={() => store.openChat(approval.chat_id)}>{title(approval.chat_id)}</button> · {how}</li>)}
+          </ul>
+        </>
+      )}
     </section>
   );
 }

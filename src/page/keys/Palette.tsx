@@ -1,29 +1,50 @@
 import { useEffect, useRef, useState } from "react";
+import { Icon } from "../parts/Icon";
+import { store } from "../store/store";
 import { t } from "../texts";
-import { actions } from "./actions";
+import { Action, actions } from "./actions";
+
+const MOST = 60;
+
+const everything = (): Action[] => [
+  ...actions(),
+  ...[...store.chats.values()].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).map((chat): Action => ({ id: chat.id, name: chat.title || chat.id, icon: "chat", run: () => store.openChat(chat.id) })),
+];
 
 export function Palette({ onClose }: { onClose: () => void }) {
   const [query, setQuery] = useState("");
   const [at, setAt] = useState(0);
-  const found = actions().filter((each) => each.name.toLowerCase().includes(query.toLowerCase())).slice(0, 12);
+  const list = useRef<HTMLUListElement>(null);
+  const words = query.toLowerCase().split(/\s+/);
+  const found = everything().filter((each) => words.every((word) => each.name.toLowerCase().includes(word))).slice(0, MOST);
   const run = (index: number): void => {
     onClose();
     found[index]?.run();
   };
+  useEffect(() => void list.current?.children[at]?.scrollIntoView({ block: "nearest" }), [at]);
   return (
     <Dialog label={t.palette} onClose={onClose} testid="palette">
-      <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${at}`} aria-label={t.palette} placeholder={t.palette} value={query}
-        onChange={(e) => {
-          setQuery(e.target.value);
-          setAt(0);
-        }} onKeyDown={(e) => {
-          if (e.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
-          if (e.key === "ArrowUp") setAt(Math.max(at - 1, 0));
-          if (e.key === "Enter") run(at);
-        }} />
-      <ul id="palette-list" role="listbox" aria-label={t.palette}>
-        {found.map((each, i) => <li key={each.name + i} id={`palette-${i}`} role="option" aria-selected={i === at} onClick={() => run(i)}>{each.name}</li>)}
+      <div className="search-box"><Icon name="search" size={17} />
+        <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${at}`} aria-label={t.palette} placeholder={t.paletteHint} value={query}
+          onChange={(e) => {
+            setQuery(e.target.value);
+            setAt(0);
+          }} onKeyDown={(e) => {
+            if (e.key === "ArrowDown") setAt(Math.min(at + 1, found.length - 1));
+            else if (e.key === "ArrowUp") setAt(Math.max(at - 1, 0));
+            else if (e.key === "Enter") run(at);
+            else return;
+            e.preventDefault();
+          }} />
+      </div>
+      <ul ref={list} id="palette-list" role="listbox" aria-label={t.palette} tabIndex={-1}>
+        {found.map((each, i) => (
+          <li key={each.id + i} id={`palette-${i}`} role="option" aria-selected={i === at} data-testid="palette-option" onPointerMove={() => i !== at && setAt(i)} onClick={() => run(i)}>
+            <Icon name={each.icon} size={17} /><span className="grow title" dir="auto">{each.name}</span>{each.keys && <kbd>{each.keys}</kbd>}
+          </li>
+        ))}
       </ul>
+      {found.length === 0 && <p className="empty">{t.nothingFound}</p>}
     </Dialog>
   );
 }
@@ -31,9 +52,15 @@ export function Palette({ onClose }: { onClose: () => void }) {
 export function Help({ onClose }: { onClose: () => void }) {
   return (
     <Dialog label={t.help} onClose={onClose} testid="help">
-      <h2>{t.help}</h2>
-      <dl className="facts">{t.keys.map(([key, what]) => <div key={key}><dt><kbd>{key}</kbd></dt><dd>{what}</dd></div>)}</dl>
-      <button type="button" autoFocus onClick={onClose}>{t.close}</button>
+      <div className="row"><h2 className="grow">{t.help}</h2><button type="button" className="quiet square" autoFocus aria-label={t.close} onClick={onClose}><Icon name="close" /></button></div>
+      <div className="help" tabIndex={0} role="region" aria-label={t.help}>
+        {t.helpGroups.map(([group, keys]) => (
+          <section key={group}>
+            <h3>{group}</h3>
+            <dl>{keys.map(([key, what]) => <div key={key + what}><dt>{key.split(" / ").map((one, i) => <span key={one}>{i > 0 && " / "}<kbd>{one}</kbd></span>)}</dt><dd>{what}</dd></div>)}</dl>
+          </section>
+        ))}
+      </div>
     </Dialog>
   );
 }
@@ -46,6 +73,6 @@ function Dialog({ label, testid, onClose, children }: { label: string; testid: s
     return () => before?.focus();
   }, []);
   return (
-    <dialog ref={place} aria-label={label} data-testid={testid} onClose={onClose} onClick={(e) => e.target === place.current && onClose()}>{children}</dialog>
+    <dialog ref={place} className={testid} aria-label={label} data-testid={testid} onClose={onClose} onClick={(e) => e.target === place.current && onClose()}>{children}</dialog>
   );
 }

@@ -1,16 +1,27 @@
-// What can be done from everywhere: the palette lists it, and some of it has a key.
+// What can be done from everywhere: the palette lists it, the composer knows it behind a slash, and some of it has a key.
+import { allOpen, foldAll } from "../chat/folding";
+import type { IconName } from "../parts/Icon";
 import { store, View } from "../store/store";
-import { isRunning } from "../store/turn";
+import { isRunning, Turn } from "../store/turn";
 import { t } from "../texts";
+import { setTheme, themeNow } from "../theme";
+import { chatPath } from "../wire/api";
 
 export interface Action {
+  id: string; // what is typed behind a slash
   name: string;
+  icon: IconName;
   run: () => void;
   key?: (e: KeyboardEvent) => boolean;
+  keys?: string; // as it is written on the keys
 }
+
+export const isWriting = (place: EventTarget | null): boolean =>
+  place instanceof HTMLInputElement ? !/^(checkbox|range|button)$/.test(place.type) : place instanceof HTMLTextAreaElement || place instanceof HTMLSelectElement;
 
 const withCtrlAlt = (key: string) => (e: KeyboardEvent): boolean => (e.ctrlKey || e.metaKey) && e.altKey && e.code === `Key${key}`;
 const show = (view: View) => (): void => store.set({ view });
+const last = (): Turn | undefined => store.branch().pop();
 
 function neighbour(step: number): void {
   const ids = [...store.chats.values()].sort((a, b) => (a.updated_at < b.updated_at ? 1 : -1)).map((chat) => chat.id);
@@ -19,27 +30,56 @@ function neighbour(step: number): void {
   if (next) store.openChat(next);
 }
 
+export function editLast(): void {
+  const turn = last();
+  if (turn && !isRunning(turn)) store.set({ view: "chat", editing: turn.id });
+}
+
+function download(format: string): void {
+  if (!store.open) return;
+  const link = document.createElement("a");
+  link.href = `${chatPath(store.open.id)}/export?format=${format}`;
+  link.download = `${store.open.id}.${format === "markdown" ? "md" : format}`;
+  link.click();
+}
+
+function ofChat(): Action[] {
+  const turn = last();
+  const chat = store.open;
+  if (!chat || !turn) return [];
+  const idle = !isRunning(turn);
+  return [
+    ...(idle ? [
+      { id: "edit", name: t.editLast, icon: "pencil", run: editLast, keys: "↑" },
+      { id: "regenerate", name: t.regenerate, icon: "refresh", run: () => void store.again(turn, "regenerate") },
+      ...(turn.status === "COMPLETED" ? [] : [{ id: "resume", name: t.resume, icon: "play", run: () => void store.again(turn, "resume") }]),
+      { id: "fork", name: t.fork, icon: "fork", run: () => void store.fork(turn) },
+      { id: "compact", name: t.compact, icon: "compress", run: () => void store.compact() },
+    ] : [{ id: "stop", name: t.stop, icon: "stop", run: () => void store.stop(turn), keys: "Esc" }]) as Action[],
+    { id: "undo", name: t.undoTurn, icon: "undo", run: () => void store.undo(), key: withCtrlAlt("Z"), keys: "Ctrl Alt Z" },
+    { id: "redo", name: t.redoTurn, icon: "redo", run: () => void store.redo(), key: withCtrlAlt("Y"), keys: "Ctrl Alt Y" },
+    ...Object.entries(t.formats).map(([format, name]): Action => ({ id: `export-${format}`, name: t.exportAs(name), icon: "download", run: () => download(format) })),
+    { id: "delete", name: t.deleteChat, icon: "trash", run: () => void store.remove([chat.id]) },
+  ];
+}
+
 export function actions(): Action[] {
   return [
-    { name: t.newChat, run: () => store.leave(), key: withCtrlAlt("N") },
-    { name: t.inbox, run: show("inbox"), key: withCtrlAlt("I") },
-    { name: t.board, run: show("board"), key: withCtrlAlt("B") },
-    { name: t.branchMap, run: show("branches") },
-    { name: t.trace, run: show("trace") },
-    { name: t.settings, run: show("settings") },
-    { name: t.compact, run: () => void store.compact() },
-    { name: t.undo, run: () => void store.undo(), key: withCtrlAlt("Z") },
-    { name: t.redo, run: () => void store.redo(), key: withCtrlAlt("Y") },
-    { name: store.hideTools ? t.showTools : t.hideTools, run: () => store.set({ hideTools: !store.hideTools }), key: withCtrlAlt("T") },
-    { name: `${t.chats} ↑`, run: () => neighbour(-1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowUp" },
-    { name: `${t.chats} ↓`, run: () => neighbour(1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowDown" },
-    {
-      name: t.stop,
-      run: () => {
-        const last = store.branch().pop();
-        if (last && isRunning(last)) void store.stop(last);
-      },
-    },
-    ...[...store.chats.values()].map((chat) => ({ name: chat.title || chat.id, run: () => store.openChat(chat.id) })),
+    { id: "new", name: t.newChat, icon: "plus", run: () => store.leave(), key: withCtrlAlt("N"), keys: "Ctrl Alt N" },
+    ...ofChat(),
+    { id: "chat", name: t.chat, icon: "chat", run: show("chat") },
+    { id: "inbox", name: t.inbox, icon: "inbox", run: show("inbox"), key: withCtrlAlt("I"), keys: "Ctrl Alt I" },
+    { id: "board", name: t.board, icon: "board", run: show("board"), key: withCtrlAlt("B"), keys: "Ctrl Alt B" },
+    { id: "branches", name: t.branchMap, icon: "branch", run: show("branches") },
+    { id: "trace", name: t.trace, icon: "trace", run: show("trace") },
+    { id: "trash", name: t.trash, icon: "trash", run: show("trash") },
+    { id: "settings", name: t.settings, icon: "settings", run: show("settings") },
+    { id: "expand", name: allOpen() ? t.collapseAll : t.expandAll, icon: allOpen() ? "collapse" : "expand", run: () => foldAll(!allOpen()), key: withCtrlAlt("E"), keys: "Ctrl Alt E" },
+    { id: "hide", name: store.hideTools ? t.showTools : t.hideTools, icon: "eye", run: () => store.set({ hideTools: !store.hideTools }), key: withCtrlAlt("T"), keys: "Ctrl Alt T" },
+    { id: "sidebar", name: t.toggleSidebar, icon: "sidebar", run: () => store.toggleMenu(), key: withCtrlAlt("S"), keys: "Ctrl Alt S" },
+    { id: "theme", name: t.otherTheme, icon: "eye", run: () => setTheme(themeNow() === "dark" ? "light" : "dark") },
+    { id: "help", name: t.help, icon: "help", run: () => store.set({ dialog: "help" }), keys: "?" },
+    { id: "previous", name: t.chatAbove, icon: "back", run: () => neighbour(-1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowUp", keys: "Alt ↑" },
+    { id: "next", name: t.chatBelow, icon: "forward", run: () => neighbour(1), key: (e) => e.altKey && !e.ctrlKey && e.key === "ArrowDown", keys: "Alt ↓" },
   ];
 }

@@ -2,7 +2,7 @@
 // and comes back by the feed as well, so that all windows show the same.
 import { useSyncExternalStore } from "react";
 import { t } from "../texts";
-import type { BranchRemoved, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools } from "../wire";
+import type { BranchRemoved, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { isRunning, newTurn, take, Turn } from "./turn";
@@ -26,7 +26,13 @@ export interface Toast {
   action?: { label: string; run: () => void };
 }
 
-export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings";
+export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings" | "trash";
+
+// An approval that is no longer open, and how that came.
+export interface ClosedApproval {
+  approval: PendingApproval;
+  how: string;
+}
 
 class Store {
   chats = new Map<string, Chat>();
@@ -49,6 +55,14 @@ class Store {
     this.spoken = text === this.spoken ? `${text}\u00a0` : text;
   }
   hideTools = false;
+  dialog: "palette" | "help" | null = null;
+  menu: boolean | null = null; // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
+  wish: string | null = null; // a text for the composer
+  editing: string | null = null; // the turn whose message is being changed
+  target: { chat: string; turn: string } | null = null; // the turn that somebody wants to see
+  closed: ClosedApproval[] = []; // answered elsewhere while this window was open, newest first
+  readonly answeredHere = new Set<string>();
+  private readonly seenWaiting = new Set<string>();
   private hasRead = false;
   private meanwhile: [string, ChatChange][] | null = null; // what has changed while everything is read
 
@@ -108,6 +122,7 @@ class Store {
       this.chats = chats;
       const waiting = await get<{ approvals: PendingApproval[]; inputs: PendingInput[] }>("/approvals");
       this.approvals = new Map(waiting.approvals.map((each) => [each.approval_id, each]));
+      for (const id of this.approvals.keys()) this.seenWaiting.add(id);
       this.inputs = new Map(waiting.inputs.map((each) => [each.request_id, each]));
       for (const [event, data] of news) this.keep(event, data);
       if (this.meanwhile === news) this.meanwhile = null;
@@ -166,9 +181,28 @@ class Store {
     if (data.chat) this.chats.set(data.chat_id, data.chat);
     else this.chats.delete(data.chat_id);
     if (event === "approval_opened" && data.approval) this.approvals.set(data.approval.approval_id, data.approval);
-    if (event === "approval_closed" && data.approval_id) this.approvals.delete(data.approval_id);
+    if (event === "approval_opened" && data.approval) this.seenWaiting.add(data.approval.approval_id);
+    if (event === "approval_closed" && data.approval_id) this.closeApproval(data.approval_id);
     if (event === "input_opened" && data.request) this.inputs.set(data.request.request_id, data.request);
     if (event === "input_closed" && data.request_id) this.inputs.delete(data.request_id);
+  }
+
+  wasSeenWaiting(approval: string): boolean {
+    return this.seenWaiting.has(approval);
+  }
+  private closeApproval(id: string): void {
+    const approval = this.approvals.get(id);
+    this.approvals.delete(id);
+    if (approval && !this.answeredHere.has(id)) void this.learnHow(approval);
+  }
+  // The feed tells that it was answered; the interaction tells how.
+  private async learnHow(approval: PendingApproval): Promise<void> {
+    await this.attempt(async () => {
+      const { agent_events } = await get<Interaction>(turnPath(approval.chat_id, approval.interaction_id));
+      const ends = agent_events.find((each) => (each.type === "APPROVED" || each.type === "REJECTED") && each.approval_id === approval.approval_id);
+      const how = !ends ? t.notAnswered : ends.type === "APPROVED" ? t.approved(t.scopes[ends.scope] ?? "", ends.scope) : "expired" in ends && ends.expired ? t.expired : t.rejected;
+      this.set({ closed: [{ approval, how }, ...this.closed].slice(0, 20) });
+    });
   }
 
   private onChange(event: string, data: ChatChange): void {
@@ -301,6 +335,15 @@ class Store {
       return false;
     }
   }
+  // What a toast offers can be done once.
+  act(toast: Toast): void {
+    this.set({ toasts: this.toasts.filter((each) => each !== toast) });
+    toast.action?.run();
+  }
+  toggleMenu(): void {
+    const narrow = matchMedia("(max-width: 52rem)").matches;
+    this.set({ menu: narrow ? (this.menu === true ? null : true) : this.menu === false ? null : false });
+  }
   tell(text: string, action?: Toast["action"]): void {
     const toast = { id: ++this.toastNumber, text, action };
     this.set({ toasts: [...this.toasts.slice(-3), toast] });
@@ -329,8 +372,8 @@ class Store {
   edit(turn: Turn, text: string): Promise<boolean> {
     return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text }));
   }
-  again(turn: Turn, how: "regenerate" | "resume"): Promise<boolean> {
-    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/${how}`, {}));
+  again(turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> {
+    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/${how}`, model ? { model } : {}));
   }
   stop(turn: Turn): Promise<boolean> {
     return this.attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
@@ -352,13 +395,34 @@ class Store {
     });
   }
   async undo(): Promise<void> {
-    const chat = this.open;
-    if (chat) await this.attempt(() => call("POST", `${chatPath(chat.id)}/undo`));
+    const last = this.branch().pop();
+    if (!last) return;
+    const done = await this.attempt(() => call("POST", `${chatPath(last.chat)}/undo`));
+    if (done) this.tell(t.undone(last.message ?? ""), { label: t.redo, run: () => void this.moveHead(last) });
   }
   async redo(): Promise<void> {
     const last = this.branch().pop();
     const next = last && this.leafOf(last);
-    if (next && next !== last) await this.moveHead(next);
+    if (!next || next === last) return this.tell(t.nothingToRedo);
+    await this.moveHead(next);
+    this.tell(t.redone(next.message ?? ""), { label: t.undo, run: () => void this.undo() });
+  }
+  // Shows the turn, also if it is on another branch: then that one becomes the chat's.
+  async goTo(chat: string, turn: string): Promise<void> {
+    this.openChat(chat);
+    this.set({ target: { chat, turn } });
+    const open = this.open!;
+    while (!open.loaded || (!open.turns.has(turn) && open.previous)) {
+      if (open.loaded) await this.load(open, open.previous!);
+      else await new Promise((resume) => requestAnimationFrame(resume));
+      if (this.open !== open) return;
+    }
+    const found = open.turns.get(turn);
+    if (found && !this.branch().includes(found)) {
+      const before = this.branch().pop();
+      await this.moveHead(this.leafOf(found));
+      this.tell(t.otherVersion, before && { label: t.undo, run: () => void this.moveHead(before) });
+    }
   }
   async fork(turn: Turn): Promise<void> {
     await this.attempt(async () => {
@@ -367,6 +431,7 @@ class Store {
     });
   }
   answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
+    this.answeredHere.add(approval);
     return this.attempt(() => call("POST", `/approvals/${approval}`, body));
   }
   respond(input: PendingInput, response: string | null): Promise<boolean> {
@@ -376,17 +441,31 @@ class Store {
   rename(chat: string, title: string): Promise<boolean> {
     return this.attempt(() => call("PATCH", chatPath(chat), { title }));
   }
-  async remove(chat: string): Promise<void> {
-    const title = this.chats.get(chat)?.title ?? chat;
+  async remove(chats: string[]): Promise<void> {
+    const title = this.chats.get(chats[0]!)?.title || t.untitled;
     await this.attempt(async () => {
-      await call("DELETE", chatPath(chat));
-      const trash = await get<{ entries: { id: string; chat_id: string }[] }>("/trash");
-      const entry = trash.entries.filter((each) => each.chat_id === chat).pop();
+      for (const chat of chats) await call("DELETE", chatPath(chat));
       const restore = async (): Promise<void> => {
-        if (entry) await this.attempt(() => call("POST", `/trash/${encodeURIComponent(entry.id)}/restore`));
+        const trash = await get<Trash>("/trash");
+        for (const chat of chats) {
+          const entry = trash.entries.filter((each) => each.chat_id === chat).pop();
+          if (entry) await this.restore(entry.id);
+        }
       };
-      this.tell(t.wasDeleted(title), { label: t.undo, run: () => void restore() });
+      this.tell(chats.length === 1 ? t.wasDeleted(title) : t.wereDeleted(chats.length), { label: t.undo, run: () => void this.attempt(restore) });
     });
+  }
+  async restore(entry: string): Promise<void> {
+    await call("POST", `/trash/${encodeURIComponent(entry)}/restore`);
+  }
+  // A chat that has no message yet, for what belongs to a chat: its files.
+  async newChat(): Promise<string | null> {
+    let id: string | null = null;
+    await this.attempt(async () => {
+      id = (await call<{ id: string }>("POST", "/chats", {})).id;
+      this.openChat(id);
+    });
+    return id;
   }
 }
 

@@ -12,11 +12,6 @@ export interface Approval {
   expires_at: string | null;
   decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean };
 }
-export interface Step {
-  type: string;
-  text: string;
-  failed?: boolean;
-}
 export interface TextBlock {
   kind: "text" | "thinking";
   key: number;
@@ -41,7 +36,7 @@ export interface ToolBlock {
   round: number;
   approval?: Approval;
   question?: PendingInput & { response?: string | null; answered?: boolean };
-  steps: Step[];
+  nested: Turn | null; // what an agent of its own did for it
 }
 export interface NoteBlock {
   kind: "note";
@@ -50,6 +45,7 @@ export interface NoteBlock {
   code: string;
   text: string;
   retryable: boolean;
+  until?: number; // when it is tried again
   tasks?: Task[];
   steps?: string[];
 }
@@ -125,7 +121,7 @@ function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, tex
 function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
   let block = turn.blocks.find((each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
   if (!block) {
-    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, from: 0, to: 0, round, steps: [] };
+    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, from: 0, to: 0, round, nested: null };
     turn.blocks.push(block);
   }
   return block;
@@ -218,8 +214,11 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     }
     case "NESTED": {
       const block = lastTool(turn, event.call_id);
-      const step = event.event as { type: string; content?: string; tool_name?: string; tool_input?: string; tool_output?: string; is_error?: boolean };
-      block?.steps.push({ type: step.type, text: step.content ?? step.tool_output ?? `${step.tool_name ?? ""} ${step.tool_input ?? ""}`, failed: step.is_error });
+      if (block) {
+        block.nested ??= newTurn(turn.chat, `${turn.id}/${block.id}`);
+        // Its steps are events as any others, but for their number and time.
+        take(block.nested, { ...event.event, seq: block.nested.lastSeq + 1, at: event.at } as unknown as AgentEvent, live);
+      }
       break;
     }
     case "USAGE":
@@ -228,7 +227,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       turn.context = event.input_tokens + event.output_tokens;
       break;
     case "RETRY":
-      note(turn, "retry", event.message, { code: event.code });
+      note(turn, "retry", event.message, { code: event.code, until: timeOf(event) + event.delay_ms });
       break;
     case "COMPACTED":
       note(turn, "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });

@@ -1,60 +1,52 @@
 import { useState } from "react";
-import { byNumber, store, useStore } from "../store/store";
-import type { TextBlock, Turn } from "../store/turn";
+import { Icon } from "../parts/Icon";
+import { store, useStore } from "../store/store";
 import { t } from "../texts";
-import { Diff } from "../chat/Diff";
+import { Comparison } from "./Comparison";
+import { TreeRow, treeOf } from "./tree";
+
+const ROW = 42; // pixels; as the rows are high
+const LANE = 20;
 
 // All versions of the chat as a tree; two of them can be compared.
 export function BranchMap() {
   const { open } = useStore();
   const [picked, setPicked] = useState<string[]>([]);
-  if (!open) return null;
-  const turns = [...open.turns.values()].sort((a, b) => byNumber(a.id, b.id));
-  const shown = new Set(store.branch().map((turn) => turn.id));
+  if (!open || open.turns.size === 0) return <p className="panel empty">{t.noBranches}</p>;
+  const rows = treeOf(open.turns, new Set(store.branch().map((turn) => turn.id)));
+  const width = (Math.max(...rows.map((row) => row.lane)) + 1) * LANE + 8;
   const pick = (id: string): void => setPicked(picked.includes(id) ? picked.filter((each) => each !== id) : [...picked.slice(-1), id]);
-  const children = (parent: string | null): Turn[] => turns.filter((turn) => turn.parent === parent || (parent === null && turn.parent !== null && !open.turns.has(turn.parent)));
   const [first, second] = picked.map((id) => open.turns.get(id));
   return (
     <section className="panel" data-testid="branch-map" aria-label={t.branchMap}>
       <h2>{t.branchMap}</h2>
-      <Level turns={children(null)} children={children} shown={shown} picked={picked} onPick={pick} />
-      {first && second && (
-        <div data-testid="comparison"><h3>{t.compare}: {first.id} ↔ {second.id}</h3><Diff before={pathText(open.turns, first)} after={pathText(open.turns, second)} /></div>
-      )}
+      <p className="hint">{t.branchHint}</p>
+      <div className="tree">
+        <svg className="tree-drawing" aria-hidden="true" width={width} height={rows.length * ROW} viewBox={`0 0 ${width} ${rows.length * ROW}`}>
+          {rows.map((row, i) => (row.parent >= 0 || row.lane > 0) && <path key={row.turn.id} className={row.shown ? "tree-edge shown" : "tree-edge"} d={edge(rows[row.parent]?.lane ?? 0, row.parent, row.lane, i)} />)}
+          {rows.map((row, i) => <circle key={row.turn.id} className={`tree-dot${row.shown ? " shown" : ""}${row.turn.status === "FAILED" ? " failed" : ""}`} cx={x(row)} cy={y(i)} r="5.5" />)}
+        </svg>
+        <ul className="tree-list">
+          {rows.map(({ turn, shown }) => (
+            <li key={turn.id} className={shown ? "node shown" : "node"}>
+              <input type="checkbox" checked={picked.includes(turn.id)} aria-label={t.compareThis(turn.message ?? turn.id)} onChange={() => pick(turn.id)} />
+              <button type="button" className="quiet said" data-testid="tree-turn" data-interaction={turn.id} aria-current={shown ? "true" : undefined} onClick={() => void store.moveHead(store.leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
+              <span className="faint number">{turn.status === "COMPLETED" ? turn.model : t.statuses[turn.status]}</span>
+              {!shown && <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={t.removeBranch(turn.id)} title={t.removeBranch(turn.id)} onClick={() => void store.removeBranch(turn)}><Icon name="trash" size={15} /></button>}
+            </li>
+          ))}
+        </ul>
+      </div>
+      {first && second && <Comparison turns={open.turns} first={first} second={second} />}
     </section>
   );
 }
 
-function Level({ turns, children, shown, picked, onPick }: { turns: Turn[]; children: (parent: string) => Turn[]; shown: Set<string>; picked: string[]; onPick: (id: string) => void }) {
-  if (turns.length === 0) return null;
-  return (
-    <ul className="tree">
-      {turns.map((turn) => {
-        // A line of turns without a fork stays one level.
-        const line = [turn];
-        for (let next = children(turn.id); next.length === 1; next = children(line[line.length - 1]!.id)) line.push(next[0]!);
-        return (
-          <li key={turn.id}>
-            {line.map((each) => (
-              <div key={each.id} className={shown.has(each.id) ? "node shown" : "node"}>
-                <label><input type="checkbox" checked={picked.includes(each.id)} aria-label={`${t.compare} ${each.id}`} onChange={() => onPick(each.id)} /></label>
-                <button type="button" className="quiet" data-interaction={each.id} onClick={() => void store.moveHead(store.leafOf(each))}>{each.message || "–"}</button>
-                {!shown.has(each.id) && <button type="button" className="quiet" data-testid="remove-branch" data-from={each.id} aria-label={t.removeBranch(each.id)} title={t.removeBranch(each.id)} onClick={() => void store.removeBranch(each)}>×</button>}
-              </div>
-            ))}
-            <Level turns={children(line[line.length - 1]!.id)} children={children} shown={shown} picked={picked} onPick={onPick} />
-          </li>
-        );
-      })}
-    </ul>
-  );
-}
+const x = (row: { lane: number }): number => row.lane * LANE + LANE / 2 + 2;
+const y = (at: number): number => at * ROW + ROW / 2;
 
-function pathText(turns: Map<string, Turn>, leaf: Turn): string {
-  const parts: string[] = [];
-  for (let at: Turn | undefined = leaf; at; at = at.parent ? turns.get(at.parent) : undefined) {
-    const said = at.blocks.filter((block): block is TextBlock => block.kind === "text").map((block) => block.text).join("\n");
-    parts.push(`> ${at.message ?? ""}\n${said}\n`);
-  }
-  return parts.reverse().join("\n");
+// Other first messages come from above the first row.
+function edge(from: number, fromAt: number, to: number, toAt: number): string {
+  const x0 = x({ lane: from }), x1 = x({ lane: to });
+  return from === to ? `M${x0} ${y(fromAt)}V${y(toAt)}` : `M${x0} ${y(fromAt)}V${y(toAt) - ROW}C${x0} ${y(toAt) - ROW / 2} ${x1} ${y(toAt) - ROW / 2} ${x1} ${y(toAt)}`;
 }

@@ -1,4 +1,7 @@
 import { useEffect, useState } from "react";
+import { spelled } from "../chat/hidden";
+import { titleOf } from "../chat/ToolCard";
+import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
@@ -23,12 +26,22 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       void run();
     }}>
       <textarea autoFocus aria-label={t.edit} data-testid="edit-text" rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => setText(e.target.value)}
-        onKeyDown={(e) => e.key === "Escape" && onDone()} />
+        dir="auto" onKeyDown={(e) => {
+          if (e.key === "Escape") onDone();
+          if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) void run();
+        }} />
       {preview && (
         <div className="hint" data-testid="edit-preview">
-          <p>{t.supersedes(preview.superseded.length)}</p>
-          {preview.side_effects.length === 0 ? <p>{t.noSideEffects}</p>
-            : <><p>{t.sideEffects}</p><ul>{preview.side_effects.map((each, i) => <li key={i}><code>{each.tool_name}</code> {each.path ?? each.tool_input.slice(0, 120)}{each.failed && ` (${t.failed})`}</li>)}</ul></>}
+          <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
+          {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{store.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
+          {preview.side_effects.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
+            <>
+              <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
+              <ul className="preview-effects" data-testid="side-effects">
+                {preview.side_effects.map((each, i) => <li key={i}>{titleOf(each.tool_name)} <code>{spelled(each.path ?? each.tool_input.slice(0, 120))}</code>{each.failed && ` (${t.failed})`}</li>)}
+              </ul>
+            </>
+          )}
         </div>
       )}
       <div className="row">

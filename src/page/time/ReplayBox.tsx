@@ -1,48 +1,79 @@
-import { useEffect, useMemo, useState } from "react";
+import { KeyboardEvent, useEffect, useMemo, useState } from "react";
 import { Blocks } from "../chat/TurnView";
+import { duration } from "../parts/duration";
+import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import { newTurn, take, Turn } from "../store/turn";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";
 import { call, turnPath } from "../wire/api";
+import { Divergence } from "./Divergence";
 
-// The turn once more, event by event, at the pace it had; and whether running it again on its record gives the same.
+const STEADY = 400; // ms from event to event
+const SPEEDS = ["original", "4", "steady"] as const;
+type Speed = (typeof SPEEDS)[number];
+
+// The turn once more, event by event; and whether running it again on its record gives the same.
 export function ReplayBox({ turn }: { turn: Turn }) {
   const [at, setAt] = useState(turn.events.length);
   const [playing, setPlaying] = useState(false);
+  const [speed, setSpeed] = useState<Speed>("original");
   const [report, setReport] = useState<ReplayReport | null>(null);
+  const [checking, setChecking] = useState(false);
+  const count = turn.events.length;
   const shown = useMemo(() => {
-    const part = newTurn(turn.chat, turn.id);
+    const part = newTurn(turn.chat, `${turn.id}/replay`);
     part.message = turn.message;
     for (const event of turn.events.slice(0, at)) take(part, event);
     return part;
   }, [turn, at]);
   useEffect(() => {
     if (!playing) return undefined;
-    if (at >= turn.events.length) {
+    if (at >= count) {
       setPlaying(false);
       return undefined;
     }
-    const timer = setTimeout(() => setAt(at + 1), Math.min(3000, Math.max(30, timeOf(turn, at) - timeOf(turn, at - 1))));
+    const apart = Math.max(0, timeOf(turn, at) - timeOf(turn, at - 1));
+    const timer = setTimeout(() => setAt(at + 1), Math.max(16, speed === "steady" ? STEADY : speed === "4" ? apart / 4 : apart));
     return () => clearTimeout(timer);
-  }, [playing, at, turn]);
-  const verify = (): Promise<boolean> => store.attempt(async () => setReport(await call<ReplayReport>("POST", `${turnPath(turn.chat, turn.id)}/replay`, { mode: "recorded" })));
+  }, [playing, at, turn, speed, count]);
+  const step = (by: number): void => {
+    setPlaying(false);
+    setAt(Math.min(count, Math.max(0, at + by)));
+  };
+  const play = (): void => {
+    if (!playing && at >= count) setAt(0);
+    setPlaying(!playing);
+  };
+  const verify = async (): Promise<void> => {
+    setChecking(true);
+    await store.attempt(async () => setReport(await call<ReplayReport>("POST", `${turnPath(turn.chat, turn.id)}/replay`, { mode: "recorded" })));
+    setChecking(false);
+  };
+  const onKey = (e: KeyboardEvent): void => {
+    if (e.target instanceof HTMLButtonElement || e.target instanceof HTMLSelectElement) return;
+    if (e.key === " ") play();
+    else if (e.key === "ArrowLeft") step(-1);
+    else if (e.key === "ArrowRight") step(1);
+    else return;
+    e.preventDefault();
+  };
+  const event = turn.events[at - 1];
   return (
-    <section className="card replay" data-testid="replay-box" aria-label={t.replayOf}>
-      <div className="row">
-        <button type="button" data-testid="replay-play" onClick={() => {
-          if (!playing && at >= turn.events.length) setAt(0);
-          setPlaying(!playing);
-        }}>{playing ? t.pause : t.play}</button>
-        <input type="range" data-testid="replay-position" aria-label={t.position} min={0} max={turn.events.length} value={at} onChange={(e) => {
+    <section className="card replay" data-testid="replay-box" aria-label={t.replayOf} onKeyDown={onKey}>
+      <div className="replay-controls">
+        <button type="button" className="quiet square" data-testid="replay-back" aria-label={t.stepBack} title={`${t.stepBack} (←)`} disabled={at === 0} onClick={() => step(-1)}><Icon name="back" /></button>
+        <button type="button" className="square" data-testid="replay-play" aria-label={playing ? t.pause : t.play} title={playing ? t.pause : t.play} onClick={play}><Icon name={playing ? "pause" : "play"} /></button>
+        <button type="button" className="quiet square" data-testid="replay-on" aria-label={t.stepOn} title={`${t.stepOn} (→)`} disabled={at === count} onClick={() => step(1)}><Icon name="forward" /></button>
+        <input type="range" data-testid="replay-position" aria-label={t.position} aria-valuetext={`${at}/${count} ${event?.type ?? ""}`} min={0} max={count} value={at} onChange={(e) => {
           setPlaying(false);
           setAt(Number(e.target.value));
         }} />
-        <span className="faint">{at}/{turn.events.length} {turn.events[at - 1]?.type}</span>
-        <button type="button" data-testid="verify" onClick={() => void verify()}>{t.verify}</button>
+        <select aria-label={t.speed} data-testid="replay-speed" value={speed} onChange={(e) => setSpeed(e.target.value as Speed)}>{SPEEDS.map((each) => <option key={each} value={each}>{t.speeds[each]}</option>)}</select>
+        <button type="button" data-testid="verify" disabled={checking} onClick={() => void verify()}><Icon name="verify" size={16} />{t.verify}</button>
       </div>
-      {report && (report.match ? <p className="good" data-testid="verified">{t.verified(report.events)}</p>
-        : <div className="bad" data-testid="verified"><p>{t.differs} {report.divergence?.seq}</p><pre>{JSON.stringify(report.divergence, null, 2)}</pre></div>)}
+      <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(turn, at - 1) - timeOf(turn, 0))}`}</p>
+      {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified(report.events)}</p> : <Divergence report={report} />)}
       <div className="replayed"><Blocks turn={shown} running={false} hideTools={false} /></div>
     </section>
   );

@@ -1,6 +1,8 @@
 import { useState } from "react";
 import { Grants } from "../inbox/Grants";
-import { useStore } from "../store/store";
+import { CopyButton } from "../parts/CopyButton";
+import { Icon } from "../parts/Icon";
+import { store, useStore } from "../store/store";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
 
@@ -13,25 +15,45 @@ export function Settings() {
     const allowed = wanted && typeof Notification !== "undefined" && (await Notification.requestPermission()) === "granted";
     localStorage.setItem("notify", allowed ? "on" : "off");
     setNotes(allowed);
+    if (wanted && !allowed) store.tell(t.notAllowed);
   };
+  const providers = [...new Set(models.models.map((each) => each.provider))];
+  const isOffline = models.models.find((each) => each.name === models.default)?.provider === "offline";
   return (
-    <section className="panel" data-testid="settings" aria-label={t.settings}>
+    <section className="panel narrow" data-testid="settings" aria-label={t.settings}>
       <h2>{t.settings}</h2>
-      <label className="field"><span>{t.theme}</span>
+      <label className="setting"><span>{t.theme}</span>
         <select data-testid="theme" value={theme} onChange={(e) => {
           setTheme(e.target.value);
           choose(e.target.value);
         }}>{Object.entries(t.themes).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
       </label>
-      <label className="field check"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{t.notifications}</span></label>
+      <label className="setting"><input type="checkbox" checked={notes} onChange={(e) => void wantNotes(e.target.checked)} /><span>{t.notifications}</span></label>
       <h2>{t.server}</h2>
       <dl className="facts">
-        <div><dt>{t.model}</dt><dd>{models.default}</dd></div>
-        {tools && <><div><dt>{t.mode}</dt><dd>{tools.approval_mode}</dd></div><div><dt>{t.workspace}</dt><dd>{tools.workspace ?? "–"}</dd></div>
-          <div><dt>{t.tools}</dt><dd>{tools.tools.map((tool) => tool.name).join(", ")}</dd></div>
-          {tools.servers.length > 0 && <div><dt>{t.servers}</dt><dd>{tools.servers.map((server) => `${server.name}: ${server.state}`).join(", ")}</dd></div>}</>}
+        <div><dt>{t.model}</dt><dd><code>{models.default}</code></dd></div>
+        {tools && <div><dt>{t.mode}</dt><dd>{t.modes[tools.approval_mode] ?? tools.approval_mode}</dd></div>}
+        {tools && <div><dt>{t.workspace}</dt><dd>{tools.workspace ? <><code>{tools.workspace}</code> <CopyButton text={tools.workspace} /></> : "–"}</dd></div>}
+        {providers.map((provider) => <div key={provider}><dt>{provider}</dt><dd>{t.modelsOf(models.models.filter((each) => each.provider === provider).length)}</dd></div>)}
       </dl>
+      {isOffline && <section className="connect" aria-label={t.howToConnect}><h2><Icon name="plug" size={17} />{t.howToConnect}</h2><p>{t.connectHow}</p><pre tabIndex={0} aria-label={t.howToConnect}>{t.connectCommands}</pre><p className="hint">{t.connectLocal}</p></section>}
+      {tools && tools.servers.length > 0 && (
+        <>
+          <h2>{t.servers}</h2>
+          <ul className="tool-list" data-testid="servers">
+            {tools.servers.map((server) => <li key={server.name}><span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span><span className="hint">{server.message || t.toolCount(server.tools)}</span><span className="badge">{server.state}</span></li>)}
+          </ul>
+        </>
+      )}
       <Grants />
+      {tools && (
+        <>
+          <h2>{t.tools} <span className="badge">{tools.tools.length}</span></h2>
+          <ul className="tool-list" data-testid="tools">
+            {tools.tools.map((tool) => <li key={tool.name}><code>{tool.name}</code><span className="hint">{tool.description.split(/(?<=\.)\s/)[0]}</span><span className={`badge ${tool.requires_approval ? "warned" : ""}`}>{tool.requires_approval ? t.asks : t.runsByItself}</span></li>)}
+          </ul>
+        </>
+      )}
     </section>
   );
 }

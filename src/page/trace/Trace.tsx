@@ -1,10 +1,13 @@
-import { useEffect, useState } from "react";
+import { useEffect, useMemo, useState } from "react";
+import { titleOf } from "../chat/ToolCard";
+import { duration } from "../parts/duration";
 import { store, useStore } from "../store/store";
-import type { ToolBlock, Turn } from "../store/turn";
-import { seconds } from "../chat/ToolCard";
+import type { Turn } from "../store/turn";
+import type { AgentEvent } from "../store/types";
 import { t } from "../texts";
-import type { Audit } from "../wire";
+import type { Audit, AuditEntry } from "../wire";
 import { get } from "../wire/api";
+import { barsOf, Waterfall } from "./Waterfall";
 
 const MOST = 500;
 
@@ -14,72 +17,78 @@ export function Trace() {
   const turns = store.branch();
   const [chosen, setChosen] = useState<string | null>(null);
   const turn = turns.find((each) => each.id === chosen) ?? turns[turns.length - 1];
-  if (!turn) return null;
+  if (!turn) return <p className="panel empty">{t.noTrace}</p>;
   return (
     <section className="panel" data-testid="trace" aria-label={t.trace}>
-      <h2>{t.trace}</h2>
-      <select aria-label={t.trace} value={turn.id} onChange={(e) => setChosen(e.target.value)}>{turns.map((each) => <option key={each.id}>{each.id}</option>)}</select>
+      <div className="row"><h2 className="grow">{t.trace}</h2>
+        <select aria-label={t.turn} data-testid="trace-turn" value={turn.id} onChange={(e) => setChosen(e.target.value)}>{turns.map((each, i) => <option key={each.id} value={each.id}>{`${i + 1}. ${(each.message || "–").slice(0, 60)}`}</option>)}</select>
+      </div>
       <h3>{t.waterfall}</h3>
-      <Waterfall turn={turn} />
-      <h3>{t.events}</h3>
-      <ol className="events">
-        {turn.events.slice(-MOST).map((event) => <li key={event.seq}><details><summary><span className="faint">{event.seq}</span> {event.type} <span className="faint">{"at" in event ? event.at.slice(11, 23) : ""}</span></summary><pre tabIndex={0}>{JSON.stringify(event, null, 2)}</pre></details></li>)}
-      </ol>
+      <Waterfall bars={barsOf(turn)} />
+      <Events turn={turn} />
       <AuditLines turn={turn} />
     </section>
   );
 }
 
-interface Bar {
-  label: string;
-  from: number;
-  to: number;
-  kind: string;
-}
-
-function barsOf(turn: Turn): Bar[] {
-  const bars: Bar[] = [];
-  let from = turn.createdAt ? Date.parse(turn.createdAt) : 0;
-  for (const event of turn.events) {
-    if (event.type === "USAGE") {
-      const to = Date.parse(event.at);
-      bars.push({ label: `${event.round_index + 1}`, from, to, kind: "round" });
-    }
-    if (event.type === "TOOL_RESULT") from = Date.parse(event.at);
-  }
-  for (const block of turn.blocks) {
-    if (block.kind === "tool" && block.from > 0 && block.to > 0) bars.push({ label: (block as ToolBlock).name, from: block.from, to: block.to, kind: "call" });
-  }
-  return bars.sort((a, b) => a.from - b.from);
-}
-
-function Waterfall({ turn }: { turn: Turn }) {
-  const bars = barsOf(turn);
-  if (bars.length === 0) return null;
-  const begin = Math.min(...bars.map((bar) => bar.from));
-  const end = Math.max(...bars.map((bar) => bar.to), begin + 1);
+function Events({ turn }: { turn: Turn }) {
+  const [query, setQuery] = useState("");
+  const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const texts = useMemo(() => new Map<AgentEvent, string>(), [turn]);
+  const textOf = (event: AgentEvent): string => {
+    let text = texts.get(event);
+    if (text === undefined) texts.set(event, (text = JSON.stringify(event)));
+    return text;
+  };
+  const found = turn.events.filter((event) => words.length === 0 || words.every((word) => textOf(event).toLowerCase().includes(word)));
   return (
-    <svg className="waterfall" role="img" aria-label={t.waterfall} viewBox={`0 0 1000 ${bars.length * 24}`} height={bars.length * 24}>
-      {bars.map((bar, i) => {
-        const x = (1000 * (bar.from - begin)) / (end - begin);
-        const width = Math.max(2, (1000 * (bar.to - bar.from)) / (end - begin));
-        return (
-          <g key={i}>
-            <rect className={bar.kind} x={x} y={i * 24 + 3} width={width} height={18} rx={3} />
-            <text x={Math.min(x + 4, 800)} y={i * 24 + 17}>{`${bar.label} ${seconds(bar.to - bar.from)}`}</text>
-          </g>
-        );
-      })}
-    </svg>
+    <>
+      <div className="row"><h3 className="grow">{t.events} <span className="badge" data-testid="event-count">{words.length > 0 ? `${found.length}/${turn.events.length}` : turn.events.length}</span></h3>
+        <input type="search" aria-label={t.filterEvents} placeholder={t.filterEvents} data-testid="filter-events" value={query} onChange={(e) => setQuery(e.target.value)} /></div>
+      {found.length > MOST && <p className="hint">{t.lastOf(MOST, found.length)}</p>}
+      <ol className="events">
+        {found.slice(-MOST).map((event) => (
+          <li key={event.seq} data-testid="event"><details>
+            <summary><span className="faint seq">{event.seq}</span><span className="type">{event.type}</span><span className="what">{gist(event)}</span><span className="faint number">{"at" in event ? event.at.slice(11, 23) : ""}</span></summary>
+            <pre tabIndex={0}>{JSON.stringify(event, null, 2)}</pre>
+          </details></li>
+        ))}
+      </ol>
+    </>
   );
 }
 
+// The member that says most, in one line.
+function gist(event: AgentEvent): string {
+  const each = event as unknown as Record<string, unknown>;
+  if (event.type === "USAGE") return t.meterTip(event.input_tokens, event.output_tokens);
+  const text = [each.tool_name, each.tool_output ?? each.tool_input ?? each.content ?? each.message ?? each.question ?? each.status].filter((part) => typeof part === "string").join(" ");
+  return text.slice(0, 160).replace(/\s+/g, " ");
+}
+
 function AuditLines({ turn }: { turn: Turn }) {
-  const [lines, setLines] = useState<Audit["entries"]>([]);
+  const [lines, setLines] = useState<AuditEntry[]>([]);
   useEffect(() => {
-    void get<Audit>("/audit?limit=1000").then((audit) => setLines(audit.entries.filter((each) => (each as { chat_id?: string; interaction_id?: string }).chat_id === turn.chat
-      && (each as { interaction_id?: string }).interaction_id === turn.id)), () => undefined);
+    void get<Audit>("/audit?limit=1000").then((audit) => setLines(audit.entries.filter((each) => each.chat_id === turn.chat && each.interaction_id === turn.id)), () => undefined);
   }, [turn.chat, turn.id, turn.events.length]);
   if (lines.length === 0) return null;
-  return <><h3>{t.audit}</h3><ul className="events">{lines.map((line, i) => <li key={i}><code>{JSON.stringify(line)}</code></li>)}</ul></>;
+  return (
+    <>
+      <h3>{t.audit}</h3>
+      <p className="hint">{t.auditHint}</p>
+      <div className="scroll" tabIndex={0} role="region" aria-label={t.audit}>
+        <table className="audit" data-testid="audit">
+          <thead><tr>{t.auditColumns.map((name) => <th key={name} scope="col">{name}</th>)}</tr></thead>
+          <tbody>
+            {lines.map((line) => (
+              <tr key={line.seq} title={JSON.stringify(line)}>
+                <td className="number">{line.at.slice(11, 23)}</td><td>{line.event}</td><td>{titleOf(line.tool_name)}</td><td>{[line.reason, line.is_error ? t.failed : "", line.exit_status !== undefined ? `exit ${line.exit_status}` : ""].filter(Boolean).join(", ")}</td>
+                <td className="number">{line.duration_ms !== undefined ? duration(line.duration_ms) : ""}</td><td><code title="arguments_digest">{line.arguments_digest.slice(0, 19)}…</code></td>
+              </tr>
+            ))}
+          </tbody>
+        </table>
+      </div>
+    </>
+  );
 }

@@ -1,0 +1,57 @@
+import { useState } from "react";
+import { Icon } from "../parts/Icon";
+import { store } from "../store/store";
+import type { NoteBlock, Turn } from "../store/turn";
+import type { Task } from "../store/types";
+import { t } from "../texts";
+
+export function TaskList({ tasks }: { tasks: Task[] }) {
+  return <ul className="agenda tasks" aria-label={t.tasks}>{tasks.map((task) => <li key={task.id} className={task.status} dir="auto"><span className="mark" role="img" aria-label={t.columns[task.status]} />{task.title}</li>)}</ul>;
+}
+export function PlanList({ steps }: { steps: string[] }) {
+  return <ol className="agenda plan" aria-label={t.plan}>{steps.map((step, i) => <li key={i} dir="auto">{step}</li>)}</ol>;
+}
+
+// The newest of its kind in the conversation.
+function newest(turns: Turn[], what: NoteBlock["what"]): NoteBlock | undefined {
+  for (let i = turns.length - 1; i >= 0; i--) {
+    const blocks = turns[i]!.blocks;
+    for (let j = blocks.length - 1; j >= 0; j--) {
+      const block = blocks[j]!;
+      if (block.kind === "note" && block.what === what) return block;
+    }
+  }
+  return undefined;
+}
+
+// What the agent means to do and how far it is, beside the conversation as long as it works on it.
+export function AgendaPanel({ turns }: { turns: Turn[] }) {
+  const [open, setOpen] = useState(() => (localStorage.getItem("agenda") ?? (matchMedia("(min-width: 80rem)").matches ? "open" : "closed")) === "open");
+  const tasks = newest(turns, "tasks")?.tasks ?? [];
+  const steps = newest(turns, "plan")?.steps ?? [];
+  const left = tasks.filter((task) => task.status !== "done").length;
+  if (tasks.length + steps.length === 0) return null;
+  const doing = tasks.find((task) => task.status === "doing") ?? tasks.find((task) => task.status === "todo");
+  const toggle = (): void => {
+    localStorage.setItem("agenda", open ? "closed" : "open");
+    setOpen(!open);
+  };
+  return (
+    <aside className={`agenda-panel${open ? " open" : ""}`} data-testid="agenda" aria-label={t.planAndTasks}>
+      <button type="button" className="quiet agenda-head" aria-expanded={open} onClick={toggle}>
+        <Icon name="tasks" size={16} />
+        <span className="title">{open || !doing ? t.planAndTasks : doing.title}</span>
+        {tasks.length > 0 && <span className="badge">{t.doneOf(tasks.length - left, tasks.length)}</span>}
+        <Icon name={open ? "down" : "forward"} size={14} />
+      </button>
+      {open && (
+        <div className="agenda-body">
+          {steps.length > 0 && <PlanList steps={steps} />}
+          {tasks.length > 0 && <TaskList tasks={tasks} />}
+          <button type="button" className="quiet tiny" onClick={() => store.set({ view: "board" })}><Icon name="board" size={14} />{t.openBoard}</button>
+        </div>
+      )}
+    </aside>
+  );
+}
+

@@ -1,0 +1,41 @@
+import { useStore } from "../store/store";
+import type { Turn } from "../store/turn";
+import { t } from "../texts";
+
+// What a model costs, per million tokens, where the configuration says so.
+interface Prices {
+  input?: number;
+  output?: number;
+}
+
+// How much of the model's context the conversation takes, what it has used so far, and what that cost.
+export function Meter({ turns }: { turns: Turn[] }) {
+  const { open, chats, models } = useStore();
+  const last = turns[turns.length - 1];
+  const chat = open && chats.get(open.id);
+  const model = models.models.find((each) => each.name === last?.model);
+  const window = model?.context_window ?? 0;
+  const context = [...turns].reverse().find((turn) => turn.context > 0)?.context ?? 0;
+  const input = turns.reduce((sum, turn) => sum + turn.input, 0);
+  const output = turns.reduce((sum, turn) => sum + turn.output, 0);
+  const cost = turns.reduce((sum, turn) => sum + costOf(turn, (models.models.find((each) => each.name === turn.model) as { prices?: Prices } | undefined)?.prices), 0);
+  const share = window > 0 ? Math.min(1, context / window) : 0;
+  const total = chat?.tokens || input + output;
+  if (total === 0) return <div className="meter faint" data-testid="meter" />;
+  return (
+    <div className="meter faint" data-testid="meter" title={t.meterTip(input, output)}>
+      {window > 0 && context > 0 && (
+        <>
+          <span className={`bar-of ${share > 0.9 ? "full" : share > 0.7 ? "high" : ""}`} role="meter" aria-label={t.contextUsed} aria-valuemin={0} aria-valuemax={100} aria-valuenow={Math.round(100 * share)} data-testid="context-bar">
+            <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect className="back" width="100" height="4" /><rect className="fill" width={100 * share} height="4" /></svg>
+          </span>
+          <span>{t.context(context, window)}</span>
+        </>
+      )}
+      <span>{t.tokens(total)}<span className="sr-only">, {t.meterTip(input, output)}</span></span>
+      {cost > 0 && <span data-testid="cost">{t.cost(cost)}</span>}
+    </div>
+  );
+}
+
+const costOf = (turn: Turn, prices: Prices | undefined): number => (prices ? (turn.input * (prices.input ?? 0) + turn.output * (prices.output ?? 0)) / 1_000_000 : 0);

@@ -1,0 +1,21 @@
+import { Markdown } from "../markdown/Markdown";
+import type { ToolBlock } from "../store/turn";
+import { t } from "../texts";
+import { Blocks } from "./TurnView";
+
+// An agent that works for a call: its own thinking, calls and words, while they come and afterwards.
+export function NestedSteps({ block, question, open }: { block: ToolBlock; question: string; open: boolean }) {
+  const nested = block.nested;
+  const running = open && block.output === null;
+  // Its answer is what the call gives back.
+  const answered = nested?.blocks.some((each) => each.kind === "text" && each.final) ?? false;
+  return (
+    <section className="nested" data-testid="nested" aria-label={t.nested}>
+      <p className="nested-question" dir="auto">{question}</p>
+      {nested && <Blocks turn={nested} running={running} hideTools={false} />}
+      {running && <p className="faint busy">…</p>}
+      {block.output !== null && !answered && (block.failed ? <p className="bad">{block.output}</p> : <Markdown text={block.output} open={false} />)}
+      {nested && nested.input + nested.output > 0 && <p className="hint">{t.tokens(nested.input + nested.output)}</p>}
+    </section>
+  );
+}

@@ -1,0 +1,139 @@
+import { Code, languageOf } from "../parts/Code";
+import { CopyButton } from "../parts/CopyButton";
+import type { ToolBlock } from "../store/turn";
+import { t } from "../texts";
+import { Arguments } from "./ApprovalCard";
+import { changeSeen } from "./changes";
+import { Diff } from "./Diff";
+import { useFold } from "./folding";
+import { spelled } from "./hidden";
+import { NestedSteps } from "./NestedSteps";
+
+export type Kind = "command" | "code" | "diff" | "file" | "list" | "search" | "web" | "agent" | "tasks" | "question" | "mcp" | "other";
+
+const KINDS: Record<string, Kind> = {
+  run_shell: "command", run_code: "code", write_file: "diff", edit_file: "diff", delete_file: "file", read_file: "file", read_chat_file: "file", save_chat_file: "diff",
+  list_files: "list", list_chat_files: "list", search_files: "search", http_get: "web", research: "agent", manage_tasks: "tasks", update_plan: "tasks", ask_human: "question",
+};
+export const kindOf = (name: string): Kind => KINDS[name] ?? (name.includes("__") ? "mcp" : "other");
+
+// How a command ended, if it did not end well: the tool writes it below the output.
+const END = /\n?\((exit status \d+|ended by signal \d+|timed out after [^)]*)\)\s*$/;
+export const commandEnd = (output: string): string => END.exec(output)?.[1]?.replace(/ and was ended.*/, "") ?? "";
+
+type Values = Record<string, unknown> | null;
+const word = (values: Values, name: string): string => (typeof values?.[name] === "string" ? (values[name] as string) : "");
+
+// What a call did, in the way that suits its kind; what went in and came out as it was, for who wants it.
+export function ToolBody({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values; open: boolean }) {
+  const feedback = block.approval?.decision?.feedback;
+  return (
+    <div className="tool-body">
+      <Inside block={block} kind={kind} values={values} open={open} />
+      {feedback && <p className="hint" data-testid="feedback-given">{t.wordsGiven} {feedback}</p>}
+      <Raw block={block} />
+    </div>
+  );
+}
+
+function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; values: Values; open: boolean }) {
+  const output = block.output;
+  if (kind === "command" || kind === "code") return <Command block={block} values={values} />;
+  if (kind === "agent") return <NestedSteps block={block} question={word(values, "question")} open={open} />;
+  if (block.failed && output !== null) return <Code text={output} />;
+  if (kind === "diff" && values) return <Change block={block} values={values} />;
+  if (kind === "search" && output !== null) return <Matches output={output} />;
+  if (kind === "file" && output !== null && block.name !== "delete_file") {
+    return <Code text={output.replace(/\n\(cut: [^\n]*\)$/, "")} language={languageOf(word(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
+  }
+  if (kind === "list" && output !== null) return <Names output={output} />;
+  if (kind === "web" && output !== null) return <><p className="hint" data-testid="fetched">{t.fetched(word(values, "url"), output.length)}</p><Code text={output} language={guess(output)} /></>;
+  return (
+    <>
+      <Arguments values={values} raw={block.input} />
+      {block.live && <Code text={block.live} live />}
+      {output !== null && <><h4>{t.output}</h4><Code text={output} language={guess(output)} /></>}
+    </>
+  );
+}
+
+const guess = (text: string): string => (/^\s*[{[]/.test(text) ? "json" : /^\s*</.test(text) ? "xml" : "");
+
+function Command({ block, values }: { block: ToolBlock; values: Values }) {
+  const text = word(values, "command") || word(values, "code");
+  const language = block.name === "run_code" ? word(values, "language") : "shell";
+  const output = block.output ?? block.live;
+  const end = block.failed ? commandEnd(output) : "";
+  return (
+    <div className="terminal">
+      <div className="code-head"><span data-testid="language">{language}</span><CopyButton text={text} /></div>
+      <Code text={text} language={languageOf(language)} label={t.input} testid="command" />
+      {(output !== "" || block.output !== null) && (
+        <>
+          <div className="code-head"><span>{t.output}</span>{output !== "" && <CopyButton text={output} />}</div>
+          {output.replace(END, "") === "" ? <p className="hint">{t.noOutput}</p> : <Code text={output.replace(END, "")} live={block.output === null} testid="command-output" />}
+        </>
+      )}
+      {block.output !== null && (!block.failed || end) && <p className={block.failed ? "bad exit" : "good exit"} data-testid="exit">{block.failed ? end : t.exitedWell}</p>}
+    </div>
+  );
+}
+
+function Change({ block, values }: { block: ToolBlock; values: Values }) {
+  const change = changeSeen(block.approval?.approval_id);
+  // Without the file itself the numbers of its lines are not known.
+  return change ? <Diff before={change.before ?? ""} after={change.after ?? ""} />
+    : block.name === "edit_file" ? <Diff before={word(values, "old_text")} after={word(values, "new_text")} numbered={false} />
+      : <Diff before="" after={word(values, "content")} />;
+}
+
+// Lines that were found, file by file.
+function Matches({ output }: { output: string }) {
+  const files = new Map<string, [string, string][]>();
+  const rest: string[] = [];
+  for (const line of output.split("\n")) {
+    const found = /^(.+?):(\d+): ?(.*)$/.exec(line);
+    if (!found) rest.push(line);
+    else files.set(found[1]!, [...(files.get(found[1]!) ?? []), [found[2]!, found[3]!]]);
+  }
+  return (
+    <div className="matches" data-testid="matches">
+      {[...files].map(([file, lines]) => (
+        <section key={file} aria-label={file} data-testid="match-file">
+          <h4><span className="path">{spelled(file)}</span> <span className="badge">{lines.length}</span></h4>
+          <ol>{lines.map(([number, text]) => <li key={number} data-number={number}><code>{spelled(text)}</code></li>)}</ol>
+        </section>
+      ))}
+      {rest.join("") && <p className="hint">{spelled(rest.join("\n"))}</p>}
+    </div>
+  );
+}
+
+function Names({ output }: { output: string }) {
+  return <ul className="names" data-testid="names">{output.split("\n").map((name, i) => <li key={i} className={name.endsWith("/") ? "folder" : ""}>{spelled(name)}</li>)}</ul>;
+}
+
+// Arguments and result as they went over the wire.
+function Raw({ block }: { block: ToolBlock }) {
+  const [shown, toggle] = useFold(`raw/${block.id}/${block.round}/${block.input.length}`, false);
+  return (
+    <div className="raw">
+      <button type="button" className="quiet tiny" aria-expanded={shown} data-testid="raw" onClick={toggle}>{shown ? t.hideRaw : t.showRaw}</button>
+      {shown && (
+        <>
+          <div className="code-head"><span>{block.name} · {t.input}</span><CopyButton text={block.input} /></div>
+          <Code text={pretty(block.input)} language="json" label={t.input} testid="raw-input" />
+          {block.output !== null && <><div className="code-head"><span>{t.output}</span><CopyButton text={block.output} /></div><Code text={block.output} testid="raw-output" /></>}
+        </>
+      )}
+    </div>
+  );
+}
+
+function pretty(json: string): string {
+  try {
+    return JSON.stringify(JSON.parse(json), null, 2);
+  } catch {
+    return json;
+  }
+}

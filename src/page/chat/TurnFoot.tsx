@@ -1,0 +1,33 @@
+import { lazy, Suspense, useState } from "react";
+import { CopyButton } from "../parts/CopyButton";
+import { duration } from "../parts/duration";
+import { Icon } from "../parts/Icon";
+import { store } from "../store/store";
+import type { TextBlock, Turn } from "../store/turn";
+import { t } from "../texts";
+
+const ReplayBox = lazy(() => import("../time/ReplayBox").then((part) => ({ default: part.ReplayBox })));
+
+// What can be done with a turn that has ended, how long it took and what it used.
+export function TurnFoot({ turn }: { turn: Turn }) {
+  const [replaying, setReplaying] = useState(false);
+  const answer = turn.blocks.filter((block): block is TextBlock => block.kind === "text" && block.final).map((block) => block.text).join("\n\n");
+  const last = turn.events[turn.events.length - 1];
+  const taken = last && "at" in last && turn.createdAt ? Date.parse(last.at) - Date.parse(turn.createdAt) : 0;
+  return (
+    <>
+      <footer className="turn-tools foot">
+        {answer && <CopyButton text={answer} label={t.copyAnswer} />}
+        {turn.message !== "" && <button type="button" className="quiet tiny" data-testid="regenerate" title={t.regenerate} onClick={() => void store.again(turn, "regenerate")}><Icon name="refresh" size={14} /><span>{t.regenerate}</span></button>}
+        {(turn.status === "FAILED" || turn.status === "CANCELLED") && <button type="button" className="quiet tiny" data-testid="resume" onClick={() => void store.again(turn, "resume")}><Icon name="play" size={14} /><span>{t.resume}</span></button>}
+        <button type="button" className="quiet tiny" data-testid="fork" title={t.fork} onClick={() => void store.fork(turn)}><Icon name="fork" size={14} /><span>{t.forkShort}</span></button>
+        <button type="button" className="quiet tiny" data-testid="replay" aria-expanded={replaying} onClick={() => setReplaying(!replaying)}><Icon name="loop" size={14} /><span>{t.replay}</span></button>
+        <span className="grow" />
+        <span className="faint usage" data-testid="turn-usage" title={t.meterTip(turn.input, turn.output)}>
+          {[taken > 0 ? duration(taken) : "", turn.input + turn.output > 0 ? t.tokens(turn.input + turn.output) : "", turn.model].filter(Boolean).join(" · ")}
+        </span>
+      </footer>
+      {replaying && <Suspense fallback={<p className="faint">…</p>}><ReplayBox turn={turn} /></Suspense>}
+    </>
+  );
+}

@@ -1,0 +1,32 @@
+import { Icon, IconName } from "../parts/Icon";
+import { store, useStore } from "../store/store";
+import { t } from "../texts";
+
+const ICONS: IconName[] = ["play", "diff", "command", "agent"];
+
+// What a chat begins with. The examples work with the model that is built in, and with any other.
+export function Welcome() {
+  const { models, tools } = useStore();
+  const model = models.models.find((each) => each.name === models.default);
+  const offline = model?.provider === "offline";
+  const examples = offline ? t.offlineExamples : t.examples;
+  return (
+    <div className="welcome" data-testid="welcome">
+      <h1>{t.welcome}</h1>
+      {tools?.workspace && <p className="faint">{t.worksIn} <code>{tools.workspace}</code></p>}
+      <ul className="examples">
+        {examples.map(([title, text], i) => (
+          <li key={title}><button type="button" data-testid="example" onClick={() => store.set({ wish: text })}><Icon name={ICONS[i % ICONS.length]!} /><strong>{title}</strong><span className="faint">{text}</span></button></li>
+        ))}
+      </ul>
+      {offline && (
+        <section className="connect" data-testid="connect" aria-label={t.howToConnect}>
+          <h2><Icon name="plug" size={17} />{t.offlineNow}</h2>
+          <p>{t.connectHow}</p>
+          <pre tabIndex={0} aria-label={t.howToConnect}>{t.connectCommands}</pre>
+          <p className="hint">{t.connectLocal}</p>
+        </section>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,37 @@
+import { useEffect, useState } from "react";
+import { ago } from "../parts/duration";
+import { Icon } from "../parts/Icon";
+import { useNow } from "../parts/useNow";
+import { store, useStore } from "../store/store";
+import { t } from "../texts";
+import type { Trash } from "../wire";
+import { get } from "../wire/api";
+
+// What was deleted and can come back.
+export function TrashView() {
+  const { chats } = useStore();
+  const [trash, setTrash] = useState<Trash["entries"] | null>(null);
+  const now = useNow(true, 30_000);
+  useEffect(() => void store.attempt(async () => setTrash((await get<Trash>("/trash")).entries.slice().reverse())), [chats.size]);
+  const restore = (entry: Trash["entries"][number]): void => void store.attempt(async () => {
+    await store.restore(entry.id);
+    setTrash((before) => before && before.filter((each) => each !== entry));
+    store.tell(t.restored(entry.title || entry.chat_id));
+  });
+  return (
+    <section className="panel narrow" data-testid="trash" aria-label={t.trash}>
+      <h2>{t.trash}</h2>
+      <p className="hint">{t.trashHint}</p>
+      {trash?.length === 0 && <p className="empty">{t.trashEmpty}</p>}
+      <ul className="plain-list">
+        {trash?.map((each) => (
+          <li key={each.id} className="row line" data-testid="trash-entry" data-chat={each.chat_id}>
+            <Icon name="chat" /><span className="title" dir="auto">{each.title || each.chat_id}</span>
+            <span className="faint">{t.deletedAgo(ago(each.deleted_at, now))}</span>
+            <button type="button" data-testid="restore" onClick={() => restore(each)}><Icon name="undo" size={15} />{t.restore}</button>
+          </li>
+        ))}
+      </ul>
+    </section>
+  );
+}

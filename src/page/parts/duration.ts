@@ -1,0 +1,11 @@
+// A span of time in few characters.
+export function duration(ms: number): string {
+  if (ms < 1000) return `${Math.max(0, Math.round(ms))} ms`;
+  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
+  const minutes = Math.floor(ms / 60_000);
+  return minutes < 60 ? `${minutes} min ${Math.floor((ms % 60_000) / 1000)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+}
+
+export function ago(since: string, now: number): string {
+  return duration(Math.max(1000, now - Date.parse(since))).replace(/\.\d s$/, " s").replace(/ \d+ s$/, "");
+}

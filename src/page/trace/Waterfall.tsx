@@ -1,0 +1,60 @@
+import { Fragment } from "react";
+import { titleOf } from "../chat/ToolCard";
+import { duration } from "../parts/duration";
+import type { Turn } from "../store/turn";
+import { t } from "../texts";
+
+interface Bar {
+  label: string;
+  from: number;
+  to: number;
+  kind: "round" | "call" | "wait";
+}
+
+const timeOf = (event: Turn["events"][number]): number => ("at" in event ? Date.parse(event.at) : 0);
+
+// Each request to the model, each wait for a person and each tool, in their times.
+export function barsOf(turn: Turn): Bar[] {
+  const bars: Bar[] = [];
+  let from = turn.createdAt ? Date.parse(turn.createdAt) : 0;
+  const waits = new Map<string, Bar>();
+  for (const event of turn.events) {
+    if (event.type === "USAGE") bars.push({ label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round" });
+    if (event.type === "TOOL_RESULT") from = timeOf(event);
+    if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: t.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait" });
+    if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: t.waitOf(t.question), from: timeOf(event), to: timeOf(event), kind: "wait" });
+    if (event.type === "APPROVED" || event.type === "REJECTED" || event.type === "INPUT_RECEIVED") {
+      const bar = waits.get("approval_id" in event ? event.approval_id : event.request_id);
+      if (bar) bar.to = timeOf(event);
+    }
+  }
+  bars.push(...waits.values());
+  for (const block of turn.blocks) {
+    if (block.kind === "tool" && block.from > 0 && block.to > 0) bars.push({ label: titleOf(block.name), from: block.from, to: block.to, kind: "call" });
+  }
+  return bars.sort((a, b) => a.from - b.from);
+}
+
+export function Waterfall({ bars }: { bars: Bar[] }) {
+  if (bars.length === 0) return null;
+  const begin = Math.min(...bars.map((bar) => bar.from));
+  const whole = Math.max(...bars.map((bar) => bar.to), begin + 1) - begin;
+  return (
+    <>
+      <p className="legend">{(["round", "call", "wait"] as const).map((kind) => <span key={kind}><i className={kind} />{t.bars[kind]}</span>)}</p>
+      <div className="waterfall" data-testid="waterfall">
+        {bars.map((bar, i) => {
+          const x = (1000 * (bar.from - begin)) / whole;
+          const width = Math.max(4, (1000 * (bar.to - bar.from)) / whole);
+          return (
+            <Fragment key={i}>
+              <span className="label" title={bar.label}>{bar.label}</span>
+              <svg viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true"><rect className={bar.kind} x={Math.min(x, 996)} y="2" width={width} height="12" rx="3"><title>{`+${duration(bar.from - begin)}`}</title></rect></svg>
+              <span className="number">{duration(bar.to - bar.from)}</span>
+            </Fragment>
+          );
+        })}
+      </div>
+    </>
+  );
+}
