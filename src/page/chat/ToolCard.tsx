@@ -35,7 +35,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
       <button type="button" className="tool-head" aria-expanded={shown} title={block.name} onClick={toggle}>
         <span className="tool-icon"><Icon name={ICONS[kind]} size={16} /></span>
         <span className="tool-name">{titleOf(block.name)}</span>
-        <span className="tool-what">{spelled(summary(block, values))}</span>
+        <span className="tool-what">{spelled(summary(block.name, values))}</span>
         <Count block={block} values={values} />
         {decision && <span className={`badge ${decision.approved ? "" : "warned"}`} data-testid="decision">{decisionText(block)}</span>}
         <State block={block} state={state} />
@@ -87,14 +87,15 @@ export function mcpParts(name: string): [string, string] {
   return at > 0 ? [name.slice(0, at), name.slice(at + 2)] : ["", name];
 }
 
-function summary(block: ToolBlock, values: Record<string, unknown> | null): string {
+// The argument that says most, in one line.
+export function summary(name: string, values: Record<string, unknown> | null): string {
   if (!values) return "";
   for (const member of ["command", "path", "url", "pattern", "question", "expression", "filename", "title", "text", "code"]) {
     const value = values[member];
     if (typeof value === "string") return value.trim().split("\n")[0]!.slice(0, 160);
   }
   if (Array.isArray(values.steps)) return t.stepsOf(values.steps.length);
-  if (block.name === "manage_tasks") return [values.action, values.status].filter(Boolean).join(" ");
+  if (name === "manage_tasks") return [values.action, values.status].filter(Boolean).join(" ");
   const rest = JSON.stringify(values);
   return rest === "{}" ? "" : rest.slice(0, 160);
 }

@@ -53,7 +53,7 @@ export function Help({ onClose }: { onClose: () => void }) {
   return (
     <Dialog label={t.help} onClose={onClose} testid="help">
       <div className="row"><h2 className="grow">{t.help}</h2><button type="button" className="quiet square" autoFocus aria-label={t.close} onClick={onClose}><Icon name="close" /></button></div>
-      <div className="help" tabIndex={0} role="region" aria-label={t.help}>
+      <div className="help-keys" tabIndex={0} role="region" aria-label={t.help}>
         {t.helpGroups.map(([group, keys]) => (
           <section key={group}>
             <h3>{group}</h3>

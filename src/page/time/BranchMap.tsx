@@ -3,7 +3,7 @@ import { Icon } from "../parts/Icon";
 import { store, useStore } from "../store/store";
 import { t } from "../texts";
 import { Comparison } from "./Comparison";
-import { TreeRow, treeOf } from "./tree";
+import { treeOf } from "./tree";
 
 const ROW = 42; // pixels; as the rows are high
 const LANE = 20;

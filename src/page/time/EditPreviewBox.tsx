@@ -1,6 +1,7 @@
 import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
-import { titleOf } from "../chat/ToolCard";
+import { argumentsOf } from "../chat/ApprovalCard";
+import { summary, titleOf } from "../chat/ToolCard";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { Turn } from "../store/turn";
@@ -38,7 +39,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
             <>
               <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
               <ul className="preview-effects" data-testid="side-effects">
-                {preview.side_effects.map((each, i) => <li key={i}>{titleOf(each.tool_name)} <code>{spelled(each.path ?? each.tool_input.slice(0, 120))}</code>{each.failed && ` (${t.failed})`}</li>)}
+                {preview.side_effects.map((each, i) => <li key={i}>{titleOf(each.tool_name)} <code>{spelled(each.path ?? summary(each.tool_name, argumentsOf(each.tool_input)))}</code>{each.failed && ` (${t.failed})`}</li>)}
               </ul>
             </>
           )}
