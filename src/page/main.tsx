@@ -8,6 +8,7 @@ import { keepFocus } from "./keys/focus";
 import { Help, Palette } from "./keys/Palette";
 import { Boundary } from "./parts/Boundary";
 import { Icon, IconName } from "./parts/Icon";
+import { useNarrow } from "./parts/useNarrow";
 import { store, useStore, View } from "./store/store";
 import { t } from "./texts";
 import { showTheme } from "./theme";
@@ -27,6 +28,7 @@ function Page() {
   const { view, open, chats, approvals, inputs, connection, loggedOut, toasts, said, dialog, menu } = useStore();
   const waiting = approvals.size + inputs.size;
   const running = [...chats.values()].filter((chat) => chat.status === "running").length;
+  const narrow = useNarrow();
   const title = (open && chats.get(open.id)?.title) ?? "";
   useTitle(waiting, running, title);
   useEffect(() => {
@@ -54,13 +56,13 @@ function Page() {
       {menu === true && <div className="shade only-narrow" onClick={() => store.set({ menu: null })} />}
       <div className="main">
         <header className="bar">
-          <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu" aria-expanded={menu !== false} onClick={() => store.toggleMenu()}><Icon name="sidebar" /></button>
+          <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu" aria-expanded={narrow ? menu === true : menu !== false} onClick={() => store.toggleMenu()}><Icon name="sidebar" /></button>
           <ChatTitle key={open?.id ?? ""} id={open?.id ?? null} title={title} />
           <nav className="tabs" aria-label={t.views}>
             {OF_CHAT.map(tab)}
             <span className="divider" aria-hidden="true" />
             {OF_ALL.map(tab)}
-            <button type="button" aria-label={t.palette} title={`${t.palette} (Ctrl K)`} data-testid="open-palette" onClick={() => store.set({ dialog: "palette" })}><Icon name="search" /></button>
+            <button type="button" aria-label={t.palette} title={t.withKey(t.palette, "Ctrl K")} data-testid="open-palette" onClick={() => store.set({ dialog: "palette" })}><Icon name="search" /></button>
           </nav>
         </header>
         {connection !== "live" && <p className="offline" role="status" data-testid="offline"><span className="dot" aria-hidden="true" />{connection === "offline" ? t.offline : t.connecting}</p>}
@@ -93,8 +95,10 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
       given.current = false;
       setNaming(false);
     }} onKeyDown={(e) => {
-      if (e.key === "Escape") given.current = true; // it stays as it was
-      if (e.key === "Escape" || e.key === "Enter") e.currentTarget.blur();
+      if (e.key !== "Escape" && e.key !== "Enter") return;
+      e.preventDefault(); // the key is not for what has the focus next
+      given.current = e.key === "Escape"; // it stays as it was
+      e.currentTarget.blur();
     }} />
   );
 }

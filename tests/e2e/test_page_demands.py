@@ -580,11 +580,13 @@ def test_tasks_and_plan_stand_in_the_chat_and_on_the_board(server, provider, bro
     window = browse(server)
     window.say("plan")
     gate.wait_reached()
-    window.until(lambda: all(word in window.one("turn").text for word in ("Look", "Leap", "Buy milk")), "plan and task, while it works")
+    window.until_text("agenda", "Buy milk")
+    window.one("agenda").find_element(By.CSS_SELECTOR, "button").click()
+    window.until(lambda: all(word in window.text("agenda") for word in ("Look", "Leap", "Buy milk", "0 of 1")), "plan and task, while it works")
     gate.release()
     window.until_text("answer", "planned")
     window.press("tab-board")
-    window.until(lambda: all(word in window.text("board") for word in ("Look", "Leap")), "the plan")
+    window.until(lambda: [each.get_attribute("value") for each in window.css("[data-testid=plan] input")][:2] == ["Look", "Leap"], "the plan")
     assert window.one("task").find_element(By.CSS_SELECTOR, "input").get_attribute("value") == "Buy milk"
     # And while somebody looks at it.
     provider.plan(tools(call("manage_tasks", {"action": "add", "title": "Drink it"}, "t2")), text("noted"))
@@ -768,9 +770,12 @@ def test_the_model_is_picked(make_server, provider, browse):
     provider.listing = Reply([json.dumps({"object": "list", "data": [{"id": "scripted", "object": "model"}, {"id": "other", "object": "model"}]}).encode()], content_type="application/json")
     server = make_server(provider)
     window = browse(server)
-    picker = window.one("model")
-    option = window.until(lambda: next((each for each in picker.find_elements(By.CSS_SELECTOR, "option") if each.text == "test/other"), None), "the other model")
-    option.click()
+    window.press("model")
+    window.until(lambda: any("test/other" in each.text for each in window.all("model-option")), "the other model")
+    window.type("model-search", "oth")
+    window.until(lambda: ["test/other" in each.text for each in window.all("model-option")] == [True], "it alone")
+    window.type("model-search", Keys.ENTER)
+    window.until_text("model", "test/other")
     provider.plan(text("by the other"))
     window.say("hello")
     window.until_text("answer", "by the other")
@@ -805,7 +810,7 @@ def test_an_edit_names_the_effects_that_stay(make_server, provider, browse):
     window.until_text("answer", "written")
     window.press("edit-message")
     window.until_text("edit-preview", "report.md")
-    assert "write_file" in window.text("edit-preview")
+    assert "Write report.md" in window.text("side-effects")
     window.keys(Keys.ESCAPE)
     window.gone("edit-preview")
     assert len(server.client.history(chat_of(server), "all")["interactions"]) == 1
@@ -821,8 +826,8 @@ def test_rounds_and_steps_are_in_the_trace(server, provider, browse):
     window.until_text("answer", "done")
     window.press("tab-trace")
     window.until(lambda: all(word in window.text("trace") for word in ("TOOL_CALL", "TOOL_RESULT", "APPROVAL_REQUIRED", "ANSWER", "INTERACTION_COMPLETE")), "the events")
-    bars = window.css("[data-testid=trace] svg text")
-    assert len([bar for bar in bars if "echo" in bar.text or "run_shell" in bar.text]) == 2 and len(bars) >= 5, "three rounds and two calls"
+    bars = [each.text for each in window.css("[data-testid=waterfall] .label")]
+    assert [bar for bar in bars if not bar.startswith("Model")] == ["Echo", "Wait: Command", "Command"] and len(bars) == 6, "three rounds, two calls and a wait"
 
 
 def test_usage_and_context_are_told(make_server, provider, browse):

@@ -102,8 +102,11 @@ export function Board() {
 function Words({ value, label, onChange }: { value: string; label: string; onChange: (value: string) => void }) {
   return (
     <input key={value} aria-label={`${label}: ${value}`} dir="auto" defaultValue={value} onKeyDown={(e) => {
+      if (e.key !== "Escape" && e.key !== "Enter") return;
+      e.preventDefault();
+      e.stopPropagation();
       if (e.key === "Escape") e.currentTarget.value = value;
-      if (e.key === "Escape" || e.key === "Enter") (e.currentTarget.closest<HTMLElement>("[tabindex]") ?? e.currentTarget).focus(), e.currentTarget.blur();
+      (e.currentTarget.closest<HTMLElement>("[tabindex]") ?? e.currentTarget).focus(), e.currentTarget.blur();
     }} onBlur={(e) => {
       if (e.target.value.trim() && e.target.value !== value) onChange(e.target.value);
       else e.target.value = value;

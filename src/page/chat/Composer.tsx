@@ -147,7 +147,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
           }} />
           <ModelPicker value={model} onChange={setModel} />
           <span className="grow" />
-          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={`${t.stop} (Esc)`} onClick={() => void store.stop(running)}><Icon name="stop" /></button>}
+          {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void store.stop(running)}><Icon name="stop" /></button>}
           <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>
         </div>
       </div>

@@ -129,6 +129,7 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
       <li><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={() => setNaming(false)} onKeyDown={(e) => {
         if (e.key === "Escape") setNaming(false);
         if (e.key === "Enter") {
+          e.preventDefault();
           void store.rename(chat.id, e.currentTarget.value);
           setNaming(false);
         }

@@ -1,6 +1,7 @@
 // All that the page knows, in one place. What the server tells comes in by the feed; what people do goes out as requests,
 // and comes back by the feed as well, so that all windows show the same.
 import { useSyncExternalStore } from "react";
+import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
 import type { BranchRemoved, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
@@ -63,6 +64,7 @@ class Store {
   closed: ClosedApproval[] = []; // answered elsewhere while this window was open, newest first
   readonly answeredHere = new Set<string>();
   private readonly seenWaiting = new Set<string>();
+  private readonly unlearned = new Set<PendingApproval>(); // closed, and it is not known yet how
   private hasRead = false;
   private meanwhile: [string, ChatChange][] | null = null; // what has changed while everything is read
 
@@ -198,8 +200,10 @@ class Store {
   // The feed tells that it was answered; the interaction tells how.
   private async learnHow(approval: PendingApproval): Promise<void> {
     await this.attempt(async () => {
-      const { agent_events } = await get<Interaction>(turnPath(approval.chat_id, approval.interaction_id));
+      const { agent_events, completed_at } = await get<Interaction>(turnPath(approval.chat_id, approval.interaction_id));
       const ends = agent_events.find((each) => (each.type === "APPROVED" || each.type === "REJECTED") && each.approval_id === approval.approval_id);
+      // It is told before it is recorded: the next word of this chat brings the answer.
+      if (!ends && !completed_at) return void this.unlearned.add(approval);
       const how = !ends ? t.notAnswered : ends.type === "APPROVED" ? t.approved(t.scopes[ends.scope] ?? "", ends.scope) : "expired" in ends && ends.expired ? t.expired : t.rejected;
       this.set({ closed: [{ approval, how }, ...this.closed].slice(0, 20) });
     });
@@ -213,6 +217,9 @@ class Store {
     if (event === "chat_deleted") {
       this.kept.delete(data.chat_id);
       if (this.open?.id === data.chat_id) this.leave();
+    }
+    for (const approval of this.unlearned) {
+      if (approval.chat_id === data.chat_id && this.unlearned.delete(approval)) void this.learnHow(approval);
     }
     const open = this.open?.id === data.chat_id ? this.open : null;
     if (event === "queue_changed" && open) void this.readQueue(open);
@@ -341,7 +348,7 @@ class Store {
     toast.action?.run();
   }
   toggleMenu(): void {
-    const narrow = matchMedia("(max-width: 52rem)").matches;
+    const narrow = isNarrow();
     this.set({ menu: narrow ? (this.menu === true ? null : true) : this.menu === false ? null : false });
   }
   tell(text: string, action?: Toast["action"]): void {

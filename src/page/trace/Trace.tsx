@@ -82,8 +82,8 @@ function AuditLines({ turn }: { turn: Turn }) {
           <tbody>
             {lines.map((line) => (
               <tr key={line.seq} title={JSON.stringify(line)}>
-                <td className="number">{line.at.slice(11, 23)}</td><td>{line.event}</td><td>{titleOf(line.tool_name)}</td><td>{[line.reason, line.is_error ? t.failed : "", line.exit_status !== undefined ? `exit ${line.exit_status}` : ""].filter(Boolean).join(", ")}</td>
-                <td className="number">{line.duration_ms !== undefined ? duration(line.duration_ms) : ""}</td><td><code title="arguments_digest">{line.arguments_digest.slice(0, 19)}…</code></td>
+                <td className="number">{line.at.slice(11, 23)}</td><td>{line.event}</td><td>{titleOf(line.tool_name)}</td><td>{[line.reason, line.is_error ? t.failed : "", line.exit_status !== undefined ? t.exitOf(line.exit_status) : ""].filter(Boolean).join(", ")}</td>
+                <td className="number">{line.duration_ms !== undefined ? duration(line.duration_ms) : ""}</td><td><code title={line.arguments_digest}>{line.arguments_digest.slice(0, 19)}…</code></td>
               </tr>
             ))}
           </tbody>
