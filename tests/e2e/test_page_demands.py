@@ -64,7 +64,8 @@ DEMANDS = [
     ("2: 223-226, 282-287", "a denial shows as a result", here("test_a_denial_shows_as_the_calls_result")),
     ("2: 234-243", "an approval outlives the browser", here("test_an_approval_outlives_the_window")),
     ("2: 374, 402, 554, 573", "transcription and speech", Later("dictation and speech of the page")),
-    ("2: 374, 402, 554, 573", "realtime audio", Left("a conversation by voice is another product: no peer's page has it without a service of its own, and approvals have no place in it")),
+    ("2: 374, 402, 554, 573", "realtime audio", 
+     Left("a conversation by voice is another product: no peer's page has it without a service of its own, and approvals have no place in it")),
     ("2: 374, 402, 554, 573", "a chat that is busy", page("test_messages_wait_in_a_queue") + here("test_a_message_to_a_chat_that_works_for_another_waits")),
     ("2: 374, 402, 554, 573", "cancelled turns", page("test_stop")),
     ("2: 374, 402, 554, 573", "PDF and pictures at least by name", here("test_files_are_picked_dropped_and_pasted")),
@@ -82,12 +83,14 @@ DEMANDS = [
      at("test_page_everywhere.py", "test_dark_and_light_follow_the_system_or_the_choice")),
     ("3: 118-121", "messages survive a reload", here("test_a_reload_in_mid_answer_loses_nothing")),
     ("3: 118-121", "the state of sub-agents survives a reload", Later("cards of nested agents")),
-    ("3: 266-276", "approve, reject, feedback", page("test_an_approval_is_shown_as_a_diff_and_approved", "test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model")),
+    ("3: 266-276", "approve, reject, feedback",
+     page("test_an_approval_is_shown_as_a_diff_and_approved", "test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model")),
     ("3: 266-276", "yolo: no more questions", here("test_a_lasting_yes_is_listed_and_taken_back") ),
     ("3: 266-276", "yolo: the mode of the server", Later("the approval mode of a chat")),
     ("3: 282-302", "all sessions go on at once; only the open one is drawn", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
     ("4: 35", "input area and choice of the model", page("test_a_message_makes_a_chat_and_its_answer_streams") + here("test_the_model_is_picked")),
-    ("4: 35", "choice of tools", Left("which tools the agent has is the server's configuration, for everybody who asks; a person decides at each call, or by the chat's approval mode")),
+    ("4: 35", "choice of tools",
+     Left("which tools the agent has is the server's configuration, for everybody who asks; a person decides at each call, or by the chat's approval mode")),
     ("4: 35", "list of threads", here("test_chats_are_listed_by_age_with_the_newest_first")),
     ("4: 35", "dictation", Later("dictation and speech of the page")),
     ("4: 36", "a turn is a group", here("test_the_question_stays_in_sight_and_is_edited_there")),
@@ -131,7 +134,8 @@ FEATURES = [
     ("tool cards, collapsible, hide all", page("test_tool_cards_by_kind_can_be_opened_and_hidden")),
     ("approval card in the chat", page("test_an_approval_is_shown_as_a_diff_and_approved")),
     ("edit arguments while approving", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model")),
-    ("scopes once, chat, always; feedback", page("test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model") + here("test_a_lasting_yes_is_listed_and_taken_back")),
+    ("scopes once, chat, always; feedback", page("test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model") +
+     here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("human input as a form from JSON Schema", here("test_a_question_is_a_form", "test_a_question_is_an_address")),
     ("one inbox of everything that waits", page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl")),
     ("plan and tasks board", page("test_tasks_are_moved_and_added") + here("test_tasks_are_dragged_renamed_and_removed", "test_tasks_and_plan_stand_in_the_chat_and_on_the_board")),
@@ -161,7 +165,8 @@ FEATURES = [
 # What their users ask for, in threads that are open for a year.
 WISHES = [
     ("notify when blocked: three kinds, opt-in, only when hidden, without content", page("test_notifications_only_when_hidden_and_without_content")),
-    ("one place for what waits on me; status in a sidebar", page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl", "test_a_message_makes_a_chat_and_its_answer_streams")),
+    ("one place for what waits on me; status in a sidebar",
+     page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl", "test_a_message_makes_a_chat_and_its_answer_streams")),
     ("delete many chats at once", Later("chats that are picked in the sidebar")),
     ("prune branches; a map of them; none vanishes", page("test_edit_with_a_preview_then_branches_undo_and_redo")),
     ("approve with changed arguments; allow for this session", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model", "test_a_denial_and_a_scope")),
@@ -179,7 +184,8 @@ PROOFS = [
     ("100 chats of which 20 stream", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
     ("10,000 events, an answer of 1 MB", page("test_ten_thousand_events", "test_a_long_answer_and_many_events_scroll")),
     ("memory bounded: a list that draws what is seen", Later("the virtual list")),
-    ("no request to another host; an empty report of the policy", at("test_page_trust.py", "test_a_request_to_another_host_fails_any_test", "test_what_the_policy_refuses_fails_any_test") +
+    ("no request to another host; an empty report of the policy",
+     at("test_page_trust.py", "test_a_request_to_another_host_fails_any_test", "test_what_the_policy_refuses_fails_any_test") +
      at("test_page_made.py", "test_no_part_of_it_names_another_host_to_fetch_from")),
     ("what a model says does nothing", page("test_what_a_model_says_does_nothing", "test_what_cannot_be_seen_is_spelled_out")),
     ("a foreign origin, frame or rebinding host", at("test_page_trust.py", "test_a_stranger_can_neither_read_nor_drive_it")),
@@ -613,8 +619,8 @@ def test_tasks_are_dragged_renamed_and_removed(server, provider, browse):
         return [(task["title"], task["status"]) for task in server.client.get("/chats/c/tasks").json["tasks"]]
 
     task = window.all("task")[0]
-    handle = task.find_element(By.CSS_SELECTOR, "input")
-    webdriver.ActionChains(window.driver).move_to_element_with_offset(task, -task.size["width"] // 2 + 3, 0).click_and_hold().move_to_element(column(window, "Done")).move_by_offset(3, 3).release().perform()
+    edge = webdriver.ActionChains(window.driver).move_to_element_with_offset(task, -task.size["width"] // 2 + 3, 0)
+    edge.click_and_hold().move_to_element(column(window, "Done")).move_by_offset(3, 3).release().perform()
     window.until(lambda: tasks() == [("Buy milk", "done"), ("Drink it", "todo")], "the task in its new column")
     window.until(lambda: len(column(window, "Done").find_elements(By.CSS_SELECTOR, "[data-testid=task]")) == 1, "the card there")
     handle = column(window, "To do").find_element(By.CSS_SELECTOR, "[data-testid=task] input")
@@ -767,7 +773,8 @@ def test_a_reload_in_mid_answer_loses_nothing(server, provider, browse):
 
 
 def test_the_model_is_picked(make_server, provider, browse):
-    provider.listing = Reply([json.dumps({"object": "list", "data": [{"id": "scripted", "object": "model"}, {"id": "other", "object": "model"}]}).encode()], content_type="application/json")
+    listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in ("scripted", "other")]}
+    provider.listing = Reply([json.dumps(listed).encode()], content_type="application/json")
     server = make_server(provider)
     window = browse(server)
     window.press("model")
@@ -791,8 +798,8 @@ def test_the_question_stays_in_sight_and_is_edited_there(server, provider, brows
     window.script("const log = document.querySelector('[data-testid=turns]'); log.scrollTop = log.scrollHeight / 2")
 
     def place():
-        return window.script("const box = document.querySelector('[data-testid=user-message]').getBoundingClientRect(), log = document.querySelector('[data-testid=turns]').getBoundingClientRect();"
-                             "return [box.top - log.top, box.bottom - box.top]")
+        question, log = window.one("user-message").rect, window.one("turns").rect
+        return question["y"] - log["y"], question["height"]
 
     window.until(lambda: -1 <= place()[0] < 60 and place()[1] > 10, "the question at the top of the log")
     window.one("edit-message").click()

@@ -54,7 +54,8 @@ const box = e.getBoundingClientRect(), style = getComputedStyle(e);
 const ring = (parseFloat(style.outlineWidth) >= 1 && !['none', 'hidden'].includes(style.outlineStyle)) || style.boxShadow !== 'none';
 if (!e.dataset.walk) e.dataset.walk = String(window.walked = (window.walked ?? 0) + 1);
 const seen = document.elementFromPoint(Math.min(innerWidth - 1, Math.max(0, box.x + box.width / 2)), Math.min(innerHeight - 1, Math.max(0, box.y + Math.min(box.height / 2, 12))));
-return {id: e.dataset.walk, what: e.outerHTML.slice(0, 160), ring, shown: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+return {id: e.dataset.walk, what: e.outerHTML.slice(0, 160), ring,
+        shown: box.width > 0 && box.height > 0 && box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
         hidden: !!seen && !e.contains(seen) && !seen.contains(e) ? seen.outerHTML.slice(0, 120) : ''};"""
 
 # What a mouse could press or type into.
@@ -246,8 +247,8 @@ def test_every_view_fits(server, provider, lived_in, size):
         assert not beyond, f"{view}: {beyond}"
     show(page, "chat")
     # One can read, write and answer there.
-    room = page.script("return [document.querySelector('[data-testid=turns]').clientHeight, document.querySelector('[data-testid=composer]').getBoundingClientRect().bottom <= innerHeight]")
-    assert room[0] >= {"phone": 300, "200 %": 120, "400 %": 40}[size] and room[1], room
+    room, box = page.one("turns").rect["height"], page.one("composer").rect
+    assert room >= {"phone": 300, "200 %": 120, "400 %": 40}[size] and box["y"] + box["height"] <= SIZES[size][1], (room, box)
     provider.plan(text("from a small window"))
     page.press("approve")
     page.gone("approval-card")
@@ -324,7 +325,8 @@ def test_dark_and_light_follow_the_system_or_the_choice(server, browse):
 def accessible(page):
     """What a screen reader is given: role and name of everything that it does not pass over."""
     nodes = page.driver.execute_cdp_cmd("Accessibility.getFullAXTree", {})["nodes"]
-    return [(node["role"]["value"], node.get("name", {}).get("value", ""), {p["name"]: p["value"].get("value") for p in node.get("properties", [])}) for node in nodes if not node["ignored"]]
+    return [(node["role"]["value"], node.get("name", {}).get("value", ""), {p["name"]: p["value"].get("value") for p in node.get("properties", [])})
+            for node in nodes if not node["ignored"]]
 
 
 NAMED = ("button", "link", "textbox", "searchbox", "combobox", "checkbox", "slider", "tab", "tablist", "log", "navigation", "dialog", "listbox", "option", "img", "image",

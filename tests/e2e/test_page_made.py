@@ -68,7 +68,8 @@ def test_no_part_of_it_names_another_host_to_fetch_from(made):
     out, _ = made
     for file in (out / "bundle").iterdir():
         found = set(re.findall(r"https?://[^\s\"'`)\\<>]+", file.read_text()))
-        known = ("http://www.w3.org/", "https://reactjs.org/", "https://react.dev/", "https://github.com/", "https://marked.js.org/", "https://highlightjs.org", "https://katex.org")
+        known = ("http://www.w3.org/", "https://reactjs.org/", "https://react.dev/", "https://github.com/", "https://marked.js.org/", "https://highlightjs.org",
+                 "https://katex.org")
         assert all(each.startswith(known) for each in found), sorted(found)
         assert not re.search(r"\beval\(|new Function\(|importScripts\(", file.read_text()), file.name
 
@@ -93,15 +94,19 @@ def test_the_first_paint(server, browse, figure):
 FIND = r"""
 const ts = require(process.argv[2]), fs = require('fs');
 const shown = new Set(['aria-label', 'title', 'placeholder', 'alt', 'label', 'aria-description', 'aria-roledescription', 'aria-valuetext']);
+const joins = [ts.SyntaxKind.BarBarToken, ts.SyntaxKind.AmpersandAmpersandToken, ts.SyntaxKind.QuestionQuestionToken, ts.SyntaxKind.PlusToken];
 const words = /[A-Za-z\u00c0-\u024f]{2,}/;
 for (const file of process.argv.slice(3)) {
   const source = ts.createSourceFile(file, fs.readFileSync(file, 'utf8'), ts.ScriptTarget.Latest, true, file.endsWith('x') ? ts.ScriptKind.TSX : ts.ScriptKind.TS);
   const tell = (node, text) => console.log(`${file}:${source.getLineAndCharacterOfPosition(node.getStart()).line + 1}: ${text.trim()}`);
   const literals = (node, found) => {
     if (ts.isStringLiteralLike(node)) found(node, node.text);
-    else if (ts.isTemplateExpression(node)) { found(node, node.head.text); node.templateSpans.forEach((span) => { found(span, span.literal.text); literals(span.expression, found); }); }
+    else if (ts.isTemplateExpression(node)) {
+      found(node, node.head.text);
+      node.templateSpans.forEach((span) => { found(span, span.literal.text); literals(span.expression, found); });
+    }
     else if (ts.isConditionalExpression(node)) { literals(node.whenTrue, found); literals(node.whenFalse, found); }
-    else if (ts.isBinaryExpression(node) && [ts.SyntaxKind.BarBarToken, ts.SyntaxKind.AmpersandAmpersandToken, ts.SyntaxKind.QuestionQuestionToken, ts.SyntaxKind.PlusToken].includes(node.operatorToken.kind)) {
+    else if (ts.isBinaryExpression(node) && joins.includes(node.operatorToken.kind)) {
       if (node.operatorToken.kind === ts.SyntaxKind.PlusToken) literals(node.left, found);
       literals(node.right, found);
     } else if (ts.isParenthesizedExpression(node)) literals(node.expression, found);
@@ -110,14 +115,15 @@ for (const file of process.argv.slice(3)) {
   const look = (node) => {
     if (ts.isJsxText(node) && words.test(node.text)) tell(node, node.text);
     if (ts.isJsxExpression(node) && node.expression && (ts.isJsxElement(node.parent) || ts.isJsxFragment(node.parent))) literals(node.expression, found);
-    if (ts.isJsxAttribute(node) && node.initializer && shown.has(node.name.getText())) literals(ts.isJsxExpression(node.initializer) ? node.initializer.expression : node.initializer, found);
+    if (ts.isJsxAttribute(node) && node.initializer && shown.has(node.name.getText()))
+      literals(ts.isJsxExpression(node.initializer) ? node.initializer.expression : node.initializer, found);
     if (ts.isCallExpression(node) && /(^|\.)(tell|alert|confirm|prompt)$/.test(node.expression.getText())) node.arguments.forEach((each) => literals(each, found));
     ts.forEachChild(node, look);
   };
   look(source);
 }
 """
-TYPESCRIPT = next((str(path) for path in map(pathlib.Path, ("/usr/share/nodejs/typescript", "/usr/lib/nodejs/typescript", "/usr/share/node_modules/typescript")) if path.exists()), None)
+TYPESCRIPT = next((place for place in ("/usr/share/nodejs/typescript", "/usr/lib/nodejs/typescript") if os.path.exists(place)), None)
 # Names of formats and of this program are the same in every language.
 NAMES = {"JSON", "(JSON)", "(Markdown)", "Markdown", "Reprise"}
 
