@@ -40,6 +40,10 @@ def page(*names):
     return at("test_page.py", *names)
 
 
+def cards(*names):
+    return at("test_page_cards.py", *names)
+
+
 def here(*names):
     return at(HERE, *names)
 
@@ -48,7 +52,7 @@ def here(*names):
 DEMANDS = [
     ("2: 14-18, 84-89", "a chat page that reads the event stream", page("test_a_message_makes_a_chat_and_its_answer_streams")),
     ("2: 14-18, 84-89", "cards for questions and approvals that answer by POST", page("test_an_approval_is_shown_as_a_diff_and_approved", "test_questions_as_text_and_options")),
-    ("2: 14-18, 84-89", "a board of tasks", page("test_tasks_are_moved_and_added") + here("test_tasks_are_dragged_renamed_and_removed")),
+    ("2: 14-18, 84-89", "a board of tasks", page("test_tasks_are_moved_and_added") + here("test_tasks_are_dragged_renamed_and_removed") + cards("test_the_board_is_worked_by_keys")),
     ("2: 14-18, 84-89", "upload of files", here("test_files_are_picked_dropped_and_pasted")),
     ("2: 24-28, 564", "respond and cancel", page("test_questions_as_text_and_options", "test_stop") + here("test_a_question_is_declined")),
     ("2: 24-28, 564", "tasks read and changed", page("test_tasks_are_moved_and_added")),
@@ -78,11 +82,11 @@ DEMANDS = [
     ("3: 59-62", "plan_update, compacted", here("test_tasks_and_plan_stand_in_the_chat_and_on_the_board", "test_older_messages_are_summed_up_on_request")),
     ("3: 108-117", "state of each session, reconnection", page("test_a_hundred_chats_of_which_twenty_stream_at_once", "test_the_page_goes_on_by_itself_after_kill_9")),
     ("3: 108-117", "list of sessions; the open one is remembered", page("test_rename_delete_and_undo") + here("test_the_open_chat_is_remembered")),
-    ("3: 108-117", "research agents", Later("cards of nested agents")),
+    ("3: 108-117", "research agents", cards("test_an_agent_of_its_own_shows_its_steps_while_it_takes_them")),
     ("3: 108-117", "panels, plans, sidebar, theme", page("test_trace_and_settings") + here("test_tasks_and_plan_stand_in_the_chat_and_on_the_board") +
      at("test_page_everywhere.py", "test_dark_and_light_follow_the_system_or_the_choice")),
     ("3: 118-121", "messages survive a reload", here("test_a_reload_in_mid_answer_loses_nothing")),
-    ("3: 118-121", "the state of sub-agents survives a reload", Later("cards of nested agents")),
+    ("3: 118-121", "the state of sub-agents survives a reload", cards("test_an_agent_of_its_own_shows_its_steps_while_it_takes_them")),
     ("3: 266-276", "approve, reject, feedback",
      page("test_an_approval_is_shown_as_a_diff_and_approved", "test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model")),
     ("3: 266-276", "yolo: no more questions", here("test_a_lasting_yes_is_listed_and_taken_back") ),
@@ -98,14 +102,14 @@ DEMANDS = [
     ("4: 36", "approve all, reject all", page("test_one_by_one_or_all") + here("test_all_are_denied_at_once")),
     ("4: 37-39", "GFM, diff blocks", page("test_markdown_code_math_and_diffs")),
     ("4: 37-39", "link schemes", at("test_page_trust.py", "test_links_of_a_model_lead_out_alone")),
-    ("4: 37-39", "thinking folded, with a timer that runs", page("test_thinking_is_folded_and_timed")),
+    ("4: 37-39", "thinking folded, with a timer that runs", page("test_thinking_is_folded_and_timed") + cards("test_the_timer_of_thinking_runs")),
     ("4: 37-39", "rounds that were carried out", here("test_rounds_and_steps_are_in_the_trace")),
     ("4: 37-39", "call cards: approve, reject, always; arguments to be opened", page("test_a_denial_and_a_scope", "test_tool_cards_by_kind_can_be_opened_and_hidden") +
      here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("4: 40, 42, 22", "history by age", here("test_chats_are_listed_by_age_with_the_newest_first")),
     ("4: 40, 42, 22", "dictation", Later("dictation and speech of the page")),
-    ("4: 40, 42, 22", "mentions", Left("there is one workspace and no documents of others to point at: a path in a message is read by the agent's tools, and a file is attached")),
-    ("4: 41", "what the agent keeps in mind", Later("the pane of the working memory")),
+    ("4: 40, 42, 22", "mentions", here("test_a_file_is_mentioned_by_its_name")),
+    ("4: 41", "what the agent keeps in mind", here("test_tasks_and_plan_stand_in_the_chat_and_on_the_board")),
     ("4: 157-165, 171", "deltas agree with the finished text", page("test_a_long_answer_and_many_events_scroll") + here("test_a_reload_in_mid_answer_loses_nothing")),
     ("4: 157-165, 171", "an error takes the place of what was to come", page("test_an_error_says_what_to_do_next") + here("test_an_error_in_mid_answer_keeps_what_was_said")),
     ("4: 157-165, 171", "approvals may follow on approvals", here("test_an_approval_may_follow_on_another")),
@@ -130,10 +134,12 @@ FEATURES = [
     ("streaming GFM markdown, code highlight, copy", page("test_a_message_makes_a_chat_and_its_answer_streams", "test_markdown_code_math_and_diffs")),
     ("math", page("test_markdown_code_math_and_diffs")),
     ("mermaid", Left("megabytes of script that wants inline styles, which the policy refuses; no paper asks for it. The source is shown as code")),
-    ("diffs of file edits", page("test_an_approval_is_shown_as_a_diff_and_approved")),
-    ("tool cards, collapsible, hide all", page("test_tool_cards_by_kind_can_be_opened_and_hidden")),
+    ("diffs of file edits", page("test_an_approval_is_shown_as_a_diff_and_approved") + cards("test_an_edit_is_a_diff_with_numbers_and_counts")),
+    ("tool cards, collapsible, hide all", page("test_tool_cards_by_kind_can_be_opened_and_hidden") + cards("test_all_cards_are_opened_closed_and_hidden",
+     "test_a_file_is_shown_with_numbers_and_colours", "test_a_command_has_its_output_its_end_and_its_time", "test_what_was_found_stands_file_by_file")),
     ("approval card in the chat", page("test_an_approval_is_shown_as_a_diff_and_approved")),
-    ("edit arguments while approving", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model")),
+    ("edit arguments while approving", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model") +
+     cards("test_arguments_of_every_kind_have_fields_and_are_checked")),
     ("scopes once, chat, always; feedback", page("test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model") +
      here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("human input as a form from JSON Schema", here("test_a_question_is_a_form", "test_a_question_is_an_address")),
@@ -145,10 +151,10 @@ FEATURES = [
     ("history by age, rename, delete, search", page("test_rename_delete_and_undo", "test_what_was_said_is_found") + here("test_chats_are_listed_by_age_with_the_newest_first")),
     ("upload: drag, drop, paste a picture", here("test_files_are_picked_dropped_and_pasted")),
     ("dictation, speech, recording", Later("dictation and speech of the page")),
-    ("thinking with a timer", page("test_thinking_is_folded_and_timed")),
+    ("thinking with a timer", page("test_thinking_is_folded_and_timed") + cards("test_the_timer_of_thinking_runs")),
     ("trace", page("test_trace_and_settings") + here("test_rounds_and_steps_are_in_the_trace")),
-    ("tokens and context", here("test_usage_and_context_are_told")),
-    ("cost", Later("the meter's cost")),
+    ("tokens and context", here("test_usage_and_context_are_told") + cards("test_the_meter_is_a_bar")),
+    ("cost", Later("what a chat has cost")),
     ("many sessions live", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
     ("queue: see, edit, remove", page("test_messages_wait_in_a_queue") + here("test_waiting_messages_are_changed_and_removed")),
     ("shortcuts, command palette", page("test_keys") + at("test_page_everywhere.py", "test_every_key_of_the_help_does_what_it_says")),
@@ -167,7 +173,7 @@ WISHES = [
     ("notify when blocked: three kinds, opt-in, only when hidden, without content", page("test_notifications_only_when_hidden_and_without_content")),
     ("one place for what waits on me; status in a sidebar",
      page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl", "test_a_message_makes_a_chat_and_its_answer_streams")),
-    ("delete many chats at once", Later("chats that are picked in the sidebar")),
+    ("delete many chats at once", cards("test_chats_are_picked_deleted_and_brought_back")),
     ("prune branches; a map of them; none vanishes", page("test_edit_with_a_preview_then_branches_undo_and_redo")),
     ("approve with changed arguments; allow for this session", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model", "test_a_denial_and_a_scope")),
     ("switch the approval mode in mid-run", Later("the approval mode of a chat")),
@@ -262,11 +268,9 @@ def drop(window, *files):
 def test_files_are_picked_dropped_and_pasted(server, provider, browse, tmp_path):
     for name, content in (("notes.txt", b"the words of the notes"), ("paper.pdf", PDF), ("unwanted.txt", b"x")):
         (tmp_path / name).write_bytes(content)
-    provider.plan(text("ready"))
     window = browse(server)
-    window.say("hello")
-    idle(window, 1)
-    drop(window, tmp_path / "notes.txt")
+    window.one("composer")
+    drop(window, tmp_path / "notes.txt")  # before there is a chat
     window.until_text("attachments", "notes.txt")
     window.all("file")[0].send_keys(f"{tmp_path / 'paper.pdf'}\n{tmp_path / 'unwanted.txt'}")
     window.until(lambda: all(name in window.text("attachments") for name in ("paper.pdf", "unwanted.txt")), "two more")
@@ -287,7 +291,7 @@ def test_files_are_picked_dropped_and_pasted(server, provider, browse, tmp_path)
     shown = window.one("turn").text
     assert "notes.txt" in shown and "paper.pdf" in shown and ".png" in shown
     assert "the words of the notes" in json.dumps(provider.requests[-1].body)
-    named = [each["filename"] for each in server.client.interaction(chat_of(server), "int_002")["attachments"]]
+    named = [each["filename"] for each in server.client.interaction(chat_of(server), "int_001")["attachments"]]
     assert named[:2] == ["notes.txt", "paper.pdf"] and len(named) == 3
 
 
@@ -834,7 +838,7 @@ def test_rounds_and_steps_are_in_the_trace(server, provider, browse):
     window.press("tab-trace")
     window.until(lambda: all(word in window.text("trace") for word in ("TOOL_CALL", "TOOL_RESULT", "APPROVAL_REQUIRED", "ANSWER", "INTERACTION_COMPLETE")), "the events")
     bars = [each.text for each in window.css("[data-testid=waterfall] .label")]
-    assert [bar for bar in bars if not bar.startswith("Model")] == ["Echo", "Wait: Command", "Command"] and len(bars) == 6, "three rounds, two calls and a wait"
+    assert bars == ["Model, round 1", "Echo", "Model, round 2", "Wait: Command", "Command", "Model, round 3"]
 
 
 def test_usage_and_context_are_told(make_server, provider, browse):
@@ -888,3 +892,26 @@ def test_where_a_replay_differs_is_shown(make_server, provider, browse):
     window.press("verify")
     window.until_text("verified", "something else")
     assert f"event {result['seq']}" in window.text("verified") and len(events) > result["seq"]
+
+
+def test_a_file_is_mentioned_by_its_name(server, provider, browse, tmp_path):
+    (tmp_path / "notes.txt").write_text("the words of the notes")
+    provider.plan(text("ok"))
+    server.client.turn("c", "hello")
+    window = browse(server, "/#c")
+    window.until_text("answer", "ok")
+    window.all("file")[0].send_keys(str(tmp_path / "notes.txt"))
+    window.until_text("attachments", "notes.txt")
+    provider.plan(text("seen"))
+    window.say("here it is")
+    window.until_text("answer", "seen")
+    # Later it is named, and goes along again.
+    window.type("composer", "what is in @no")
+    window.until_text("suggestions", "notes.txt")
+    window.type("composer", Keys.ENTER)
+    window.until(lambda: window.one("composer").get_attribute("value") == "what is in @notes.txt ", "the name")
+    provider.plan(text("words"))
+    window.say("?")
+    window.until_text("answer", "words")
+    sent = server.client.interaction("c", "int_003")
+    assert sent["user_message"] == "what is in @notes.txt ?" and [each["filename"] for each in sent["attachments"]] == ["notes.txt"]

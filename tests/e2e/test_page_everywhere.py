@@ -51,7 +51,10 @@ def is_shown(page, view):
 FOCUSED = """const e = document.activeElement;
 if (!e || e === document.body || e === document.documentElement) return null;
 const box = e.getBoundingClientRect(), style = getComputedStyle(e);
-const ring = (parseFloat(style.outlineWidth) >= 1 && !['none', 'hidden'].includes(style.outlineStyle)) || style.boxShadow !== 'none';
+// A ring of its own, or one around the box that it stands in: something there looks otherwise without the focus.
+const looks = () => [e, e.parentElement, e.parentElement?.parentElement].map((at) => { const s = getComputedStyle(at); return [s.outline, s.boxShadow, s.borderColor].join(); });
+let ring = parseFloat(style.outlineWidth) >= 1 && !['none', 'hidden'].includes(style.outlineStyle);
+if (!ring) { const now = looks(); e.blur(); ring = looks().some((look, i) => look !== now[i]); e.focus({preventScroll: true}); }
 if (!e.dataset.walk) e.dataset.walk = String(window.walked = (window.walked ?? 0) + 1);
 const seen = document.elementFromPoint(Math.min(innerWidth - 1, Math.max(0, box.x + box.width / 2)), Math.min(innerHeight - 1, Math.max(0, box.y + Math.min(box.height / 2, 12))));
 return {id: e.dataset.walk, what: e.outerHTML.slice(0, 160), ring,
@@ -172,6 +175,12 @@ def test_escape_closes_what_is_open(server, provider, lived_in):
         page.keys(Keys.ESCAPE)
         page.gone(name)
         assert page.script("return document.activeElement.dataset.testid") == "turns", "the focus is back where it was"
+    arrive_at(page, "chat-menu")
+    page.keys(Keys.ENTER)
+    page.one("chat-rename")
+    page.keys(Keys.ESCAPE)
+    page.gone("chat-rename")
+    assert page.script("return document.activeElement.dataset.testid") == "chat-menu"
 
 
 def test_every_key_of_the_help_does_what_it_says(server, provider, browse):
@@ -211,7 +220,8 @@ def test_every_key_of_the_help_does_what_it_says(server, provider, browse):
     page.keys(Keys.ENTER)
     page.until_text("answer", "long")
     assert provider.requests[-1].conversation[-1]["content"] == "one\ntwo"
-    gate.release()
+    page.keys(Keys.ESCAPE)
+    page.one("note-cancelled")
 
 
 # --- size ------------------------------------------------------------------------------------------------------------
@@ -256,9 +266,10 @@ def test_every_view_fits(server, provider, lived_in, size):
     page.until_text("answer", "from a small window")
     # The chats are behind a button.
     assert not page.one("turns").get_attribute("hidden") and not page.all("sidebar")[0].is_displayed()
-    menu = next(each for each in page.css("header button") if each.is_displayed() and each.get_attribute("aria-expanded") == "false")
-    menu.click()
+    assert page.one("menu").get_attribute("aria-expanded") == "false"
+    page.press("menu")
     page.one("sidebar")
+    assert page.one("menu").get_attribute("aria-expanded") == "true"
     page.open_chat("c")
     page.until(lambda: not page.all("sidebar")[0].is_displayed(), "the chats to make room")
 

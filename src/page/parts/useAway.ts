@@ -11,7 +11,7 @@ export function useAway(place: RefObject<HTMLElement>, open: boolean, close: () 
       if (e.key !== "Escape") return;
       e.stopPropagation();
       close();
-      place.current?.querySelector<HTMLElement>("button")?.focus();
+      place.current?.querySelector<HTMLElement>("button[aria-expanded]")?.focus();
     };
     document.addEventListener("pointerdown", onPointer);
     document.addEventListener("keydown", onKey, true);

@@ -13,13 +13,20 @@ interface Bar {
 
 const timeOf = (event: Turn["events"][number]): number => ("at" in event ? Date.parse(event.at) : 0);
 
+// What a model's answer consists of, and what can come in its place. Its usage is told after its calls have run.
+const ANSWERS = ["THINKING", "MESSAGE", "ANSWER"];
+const ENDS = [...ANSWERS, "APPROVAL_REQUIRED", "TOOL_CALL", "ERROR", "CANCELLED"];
+
 // Each request to the model, each wait for a person and each tool, in their times.
 export function barsOf(turn: Turn): Bar[] {
   const bars: Bar[] = [];
   let from = turn.createdAt ? Date.parse(turn.createdAt) : 0;
+  const rounds = new Map<number, Bar>();
   const waits = new Map<string, Bar>();
   for (const event of turn.events) {
-    if (event.type === "USAGE") bars.push({ label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round" });
+    const round = rounds.get(event.round_index);
+    if (!round && ENDS.includes(event.type)) rounds.set(event.round_index, { label: t.round(event.round_index + 1), from, to: timeOf(event), kind: "round" });
+    else if (round && ANSWERS.includes(event.type)) round.to = timeOf(event);
     if (event.type === "TOOL_RESULT") from = timeOf(event);
     if (event.type === "APPROVAL_REQUIRED") waits.set(event.approval_id, { label: t.waitOf(titleOf(event.tool_name)), from: timeOf(event), to: timeOf(event), kind: "wait" });
     if (event.type === "INPUT_REQUIRED") waits.set(event.request_id, { label: t.waitOf(t.question), from: timeOf(event), to: timeOf(event), kind: "wait" });
@@ -28,7 +35,7 @@ export function barsOf(turn: Turn): Bar[] {
       if (bar) bar.to = timeOf(event);
     }
   }
-  bars.push(...waits.values());
+  bars.push(...rounds.values(), ...waits.values());
   for (const block of turn.blocks) {
     if (block.kind === "tool" && block.from > 0 && block.to > 0) bars.push({ label: titleOf(block.name), from: block.from, to: block.to, kind: "call" });
   }
