@@ -15,6 +15,9 @@ enum class ApprovalMode {
   kApproveAll,  // nothing asks
   kDenyAll,     // what would ask is refused
 };
+// "ask", "read_only", "approve_all", "deny_all"; part of the wire, of the file format and of the configuration.
+std::string_view ToString(ApprovalMode mode);
+std::optional<ApprovalMode> ParseApprovalMode(std::string_view name);
 
 enum class ApprovalScope {
   kOnce,

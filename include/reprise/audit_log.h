@@ -10,15 +10,16 @@
 
 namespace reprise {
 
-// What became of a tool call, or of a branch. No text of a user, a model or a tool.
+// What became of a tool call, of a branch or of a chat's approval mode. No text of a user, a model or a tool.
 struct AuditEntry {
   enum class Event {
-    kStarted,   // it is about to run
-    kEnded,     // it has run
-    kApproved,  // by a person
-    kRejected,  // by a person, or nobody has answered in time
-    kRefused,   // by the server: it does not run
-    kPruned,    // no call: a person has removed a superseded branch, which began with this interaction
+    kStarted,      // it is about to run
+    kEnded,        // it has run
+    kApproved,     // by a person
+    kRejected,     // by a person, or nobody has answered in time
+    kRefused,      // by the server: it does not run
+    kPruned,       // no call: a person has removed a superseded branch, which began with this interaction
+    kModeChanged,  // neither call nor interaction: a person has set the chat's approval mode
   };
   Event event = Event::kStarted;
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};
@@ -26,7 +27,7 @@ struct AuditEntry {
   // kStarted: why it may run: "default" (the tool does not ask), "mode", "grant" (of this chat), "standing_grant" (of
   // all chats) or "approval". kApproved: for how long: "once", "chat" or "always". kRejected: "expired", "superseded"
   // (what was shown is not so any more); empty: a person did. kRefused: why not: "unknown_tool", "invalid_arguments",
-  // "confirmation", "mode", "loop", "rate", "hook" or "cancelled".
+  // "confirmation", "mode", "loop", "rate", "hook" or "cancelled". kModeChanged: the mode, "server" for the server's.
   std::string reason{};
   std::string approval_id{};  // empty: none
   // Of kEnded.

@@ -303,7 +303,10 @@ class Engine {
   // Those that ListChats leaves out.
   Result<std::vector<UnreadableChat>> ListUnreadableChats();
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title);
-  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title);
+  // Also while a run is active, which decides on its next call by the new mode. kInvalidArgument (reason
+  // "unknown_model"), kForbidden (reason "mode_not_allowed"): the server refuses what needs approval, and no chat can
+  // have it otherwise.
+  Result<ChatSummary> ChangeChat(const ChatId& chat, ChatSettings settings);
   // Empties its queue, cancels a run of the chat first and waits for its checkpoint.
   Result<void> DeleteChat(const ChatId& chat);
   // Moves a superseded interaction and all that continue it to the trash, as ChatStore::RemoveBranch does; the audit

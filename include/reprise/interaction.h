@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/approval.h"
 #include "reprise/event.h"
 #include "reprise/ids.h"
 #include "reprise/message.h"
@@ -79,7 +80,16 @@ struct ChatSummary {
   // Input and output of all its interactions, on every branch. nullopt: not known, a chat that version 0.1 made.
   std::optional<std::int64_t> tokens{};
   std::optional<InteractionRef> forked_from{};  // what it was a copy of when it was made
+  std::optional<ApprovalMode> approval_mode{};  // of this chat alone; nullopt: the server's
+  std::string chosen_model{};                   // for messages that name none; empty: the default
   bool operator==(const ChatSummary&) const = default;
+};
+
+// What a person sets for a chat. What is given replaces what there is.
+struct ChatSettings {
+  std::optional<std::string> title{};
+  std::optional<std::optional<ApprovalMode>> approval_mode{};  // of nullopt: the server's again
+  std::optional<std::string> model{};                          // ChatSummary::chosen_model
 };
 
 // An interaction that is stored but cannot be read; its neighbours can.

@@ -77,13 +77,17 @@ class ChatStore {
   virtual Result<std::vector<ChatSummary>> ListChats() = 0;
   // Those that ListChats leaves out, and why, by their ids. A store that cannot be damaged has none.
   virtual Result<std::vector<UnreadableChat>> ListUnreadableChats() { return std::vector<UnreadableChat>(); }
-  virtual Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) = 0;
+  // Durable when it returns ok.
+  virtual Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) = 0;
+  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) {
+    return ChangeChat(chat, {.title = title});
+  }
   // Switches the branch. kNotFound if `head` is not stored in this chat. Durable when it returns ok.
   virtual Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) = 0;
   // Copies the branch that ends at `last`, from its root on, into a new chat, which is there as a whole or not at all
   // whenever the process ends; durable when it returns ok. The copies keep their numbers, so that a reserved number of
-  // the new chat is above them. No title: that of `source`. kConflict (reason "chat_exists") if there is a chat of that
-  // name.
+  // the new chat is above them. No title: that of `source`. The settings of `source` hold in it too, but for
+  // kApproveAll, which was said of that chat alone. kConflict (reason "chat_exists") if there is a chat of that name.
   virtual Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                        const std::optional<std::string>& title) = 0;
   // Takes a whole chat in, which is there as a whole or not at all whenever the process ends; durable when it returns

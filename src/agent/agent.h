@@ -61,6 +61,9 @@ class ApprovalGate {
   // kCancelled.
   virtual Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                               const Executor& executor) = 0;
+  // What decides on this call now, as it may have been changed meanwhile. (To a record it makes a difference which call
+  // it is.)
+  virtual ApprovalMode ModeFor(const std::string& call_id) = 0;
   // Whether a person has allowed this call in every chat.
   virtual bool IsGranted(const Grant& call) = 0;
   struct Reply {
@@ -75,7 +78,6 @@ class ApprovalGate {
 struct AgentLimits {
   int max_rounds = 25;
   std::chrono::milliseconds tool_timeout{60'000};
-  ApprovalMode approval_mode = ApprovalMode::kAsk;
   bool nobody_to_ask = false;  // what would ask is refused
   RetryPolicy retry{};
   std::int64_t context_window = 0;              // of the model, tokens; 0: not known, and everything is sent

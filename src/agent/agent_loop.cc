@@ -22,7 +22,7 @@ AgentParts WithCount(AgentParts parts) {
 }
 
 ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals) {
-  return {.mode = limits.approval_mode,
+  return {.mode = [&approvals](const ToolCall& call) { return approvals.ModeFor(call.id); },
           .nobody_to_ask = limits.nobody_to_ask,
           .check_confirmations = limits.check_confirmations,
           .has_standing_grant = [&approvals](const Grant& grant) { return approvals.IsGranted(grant); }};

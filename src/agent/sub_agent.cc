@@ -57,20 +57,23 @@ class ReadingTools final : public ToolSet {
 
 class ReadingToolRegistry final : public ToolRegistry {
  public:
-  ReadingToolRegistry(const ToolRegistry& all, ApprovalMode mode) : all_(all), mode_(mode) {}
+  ReadingToolRegistry(const ToolRegistry& all, ApprovalGate& approvals, const std::string& call_id)
+      : all_(all), approvals_(approvals), call_id_(call_id) {}
   std::shared_ptr<const ToolSet> Current() const override {
-    return std::make_shared<ReadingTools>(all_.Current(), mode_);
+    return std::make_shared<ReadingTools>(all_.Current(), approvals_.ModeFor(call_id_));
   }
 
  private:
   const ToolRegistry& all_;
-  const ApprovalMode mode_;
+  ApprovalGate& approvals_;
+  const std::string& call_id_;  // of the call that the sub-agent works for
 };
 
 // Shows what the sub-agent does as steps of the call. Nobody answers it.
 class NestedSteps final : public AgentObserver, public ApprovalGate {
  public:
-  NestedSteps(AgentObserver& outer, const SubAgentTask& task) : outer_(outer), task_(task) {}
+  NestedSteps(AgentObserver& outer, ApprovalGate& approvals, const SubAgentTask& task)
+      : outer_(outer), approvals_(approvals), task_(task) {}
 
   void Emit(std::uint32_t round_index, EventPayload payload) override {
     last_round_ = round_index;
@@ -99,6 +102,7 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
     co_return Nobody();
   }
+  ApprovalMode ModeFor(const std::string&) override { return approvals_.ModeFor(task_.call_id); }
   bool IsGranted(const Grant&) override { return false; }
   Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
     co_return Nobody();
@@ -108,6 +112,7 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   static tl::unexpected<Error> Nobody() { return Fail(ErrorCode::kCancelled, "nobody can be asked"); }
 
   AgentObserver& outer_;
+  ApprovalGate& approvals_;
   const SubAgentTask& task_;
   std::atomic<std::uint32_t> last_round_ = 0;
   std::string truncated_;
@@ -130,9 +135,9 @@ ToolOutcome ToOutcome(AgentOutcome ended, const std::string& truncated) {
 ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAgentTask& task,
                         const std::string& model_name, const std::stop_token& stop) {
   limits.max_rounds = std::min(limits.max_rounds, kMaxRounds);
-  const ReadingToolRegistry tools(parts.tools, limits.approval_mode);
+  const ReadingToolRegistry tools(parts.tools, parts.approvals, task.call_id);
   limits.nobody_to_ask = true;  // those tools do not ask, but a single call may
-  NestedSteps steps(parts.observer, task);
+  NestedSteps steps(parts.observer, parts.approvals, task);
   AgentState state{.messages = {{.role = Role::kSystem, .content = std::string(kInstruction)},
                                 {.role = Role::kUser, .content = task.question}}};
   AgentGuards guards = parts.guards;

@@ -61,14 +61,10 @@ Result<void> SetLogFormatName(Options& options, std::string_view text) {
 }
 
 Result<void> SetApprovalMode(Options& options, std::string_view text) {
-  constexpr std::array<std::pair<std::string_view, ApprovalMode>, 4> kModes{{{"ask", ApprovalMode::kAsk},
-                                                                             {"read_only", ApprovalMode::kReadOnly},
-                                                                             {"approve_all", ApprovalMode::kApproveAll},
-                                                                             {"deny_all", ApprovalMode::kDenyAll}}};
-  for (const auto& [name, mode] : kModes) {
-    if (text == name) return options.approval_mode = mode, Result<void>();
-  }
-  return Wrong("one of ask, read_only, approve_all, deny_all");
+  const auto mode = ParseApprovalMode(text);
+  if (!mode) return Wrong("one of ask, read_only, approve_all, deny_all");
+  options.approval_mode = *mode;
+  return {};
 }
 
 Result<void> SetPublicHosts(Options& options, std::string_view text) {

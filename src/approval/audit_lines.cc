@@ -62,4 +62,11 @@ AuditEntry Pruned(const ChatId& chat, InteractionId from) {
   return line;
 }
 
+AuditEntry ModeChanged(const ChatId& chat, std::optional<ApprovalMode> mode) {
+  AuditEntry line = LineOf(AuditEntry::Event::kModeChanged, ToolCall{}, /*arguments=*/"");
+  line.chat_id = chat.str();
+  line.reason = mode ? ToString(*mode) : "server";
+  return line;
+}
+
 }  // namespace reprise::audit

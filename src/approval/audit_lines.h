@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -26,5 +27,7 @@ AuditEntry Superseded(const ToolCall& call, const std::string& approval_id);
 AuditEntry Refused(const ToolCall& call, std::string_view why);
 // No call: a person has removed the superseded branch that began with this interaction.
 AuditEntry Pruned(const ChatId& chat, InteractionId from);
+// Likewise has set how the chat's calls are decided on. nullopt: as the server's.
+AuditEntry ModeChanged(const ChatId& chat, std::optional<ApprovalMode> mode);
 
 }  // namespace reprise::audit

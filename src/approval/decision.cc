@@ -104,13 +104,14 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   if (refused) return {*refused};
 
   const ToolTraits& traits = offered.tool->traits();
+  const ApprovalMode mode = policy.mode ? policy.mode(call) : ApprovalMode::kAsk;
   const auto sensitive = offered.tool->ReasonToAsk(call.arguments);
   const bool asks_by_default = sensitive || offered.tools->RequiresApproval(*offered.tool);
   bool asks = asks_by_default;
-  if (policy.mode == ApprovalMode::kApproveAll) asks = false;
-  if (policy.mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
+  if (mode == ApprovalMode::kApproveAll) asks = false;
+  if (mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
   if (traits.needs_consent) {  // no grant stands for it
-    asks = policy.mode != ApprovalMode::kApproveAll;
+    asks = mode != ApprovalMode::kApproveAll;
   } else if (!asks && !asks_by_default) {
     return {Decision::Run{"default"}};
   } else {
@@ -125,7 +126,7 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   }
   if (!asks) return {Decision::Run{"mode"}};
   if (policy.nobody_to_ask) return {Decision::Refuse{"mode", std::string(kNobodyToAskResult)}};
-  if (policy.mode == ApprovalMode::kDenyAll) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
+  if (mode == ApprovalMode::kDenyAll) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
   return {AskAbout(call, *offered.tool, sensitive)};
 }
 

@@ -67,7 +67,7 @@ struct Decision {
 
 // What holds for all calls of a run.
 struct ApprovalPolicy {
-  ApprovalMode mode = ApprovalMode::kAsk;
+  std::function<ApprovalMode(const ToolCall&)> mode = nullptr;     // as it is now; null: kAsk
   bool nobody_to_ask = false;                                      // what would ask is refused
   bool check_confirmations = true;                                 // false, of a replay: the record knows
   std::function<bool(const Grant&)> has_standing_grant = nullptr;  // null: there are none

@@ -56,6 +56,7 @@ Result<void> WriteDocuments(const std::string& root, const Chat& chat, Interacti
   if (has_head || chat.interactions.empty()) {
     const ChatSummary counted = std::exchange(index.summary, chat.summary);
     index.summary.model = counted.model;
+    index.summary.approval_mode.reset();  // what was said here says nothing elsewhere
     index.summary.tokens = counted.tokens;
   } else {
     index.summary.title = chat.summary.title;

@@ -119,9 +119,9 @@ class StoredChats final : public ChatWriter {
     return store_->RestoreChat(*chat, trash_id).map([](const ChatSummary& summary) { return ToJson(summary); });
   }
   Result<Json> Rename(const ChatId& chat, const std::string& title) override {
-    const auto checked = ParseRenameBody(DumpJson(Json{{"title", title}}));
+    const auto checked = ParseChatSettings(DumpJson(Json{{"title", title}}));
     if (!checked) return Fail(checked.error());
-    auto renamed = store_->RenameChat(chat, *checked);
+    auto renamed = store_->ChangeChat(chat, *checked);
     if (!renamed) return Fail(NotThere(std::move(renamed.error()), {chat, std::nullopt}, options_.data_dir));
     return ToJson(*renamed);
   }

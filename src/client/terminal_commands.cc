@@ -371,6 +371,9 @@ void TerminalClient::Mode(const std::string& arguments) {
   if (!tools) return Failed(tools.error());
   Tell("the server: " + TextMember(*tools, "approval_mode") +
        " (--approval-mode or \"approval_mode\" in the configuration)");
+  const auto chat = server_.Call("GET", path_ + "?limit=1&state=none");
+  const std::string own = chat ? TextMember(*chat, "approval_mode") : "";
+  if (!own.empty()) Tell("this chat: " + own + ", in place of the server's");
   std::string asking;
   for (const Json& tool : tools->value("tools", Json::array())) {
     const auto asks = tool.find("requires_approval");

@@ -2,6 +2,28 @@
 
 namespace reprise {
 
+std::string_view ToString(ApprovalMode mode) {
+  switch (mode) {
+    case ApprovalMode::kAsk:
+      return "ask";
+    case ApprovalMode::kReadOnly:
+      return "read_only";
+    case ApprovalMode::kApproveAll:
+      return "approve_all";
+    case ApprovalMode::kDenyAll:
+      return "deny_all";
+  }
+  return "ask";
+}
+
+std::optional<ApprovalMode> ParseApprovalMode(std::string_view name) {
+  for (const auto mode :
+       {ApprovalMode::kAsk, ApprovalMode::kReadOnly, ApprovalMode::kApproveAll, ApprovalMode::kDenyAll}) {
+    if (name == ToString(mode)) return mode;
+  }
+  return std::nullopt;
+}
+
 std::string_view ToString(ApprovalScope scope) {
   switch (scope) {
     case ApprovalScope::kOnce:

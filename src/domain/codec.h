@@ -99,5 +99,9 @@ std::string TitleFromMessage(std::string_view user_message);
 void FillFromBegun(ChatSummary& summary, const Interaction& begun);
 // An interaction has come to the chat, whose tokens are known: its model and its tokens are the chat's too.
 void AddUsage(ChatSummary& summary, const Interaction& interaction);
+// What a person has set is so from now on.
+void Apply(const ChatSettings& settings, ChatSummary& summary);
+// Of a copy: what was set for the original, but for kApproveAll.
+void TakeSettings(const ChatSummary& original, ChatSummary& copy);
 
 }  // namespace reprise

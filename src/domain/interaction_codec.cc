@@ -202,6 +202,8 @@ Json ToJson(const ChatSummary& summary) {
                {"updated_at", FormatTimestamp(summary.updated_at)},
                {"head", OrNull(summary.head)}};
   if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
+  if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
+  if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
   return json;
 }
 

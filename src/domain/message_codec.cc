@@ -286,6 +286,17 @@ void AddUsage(ChatSummary& summary, const Interaction& interaction) {
   if (summary.tokens) *summary.tokens += interaction.usage.input_tokens + interaction.usage.output_tokens;
 }
 
+void Apply(const ChatSettings& settings, ChatSummary& summary) {
+  if (settings.title) summary.title = *settings.title;
+  if (settings.approval_mode) summary.approval_mode = *settings.approval_mode;
+  if (settings.model) summary.chosen_model = *settings.model;
+}
+
+void TakeSettings(const ChatSummary& original, ChatSummary& copy) {
+  if (original.approval_mode != ApprovalMode::kApproveAll) copy.approval_mode = original.approval_mode;
+  copy.chosen_model = original.chosen_model;
+}
+
 void FillFromBegun(ChatSummary& summary, const Interaction& begun) {
   if (summary.title.empty()) summary.title = TitleFromMessage(begun.user_message);
   if (summary.created_at == Timestamp{}) summary.created_at = begun.created_at;

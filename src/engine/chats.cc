@@ -275,10 +275,29 @@ Result<ChatSummary> Chats::Create(const ChatId& chat, const std::string& title) 
   return created;
 }
 
-Result<ChatSummary> Chats::Rename(const ChatId& chat, const std::string& title) {
-  auto renamed = services_.parts.store.RenameChat(chat, title);
-  if (renamed) Changed(ChatChange::Kind::kChatRenamed, chat);
-  return renamed;
+Result<ChatSummary> Chats::Change(const ChatId& chat, ChatSettings settings) {
+  const bool sets_mode = settings.approval_mode && *settings.approval_mode;
+  if (sets_mode && services_.options.approval_mode == ApprovalMode::kDenyAll &&
+      **settings.approval_mode != ApprovalMode::kDenyAll) {
+    return Fail(Error{.code = ErrorCode::kForbidden,
+                      .reason = "mode_not_allowed",
+                      .message = "the server's \"approval_mode\" is deny_all, which holds in every chat"});
+  }
+  if (settings.model && !settings.model->empty()) {
+    settings.model = TRY(services_.parts.models.Resolve(*settings.model)).full_name;
+  }
+  const auto before = TRY(services_.parts.store.LoadSummary(chat));
+  auto changed = TRY(services_.parts.store.ChangeChat(chat, settings));
+  if (changed.approval_mode != before.approval_mode) Note(audit::ModeChanged(chat, changed.approval_mode));
+  Changed(ChatChange::Kind::kChatRenamed, chat);
+  return changed;
+}
+
+void Chats::Note(const AuditEntry& line) {
+  if (services_.parts.audit == nullptr) return;
+  if (auto noted = services_.parts.audit->Append(line); !noted) {
+    LogError("the audit log could not be written", {{"detail", noted.error().detail}});
+  }
 }
 
 Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction) {
@@ -310,10 +329,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
 Result<std::vector<InteractionId>> Chats::RemoveBranch(const ChatId& chat, InteractionId from) {
   return busy_.WhileIdle(chat, [&]() -> Result<std::vector<InteractionId>> {
     auto removed = TRY(services_.parts.store.RemoveBranch(chat, from));
-    if (AuditLog* const log = services_.parts.audit) {
-      const auto noted = log->Append(audit::Pruned(chat, from));
-      if (!noted) LogError("the audit log could not be written", {{"detail", noted.error().detail}});
-    }
+    Note(audit::Pruned(chat, from));
     interactions_.Forget(chat);
     services_.usage_limits.Forget(chat);
     Changed(ChatChange::Kind::kHeadMoved, chat);

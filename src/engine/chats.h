@@ -32,7 +32,7 @@ class Chats {
 
   // --- arranging
   Result<ChatSummary> Create(const ChatId& chat, const std::string& title);
-  Result<ChatSummary> Rename(const ChatId& chat, const std::string& title);
+  Result<ChatSummary> Change(const ChatId& chat, ChatSettings settings);
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
   Result<void> Delete(const ChatId& chat);
   Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from);
@@ -48,6 +48,8 @@ class Chats {
   // What is stored of it, together with what runs in it.
   ChatListEntry EntryOf(ChatSummary summary, std::size_t waiting) const;
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
+  // A line for what a person has done that is no call.
+  void Note(const AuditEntry& line);
   // REQUIRES of these: the chat is idle.
   Result<AgentState> StateAtHead(const ChatId& chat);
   // Also what of it waits in a fallback folder, or it would be back at the next start.

@@ -200,8 +200,8 @@ Result<ChatSummary> Engine::CreateChat(const ChatId& chat, const std::string& ti
   return impl_->chats.Create(chat, title);
 }
 
-Result<ChatSummary> Engine::RenameChat(const ChatId& chat, const std::string& title) {
-  return impl_->chats.Rename(chat, title);
+Result<ChatSummary> Engine::ChangeChat(const ChatId& chat, ChatSettings settings) {
+  return impl_->chats.Change(chat, std::move(settings));
 }
 
 Result<void> Engine::DeleteChat(const ChatId& chat) { return impl_->chats.Delete(chat); }

@@ -84,6 +84,8 @@ class Replay final : public ModelClient,
                                std::optional<event::Rejected> withdrawn) override;
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                       const Executor& executor) override;
+  // Chats have their mode changed while they run: each call was decided by what held then.
+  ApprovalMode ModeFor(const std::string& call_id) override;
   // What was granted was not asked: the record knows.
   bool IsGranted(const Grant&) override { return false; }
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
@@ -267,6 +269,12 @@ Result<void> Replay::Heard(std::uint32_t, const std::string&, const std::string&
 Tool* Replay::MakeTool(std::string_view name) {
   const std::lock_guard lock(mutex_);
   return made_.emplace_back(std::make_unique<RecordedTool>(*this, std::string(name))).get();
+}
+
+ApprovalMode Replay::ModeFor(const std::string& call_id) {
+  const std::lock_guard lock(mutex_);
+  const RecordedCall* call = CallOf(call_id);
+  return call != nullptr && call->was_refused() ? ApprovalMode::kDenyAll : ApprovalMode::kAsk;
 }
 
 CallGuard::Verdict Replay::Review(std::uint32_t, const ToolCall& call, const std::stop_token&) {

@@ -138,7 +138,7 @@ bool RecordedCall::changed_agenda() const {
   });
 }
 
-bool RecordedCall::was_refused() const { return ended() && outcome && outcome->output == kRefusedResult; }
+bool RecordedCall::was_refused() const { return ended() && !started && outcome && outcome->output == kRefusedResult; }
 
 bool Recording::cut_off() const {
   if (last_words.empty()) return false;
@@ -194,12 +194,6 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   recording.limits.max_said = std::numeric_limits<std::size_t>::max();
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
-  for (const auto& [index, round] : recording.rounds) {
-    if (std::any_of(round.calls.begin(), round.calls.end(),
-                    [](const RecordedCall& each) { return each.was_refused(); })) {
-      recording.limits.approval_mode = ApprovalMode::kDenyAll;
-    }
-  }
   if (!recording.last_words.empty()) {
     const AgentEvent& last = recording.last_words.front();
     const auto* failed = std::get_if<event::Failed>(&last.payload);

@@ -38,7 +38,7 @@ struct RecordedCall {
   bool ended() const { return result_at.has_value(); }
   // It never came to run, because the run was stopped before it.
   bool stopped_before() const;
-  // Nobody was asked: the server was told to refuse what needs approval.
+  // Nobody was asked: the server, or the chat by then, was told to refuse what needs approval.
   bool was_refused() const;
   // It changed the tasks or the plan, which happens to one call at a time.
   bool changed_agenda() const;

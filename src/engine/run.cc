@@ -81,7 +81,6 @@ void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
-                           .approval_mode = services_.options.approval_mode,
                            .retry = {.max_retries = services_.options.max_retries},
                            .context_window = context_window_,
                            .sum_up_first = compact_,
@@ -433,6 +432,8 @@ bool Run::IsTaken(const std::string& id) const {
   const std::lock_guard lock(mutex_);
   return taken_.contains(id);
 }
+
+ApprovalMode Run::ModeFor(const std::string&) { return services_.mode(chat_id_); }
 
 bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
 

@@ -58,7 +58,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Timer& timer;
     const EngineOptions& options;
     RunGuard::Parts guard;
-    FileStore* files = nullptr;  // null: chats have none
+    FileStore* files = nullptr;                         // null: chats have none
+    std::function<ApprovalMode(const ChatId&)> mode{};  // of a chat, as it is now
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);
@@ -115,6 +116,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
                                std::optional<event::Rejected> withdrawn) override;
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                       const Executor& executor) override;
+  ApprovalMode ModeFor(const std::string& call_id) override;
   bool IsGranted(const Grant& call) override;
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
                                 const Executor& executor) override;

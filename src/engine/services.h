@@ -35,6 +35,14 @@ struct EngineServices {
   Delay delay() {
     return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer.After(pause, std::move(call)); };
   }
+  // What decides on the calls of this chat: what was set for it, else what holds for the server. A server that refuses
+  // what needs approval refuses it in every chat, and a chat that cannot be read is asked about.
+  ApprovalMode ModeOf(const ChatId& chat) const {
+    if (options.approval_mode == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
+    const auto summary = parts.store.LoadSummary(chat);
+    if (!summary) return summary.error().code == ErrorCode::kNotFound ? options.approval_mode : ApprovalMode::kAsk;
+    return summary->approval_mode.value_or(options.approval_mode);
+  }
   RunGuard::Parts guard_parts() const { return {parts.audit, parts.hooks, redactor, guardrails}; }
 
   const Engine::Parts parts;

@@ -5,12 +5,20 @@
 #include "engine/recovery.h"
 
 namespace reprise {
+
+// What a request names is used, else what was chosen for the chat, else `otherwise`.
+std::string StartPoints::ModelFor(const ChatId& chat, const StartRequest& request, const std::string& otherwise) const {
+  if (!request.model.empty()) return request.model;
+  const auto summary = services_.parts.store.LoadSummary(chat);
+  return summary && !summary->chosen_model.empty() ? summary->chosen_model : otherwise;
+}
+
 Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
   if (from.kind == StartPoint::Kind::kResume) return WhereItStopped(chat, from, request);
   if (from.kind == StartPoint::Kind::kCompact) {
     auto beginning = AtHead(chat);
     if (beginning && !beginning->parent) return Fail(ErrorCode::kNotFound, "there is nothing in this chat to sum up");
-    if (beginning) beginning->model = request.model;
+    if (beginning) beginning->model = ModelFor(chat, request, {});
     return beginning;
   }
   if (from.kind != StartPoint::Kind::kHead) return BesideEdited(chat, from, request);
@@ -20,7 +28,7 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   if (!beginning) return beginning;
   beginning->attached = *std::move(attached);
   beginning->user_message = request.user_message;
-  beginning->model = request.model;
+  beginning->model = ModelFor(chat, request, {});
   return beginning;
 }
 
@@ -59,7 +67,7 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
                    .edited_from = edited->id,
                    .state = (*std::move(before)).value_or(AgentState{}),
                    .user_message = again ? edited->user_message : request.user_message,
-                   .model = request.model.empty() ? edited->model : request.model,
+                   .model = ModelFor(chat, request, edited->model),
                    .attached = *std::move(attached)};
 }
 
@@ -76,7 +84,7 @@ Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoi
                       .edited_from = ended->id,
                       .state = *std::move(ended->final_agent_state),
                       .user_message = ended->user_message,
-                      .model = request.model.empty() ? ended->model : request.model,
+                      .model = ModelFor(chat, request, ended->model),
                       .attached = AttachedTo(*ended)};
   beginning.interrupted = WhereToResume(beginning.state, *services_.parts.tools.Current());
   beginning.resumed_from = ResumedFrom{.interaction = ended->id};

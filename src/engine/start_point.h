@@ -31,7 +31,7 @@ struct Beginning {
   std::optional<Interrupted> interrupted = std::nullopt;   // set if that is in the middle of a turn
   std::optional<ResumedFrom> resumed_from = std::nullopt;  // set likewise
   std::string user_message{};
-  std::string model{};      // empty: the default
+  std::string model{};      // that was asked for, or chosen for the chat; empty: the default
   Attached attached{};      // to the message
   bool makes_chat = false;  // there is none of that name yet
 };
@@ -52,6 +52,8 @@ class StartPoints {
  private:
   Result<Beginning> BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request);
   Result<Beginning> WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request);
+
+  std::string ModelFor(const ChatId& chat, const StartRequest& request, const std::string& otherwise) const;
 
   EngineServices& services_;
   Interactions& interactions_;

@@ -123,7 +123,8 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
   return std::make_shared<Run>(
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
-                    services_.timer, services_.options, services_.guard_parts(), services_.parts.files});
+                    services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
+                    [this](const ChatId& chat) { return services_.ModeOf(chat); }});
 }
 
 // A run that waits for a thread says nothing, so it is refused. One that cannot be had later, because others were

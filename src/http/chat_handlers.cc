@@ -96,10 +96,10 @@ Result<Outcome> Usage(Engine& engine, const Request& request) {
       {{"chat_id", chat.str()}, {"branch", UsageBody(usage.branch, prices)}, {"all", UsageBody(usage.all, prices)}});
 }
 
-Result<Outcome> Rename(Engine& engine, const Request& request) {
+Result<Outcome> ChangeChat(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
-  const auto title = TRY(ParseRenameBody(request.body));
-  const auto summary = TRY(engine.RenameChat(chat, title));
+  auto settings = TRY(ParseChatSettings(request.body));
+  const auto summary = TRY(engine.ChangeChat(chat, std::move(settings)));
   return JsonReply(reprise::ToJson(summary));
 }
 
@@ -207,7 +207,7 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/chats", with(ListChats));
   router.Add("POST", "/chats", with(Create));
   router.Add("GET", "/chats/*", with(GetHistory));
-  router.Add("PATCH", "/chats/*", with(Rename));
+  router.Add("PATCH", "/chats/*", with(ChangeChat));
   router.Add("DELETE", "/chats/*", with(DeleteChat));
   router.Add("DELETE", "/chats/*/interactions/*", with(RemoveBranch));
   router.Add("GET", "/trash", with(Trash));

@@ -50,6 +50,11 @@ class BodyReader {
     if (!value->is_string()) return RejectType(name, "a string"), std::nullopt;
     return value->get<std::string>();
   }
+  // For members whose null says something. Outer nullopt: absent.
+  std::optional<std::optional<std::string>> NullableString(const char* name) {
+    if (!json_.contains(name)) return std::nullopt;
+    return OptionalString(name);
+  }
   std::string Text(const char* name) {  // required, not empty
     auto text = OptionalString(name);
     if (!text) Reject("invalid_member", std::string("\"") + name + "\" is missing");
@@ -303,11 +308,24 @@ Result<CreateChatBody> ParseCreateChatBody(std::string_view text) {
   return CreateChatBody{.id = std::move(id), .title = std::move(title)};
 }
 
-Result<std::string> ParseRenameBody(std::string_view text) {
+Result<ChatSettings> ParseChatSettings(std::string_view text) {
   BodyReader reader(text);
-  std::string title = reader.Text("title");
-  if (Utf8Prefix(title, kMaxTitle).size() < title.size()) reader.Reject("invalid_member", "\"title\" is too long");
-  return FinishReading(reader, std::move(title));
+  ChatSettings settings{.title = reader.OptionalString("title")};
+  if (settings.title && settings.title->empty()) reader.Reject("invalid_member", "\"title\" must not be empty");
+  if (settings.title && Utf8Prefix(*settings.title, kMaxTitle).size() < settings.title->size()) {
+    reader.Reject("invalid_member", "\"title\" is too long");
+  }
+  if (const auto mode = reader.NullableString("approval_mode")) {
+    settings.approval_mode.emplace(*mode ? ParseApprovalMode(**mode) : std::nullopt);
+    if (*mode && !*settings.approval_mode) {
+      reader.Reject("invalid_member", "\"approval_mode\" must be ask, read_only, approve_all, deny_all or null");
+    }
+  }
+  if (const auto model = reader.NullableString("model")) settings.model = model->value_or("");
+  if (!settings.title && !settings.approval_mode && !settings.model) {
+    reader.Reject("invalid_member", "one of \"title\", \"approval_mode\" and \"model\" must be given");
+  }
+  return FinishReading(reader, std::move(settings));
 }
 
 Result<std::string> ParseLoginBody(std::string_view text) {

@@ -56,7 +56,8 @@ struct CreateChatBody {
   std::string title;
 };
 Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random id if there is none
-Result<std::string> ParseRenameBody(std::string_view body);
+// Of PATCH /chats/{chat}. Here null is a value: the server's mode, the default model.
+Result<ChatSettings> ParseChatSettings(std::string_view body);
 Result<std::string> ParseLoginBody(std::string_view body);  // the token
 Result<InteractionId> ParseHeadBody(std::string_view body);
 // Of PATCH /chats/{chat}/queue/{id}: the message.

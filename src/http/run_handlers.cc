@@ -133,7 +133,8 @@ Reply ReportReply(const ReplayReport& report, std::string_view mode, std::option
 }
 
 Result<Outcome> ReplayLive(Engine& engine, const RunTarget& target) {
-  auto again = TRY(engine.Regenerate(target.chat, target.interaction, {}));
+  const auto recorded = TRY(engine.GetInteraction(target.chat, target.interaction));
+  auto again = TRY(engine.Regenerate(target.chat, target.interaction, {.model = recorded.model}));
   auto finish = [&engine, target, id = again.interaction_id.value()]() -> Result<Reply> {
     auto report = TRY(engine.CompareReplay(target.chat, target.interaction, id));
     return ReportReply(report, "live", id);

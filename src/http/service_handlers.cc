@@ -23,21 +23,6 @@ std::string_view StateName(ToolServer::State state) {
   return "failed";
 }
 
-// As in the configuration.
-std::string_view ModeName(ApprovalMode mode) {
-  switch (mode) {
-    case ApprovalMode::kAsk:
-      return "ask";
-    case ApprovalMode::kReadOnly:
-      return "read_only";
-    case ApprovalMode::kApproveAll:
-      return "approve_all";
-    case ApprovalMode::kDenyAll:
-      return "deny_all";
-  }
-  return "ask";
-}
-
 Result<Outcome> Tools(const HandlerContext& context) {
   const auto set = context.engine.tools().Current();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
@@ -63,7 +48,7 @@ Result<Outcome> Tools(const HandlerContext& context) {
                {"read_only", std::move(read_only)},
                {"read_write", std::move(read_write)},
                {"servers", std::move(servers)},
-               {"approval_mode", ModeName(options.approval_mode)}};
+               {"approval_mode", ToString(options.approval_mode)}};
   if (!options.workspace.empty()) body["workspace"] = options.workspace;
   return Reply{.body = DumpJson(body)};
 }

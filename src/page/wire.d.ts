@@ -31,6 +31,8 @@ export interface AnswerEvent {
 
 export type ApprovalId = string;
 
+export type ApprovalMode = "ask" | "read_only" | "approve_all" | "deny_all";
+
 export interface ApprovalRequiredEvent {
   type: "APPROVAL_REQUIRED";
   seq: number;
@@ -98,13 +100,13 @@ export interface Audit {
 export interface AuditEntry {
   seq: number;
   at: Timestamp;
-  event: "started" | "ended" | "approved" | "rejected" | "refused" | "pruned";
+  event: "started" | "ended" | "approved" | "rejected" | "refused" | "pruned" | "mode_changed";
   chat_id: ChatId;
-  interaction_id: InteractionId;
+  interaction_id: InteractionId | "";
   call_id: string;
   tool_name: string;
   arguments_digest: Digest;
-  reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook";
+  reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
   approval_id?: string;
   is_error?: boolean;
   duration_ms?: number;
@@ -131,6 +133,12 @@ export interface CancelledEvent {
   round_index: number;
   at: Timestamp;
   reason: "requested" | "client_disconnected" | "server_stopping" | "chat_deleted" | "replaced";
+}
+
+export interface ChangeChatRequest {
+  title?: string;
+  approval_mode?: "ask" | "read_only" | "approve_all" | "deny_all" | null;
+  model?: string | null;
 }
 
 export interface ChatChange {
@@ -178,6 +186,8 @@ export interface ChatHistory {
   created_at: Timestamp;
   updated_at: Timestamp;
   forked_from?: Origin;
+  approval_mode?: ApprovalMode;
+  chosen_model?: string;
   head: InteractionId | null;
   interactions: HistoryEntry[];
   damaged?: DamagedInteraction[];
@@ -204,6 +214,8 @@ export interface ChatListEntry {
   model: string | null;
   tokens: number | null;
   forked_from?: Origin;
+  approval_mode?: ApprovalMode;
+  chosen_model?: string;
 }
 
 export interface ChatSummary {
@@ -213,6 +225,8 @@ export interface ChatSummary {
   updated_at: Timestamp;
   head: InteractionId | null;
   forked_from?: Origin;
+  approval_mode?: ApprovalMode;
+  chosen_model?: string;
 }
 
 export interface ChatUsage {
@@ -665,10 +679,6 @@ export interface RejectedEvent {
   feedback?: string;
   expired?: boolean;
   superseded?: boolean;
-}
-
-export interface RenameChatRequest {
-  title: string;
 }
 
 export interface ReplayReport {

@@ -51,6 +51,8 @@ std::string_view NameOf(AuditEntry::Event event) {
       return "refused";
     case AuditEntry::Event::kPruned:
       return "pruned";
+    case AuditEntry::Event::kModeChanged:
+      return "mode_changed";
   }
   return "refused";
 }

@@ -58,6 +58,11 @@ ChatIndex ReadIndex(const ChatId& chat, const Json& json) {
     if (!tokens->is_number_integer() || *tokens < 0) throw Malformed{};
     index.summary.tokens = tokens->get<std::int64_t>();
   }
+  if (json.contains("approval_mode")) {
+    index.summary.approval_mode = ParseApprovalMode(Text(json, "approval_mode"));
+    if (!index.summary.approval_mode) throw Malformed{};
+  }
+  if (json.contains("chosen_model")) index.summary.chosen_model = Text(json, "chosen_model");
   const auto last = json.find("last");
   if (last == json.end() || !last->is_number_unsigned() || *last > InteractionId::kMaxNumber) throw Malformed{};
   index.last = last->get<std::uint32_t>();
@@ -110,6 +115,8 @@ std::string ChatIndexToJson(const ChatIndex& index) {
   if (!summary.model.empty()) json["model"] = summary.model;
   if (summary.tokens) json["tokens"] = *summary.tokens;
   if (summary.forked_from) json["forked_from"] = ToJson(*summary.forked_from);
+  if (summary.approval_mode) json["approval_mode"] = ToString(*summary.approval_mode);
+  if (!summary.chosen_model.empty()) json["chosen_model"] = summary.chosen_model;
   return DumpJson(json);
 }
 

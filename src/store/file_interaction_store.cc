@@ -612,11 +612,11 @@ void FileInteractionStore::WriteIndex(const ChatId& chat, IndexNeed need) {
   }
 }
 
-Result<ChatSummary> FileInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
+Result<ChatSummary> FileInteractionStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
   TRY(CheckWritable());
   auto held = TRY(HoldChat(chat, Missing::kFail, Hold::kStateAndIndex));
   ChatIndex index = held->index;
-  index.summary.title = title;
+  Apply(settings, index.summary);
   index.summary.updated_at = std::max(index.summary.updated_at, Now());
   return ReplaceIndexDurably(held, std::move(index));
 }

@@ -82,7 +82,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
   Result<std::vector<ChatSummary>> ListChats() override;
   Result<std::vector<UnreadableChat>> ListUnreadableChats() override;
-  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;

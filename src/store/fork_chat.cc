@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "domain/codec.h"
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
 #include "store/sealed_file_store.h"
@@ -69,6 +70,7 @@ Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, Interac
                         return interaction;
                       });
                     }};
+  TakeSettings(original, copy.summary);
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
   SealedFileStore files({.root = options_.root, .keys = options_.keys, .file_system = options_.file_system});
   TRY(AddReadableFiles(files, source, copy));

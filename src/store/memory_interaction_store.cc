@@ -115,11 +115,11 @@ Result<std::vector<ChatSummary>> MemoryInteractionStore::ListChats() {
   return summaries;
 }
 
-Result<ChatSummary> MemoryInteractionStore::RenameChat(const ChatId& chat, const std::string& title) {
+Result<ChatSummary> MemoryInteractionStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
   const MutexLock lock(mutex_);
   const auto found = TRY(Find(chat));
   ChatSummary& summary = found->summary;
-  summary.title = title;
+  Apply(settings, summary);
   summary.updated_at = std::max(summary.updated_at, Now());
   return summary;
 }
@@ -152,6 +152,7 @@ Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, Inter
                               .tokens = 0,
                               .forked_from = InteractionRef{source, last}},
                   .interactions = {}};
+  TakeSettings(original.summary, copy.summary);
   for (std::optional<InteractionId> id = last; id; id = copy.interactions.at(*id).parent_id) {
     copy.interactions.emplace(*id, original.interactions.at(*id)).first->second.chat_id = chat;
   }

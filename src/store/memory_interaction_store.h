@@ -35,7 +35,7 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override;
   Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override;
   Result<std::vector<ChatSummary>> ListChats() override;
-  Result<ChatSummary> RenameChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
   Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                const std::optional<std::string>& title) override;

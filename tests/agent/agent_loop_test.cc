@@ -48,6 +48,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
     if (!answer) co_return Fail(ErrorCode::kCancelled, "cancelled");
     co_return Answered{ids.front(), *answer};
   }
+  ApprovalMode ModeFor(const std::string&) override { return mode; }
   bool IsGranted(const Grant& call) override { return call == granted; }
   Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired request, std::stop_token,
                                 const Executor&) override {
@@ -65,6 +66,7 @@ class Recorder : public AgentObserver, public ApprovalGate {
   }
 
   std::vector<std::string> names;
+  ApprovalMode mode = ApprovalMode::kAsk;
   std::vector<EventPayload> events;
   std::string deltas;
   std::optional<ApprovalAnswer> answer;  // to whatever has none in `answers`
@@ -478,11 +480,25 @@ TEST_CASE("AgentLoop: approval modes", "[agent]") {
   f.recorder.answer = ApprovalAnswer{.approved = true};
   f.model.ThenCall({{"1", "danger", "{}"}, {"2", "echo", "{}"}});
   f.model.ThenAnswer("done");
-  AgentLimits limits;
-  limits.approval_mode = mode;
-  f.Run(limits);
+  f.recorder.mode = mode;
+  f.Run();
   CHECK(std::count(f.recorder.names.begin(), f.recorder.names.end(), "approval_required") == asks);
   CHECK(f.ran.size() == runs);
+}
+
+TEST_CASE("AgentLoop: a mode that is changed while the agent works decides on its next call", "[agent]") {
+  Fixture f;
+  f.recorder.mode = ApprovalMode::kDenyAll;
+  f.model.ThenCall({{"1", "danger", R"({"a":1})"}});
+  f.model.Then([&](const auto&, ModelStream&, std::stop_token) -> Result<ModelResponse> {
+    f.recorder.mode = ApprovalMode::kApproveAll;
+    return ModelResponse{.tool_calls = {{"2", "danger", R"({"a":2})"}}, .usage = {}, .extras = {}};
+  });
+  f.model.ThenAnswer("done");
+  const AgentOutcome outcome = f.Run();
+  CHECK(f.recorder.names == Names{"tool_result", "tool_call", "tool_result", "answer"});
+  CHECK(outcome.state.messages[2].content == kRefusedResult);
+  CHECK(f.ran.size() == 1);
 }
 
 TEST_CASE("AgentLoop: a cancellation that meets an approval wins, and every call has its result", "[agent]") {
@@ -543,9 +559,8 @@ TEST_CASE("AgentLoop: a model that heeds the warning goes on", "[agent]") {
   for (int i = 0; i < 3; ++i) f.model.ThenCall({{std::to_string(i), "danger", R"({"a":1})"}});
   f.model.ThenCall({{"3", "echo", "{}"}});
   f.model.ThenAnswer("done");
-  AgentLimits limits;
-  limits.approval_mode = ApprovalMode::kApproveAll;
-  CHECK(f.Run(limits).status == InteractionStatus::kCompleted);
+  f.recorder.mode = ApprovalMode::kApproveAll;
+  CHECK(f.Run().status == InteractionStatus::kCompleted);
   CHECK(f.ran.size() == 2);  // nor asked about a third time
   CHECK(f.recorder.Last<event::LoopDetected>() == event::LoopDetected{"danger", 3});
 }
@@ -834,9 +849,8 @@ TEST_CASE("AgentLoop: a tool that needs consent asks in spite of grants, and kno
   CHECK(f.recorder.names == Names{"approval_required", "approved", "tool_call", "tool_result", "answer"});
   f.model.ThenCall({{"2", "foreign", "{}"}});
   f.model.ThenAnswer("ok");
-  AgentLimits limits;
-  limits.approval_mode = ApprovalMode::kApproveAll;
-  f.Run(limits);
+  f.recorder.mode = ApprovalMode::kApproveAll;
+  f.Run();
   CHECK(approved == std::vector<bool>{true, false});
 }
 

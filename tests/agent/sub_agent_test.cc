@@ -33,6 +33,10 @@ class Observer : public AgentObserver, public ApprovalGate {
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string>, std::stop_token, const Executor&) override {
     std::abort();
   }
+  ApprovalMode ModeFor(const std::string& call_id) override {
+    CHECK(call_id == "call_r");
+    return mode;
+  }
   bool IsGranted(const Grant&) override { return false; }
   Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
     std::abort();
@@ -48,6 +52,7 @@ class Observer : public AgentObserver, public ApprovalGate {
     return types;
   }
   std::vector<event::Nested> steps;
+  ApprovalMode mode = ApprovalMode::kAsk;
 
  private:
   std::mutex mutex_;
@@ -121,7 +126,8 @@ TEST_CASE("RunSubAgent: has no tools that change anything, ask or delegate", "[a
   for (const std::string& name : names) calls.push_back({"call_" + name, name, "{}"});
   f.model.ThenCall(calls);
   f.model.ThenAnswer("no");
-  f.Run({.approval_mode = mode});
+  f.observer.mode = mode;
+  f.Run();
   std::size_t refused = 0;
   for (const event::Nested& nested : f.observer.steps) {
     const auto* result = std::get_if<event::ToolResult>(&nested.step);

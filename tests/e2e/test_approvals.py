@@ -5,7 +5,7 @@ import json
 import time
 
 import pytest
-from support.provider import call, text, tools
+from support.provider import Gate, Reply, call, text, tools
 from support.timing import SLACK, SOON, at_once, median
 
 
@@ -338,3 +338,106 @@ def test_several_calls_of_one_round_are_asked_one_by_one(server, provider):
     stream.finish()
     assert sorted(p.name for p in server.home.workspace.iterdir()) == ["1.txt", "3.txt"]
     assert [e["is_error"] for e in stream.all("tool_result")] == [False, True, False]
+
+
+def writes(client, provider, chat, number):
+    provider.plan(tools(call("write_file", {"path": f"{number}.txt", "content": "x"}, f"call_{number}")), text("done"))
+    return client.start(chat, f"write {number}")
+
+
+def ended(stream):
+    stream.finish()
+    return stream
+
+
+def set_mode(client, chat, mode):
+    return client.request("PATCH", f"/chats/{chat}", {"approval_mode": mode})
+
+
+def test_a_chat_has_a_mode_of_its_own(server, make_server, provider):
+    client = server.client
+    provider.plan(text("hello"))
+    client.turn("c", "hi")
+    assert set_mode(client, "c", "approve_all").expect(200, "chat_summary").json["approval_mode"] == "approve_all"
+    stream = ended(writes(client, provider, "c", 1))
+    assert not stream.all("approval_required") and (server.home.workspace / "1.txt").exists()
+    assert client.history("c")["approval_mode"] == "approve_all"
+    # Another chat asks, and so does a copy, which was never allowed everything.
+    other = writes(client, provider, "d", 2)
+    client.approve("d", "int_001", other.until("approval_required")["approval_id"], False).expect(200)
+    other.finish()
+    client.post("/chats/c/fork", {"interaction_id": "int_002", "chat_id": "copy"}).expect(201)
+    document = client.get("/chats/c/export?format=json").json
+    assert "approval_mode" not in client.post("/import?as=brought", document).expect(201).json
+    for chat in ("copy", "brought"):
+        stream = writes(client, provider, chat, 3)
+        client.approve(chat, "int_003", stream.until("approval_required")["approval_id"], False).expect(200)
+        stream.finish()
+    set_mode(client, "c", "deny_all").expect(200)
+    client.post("/chats/c/fork", {"interaction_id": "int_002", "chat_id": "strict"}).expect(201)
+    server.stop()
+    client = make_server(provider, server.home).client
+    for chat in ("c", "strict"):
+        stream = ended(writes(client, provider, chat, 4))
+        assert stream.one("tool_result")["is_error"] and not stream.all("approval_required")
+    set_mode(client, "c", None).expect(200, "chat_summary")
+    stream = writes(client, provider, "c", 5)
+    client.approve("c", "int_004", stream.until("approval_required")["approval_id"]).expect(200)
+    stream.finish()
+    lines = [e for e in client.get("/audit?limit=1000").expect(200, "audit").json["entries"] if e["event"] == "mode_changed"]
+    assert [(e["chat_id"], e["reason"], e["interaction_id"], e["tool_name"]) for e in lines] == [
+        ("c", "approve_all", "", ""), ("c", "deny_all", "", ""), ("c", "server", "", "")]
+
+
+def test_a_mode_that_changes_while_a_run_is_under_way_decides_on_its_next_call(client, provider):
+    def planned(number):
+        return tools(call("write_file", {"path": f"{number}.txt", "content": "x"}, f"call_{number}"))
+
+    gates = [Gate(), Gate()]
+    provider.plan(planned(1), Reply([gates[0], *planned(2).steps]), Reply([gates[1], *planned(3).steps]), planned(4), text("done"))
+    stream = client.start("c", "write them all")
+    client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    gates[0].wait_reached()
+    set_mode(client, "c", "deny_all").expect(200)
+    gates[0].release()
+    gates[1].wait_reached()
+    set_mode(client, "c", "approve_all").expect(200)
+    gates[1].release()
+    stream.finish()
+    assert [e["is_error"] for e in stream.all("tool_result")] == [False, True, False, False]
+    assert len(stream.all("approval_required")) == 1
+    reasons = [(e["call_id"], e["event"], e.get("reason")) for e in client.get("/audit").json["entries"] if e["event"] in ("started", "refused")]
+    assert reasons == [("call_1", "started", "approval"), ("call_2", "refused", "mode"), ("call_3", "started", "mode"), ("call_4", "started", "mode")]
+    # Each call replays by what held when it was made, whatever holds now.
+    set_mode(client, "c", "ask").expect(200)
+    report = client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200, "replay_report").json
+    assert report["match"], report
+
+
+def test_what_waits_goes_on_waiting_when_the_mode_changes(client, provider):
+    stream = writes(client, provider, "c", 1)
+    asked = stream.until("approval_required")
+    set_mode(client, "c", "deny_all").expect(200)
+    client.approve("c", "int_001", asked["approval_id"]).expect(200)
+    assert not ended(stream).one("tool_result")["is_error"]
+
+
+def test_no_chat_is_looser_than_a_server_that_refuses(server, make_server, provider):
+    provider.plan(text("hello"))
+    server.client.turn("c", "hi")
+    set_mode(server.client, "c", "approve_all").expect(200)
+    server.stop()
+    strict = make_server(provider, server.home, config={"approval_mode": "deny_all"}).client
+    assert "deny_all" in set_mode(strict, "c", "ask").error(403, "mode_not_allowed")["message"]
+    set_mode(strict, "c", "deny_all").expect(200)
+    set_mode(strict, "c", None).expect(200)
+    assert ended(writes(strict, provider, "c", 1)).one("tool_result")["is_error"]
+
+
+def test_tools_that_are_not_to_be_used_stay_so_in_every_mode(make_server, provider):
+    server = make_server(provider, config={"tools": {"deny": ["write_file"]}})
+    provider.plan(text("hello"))
+    server.client.turn("c", "hi")
+    set_mode(server.client, "c", "approve_all").expect(200)
+    assert ended(writes(server.client, provider, "c", 1)).one("tool_result")["is_error"]
+    assert not (server.home.workspace / "1.txt").exists()

@@ -1,6 +1,7 @@
 """Chats: created, listed, renamed, deleted."""
 import json
 
+from support.feed import Feed
 from support.provider import Gate, text
 
 
@@ -50,6 +51,56 @@ def test_rename(client, provider):
     client.request("PATCH", "/chats/nobody", {"title": "x"}).error(404)
     client.request("PATCH", "/chats/c", {"title": 7}).error(400)
     client.request("PATCH", "/chats/c", {"id": "x"}).error(400)
+
+
+def change(client, chat, **settings):
+    return client.request("PATCH", f"/chats/{chat}", settings)
+
+
+def test_a_model_chosen_for_a_chat_answers_in_it(server, make_server, provider):
+    client = server.client
+    turn(client, provider, "c")
+    feed = Feed(client)
+    feed.next()
+    assert change(client, "c", model="offline").expect(200, "chat_summary").json["chosen_model"] == "offline"
+    told = feed.until("chat_renamed")["chat"]
+    assert (told["chosen_model"], told["model"]) == ("offline", "test/scripted")
+    feed.close()
+    client.turn("c", "echo one")
+    assert client.interaction("c", "int_002")["model"] == "offline"
+    again = client.stream("POST", "/chats/c/interactions/int_001/regenerate", {})
+    again.finish()
+    assert again.one("interaction_started")["model"] == "offline"
+    provider.plan(text("x"))
+    client.turn("c", "hello", model="test/scripted")  # named: that one
+    assert client.interaction("c", "int_004")["model"] == "test/scripted"
+    # A replay is of the model that has answered then.
+    provider.plan(text("x"))
+    again = client.post("/chats/c/interactions/int_001/replay", {"mode": "live"}).expect(200).json
+    assert again["match"] and client.interaction("c", again["interaction_id"])["model"] == "test/scripted"
+    client.post("/chats/c/fork", {"interaction_id": "int_001", "chat_id": "d"}).expect(201)
+    client.turn("d", "echo two")
+    server.stop()
+    client = make_server(provider, server.home).client
+    client.turn("c", "echo three")
+    assert "chosen_model" not in change(client, "c", model=None).expect(200, "chat_summary").json
+    provider.plan(text("x"))
+    client.turn("c", "hello")
+    assert client.history("c")["interactions"][-1]["model"] == "test/scripted"
+
+
+def test_settings_that_cannot_be_are_refused(client, provider):
+    turn(client, provider, "c")
+    unknown = change(client, "c", model="nobody/x").error(400, "unknown_model")
+    assert "'nobody'" in unknown["message"] and "offline" in unknown["message"]
+    change(client, "c", model="").expect(200)
+    assert "approval_mode" in change(client, "c", approval_mode="yes").error(400, "invalid_member")["message"]
+    change(client, "c", approval_mode=1).error(400, "invalid_member")
+    change(client, "c", model=1).error(400, "invalid_member")
+    assert "approval_mode" in change(client, "c").error(400, "invalid_member")["message"]
+    change(client, "nobody", approval_mode="ask").error(404)
+    kept = client.get("/chats").expect(200, "chat_list").json["chats"][0]
+    assert "approval_mode" not in kept and "chosen_model" not in kept
 
 
 def test_delete_goes_to_the_trash(server, provider):

@@ -86,8 +86,8 @@ class TroubledStore : public InteractionStore {
     return store_.LoadPreviousState(c, i);
   }
   Result<std::vector<ChatSummary>> ListChats() override { return store_.ListChats(); }
-  Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override {
-    return store_.RenameChat(c, title);
+  Result<ChatSummary> ChangeChat(const ChatId& c, const ChatSettings& settings) override {
+    return store_.ChangeChat(c, settings);
   }
   Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return store_.MoveHead(c, i); }
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& c,

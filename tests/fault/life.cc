@@ -248,7 +248,7 @@ bool Life::Rename(const ChatId& chat, const std::string& title) {
   Note([=](Promises& promises) {
     if (!promises.chats[chat].titles.empty()) promises.chats[chat].titles.insert(title);
   });
-  if (!Told(engine_->RenameChat(chat, title))) return false;
+  if (!Told(engine_->ChangeChat(chat, {.title = title}))) return false;
   Note([=](Promises& promises) { promises.chats[chat].titles = {title}; });
   return true;
 }

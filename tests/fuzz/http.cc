@@ -48,7 +48,7 @@ Router MakeRouter() {
   add("POST", "/chats/*/interactions/*/respond", [](const Request& r) { (void)ParseRespondBody(r.body); });
   add("PATCH", "/chats/*/tasks", [](const Request& r) { (void)ParseAgendaBody(r.body); });
   add("POST", "/chats", [](const Request& r) { (void)ParseCreateChatBody(r.body); });
-  add("PATCH", "/chats/*", [](const Request& r) { (void)ParseRenameBody(r.body); });
+  add("PATCH", "/chats/*", [](const Request& r) { (void)ParseChatSettings(r.body); });
   add("POST", "/chats/*/head", [](const Request& r) { (void)ParseHeadBody(r.body); });
   add("PATCH", "/chats/*/queue/*", [](const Request& r) { (void)ParseQueuedBody(r.body); });
   add("POST", "/chats/*/fork", [](const Request& r) { (void)ParseForkBody(r.body); });

@@ -172,6 +172,33 @@ TEST_CASE("InteractionStore: a renamed chat keeps its name", "[store]") {
   });
 }
 
+TEST_CASE("InteractionStore: what is set for a chat stays, and goes into its copies but for approve_all", "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    SaveTree(under_test.store());
+    const ChatId strict = *ChatId::Parse("strict"), loose = *ChatId::Parse("loose");
+    const ChatSettings denies{.approval_mode = ApprovalMode::kDenyAll, .model = "p/m"};
+    REQUIRE(under_test.store().ChangeChat(Chat1(), denies));
+    const std::string title = under_test.store().LoadSummary(Chat1())->title;
+    REQUIRE(under_test.store().SaveInteraction(Sample(5, 4, "later")));
+    under_test.Reopen();
+    const auto kept = under_test.store().LoadSummary(Chat1());
+    CHECK(kept->approval_mode == ApprovalMode::kDenyAll);
+    CHECK(kept->chosen_model == "p/m");
+    CHECK(kept->title == title);
+    CHECK(under_test.store().ForkChat(Chat1(), Id(1), strict, {})->approval_mode == ApprovalMode::kDenyAll);
+    REQUIRE(under_test.store().ChangeChat(Chat1(), {.approval_mode = ApprovalMode::kApproveAll}));
+    const auto copy = under_test.store().ForkChat(Chat1(), Id(1), loose, {});
+    CHECK(copy->approval_mode == std::nullopt);
+    CHECK(copy->chosen_model == "p/m");
+    const ChatSettings taken_back{.approval_mode = std::optional<ApprovalMode>(), .model = ""};
+    REQUIRE(under_test.store().ChangeChat(Chat1(), taken_back));
+    under_test.Reopen();
+    CHECK(under_test.store().LoadSummary(Chat1())->approval_mode == std::nullopt);
+    CHECK(under_test.store().LoadSummary(Chat1())->chosen_model.empty());
+    CHECK(under_test.store().LoadSummary(strict)->approval_mode == ApprovalMode::kDenyAll);
+  });
+}
+
 TEST_CASE("InteractionStore: chats are listed by their last change", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     const auto save = [&](const char* name, std::uint32_t number) {

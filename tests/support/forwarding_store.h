@@ -41,8 +41,8 @@ class ForwardingStore : public InteractionStore {
   }
   Result<std::vector<ChatSummary>> ListChats() override { return base_.ListChats(); }
   Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return base_.ListUnreadableChats(); }
-  Result<ChatSummary> RenameChat(const ChatId& c, const std::string& title) override {
-    return base_.RenameChat(c, title);
+  Result<ChatSummary> ChangeChat(const ChatId& c, const ChatSettings& settings) override {
+    return base_.ChangeChat(c, settings);
   }
   Result<ChatSummary> MoveHead(const ChatId& c, InteractionId i) override { return base_.MoveHead(c, i); }
   Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& c,
