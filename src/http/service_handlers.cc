@@ -53,12 +53,21 @@ Result<Outcome> Tools(const HandlerContext& context) {
   return Reply{.body = DumpJson(body)};
 }
 
+Json ToJson(const ModelPrice& price) {
+  Json json = {{"input", price.input}, {"output", price.output}};
+  if (price.cache_read) json["cache_read"] = *price.cache_read;
+  if (price.cache_write) json["cache_write"] = *price.cache_write;
+  return json;
+}
+
 Result<Outcome> Models(const HandlerContext& context) {
   const ModelDirectory& directory = context.engine.models();
+  const PriceTable& prices = context.engine.options().prices;
   Json models = Json::array();
   for (const auto& entry : directory.List()) {
     Json model = {{"name", entry.name}, {"provider", entry.provider}};
     if (entry.context_window != 0) model["context_window"] = entry.context_window;
+    if (const auto price = prices.find(entry.name); price != prices.end()) model["prices"] = ToJson(price->second);
     models.push_back(std::move(model));
   }
   return Reply{.body = DumpJson({{"models", std::move(models)}, {"default", directory.default_model()}})};

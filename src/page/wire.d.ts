@@ -533,7 +533,7 @@ export interface ModelUsage {
 }
 
 export interface Models {
-  models: { name: string; provider: string; context_window?: number }[];
+  models: { name: string; provider: string; context_window?: number; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
   default: string;
 }
 
