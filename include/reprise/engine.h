@@ -12,6 +12,7 @@
 
 #include "reprise/accounting.h"
 #include "reprise/approval.h"
+#include "reprise/audio.h"
 #include "reprise/audit_log.h"
 #include "reprise/chat_changes.h"
 #include "reprise/event_log.h"
@@ -181,6 +182,7 @@ class Engine {
     GrantStore* grants = nullptr;  // null: nothing can be granted for always
     PromptSource prompt{};
     FileStore* files = nullptr;  // of the chats; null: chats have no files
+    Audio* audio = nullptr;      // null: speech is neither heard nor made. For clients; runs do not use it
     AuditLog* audit = nullptr;   // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
     // Texts that are taken out of what tools say: keys and tokens.
@@ -346,6 +348,7 @@ class Engine {
   const ToolRegistry& tools() const;
   const EngineOptions& options() const;
   const AuditLog* audit() const;  // null: there is none
+  Audio* audio() const;           // likewise
   // What changes from now on in any chat: who shows a list of them need not ask again and again.
   ChatChanges& changes();
 

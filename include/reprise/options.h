@@ -53,6 +53,12 @@ struct McpServerOptions {
   std::chrono::milliseconds startup_timeout{30'000};
 };
 
+// Who makes text of speech and speech of text: PROVIDER/MODEL of a provider of the type openai. Empty: nobody does.
+struct AudioOptions {
+  std::string transcription{}, speech{};
+  std::string voice{};  // as the provider calls it; empty: its usual one
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
@@ -75,6 +81,7 @@ struct Options {
   std::map<std::string, ModelFacts> models;  // by full name
   PriceTable prices;
   UsageBudget budget;
+  AudioOptions audio;
   ToolPolicy tools;
   FileLimits files;
   std::vector<McpServerOptions> mcp_servers;

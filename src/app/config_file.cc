@@ -9,6 +9,7 @@
 
 #include "app/settings.h"
 #include "base/json.h"
+#include "base/try.h"
 #include "base/utf8.h"
 #include "engine/guardrails.h"
 #include "tools/shell/hook_commands.h"
@@ -92,6 +93,7 @@ class ConfigReader {
     if (key == "budget") return ReadObject(key, value, &ConfigReader::ReadBudget);
     if (key == "hooks") return ReadHooks(key, value);
     if (key == "guardrails") return ReadObject(key, value, &ConfigReader::ReadGuardrails);
+    if (key == "audio") return ReadObject(key, value, &ConfigReader::ReadAudio);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
     if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
     for (const Setting& setting : Settings()) {
@@ -501,6 +503,25 @@ class ConfigReader {
       const auto tokens = ReadTokens(place, content, 1);
       if (!tokens) return Fail(tokens.error());
       *target = *tokens;
+    }
+    return {};
+  }
+
+  Result<void> ReadAudio(const std::string& key, const Json& value) {
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::string* const target = member == "transcription" ? &options_.audio.transcription
+                                  : member == "speech"      ? &options_.audio.speech
+                                  : member == "voice"       ? &options_.audio.voice
+                                                            : nullptr;
+      if (target == nullptr) return UnknownKey(place);
+      *target = TRY(ReadText(place, content));
+      if (target->empty()) return Reject(place, "must not be empty");
+      if (member == "voice") continue;
+      const std::size_t slash = target->find('/');
+      if (slash == std::string::npos || slash == 0 || slash + 1 == target->size()) {
+        return Reject(place, "must be PROVIDER/MODEL");
+      }
     }
     return {};
   }

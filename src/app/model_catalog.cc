@@ -9,6 +9,7 @@
 
 #include "app/options.h"
 #include "model/model_directory.h"
+#include "model/openai/openai_audio.h"
 
 namespace reprise {
 namespace {
@@ -61,6 +62,31 @@ Result<std::unique_ptr<ModelDirectory>> MakeModelDirectory(Transport& transport,
   const bool asks_people = options.approval_mode != ApprovalMode::kApproveAll;
   providers.push_back({.name = "offline", .type = "offline", .asks_people = asks_people});
   return ConfiguredModelDirectory::Create(transport, std::move(providers), options.model);
+}
+
+Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& options) {
+  OpenAiAudioOptions audio{.transcription_model = options.audio.transcription,
+                           .speech_model = options.audio.speech,
+                           .voice = options.audio.voice};
+  for (const ProviderOptions& provider : options.providers) {
+    if (provider.type != "openai") continue;
+    audio.providers.emplace(provider.name,
+                            OpenAiOptions{.base_url = provider.base_url,
+                                          .api_key = provider.api_key,
+                                          .provider = provider.name,
+                                          .idle_timeout = options.provider_idle_timeout,
+                                          .additions = {.headers = provider.headers, .query = provider.query}});
+  }
+  for (const auto& [setting, model] :
+       {std::pair<std::string, std::string>("transcription", options.audio.transcription),
+        {"speech", options.audio.speech}}) {
+    if (model.empty() || audio.providers.contains(model.substr(0, model.find('/')))) continue;
+    return Fail(
+        Error{.code = ErrorCode::kInvalidArgument,
+              .reason = "invalid_config",
+              .message = "key \"audio." + setting + "\": there is no provider of the type openai for " + model});
+  }
+  return std::make_unique<OpenAiAudio>(transport, std::move(audio));
 }
 
 }  // namespace reprise

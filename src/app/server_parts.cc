@@ -101,6 +101,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   if (options.system_prompt) {
     engine_parts.prompt = PromptFolder(options, Resolved(options.workspace).string());
   }
+  engine_parts.audio = parts->audio_.get();
   engine_parts.audit = parts->audit_.get();
   engine_parts.hooks = parts->hooks_.get();
   engine_parts.secrets = SecretsOf(options, environ);
@@ -164,6 +165,9 @@ Result<void> ServerParts::OpenModels(const Options& options, Extensions& extensi
   auto models = MakeModelDirectory(transport_, configured);
   if (!models) return Fail(models.error());
   models_ = *std::move(models);
+  auto audio = MakeAudio(transport_, options);
+  if (!audio) return Fail(audio.error());
+  audio_ = *std::move(audio);
   if (extensions.models.empty()) return {};
   models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options.model);
   return {};

@@ -12,6 +12,7 @@
 #include "http/server.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
+#include "reprise/audio.h"
 #include "reprise/engine.h"
 #include "reprise/grant_store.h"
 #include "reprise/interaction_store.h"
@@ -55,6 +56,7 @@ class ServerParts {
   std::unique_ptr<FileStore> files_;
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
+  std::unique_ptr<Audio> audio_;
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<AuditFile> audit_;
   std::unique_ptr<HookCommands> hooks_;

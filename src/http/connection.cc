@@ -14,6 +14,7 @@
 #include "base/logging.h"
 #include "http/error_response.h"
 #include "http/multipart.h"
+#include "reprise/audio.h"
 
 namespace reprise {
 namespace {
@@ -252,11 +253,11 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
   if (!parser_->has_body()) return std::nullopt;
   const HttpLimits& limits = shared_.options.limits;
   std::size_t most = limits.body_bytes;
-  if (match_.route->body == BodyKind::kFile) {
+  if (match_.route->body == BodyKind::kFile || match_.route->body == BodyKind::kAudio) {
     if (head.Count("content-type") > 1) {
       return ProtocolErrorReply(415, "unsupported_type", "the body must have one Content-Type");
     }
-    most = limits.file_bytes + kMaxMultipartFraming;
+    most = (match_.route->body == BodyKind::kFile ? limits.file_bytes : kMaxAudioBytes) + kMaxMultipartFraming;
   } else if (head.Count("content-type") != 1 ||
              !EqualsIgnoringCase(MediaType(*head.Find("content-type")), "application/json")) {
     return ProtocolErrorReply(415, "unsupported_type", "the body must be application/json");
@@ -538,7 +539,7 @@ void Connection::StartWait(DeferredReply reply) {
     if (!done) return tl::unexpected(done.error());
     return Outcome(std::move(*done));
   };
-  wait_ = std::make_shared<CompletionWait>(reply.subscription.log, [weak, &loop = shared_.loop, finish] {
+  wait_ = std::make_shared<CompletionWait>(std::move(reply.log), [weak, &loop = shared_.loop, finish] {
     loop.Post([weak, finish] {
       const auto self = weak.lock();
       if (!self || self->state_ != State::kWaiting) return;
@@ -547,7 +548,7 @@ void Connection::StartWait(DeferredReply reply) {
       self->RunHandler(self->shared_.work, finish);
     });
   });
-  subscription_.emplace(std::move(reply.subscription));
+  hold_ = std::move(reply.hold);
   wait_->Begin();
   WantRead();
 }

@@ -140,7 +140,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::function<Result<std::optional<std::string>>()> next_piece_;
 
   std::optional<EventSubscription> subscription_;
-  std::shared_ptr<void> hold_;  // of a feed
+  std::shared_ptr<void> hold_;  // of a feed, or of what is waited for
   std::shared_ptr<EventStream> stream_;
   std::shared_ptr<CompletionWait> wait_;
 };

@@ -42,7 +42,7 @@ int HttpStatus(ErrorCode code) {
     case ErrorCode::kCorruption:
       return 422;
     case ErrorCode::kIo:
-    case ErrorCode::kProvider:  // provider trouble is an event; as an answer it would be a fault of ours
+    case ErrorCode::kProvider:  // provider trouble is an event, or another kind where it is an answer (audio)
     case ErrorCode::kInternal:
       return 500;
     case ErrorCode::kStorageFull:

@@ -71,9 +71,11 @@ struct FeedReply {
   std::shared_ptr<void> hold;
 };
 
-// A response that is given by `finish` (on a worker thread) once the log is closed.
+// A response that is given by `finish` (on a worker thread) once the log is closed. `hold` is kept until then, or until
+// the client has gone.
 struct DeferredReply {
-  EventSubscription subscription;
+  std::shared_ptr<EventLog> log;
+  std::shared_ptr<void> hold;
   std::function<Result<Reply>()> finish;
 };
 

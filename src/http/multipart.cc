@@ -15,6 +15,7 @@ namespace {
 constexpr std::string_view kLineEnd = "\r\n";
 constexpr std::size_t kMaxBoundary = 70;       // RFC 2046, section 5.1.1
 constexpr std::size_t kMaxPartHeaders = 4096;  // bytes
+constexpr std::size_t kMaxParts = 8;
 constexpr std::string_view kForm = "multipart/form-data";
 
 tl::unexpected<Error> Malformed(std::string message) {
@@ -117,8 +118,12 @@ Result<Part> ParsePart(std::string_view text) {
   return part;
 }
 
-Result<std::vector<Part>> ParseParts(std::string_view body, const std::string& boundary) {
-  const std::string delimiter = "--" + boundary;
+Result<std::vector<Part>> ParseParts(std::string_view body, const FieldValue& type) {
+  const std::string* boundary = type.Find("boundary");
+  if (boundary == nullptr || boundary->empty() || boundary->size() > kMaxBoundary) {
+    return Malformed("the Content-Type has no usable boundary");
+  }
+  const std::string delimiter = "--" + *boundary;
   if (!body.starts_with(delimiter)) return Malformed("the body does not begin with its boundary");
   body.remove_prefix(delimiter.size());
   std::vector<Part> parts;
@@ -129,35 +134,38 @@ Result<std::vector<Part>> ParseParts(std::string_view body, const std::string& b
     if (end == std::string_view::npos) return Malformed("the body ends before its last boundary");
     auto part = TRY(ParsePart(body.substr(0, end)));
     parts.push_back(std::move(part));
-    if (parts.size() > 1) return Malformed("the body must have one part, the file");
+    if (parts.size() > kMaxParts) return Malformed("the body has too many parts");
     body.remove_prefix(end + kLineEnd.size() + delimiter.size());
   }
   return parts;
 }
 
-Result<Upload> ReadForm(std::string_view body, const FieldValue& type) {
-  const std::string* boundary = type.Find("boundary");
-  if (boundary == nullptr || boundary->empty() || boundary->size() > kMaxBoundary) {
-    return Malformed("the Content-Type has no usable boundary");
-  }
-  const auto parts = TRY(ParseParts(body, *boundary));
-  if (parts.empty()) return Malformed("the body must have one part, the file");
-  const Part& part = parts.front();
-  const bool is_file = part.disposition.Find("filename") || part.disposition.Find("filename*");
-  if (!is_file) return Malformed("the body's part is not a file: it has no filename");
-  return Upload{
-      .filename = FilenameIn(part.disposition), .mime_type = part.mime_type, .content = std::string(part.content)};
+bool IsFile(const Part& part) { return part.disposition.Find("filename") || part.disposition.Find("filename*"); }
+
+Upload FileOf(const Part& part) {
+  return {.filename = FilenameIn(part.disposition), .mime_type = part.mime_type, .content = std::string(part.content)};
+}
+
+Result<Upload> ReadFileForm(std::string_view body, const FieldValue& type) {
+  const auto parts = TRY(ParseParts(body, type));
+  if (parts.size() != 1) return Malformed("the body must have one part, the file");
+  if (!IsFile(parts.front())) return Malformed("the body's part is not a file: it has no filename");
+  return FileOf(parts.front());
+}
+
+std::optional<FieldValue> TypeOf(const Request& request) {
+  const std::string* type = request.head.Find("content-type");
+  return ParseFieldValue(type == nullptr ? std::string_view() : std::string_view(*type));
 }
 
 }  // namespace
 
 Result<Upload> ReadUpload(const Request& request) {
-  const std::string* type = request.head.Find("content-type");
-  const auto parsed = ParseFieldValue(type == nullptr ? std::string_view() : std::string_view(*type));
+  const auto parsed = TypeOf(request);
   if (!parsed) return Fail(ErrorCode::kUnsupportedType, "the Content-Type is malformed");
   Upload upload;
   if (parsed->value == kForm) {
-    auto form = TRY(ReadForm(request.body, *parsed));
+    auto form = TRY(ReadFileForm(request.body, *parsed));
     upload = std::move(form);
   } else {
     upload.content = request.body;
@@ -169,6 +177,31 @@ Result<Upload> ReadUpload(const Request& request) {
   }
   if (const auto name = request.Query("name")) upload.filename = *name;
   return upload;
+}
+
+Result<Form> ReadForm(const Request& request, std::initializer_list<std::string_view> fields) {
+  const auto type = TypeOf(request);
+  if (!type || type->value != kForm) return Fail(ErrorCode::kUnsupportedType, "the body must be multipart/form-data");
+  const auto parts = TRY(ParseParts(request.body, *type));
+  Form form;
+  bool has_file = false;
+  for (const Part& part : parts) {
+    const std::string* given = part.disposition.Find("name");
+    const std::string name = given == nullptr ? std::string() : *given;
+    if (name == "file" && IsFile(part) && !has_file) {
+      form.file = FileOf(part);
+      has_file = true;
+      continue;
+    }
+    if (std::find(fields.begin(), fields.end(), name) == fields.end() || form.fields.contains(name)) {
+      return Malformed("the part \"" + std::string(Utf8Prefix(ToValidUtf8(name), 40)) +
+                       "\" of the body is unknown, there twice, or a file without a filename");
+    }
+    if (!IsUtf8(part.content)) return Malformed("the part \"" + name + "\" of the body is not UTF-8");
+    form.fields.emplace(name, part.content);
+  }
+  if (!has_file) return Malformed("the body must have a part \"file\" with a filename");
+  return form;
 }
 
 std::string AttachmentDisposition(std::string_view filename) {

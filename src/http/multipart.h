@@ -1,6 +1,8 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
+#include <map>
 #include <string>
 #include <string_view>
 
@@ -22,6 +24,14 @@ struct Upload {
 // multipart/form-data body (RFC 7578), as HTML forms and `curl -F file=@NAME` send it. kInvalidArgument (reason
 // "invalid_body" or "invalid_parameter"): a multipart body that is malformed, or has other parts than one file.
 Result<Upload> ReadUpload(const Request& request);
+
+// A multipart/form-data body with the file in its part `file`, and texts in parts of these names. kInvalidArgument
+// (reason "invalid_body"): it is malformed, has other parts or none with the file; kUnsupportedType: it is no form.
+struct Form {
+  Upload file;
+  std::map<std::string, std::string> fields{};  // those that are there
+};
+Result<Form> ReadForm(const Request& request, std::initializer_list<std::string_view> fields);
 
 // The value of Content-Disposition with which a browser saves a file under this name instead of showing it. The name
 // is UTF-8 without control characters.

@@ -341,6 +341,19 @@ Result<InteractionId> ParseHeadBody(std::string_view text) {
   return InteractionId::Parse(id);
 }
 
+Result<SpeechBody> ParseSpeechBody(std::string_view text) {
+  static const std::vector<std::string_view> kFormats = {"mp3", "opus", "aac", "flac", "wav"};
+  static constexpr std::array<std::string_view, 5> kTypes = {"audio/mpeg", "audio/ogg", "audio/aac", "audio/flac",
+                                                             "audio/wav"};
+  BodyReader reader(text);
+  SpeechRequest request{.text = reader.Text("text"),
+                        .voice = reader.OptionalString("voice").value_or(""),
+                        .model = reader.OptionalString("model").value_or("")};
+  const std::size_t format = reader.Choice("format", kFormats);
+  request.format = kFormats[format];
+  return FinishReading(reader, SpeechBody{.request = std::move(request), .content_type = kTypes[format]});
+}
+
 Result<std::string> ParseQueuedBody(std::string_view text) {
   BodyReader reader(text);
   std::string user_message = reader.Text("user_message");

@@ -8,6 +8,7 @@
 
 #include "http/message.h"
 #include "reprise/approval.h"
+#include "reprise/audio.h"
 #include "reprise/engine.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
@@ -60,6 +61,11 @@ Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random 
 Result<ChatSettings> ParseChatSettings(std::string_view body);
 Result<std::string> ParseLoginBody(std::string_view body);  // the token
 Result<InteractionId> ParseHeadBody(std::string_view body);
+struct SpeechBody {
+  SpeechRequest request;
+  std::string_view content_type;  // of the audio that was asked for; a constant
+};
+Result<SpeechBody> ParseSpeechBody(std::string_view body);
 // Of PATCH /chats/{chat}/queue/{id}: the message.
 Result<std::string> ParseQueuedBody(std::string_view body);
 struct ForkBody {

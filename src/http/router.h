@@ -14,9 +14,10 @@ enum class Lane { kWork, kControl, kRemote };
 
 // What a request's body may be.
 enum class BodyKind {
-  kJson,  // application/json
-  kFile,  // anything, up to the size of a file
-  kChat,  // application/json, up to the size of a whole chat
+  kJson,   // application/json
+  kFile,   // anything, up to the size of a file
+  kAudio,  // likewise of a recording
+  kChat,   // application/json, up to the size of a whole chat
 };
 
 struct Route {

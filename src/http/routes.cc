@@ -1,6 +1,7 @@
 #include "http/routes.h"
 
 #include "http/approval_handlers.h"
+#include "http/audio_handlers.h"
 #include "http/chat_handlers.h"
 #include "http/feed_handlers.h"
 #include "http/file_handlers.h"
@@ -18,6 +19,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddApprovalRoutes(router, context);
   AddGrantRoutes(router, context);
   AddChatRoutes(router, context);
+  AddAudioRoutes(router, context);
   AddFileRoutes(router, context);
   AddImportRoutes(router, context);
   AddFeedRoutes(router, context);

@@ -21,6 +21,12 @@ std::string QueuedFrame(const WaitingRun& waiting) {
   return "event: queued\ndata: " + DumpJson({{"id", id.empty() ? Json(nullptr) : Json(id)}}) + "\n\n";
 }
 
+// Listens to the run as long as it is waited for.
+Outcome Defer(EventSubscription run, std::function<Result<Reply>()> finish) {
+  const auto held = std::make_shared<EventSubscription>(std::move(run));
+  return DeferredReply{.log = held->log, .hold = held, .finish = std::move(finish)};
+}
+
 // The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
 Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
   if (!started) return Fail(std::move(started.error()));
@@ -39,7 +45,7 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
     }
     return JsonReply(ToJson(interaction));
   };
-  return DeferredReply{.subscription = std::move(*started), .finish = std::move(finish)};
+  return Defer(std::move(*started), std::move(finish));
 }
 
 Result<Outcome> Start(Engine& engine, const Request& request) {
@@ -139,7 +145,7 @@ Result<Outcome> ReplayLive(Engine& engine, const RunTarget& target) {
     auto report = TRY(engine.CompareReplay(target.chat, target.interaction, id));
     return ReportReply(report, "live", id);
   };
-  return DeferredReply{.subscription = std::move(again), .finish = std::move(finish)};
+  return Defer(std::move(again), std::move(finish));
 }
 
 Result<Outcome> Replay(Engine& engine, const Request& request) {

@@ -6,7 +6,9 @@
 
 #include "base/json.h"
 #include "base/try.h"
+#include "http/error_response.h"
 #include "http/requests.h"
+#include "reprise/audio.h"
 
 namespace reprise {
 namespace {
@@ -70,7 +72,13 @@ Result<Outcome> Models(const HandlerContext& context) {
     if (const auto price = prices.find(entry.name); price != prices.end()) model["prices"] = ToJson(price->second);
     models.push_back(std::move(model));
   }
-  return Reply{.body = DumpJson({{"models", std::move(models)}, {"default", directory.default_model()}})};
+  const Audio* audio = context.engine.audio();
+  const auto name = [](const std::string& model) { return model.empty() ? Json(nullptr) : Json(model); };
+  return JsonReply({{"models", std::move(models)},
+                    {"default", directory.default_model()},
+                    {"audio",
+                     {{"transcription", name(audio ? audio->transcription_model() : "")},
+                      {"speech", name(audio ? audio->speech_model() : "")}}}});
 }
 
 constexpr std::size_t kUsualEntries = 100, kMostEntries = 1000;

@@ -535,6 +535,7 @@ export interface ModelUsage {
 export interface Models {
   models: { name: string; provider: string; context_window?: number; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
   default: string;
+  audio: { transcription: string | null; speech: string | null };
 }
 
 export interface MoveHeadRequest {
@@ -739,6 +740,13 @@ export interface SearchMatches {
   truncated: boolean;
 }
 
+export interface SpeechRequest {
+  text: string;
+  voice?: string;
+  model?: string;
+  format?: "mp3" | "opus" | "aac" | "flac" | "wav";
+}
+
 export interface StandingGrant {
   id: GrantId;
   tool_name: string;
@@ -890,6 +898,10 @@ export interface Tools {
   servers: ToolServer[];
   approval_mode: "ask" | "read_only" | "approve_all" | "deny_all";
   workspace?: string;
+}
+
+export interface Transcription {
+  text: string;
 }
 
 export interface Trash {

@@ -173,6 +173,20 @@ TEST_CASE("ApplyConfig: providers have headers and a query", "[config]") {
   CHECK(ErrorOf(config(R"("query": {"v": "${NOT_SET_ANYWHERE}"})")).find("NOT_SET_ANYWHERE") != std::string::npos);
 }
 
+TEST_CASE("ApplyConfig: who listens and speaks", "[config]") {
+  Options options;
+  REQUIRE(ApplyConfig(options, R"({"audio": {"transcription": "a/b/c", "speech": "a/d", "voice": "${V}"}})",
+                      FakeEnvironment({{"V", "alto"}})));
+  CHECK(options.audio.transcription == "a/b/c");
+  CHECK(options.audio.speech == "a/d");
+  CHECK(options.audio.voice == "alto");
+  CHECK(ErrorOf(R"({"audio": {"speech": "whisper"}})") == "key \"audio.speech\" must be PROVIDER/MODEL");
+  CHECK(ErrorOf(R"({"audio": {"speech": "a/"}})") == "key \"audio.speech\" must be PROVIDER/MODEL");
+  CHECK(ErrorOf(R"({"audio": {"voice": ""}})") == "key \"audio.voice\" must not be empty");
+  CHECK(ErrorOf(R"({"audio": {"tts": "a/b"}})") == "unknown key \"audio.tts\"");
+  CHECK(ErrorOf(R"({"audio": []})") == "key \"audio\" must be an object");
+}
+
 TEST_CASE("ApplyConfig: mcpServers are commands or URLs", "[config]") {
   Options options;
   const auto applied = ApplyConfig(options, R"({"mcpServers": {
@@ -294,6 +308,11 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"models": {"a": {"context_window": 1}}})",
       R"({"tools": {"timeout_s": 3, "allow": ["a"], "deny": [], "require_approval": []}})",
       R"({"tools": {"timeout_s": "3"}})",
+      R"({"audio": {"transcription": "a/b", "speech": "a/b/c", "voice": "x"}})",
+      R"({"audio": {"speech": "a"}})",
+      R"({"audio": {"speech": "/a"}})",
+      R"({"audio": {"voice": ""}})",
+      R"({"audio": {"more": "a/b"}})",
       R"({"tools": {"allow": [1]}})",
       R"({"tools": {"allow": [""]}})",
       R"({"tools": {"more": 1}})",

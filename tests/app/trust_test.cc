@@ -66,6 +66,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
      "models.a/b: context window 9, output 0, thinking adaptive"},
     {R"({"models": {"a/b": {"input_price_per_mtok": 1, "output_price_per_mtok": 2}}})",
      "the price of a/b: 1 for input, 2 for output"},
+    {R"({"audio": {"transcription": "a/b", "speech": "a/c", "voice": "alto"}})", "audio.transcription: a/b"},
     {R"({"data_dir": "/srv/chats"})", "data folder: /srv/chats"},
     {R"({"workspace": "/srv"})", "workspace: /srv,"},
     {R"({"model": "a/b"})", "model: a/b"},

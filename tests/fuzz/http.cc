@@ -63,6 +63,16 @@ Router MakeRouter() {
         }
       },
       BodyKind::kFile);
+  add(
+      "POST", "/audio/transcriptions",
+      [](const Request& r) {
+        if (const auto form = ReadForm(r, {"model", "language", "prompt"})) {
+          Expect(form->file.content.size() <= r.body.size() && form->fields.size() <= 3,
+                 "a form is larger than its body");
+        }
+      },
+      BodyKind::kAudio);
+  add("POST", "/audio/speech", [](const Request& r) { (void)ParseSpeechBody(r.body); });
   add("GET", "/chats/*/files/*", [](const Request& r) {
     const Reply reply = InRange(r, Reply{.body = "0123456789"}, "\"tag\"");
     Expect(reply.status != 206 || (!reply.body.empty() && reply.body.size() <= 10), "a part that is none");

@@ -48,6 +48,28 @@ TEST_CASE("ReadUpload: names with quotes, paths and other characters", "[http]")
   CHECK(name(R"(name=file; filename="")").empty());
 }
 
+TEST_CASE("ReadForm: a file among texts", "[http]") {
+  const auto text = [](const std::string& name, const std::string& value) {
+    return Part("Content-Disposition: form-data; name=\"" + name + "\"", value);
+  };
+  const auto read = ReadForm(Form(text("prompt", "a\r\n\xc3\xa9") + Part(kFile, "x") + text("model", "") + "--XX--"),
+                             {"model", "language", "prompt"});
+  REQUIRE(read);
+  CHECK(read->file.content == "x");
+  CHECK(read->file.filename == "a.txt");
+  CHECK(read->fields == std::map<std::string, std::string>{{"prompt", "a\r\n\xc3\xa9"}, {"model", ""}});
+  const std::string many = text("a", "x") + text("b", "x") + text("c", "x") + text("d", "x");
+  for (const std::string& parts :
+       {text("model", "x"), Part(kFile, "x") + text("other", "x"), Part(kFile, "x") + Part(kFile, "y"),
+        Part(kFile, "x") + text("model", "\xff"), Part(kFile, "x") + text("model", "a") + text("model", "b"),
+        Part(kFile, "x") + text("", "x"), Part(kFile, "x") + many + many}) {
+    const auto refused = ReadForm(Form(parts + "--XX--"), {"model", "a", "b", "c", "d"});
+    REQUIRE_FALSE(refused);
+    CHECK(refused.error().reason == "invalid_body");
+  }
+  CHECK(ReadForm(Form("{}", "application/json"), {}).error().code == ErrorCode::kUnsupportedType);
+}
+
 TEST_CASE("ReadUpload: a form that is something else is refused in words", "[http]") {
   CHECK_FALSE(MessageOf(Form("")).empty());
   CHECK_FALSE(MessageOf(Form("--XX--")).empty());

@@ -44,7 +44,7 @@ class Store {
   view: View = "chat";
   connection: Connection = "connecting";
   loggedOut = false;
-  models: Models = { models: [], default: "" };
+  models: Models = { models: [], default: "", audio: { transcription: null, speech: null } };
   tools: Tools | null = null;
   toasts: Toast[] = [];
   private spoken = "";

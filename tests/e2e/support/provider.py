@@ -4,7 +4,10 @@ Each request is answered by a Reply: a status, headers and a list of steps that 
 bytes (sent in one chunk of the transfer coding), a Gate (waits until the test lets it pass) or CUT (drops the connection).
 Every request is kept and its messages are checked: a tool call without its one result is a defect of the server.
 """
+import email
+import email.policy
 import http.server
+import io
 import json
 import os
 import select
@@ -12,11 +15,13 @@ import socket
 import struct
 import threading
 import time
+import wave
 
 from . import anthropic
 from .timing import SOON
 
 CUT = object()
+AUDIO = ("/v1/audio/transcriptions", "/v1/audio/speech")
 
 
 class Gate:
@@ -158,6 +163,25 @@ def ill_formed(messages):
     return None
 
 
+def wav(seconds=0.2, rate=8000):
+    """A sound: a WAV file of silence."""
+    out = io.BytesIO()
+    with wave.open(out, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(b"\0\0" * int(seconds * rate))
+    return out.getvalue()
+
+
+def form_of(raw, headers):
+    """The parts of multipart/form-data, by name: (filename or None, type, bytes)."""
+    message = email.message_from_bytes(b"Content-Type: " + headers["Content-Type"].encode() + b"\r\n\r\n" + raw, policy=email.policy.HTTP)
+    assert message.is_multipart() and not message.defects, message.defects
+    return {part.get_param("name", header="content-disposition"): (part.get_filename(), part.get_content_type(), part.get_payload(decode=True))
+            for part in message.iter_parts()}
+
+
 class Request:
     def __init__(self, body, headers, path):
         self.at = 0.0  # time.monotonic() when it had come
@@ -190,6 +214,8 @@ class Provider:
         self._answer = None
         self.listing = None  # the reply to GET /v1/models, or a function that gives it
         self.listings = []   # the headers of each such request
+        self.audio = None    # the reply to what is to be heard or spoken, or a function that gives it
+        self.heard = []      # each such request: its form, or its JSON
         self._stopping_read, self._stopping_write = os.pipe()
         provider = self
 
@@ -205,7 +231,8 @@ class Provider:
 
             def do_POST(self):
                 raw = self.rfile.read(int(self.headers.get("Content-Length", 0)))
-                provider.play(self, provider.take(raw, self.headers, self.path))
+                take = provider.take_audio if self.path.split("?")[0] in AUDIO else provider.take
+                provider.play(self, take(raw, self.headers, self.path))
 
         class HttpServer(http.server.ThreadingHTTPServer):
             daemon_threads = True
@@ -255,6 +282,15 @@ class Provider:
         if self._answer:
             return self._answer(request)
         return failure(500, "the test planned no reply to this request")
+
+    def take_audio(self, raw, headers, path):
+        body = form_of(raw, headers) if path.split("?")[0] == AUDIO[0] else json.loads(raw)
+        with self.lock:
+            self.heard.append(Request(body, headers, path))
+            self.arrived.notify_all()
+        if self.audio is None:
+            return failure(404, "no such page")
+        return self.audio(self.heard[-1]) if callable(self.audio) else self.audio
 
     def list(self, headers, path):
         with self.lock:

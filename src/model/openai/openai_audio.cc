@@ -1,0 +1,210 @@
+#include "model/openai/openai_audio.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/random.h"
+#include "base/utf8.h"
+#include "model/endpoint.h"
+#include "model/provider_error.h"
+#include "model/response_reader.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostUnderWay = 4;  // each holds a recording in memory
+constexpr std::size_t kMaxTranscript = 1u << 20;
+constexpr std::size_t kMaxType = 100, kMaxExtension = 5;
+constexpr std::string_view kUsualVoice = "alloy";
+
+// The whole of a response, up to a limit.
+class BodyReader final : public HttpResponseHandler {
+ public:
+  explicit BodyReader(std::size_t most) : most_(most) {}
+  void OnHead(int status, const HttpHeaders&) override { status_ = status; }
+  bool OnData(std::string_view bytes) override {
+    body_ += bytes.substr(0, most_ + 1 - body_.size());
+    return body_.size() <= most_;
+  }
+  Result<std::string> Take(const Result<void>& transported, const std::string& api_key) {
+    if (!transported && transported.error().code == ErrorCode::kCancelled) return Fail(transported.error());
+    if (!transported) return Fail(FromTransportError(transported.error(), status_ != 0));
+    if (status_ < 200 || status_ >= 300) return Fail(MakeProviderError(ReadErrorBody(status_, body_), api_key));
+    if (body_.size() > most_) return Fail(ProtocolError("The model provider's answer is too large"));
+    return std::move(body_);
+  }
+
+ private:
+  const std::size_t most_;
+  int status_ = 0;
+  std::string body_;
+};
+
+bool IsLetterOrDigit(char c) { return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9'); }
+
+// Providers tell the format by the file's extension. The rest of its name is nobody's business.
+std::string NameFor(const TranscriptionRequest& recording) {
+  const std::size_t dot = recording.filename.rfind('.');
+  std::string extension = dot == std::string::npos ? std::string() : LowerCase(recording.filename.substr(dot + 1));
+  const bool usable = !extension.empty() && extension.size() <= kMaxExtension &&
+                      std::all_of(extension.begin(), extension.end(), IsLetterOrDigit);
+  if (!usable) extension = recording.mime_type.find("ogg") != std::string::npos ? "ogg" : "webm";
+  return "audio." + extension;
+}
+
+std::string TypeFor(const TranscriptionRequest& recording) {
+  const std::string& type = recording.mime_type;
+  const bool usable = !type.empty() && type.size() <= kMaxType && std::all_of(type.begin(), type.end(), [](char c) {
+    return IsLetterOrDigit(c) || std::string_view("!#$&^_.+-/;= ").find(c) != std::string_view::npos;
+  });
+  return usable ? type : "application/octet-stream";
+}
+
+// multipart/form-data (RFC 7578). Nobody can guess the boundary, so nothing in the values ends them.
+class FormBody {
+ public:
+  void Add(std::string_view name, std::string_view value) {
+    if (value.empty()) return;
+    Begin(name).append("\r\n\r\n").append(value).append("\r\n");
+  }
+  void AddFile(std::string_view name, const std::string& filename, const std::string& type, std::string_view content) {
+    Begin(name).append("; filename=\"").append(filename).append("\"\r\nContent-Type: ").append(type);
+    body_.append("\r\n\r\n").append(content).append("\r\n");
+  }
+  std::string content_type() const { return "multipart/form-data; boundary=" + boundary_; }
+  std::string Take() {
+    body_.append("--").append(boundary_).append("--\r\n");
+    return std::move(body_);
+  }
+
+ private:
+  std::string& Begin(std::string_view name) {
+    body_.append("--").append(boundary_).append("\r\nContent-Disposition: form-data; name=\"").append(name);
+    return body_.append("\"");
+  }
+
+  const std::string boundary_ = "reprise-" + RandomHex(16);
+  std::string body_;
+};
+
+Result<std::string> TextIn(const std::string& body) {
+  const auto json = ParseJson(ToValidUtf8(body), kMaxJsonDepth, DuplicateMembers::kLastWins);
+  const auto text = json && json->is_object() ? json->find("text") : Json::const_iterator();
+  if (!json || !json->is_object() || text == json->end() || !text->is_string()) {
+    return Fail(ProtocolError("The model provider's transcription is not in a known form"));
+  }
+  return text->get<std::string>();
+}
+
+}  // namespace
+
+OpenAiAudio::OpenAiAudio(Transport& transport, OpenAiAudioOptions options)
+    : transport_(transport), options_(std::move(options)) {}
+
+OpenAiAudio::~OpenAiAudio() {
+  stop_.request_stop();
+  MutexLock lock(mutex_);
+  ended_.wait(lock, [this]() REQUIRES(mutex_) { return under_way_ == 0; });
+}
+
+Result<OpenAiAudio::Target> OpenAiAudio::Find(const std::string& asked, const std::string& configured,
+                                              std::string_view setting) const {
+  if (configured.empty()) {
+    return Fail(Error{.code = ErrorCode::kNotFound,
+                      .reason = "not_configured",
+                      .message = "this server has no model for it: \"" + std::string(setting) +
+                                 "\" in its configuration names one, as PROVIDER/MODEL"});
+  }
+  const std::string& name = asked.empty() ? configured : asked;
+  const std::size_t slash = name.find('/');
+  const auto provider = options_.providers.find(std::string_view(name).substr(0, slash));
+  if (slash == std::string::npos || slash + 1 == name.size() || provider == options_.providers.end()) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "unknown_model",
+                      .message = "\"" + std::string(Utf8Prefix(name, 80)) +
+                                 "\" is not PROVIDER/MODEL of a provider of the type openai"});
+  }
+  return Target{&provider->second, name.substr(slash + 1)};
+}
+
+Result<void> OpenAiAudio::Begin() {
+  const MutexLock lock(mutex_);
+  if (under_way_ == kMostUnderWay) {
+    return Fail(Error{.code = ErrorCode::kUnavailable,
+                      .reason = "overloaded",
+                      .message = "so much is spoken and listened to already; try again",
+                      .retryable = true});
+  }
+  ++under_way_;
+  return {};
+}
+
+void OpenAiAudio::End() {
+  const MutexLock lock(mutex_);
+  --under_way_;
+  ended_.notify_all();  // with the lock held: who waits takes this object away
+}
+
+void OpenAiAudio::Send(const Target& target, std::string_view path, std::string content_type, std::string body,
+                       std::size_t most_bytes, std::stop_token stop, Done done) {
+  if (auto begun = Begin(); !begun) return done(Fail(std::move(begun.error())));
+  const OpenAiOptions& provider = *target.provider;
+  HttpRequest http{.method = "POST", .url = UrlOf(provider.base_url, path, provider.additions)};
+  if (!provider.api_key.empty()) http.headers.emplace_back("Authorization", "Bearer " + provider.api_key);
+  http.headers.emplace_back("Content-Type", std::move(content_type));
+  AddHeaders(http, provider.additions);
+  http.body = std::move(body);
+  http.connect_timeout = provider.connect_timeout;
+  http.idle_timeout = provider.idle_timeout;
+  // Stopped by whoever wants it, and with all the others.
+  struct UnderWay {
+    explicit UnderWay(std::size_t most) : reader(most) {}
+    BodyReader reader;
+    std::stop_source stop;
+    std::optional<std::stop_callback<std::function<void()>>> on_stop, on_end;
+  };
+  const auto request = std::make_shared<UnderWay>(most_bytes);
+  const auto request_stop = [source = request->stop]() mutable { source.request_stop(); };
+  request->on_stop.emplace(std::move(stop), request_stop);
+  request->on_end.emplace(stop_.get_token(), request_stop);
+  transport_.Send(std::move(http), request->reader, request->stop.get_token(),
+                  [this, request, &provider, done = std::move(done)](const Result<void>& transported) {
+                    done(request->reader.Take(transported, provider.api_key));
+                    End();
+                  });
+}
+
+void OpenAiAudio::Transcribe(TranscriptionRequest request, std::stop_token stop, Done done) {
+  const auto target = Find(request.model, options_.transcription_model, "audio.transcription");
+  if (!target) return done(Fail(target.error()));
+  FormBody form;
+  form.Add("model", target->model);
+  form.Add("response_format", "json");
+  form.Add("language", request.language);
+  form.Add("prompt", request.prompt);
+  form.AddFile("file", NameFor(request), TypeFor(request), request.content);
+  std::string().swap(request.content);
+  std::string type = form.content_type();
+  Send(*target, "/audio/transcriptions", std::move(type), form.Take(), kMaxTranscript, std::move(stop),
+       [done = std::move(done)](Result<std::string> body) {
+         done(body ? TextIn(*body) : Result<std::string>(Fail(std::move(body.error()))));
+       });
+}
+
+void OpenAiAudio::Speak(SpeechRequest request, std::stop_token stop, Done done) {
+  const auto target = Find(request.model, options_.speech_model, "audio.speech");
+  if (!target) return done(Fail(target.error()));
+  std::string voice = std::move(request.voice);
+  if (voice.empty()) voice = options_.voice.empty() ? std::string(kUsualVoice) : options_.voice;
+  const Json body = {{"model", target->model},
+                     {"input", std::move(request.text)},
+                     {"voice", std::move(voice)},
+                     {"response_format", request.format}};
+  Send(*target, "/audio/speech", "application/json", DumpJson(body), kMaxAudioBytes, std::move(stop), std::move(done));
+}
+
+}  // namespace reprise

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <condition_variable>
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <stop_token>
+#include <string>
+#include <string_view>
+
+#include "base/mutex.h"
+#include "model/openai/openai_client.h"
+#include "reprise/audio.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+struct OpenAiAudioOptions {
+  std::map<std::string, OpenAiOptions, std::less<>> providers = {};  // by name
+  std::string transcription_model = {}, speech_model = {};           // PROVIDER/MODEL; empty: not to be had
+  std::string voice = {};                                            // empty: "alloy"
+};
+
+// Audio by OpenAI's /audio/transcriptions and /audio/speech, which many local servers have as well.
+class OpenAiAudio final : public Audio {
+ public:
+  // `transport` must outlive this.
+  OpenAiAudio(Transport& transport, OpenAiAudioOptions options);
+  ~OpenAiAudio() override;  // stops what is under way, and waits for it
+
+  const std::string& transcription_model() const override { return options_.transcription_model; }
+  const std::string& speech_model() const override { return options_.speech_model; }
+  void Transcribe(TranscriptionRequest request, std::stop_token stop, Done done) override;
+  void Speak(SpeechRequest request, std::stop_token stop, Done done) override;
+
+ private:
+  struct Target {
+    const OpenAiOptions* provider;
+    std::string model;  // the provider's own name
+  };
+  // Of what was asked for, or else of what is configured under `setting`.
+  Result<Target> Find(const std::string& asked, const std::string& configured, std::string_view setting) const;
+  // Takes a place among those that are under way.
+  Result<void> Begin();
+  void End();
+  void Send(const Target& target, std::string_view path, std::string content_type, std::string body,
+            std::size_t most_bytes, std::stop_token stop, Done done);
+
+  Transport& transport_;
+  const OpenAiAudioOptions options_;
+  std::stop_source stop_;
+  Mutex mutex_;
+  std::condition_variable_any ended_;
+  std::size_t under_way_ GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace reprise
