@@ -7,7 +7,9 @@ import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
 import { Attachments } from "./Attachments";
 import { attach, clear, useUploads } from "./uploads";
+import { Dictation } from "./Dictation";
 import { ModelPicker } from "./ModelPicker";
+import { ModePicker } from "./ModePicker";
 import { useCompletion } from "./useCompletion";
 
 const LONG = 20_000; // characters: a paste of more becomes a file
@@ -23,7 +25,6 @@ export function Composer({ running }: { running: Turn | undefined }) {
   const [at, setAt] = useState(0);
   const [closed, setClosed] = useState(false); // the suggestions
   const [dropping, setDropping] = useState(false);
-  const [model, setModel] = useState("");
   const uploads = useUploads(chat);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
@@ -58,7 +59,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
     localStorage.removeItem(draftName(chat));
     setText("");
     const ids = uploads.filter((each) => each.id).map((each) => each.id);
-    if (await store.send(message, model, ids)) clear(chat);
+    if (await store.send(message, ids)) clear(chat);
     else setText(message);
   };
   // Of a chat that is made for the files, this box becomes that chat's.
@@ -67,6 +68,12 @@ export function Composer({ running }: { running: Turn | undefined }) {
     void attach(files).then(() => {
       if (chat === "" && store.open && text) localStorage.setItem(draftName(store.open.id), text), localStorage.removeItem(draftName(""));
     });
+  };
+  const insert = (words: string): void => {
+    const { selectionStart: from, selectionEnd: to } = box.current ?? { selectionStart: text.length, selectionEnd: text.length };
+    const before = text.slice(0, from), after = text.slice(to);
+    setText(`${before}${/\S$/.test(before) ? " " : ""}${words}${/^\S/.test(after) ? " " : ""}${after}`);
+    box.current?.focus();
   };
   const onPaste = (e: ClipboardEvent): void => {
     const pasted = e.clipboardData.getData("text");
@@ -145,7 +152,9 @@ export function Composer({ running }: { running: Turn | undefined }) {
             take([...(e.target.files ?? [])]);
             e.target.value = "";
           }} />
-          <ModelPicker value={model} onChange={setModel} />
+          <Dictation onText={insert} />
+          <ModelPicker value={store.settings().model ?? ""} onChange={(name) => void store.configure({ model: name || null })} />
+          <ModePicker />
           <span className="grow" />
           {running && <button type="button" className="square stop" data-testid="stop" aria-label={t.stop} title={t.withKey(t.stop, "Esc")} onClick={() => void store.stop(running)}><Icon name="stop" /></button>}
           <button type="submit" className="primary square" data-testid="send" aria-label={running ? t.sendNext : t.send} title={running ? t.sendNext : t.send} disabled={text.trim() === "" || coming}><Icon name="send" /></button>

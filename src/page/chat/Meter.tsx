@@ -1,12 +1,7 @@
 import { useStore } from "../store/store";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
-
-// What a model costs, per million tokens, where the configuration says so.
-interface Prices {
-  input?: number;
-  output?: number;
-}
+import { ChatCost } from "./Cost";
 
 // How much of the model's context the conversation takes, what it has used so far, and what that cost.
 export function Meter({ turns }: { turns: Turn[] }) {
@@ -18,7 +13,6 @@ export function Meter({ turns }: { turns: Turn[] }) {
   const context = [...turns].reverse().find((turn) => turn.context > 0)?.context ?? 0;
   const input = turns.reduce((sum, turn) => sum + turn.input, 0);
   const output = turns.reduce((sum, turn) => sum + turn.output, 0);
-  const cost = turns.reduce((sum, turn) => sum + costOf(turn, (models.models.find((each) => each.name === turn.model) as { prices?: Prices } | undefined)?.prices), 0);
   const share = window > 0 ? Math.min(1, context / window) : 0;
   const total = chat?.tokens || input + output;
   if (total === 0) return <div className="meter faint" data-testid="meter" />;
@@ -33,9 +27,7 @@ export function Meter({ turns }: { turns: Turn[] }) {
         </>
       )}
       <span>{t.tokens(total)}<span className="sr-only">, {t.meterTip(input, output)}</span></span>
-      {cost > 0 && <span data-testid="cost">{t.cost(cost)}</span>}
+      <ChatCost />
     </div>
   );
 }
-
-const costOf = (turn: Turn, prices: Prices | undefined): number => (prices ? (turn.input * (prices.input ?? 0) + turn.output * (prices.output ?? 0)) / 1_000_000 : 0);

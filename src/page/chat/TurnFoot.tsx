@@ -5,6 +5,8 @@ import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { TextBlock, Turn } from "../store/turn";
 import { t } from "../texts";
+import { TurnCost } from "./Cost";
+import { ReadAloud } from "./ReadAloud";
 
 const ReplayBox = lazy(() => import("../time/ReplayBox").then((part) => ({ default: part.ReplayBox })));
 
@@ -22,9 +24,11 @@ export function TurnFoot({ turn }: { turn: Turn }) {
         {(turn.status === "FAILED" || turn.status === "CANCELLED") && <button type="button" className="quiet tiny" data-testid="resume" onClick={() => void store.again(turn, "resume")}><Icon name="play" size={14} /><span>{t.resume}</span></button>}
         <button type="button" className="quiet tiny" data-testid="fork" title={t.fork} onClick={() => void store.fork(turn)}><Icon name="fork" size={14} /><span>{t.forkShort}</span></button>
         <button type="button" className="quiet tiny" data-testid="replay" aria-expanded={replaying} onClick={() => setReplaying(!replaying)}><Icon name="loop" size={14} /><span>{t.replay}</span></button>
+        <ReadAloud turn={turn} />
         <span className="grow" />
         <span className="faint usage" data-testid="turn-usage" title={t.meterTip(turn.input, turn.output)}>
           {[taken > 0 ? duration(taken) : "", turn.input + turn.output > 0 ? t.tokens(turn.input + turn.output) : "", turn.model].filter(Boolean).join(" · ")}
+          <TurnCost turn={turn} />
         </span>
       </footer>
       {replaying && <Suspense fallback={<p className="faint">…</p>}><ReplayBox turn={turn} /></Suspense>}

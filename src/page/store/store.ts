@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
-import type { BranchRemoved, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
+import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { isRunning, newTurn, take, Turn } from "./turn";
@@ -65,6 +65,7 @@ class Store {
   readonly answeredHere = new Set<string>();
   private readonly seenWaiting = new Set<string>();
   private readonly unlearned = new Set<PendingApproval>(); // closed, and it is not known yet how
+  fresh: ChangeChatRequest = {}; // what was set for a chat that is not there yet
   private hasRead = false;
   private meanwhile: [string, ChatChange][] | null = null; // what has changed while everything is read
 
@@ -357,17 +358,30 @@ class Store {
     setTimeout(() => this.set({ toasts: this.toasts.filter((each) => each !== toast) }), action ? 10_000 : 6_000);
   }
 
-  async send(text: string, model: string, attachments: string[]): Promise<boolean> {
+  // What holds in the chat that is shown, and in it alone.
+  settings(): ChangeChatRequest {
+    const chat = this.open && this.chats.get(this.open.id);
+    return chat ? { approval_mode: chat.approval_mode, model: chat.chosen_model } : this.open ? {} : this.fresh;
+  }
+  async configure(settings: ChangeChatRequest): Promise<void> {
+    const chat = this.open;
+    if (!chat) return this.set({ fresh: { ...this.fresh, ...settings } });
+    await this.attempt(() => call("PATCH", chatPath(chat.id), settings));
+  }
+
+  async send(text: string, attachments: string[]): Promise<boolean> {
     let chat = this.open;
     if (!chat) {
-      this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`);
-      chat = this.open!;
+      // What was set for it has to hold for its first message too.
+      if (Object.values(this.fresh).some((each) => each)) await this.newChat();
+      else this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`);
+      chat = this.open;
+      if (!chat) return false;
     }
     const running = this.chats.get(chat.id)?.status !== "idle" && this.chats.has(chat.id);
     if (!running) chat.sent = text;
     this.changed();
     const body: Record<string, unknown> = { user_message: text };
-    if (model) body.model = model;
     if (attachments.length > 0) body.attachments = attachments;
     if (running && attachments.length === 0) body.if_running = "queue";
     const path = `${chatPath(chat.id)}/interactions`;
@@ -469,8 +483,11 @@ class Store {
   async newChat(): Promise<string | null> {
     let id: string | null = null;
     await this.attempt(async () => {
-      id = (await call<{ id: string }>("POST", "/chats", {})).id;
-      this.openChat(id);
+      const made = (await call<{ id: string }>("POST", "/chats", {})).id;
+      const settings = Object.entries(this.fresh).filter(([, value]) => value);
+      if (settings.length > 0) await call("PATCH", chatPath(made), Object.fromEntries(settings));
+      this.fresh = {};
+      this.openChat((id = made));
     });
     return id;
   }

@@ -66,6 +66,8 @@ export interface Turn {
   lastSeq: number;
   input: number; // tokens
   output: number;
+  cacheRead: number; // of the input, what the provider had in its cache, and what it has put there
+  cacheWrite: number;
   context: number; // tokens of the last request
   version: number;
 }
@@ -73,7 +75,7 @@ export interface Turn {
 export function newTurn(chat: string, id: string): Turn {
   return {
     id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
-    events: [], lastSeq: 0, input: 0, output: 0, context: 0, version: 0,
+    events: [], lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, version: 0,
   };
 }
 
@@ -137,6 +139,19 @@ function lastTool(turn: Turn, id: string): ToolBlock | undefined {
 
 function note(turn: Turn, what: NoteBlock["what"], text: string, more: Partial<NoteBlock> = {}): void {
   turn.blocks.push({ kind: "note", key: turn.blocks.length, what, text, code: "", retryable: false, ...more });
+}
+
+interface Usage {
+  input_tokens: number;
+  output_tokens: number;
+  cache_read_tokens?: number;
+  cache_write_tokens?: number;
+}
+function addUsage(turn: Turn, usage: Usage): void {
+  turn.input += usage.input_tokens;
+  turn.output += usage.output_tokens;
+  turn.cacheRead += usage.cache_read_tokens ?? 0;
+  turn.cacheWrite += usage.cache_write_tokens ?? 0;
 }
 
 // Takes one event in. An event that was taken in before changes nothing.
@@ -222,8 +237,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       break;
     }
     case "USAGE":
-      turn.input += event.input_tokens;
-      turn.output += event.output_tokens;
+      addUsage(turn, event);
       turn.context = event.input_tokens + event.output_tokens;
       break;
     case "RETRY":

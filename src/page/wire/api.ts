@@ -1,5 +1,5 @@
 // Requests to the server that this page comes from. A failure is an ApiError with the server's own words.
-import type { Error as ErrorBody } from "../wire";
+import type { Error as ErrorBody, Transcription } from "../wire";
 
 export class ApiError extends Error {
   constructor(readonly status: number, readonly code: string, message: string) {
@@ -43,6 +43,15 @@ export async function begin(path: string, body: Record<string, unknown>): Promis
   const reader = response.body?.getReader();
   await reader?.read();
   stop.abort();
+}
+
+// What was said in a recording.
+export async function transcribe(sound: Blob, signal: AbortSignal): Promise<string> {
+  const form = new FormData();
+  form.append("file", sound, `recording.${/^[a-z]+\/([a-z0-9]+)/.exec(sound.type)?.[1] ?? "webm"}`);
+  const response = await fetch("/audio/transcriptions", { method: "POST", body: form, signal });
+  if (!response.ok) throw await failureOf(response);
+  return ((await response.json()) as Transcription).text;
 }
 
 export const chatPath = (chat: string): string => `/chats/${encodeURIComponent(chat)}`;

@@ -41,14 +41,14 @@ def host_of(url):
 class Browser:
     """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address)."""
 
-    def __init__(self, port, size=(1200, 900), hosts=None):
+    def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
         if not CHROMIUM or not DRIVER:
             pytest.skip("chromium and chromium-driver are not installed")
         options = webdriver.ChromeOptions()
         options.binary_location = CHROMIUM
         for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
                          "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
-                         f"--window-size={size[0]},{size[1]}"):
+                         f"--window-size={size[0]},{size[1]}", *flags):
             options.add_argument(argument)
         rules = [f"MAP {name} {address}" for name, address in (hosts or {}).items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.0.0.*"]
         options.add_argument("--host-resolver-rules=" + ", ".join(rules))

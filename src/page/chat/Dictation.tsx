@@ -1,0 +1,80 @@
+import { useEffect, useRef, useState } from "react";
+import { Icon } from "../parts/Icon";
+import { store, useStore } from "../store/store";
+import { t } from "../texts";
+import { transcribe } from "../wire/api";
+
+type State = "idle" | "asking" | "recording" | "listening"; // the person for the microphone; the server makes text of it
+
+// A microphone: pressed, it records; pressed again, what was said becomes text. Escape drops it.
+export function Dictation({ onText }: { onText: (text: string) => void }) {
+  const { models } = useStore();
+  const [state, setState] = useState<State>("idle");
+  const current = useRef<{ recorder?: MediaRecorder; dropped: AbortController } | null>(null);
+  const drop = (): void => {
+    const { recorder, dropped } = current.current ?? {};
+    current.current = null;
+    dropped?.abort();
+    if (recorder?.state === "recording") recorder.stop();
+    setState("idle");
+  };
+  useEffect(() => drop, []); // another chat is shown: nothing goes on in the dark
+  useEffect(() => {
+    if (state === "idle") return undefined;
+    const onKey = (e: KeyboardEvent): void => {
+      if (e.key !== "Escape") return;
+      e.preventDefault();
+      e.stopPropagation(); // it stops no run
+      drop();
+    };
+    addEventListener("keydown", onKey, true);
+    return () => removeEventListener("keydown", onKey, true);
+  }, [state]);
+  if (!models.audio?.transcription) return null;
+
+  const record = async (): Promise<void> => {
+    const mine = { recorder: undefined as MediaRecorder | undefined, dropped: new AbortController() };
+    current.current = mine;
+    setState("asking");
+    let microphone: MediaStream;
+    try {
+      if (!navigator.mediaDevices) throw new DOMException(t.microphoneInsecure, "NotAllowedError");
+      microphone = await navigator.mediaDevices.getUserMedia({ audio: true });
+    } catch (error) {
+      if (current.current === mine) drop();
+      return store.tell(t.microphoneRefused(error instanceof Error ? error.message : String(error)));
+    }
+    const release = (): void => microphone.getTracks().forEach((track) => track.stop());
+    if (mine.dropped.signal.aborted) return release();
+    const recorder = new MediaRecorder(microphone);
+    mine.recorder = recorder;
+    const pieces: Blob[] = [];
+    recorder.addEventListener("dataavailable", (e) => pieces.push(e.data));
+    recorder.addEventListener("stop", () => {
+      release();
+      if (mine.dropped.signal.aborted) return;
+      setState("listening");
+      const sound = new Blob(pieces, { type: recorder.mimeType });
+      void store.attempt(async () => {
+        const text = await transcribe(sound, mine.dropped.signal);
+        if (!mine.dropped.signal.aborted) text.trim() === "" ? store.tell(t.nothingHeard) : onText(text.trim());
+      }).then(() => {
+        if (current.current === mine) drop();
+      });
+    });
+    recorder.start();
+    setState("recording");
+  };
+  const press = (): void => {
+    if (state === "idle") void record();
+    else if (state === "asking") drop();
+    else current.current?.recorder?.stop();
+  };
+  const name = state === "idle" ? t.dictate : state === "listening" ? t.transcribing : t.stopDictation;
+  return (
+    <button type="button" className={`quiet square microphone ${state}`} data-testid="microphone" data-state={state} aria-pressed={state === "recording"} aria-label={name} title={name}
+      disabled={state === "listening"} onClick={press}>
+      <Icon name="microphone" />
+    </button>
+  );
+}

@@ -1,0 +1,80 @@
+import { useEffect, useRef, useState } from "react";
+import { store } from "../store/store";
+import { t } from "../texts";
+import { request } from "../wire/api";
+
+const MOST = 4000; // characters that a provider speaks at once
+
+// Read aloud what is written, piece by piece. The policy of the page allows no media elements: the samples are decoded and
+// played as such.
+export function useSound(): [playing: boolean, play: (text: string) => void, stop: () => void] {
+  const [playing, setPlaying] = useState(false);
+  const ending = useRef<AbortController | null>(null);
+  const stop = (): void => ending.current?.abort();
+  useEffect(() => stop, []);
+  const play = (text: string): void => {
+    stop();
+    const end = new AbortController();
+    ending.current = end;
+    setPlaying(true);
+    void store.attempt(() => speak(text, end.signal)).then(() => {
+      if (ending.current === end) setPlaying(false);
+    });
+  };
+  return [playing, play, stop];
+}
+
+async function speak(text: string, stop: AbortSignal): Promise<void> {
+  const context = new AudioContext();
+  try {
+    const load = async (piece: string): Promise<AudioBuffer> => {
+      const sound = await request("POST", "/audio/speech", { text: piece }, stop);
+      return context.decodeAudioData(await sound.arrayBuffer()).catch(() => Promise.reject(new Error(t.notSound)));
+    };
+    const pieces = inPieces(text);
+    let next = pieces[0] === undefined ? undefined : load(pieces[0]);
+    for (let i = 1; next; i++) {
+      const sound: AudioBuffer = await next;
+      const piece = pieces[i];
+      next = piece === undefined ? undefined : load(piece); // while this one is heard
+      next?.catch(() => undefined);
+      await heard(context, sound, stop);
+    }
+  } finally {
+    await context.close();
+  }
+}
+
+function heard(context: AudioContext, sound: AudioBuffer, stop: AbortSignal): Promise<void> {
+  return new Promise((resolve, reject) => {
+    const source = new AudioBufferSourceNode(context, { buffer: sound });
+    const onStop = (): void => {
+      source.stop();
+      reject(new DOMException("stopped", "AbortError"));
+    };
+    if (stop.aborted) return onStop();
+    stop.addEventListener("abort", onStop);
+    source.addEventListener("ended", () => {
+      stop.removeEventListener("abort", onStop);
+      resolve();
+    });
+    source.connect(context.destination);
+    source.start();
+  });
+}
+
+// What is heard of Markdown: no code, no marks. Cut between sentences.
+export function inPieces(markdown: string): string[] {
+  const text = markdown.replace(/^ *(```|~~~)[^]*?^ *\1.*$/gm, " ").replace(/!?\[([^\]]*)\]\([^)]*\)/g, "$1").replace(/^ *(#+|>|[-*+]|\d+\.) +/gm, "").replace(/[*_`]+/g, "");
+  const pieces: string[] = [];
+  for (let rest = text.trim(); rest !== "";) {
+    let end = rest.length;
+    if (end > MOST) {
+      const part = rest.slice(0, MOST);
+      end = Math.max(part.lastIndexOf(". "), part.lastIndexOf("\n")) + 1 || part.lastIndexOf(" ") + 1 || MOST;
+    }
+    pieces.push(rest.slice(0, end).trim());
+    rest = rest.slice(end).trim();
+  }
+  return pieces.filter((piece) => piece !== "");
+}

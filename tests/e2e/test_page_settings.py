@@ -1,0 +1,116 @@
+"""The page: what is set for a chat (model, approval mode), and what it costs."""
+import pytest
+from support.browser import Keys
+from support.provider import DONE, Gate, Reply, call, delta, sse, text, tools
+
+Select = pytest.importorskip("selenium.webdriver.support.ui", reason="python3-selenium is not installed").Select
+
+pytestmark = pytest.mark.limit(90)
+
+
+def choose_model(page, name):
+    page.press("model")
+    page.type("model-search", name)
+    page.until(lambda: name in page.all("model-option")[0].text if name else len(page.all("model-option")) > 1, "the models")
+    page.type("model-search", Keys.ENTER)
+
+
+def choose(page, name, value):
+    page.until(lambda: value in [each.get_attribute("value") for each in page.one(name).find_elements("tag name", "option")], value)
+    Select(page.one(name)).select_by_value(value)
+
+
+def chat_of(server, chat):
+    return next(c for c in server.client.get("/chats").json["chats"] if c["id"] == chat)
+
+
+def test_the_mode_of_a_chat_is_chosen_and_told_to_other_windows(server, provider, browse):
+    provider.plan(text("hello"))
+    server.client.turn("c", "hi")
+    page, other = browse(server), browse(server)
+    for window in (page, other):
+        window.open_chat("c")
+        window.until_text("answer", "hello")
+        assert window.one("mode").get_attribute("value") == "" and "ask" in Select(window.one("mode")).first_selected_option.text
+    choose(page, "mode", "approve_all")
+    other.until(lambda: other.one("mode").get_attribute("value") == "approve_all", "the mode in the other window")
+    assert chat_of(server, "c")["approval_mode"] == "approve_all" and page.one("mode").get_attribute("data-mode") == "approve_all"
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})), text("written"))
+    page.say("write")
+    page.until_text("answer", "written")
+    assert not page.all("approval-card") and (server.home.workspace / "a.txt").exists()
+    # Another chat has the server's.
+    page.press("new-chat")
+    page.until(lambda: page.one("mode").get_attribute("value") == "", "the server's mode")
+    page.open_chat("c")
+    page.until(lambda: page.one("mode").get_attribute("value") == "approve_all", "the chat's mode")
+    choose(page, "mode", "")
+    other.until(lambda: other.one("mode").get_attribute("value") == "", "the end of the mode")
+    assert "approval_mode" not in chat_of(server, "c")
+
+
+def test_a_mode_changed_while_the_agent_works_holds_from_its_next_call(server, provider, browse):
+    gate = Gate()
+    provider.plan(Reply([gate, *tools(call("write_file", {"path": "a.txt", "content": "x"})).steps]), text("refused"))
+    page = browse(server)
+    page.say("write")
+    gate.wait_reached()
+    page.until(lambda: page.one("chat-item").get_attribute("data-status") == "running")
+    choose(page, "mode", "deny_all")
+    page.until(lambda: chat_of(server, page.one("chat-item").get_attribute("data-chat")).get("approval_mode") == "deny_all")
+    gate.release()
+    page.until_text("answer", "refused")
+    assert not page.all("approval-card") and not (server.home.workspace / "a.txt").exists()
+
+
+def test_what_is_chosen_before_the_first_message_holds_for_it(server, provider, browse):
+    page = browse(server)
+    choose_model(page, "offline")
+    choose(page, "mode", "deny_all")
+    page.say("write a.txt: x")
+    page.until_text("answer", "refuses")
+    chat = server.client.get("/chats").json["chats"][0]
+    assert (chat["chosen_model"], chat["approval_mode"], chat["title"]) == ("offline", "deny_all", "write a.txt: x")
+    # It stays, also after the page is loaded again.
+    page.open("/")
+    page.open_chat(chat["id"])
+    page.until(lambda: "offline" in page.text("model"), "the chosen model")
+    page.say("echo again")
+    page.until_text("answer", "again")
+    assert len(provider.requests) == 0
+    choose_model(page, "")
+    page.until(lambda: "chosen_model" not in chat_of(server, chat["id"]), "the default model")
+
+
+def test_a_server_that_refuses_lets_no_chat_have_another_mode(make_server, provider, browse):
+    page = browse(make_server(provider, config={"approval_mode": "deny_all"}))
+    page.until(lambda: not page.one("mode").is_enabled(), "a choice that is none")
+
+
+PRICED = {"models": {"test/scripted": {"input_price_per_mtok": 1000, "output_price_per_mtok": 2000, "cache_read_price_per_mtok": 100}}}
+
+
+def used(words, prompt, completion, cached):
+    tokens = {"prompt_tokens": prompt, "completion_tokens": completion, "prompt_tokens_details": {"cached_tokens": cached}}
+    return Reply([delta({"content": words}), delta({}, "stop"), sse({"id": "1", "object": "chat.completion.chunk", "choices": [], "usage": tokens}), DONE])
+
+
+def test_a_turn_and_a_chat_have_their_cost(make_server, provider, browse):
+    server = make_server(provider, config=PRICED)
+    provider.plan(used("one", 11, 7, 0), used("two", 1011, 0, 1000))
+    page = browse(server)
+    page.say("first")
+    page.until_text("turn-cost", "0.025")
+    page.until_text("cost", "0.025")
+    page.say("second")
+    page.until(lambda: [each.text for each in page.all("turn-cost")] == ["costs 0.025", "costs 0.11"], "the cost of the second turn")
+    page.until_text("cost", "0.14")
+
+
+def test_without_a_price_no_cost_is_shown(server, provider, browse):
+    provider.plan(text("one"))
+    page = browse(server)
+    page.say("first")
+    page.until_text("meter", "tokens")
+    page.until_text("turn-usage", "tokens")
+    assert not page.all("turn-cost") and not page.all("cost")
