@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -59,6 +60,14 @@ struct AudioOptions {
   std::string voice{};  // as the provider calls it; empty: its usual one
 };
 
+// A bucket of an S3 server. The keys are secrets.
+struct BucketOptions {
+  std::string endpoint;  // "https://s3.example", without a slash at its end
+  std::string bucket;    // its name
+  std::string region = "us-east-1";
+  std::string access_key{}, secret_key{};  // empty: not set; whoever needs the bucket says so
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
@@ -84,6 +93,7 @@ struct Options {
   AudioOptions audio;
   ToolPolicy tools;
   FileLimits files;
+  std::optional<BucketOptions> bucket;  // where the files of chats go; none: into their chat's folder
   std::vector<McpServerOptions> mcp_servers;
   bool system_prompt = true;
   std::string prompt_dir;  // of the system prompt's modules; empty: the default place

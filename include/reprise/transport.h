@@ -14,6 +14,13 @@
 
 namespace reprise {
 
+// How a request to a service of the S3 kind is signed (AWS Signature Version 4). Whoever sends the request writes its
+// path and its query as they are signed: percent-encoded, and the query sorted, each name with its "="; and a header
+// x-amz-content-sha256. Secrets: never log or print it.
+struct S3Signature {
+  std::string region, access_key, secret_key;
+};
+
 struct HttpRequest {
   std::string method = "GET";
   std::string url;  // http or https, nothing else
@@ -26,6 +33,7 @@ struct HttpRequest {
   // Refuse to connect to loopback, link-local, private, multicast and reserved addresses, after each name look-up and
   // redirect (SSRF). kForbidden (reason "address_not_allowed").
   bool public_addresses_only = false;
+  std::optional<S3Signature> signature{};  // none: it is sent as it is
 };
 
 using HttpHeaders = std::vector<std::pair<std::string, std::string>>;  // names in lower case

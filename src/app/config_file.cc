@@ -591,8 +591,20 @@ class ConfigReader {
   }
 
   Result<void> ReadFiles(const std::string& key, const Json& value) {
+    options_.bucket.reset();
+    BucketOptions bucket;
+    std::string type = "folder", needs_bucket;
     for (const auto& [member, content] : value.items()) {
       const std::string place = Join(key, member);
+      std::string* const text = BucketMember(member, bucket);
+      if (text != nullptr || member == "type") {
+        const bool is_key = member == "access_key" || member == "secret_key";
+        auto read = is_key ? ReadApiKey(place, content) : ReadText(place, content);
+        if (!read) return Fail(read.error());
+        (text != nullptr ? *text : type) = *std::move(read);
+        if (text != nullptr) needs_bucket = place;
+        continue;
+      }
       std::uint64_t* bytes = member == "max_file_bytes"   ? &options_.files.file_bytes
                              : member == "max_chat_bytes" ? &options_.files.chat_bytes
                                                           : nullptr;
@@ -602,6 +614,48 @@ class ConfigReader {
         return Reject(place, "must be a number from 1 to " + std::to_string(most));
       }
       *bytes = content.get<std::uint64_t>();
+    }
+    if (type != "folder" && type != "s3") return Reject(Join(key, "type"), "must be folder or s3");
+    if (type == "folder")
+      return needs_bucket.empty() ? Result<void>() : Reject(needs_bucket, "is for \"type\": \"s3\"");
+    for (const char* member : {"endpoint", "bucket", "access_key", "secret_key"}) {
+      if (!value.contains(member)) return Reject(key, "must have " + std::string(member));
+    }
+    if (auto fit = CheckBucket(key, bucket); !fit) return fit;
+    options_.bucket = std::move(bucket);
+    return {};
+  }
+
+  static std::string* BucketMember(std::string_view member, BucketOptions& bucket) {
+    return member == "endpoint"     ? &bucket.endpoint
+           : member == "bucket"     ? &bucket.bucket
+           : member == "region"     ? &bucket.region
+           : member == "access_key" ? &bucket.access_key
+           : member == "secret_key" ? &bucket.secret_key
+                                    : nullptr;
+  }
+
+  static Result<void> CheckBucket(const std::string& key, BucketOptions& bucket) {
+    const auto is_name = [](std::string_view name, std::string_view more, std::size_t least, std::size_t most) {
+      return name.size() >= least && name.size() <= most && std::all_of(name.begin(), name.end(), [&](char c) {
+               return IsNameCharacter(c) || more.find(c) != std::string_view::npos;
+             });
+    };
+    if (bucket.endpoint.ends_with('/')) bucket.endpoint.pop_back();
+    const bool has_scheme = bucket.endpoint.starts_with("http://") || bucket.endpoint.starts_with("https://");
+    const std::string_view server =
+        std::string_view(bucket.endpoint).substr(std::min(bucket.endpoint.find("//") + 2, bucket.endpoint.size()));
+    if (!has_scheme || !is_name(server, ".-:[]", 1, 300)) {
+      return Reject(Join(key, "endpoint"), "must be http:// or https:// and a server's name, perhaps with a port");
+    }
+    if (!is_name(bucket.bucket, ".-", 3, 63)) {
+      return Reject(Join(key, "bucket"), "must be the name of a bucket (3 to 63 letters, digits, '.', '-', '_')");
+    }
+    if (!is_name(bucket.region, "-", 1, 64)) return Reject(Join(key, "region"), "must be the name of a region");
+    for (const auto& [member, text] :
+         {std::pair("access_key", &bucket.access_key), std::pair("secret_key", &bucket.secret_key)}) {
+      const bool sound = std::all_of(text->begin(), text->end(), [](char c) { return c > ' ' && c < 0x7f; });
+      if (!sound) return Reject(Join(key, member), "has characters that no key has (a space, a line end?)");
     }
     return {};
   }

@@ -91,6 +91,7 @@ std::vector<std::string> SecretsOf(const Options& options, const char* const* en
       if (NamesSecret(name)) AddQueryValue(name, value, secrets);
     }
   }
+  if (options.bucket) secrets.push_back(options.bucket->secret_key);
   for (const McpServerOptions& server : options.mcp_servers) {
     for (const auto& [name, value] : server.environment) {
       if (NamesSecret(name)) secrets.push_back(value);

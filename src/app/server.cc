@@ -48,6 +48,7 @@ class Server::Impl {
     if (stopped_) return Fail(ErrorCode::kConflict, "the server has been stopped");
     ServerOptions options = TRY(HttpOptionsFrom(options_));
     options.ready = [this] { return parts_->CheckReady(); };
+    options.failing = [this] { return parts_->CheckParts(); };
     http_ = TRY(HttpServer::Open(engine(), std::move(options)));
     std::string url = UrlOf(http_->host(), http_->port());
     parts_->NoteUrl(url);
@@ -59,6 +60,7 @@ class Server::Impl {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stopped_, true)) return;
     if (http_ != nullptr) http_->BeginStop();
+    parts_->LeaveBucket();
     engine().Stop();
     if (http_ != nullptr) http_->Stop();
   }

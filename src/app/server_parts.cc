@@ -70,7 +70,20 @@ class ExtendedModels final : public ModelDirectory {
   const std::string default_model_;
 };
 
+Error BucketSilent() {
+  return {.code = ErrorCode::kUnavailable,
+          .reason = "bucket_unreachable",
+          .message = "the bucket of the chats' files does not answer",
+          .retryable = true};
+}
+
 }  // namespace
+
+std::vector<Error> ServerParts::CheckParts() {
+  if (!bucket_readiness_) return {};
+  auto checked = bucket_readiness_->Check();
+  return checked ? std::vector<Error>() : std::vector{std::move(checked.error())};
+}
 
 Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options, Extensions extensions,
                                                            bool new_key) {
@@ -137,14 +150,25 @@ Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
   if (keys_ && OthersMayReplace(KeyFileOf(options))) {
     LogWarning("other users may replace the key file: its folder is not for its owner alone", {});
   }
-  auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
+  auto bucket = ChatBucket::Open(options, bucket_stop_.get_token());
+  if (!bucket) return Fail(bucket.error());
+  bucket_ = *std::move(bucket);
+  auto store = FileInteractionStore::Open(
+      {.root = options.data_dir, .keys = keys_, .file_system = disk_, .bucket = FilesOf(bucket_)});
   if (!store) return Fail(store.error());
   store_ = *std::move(store);
+  if (bucket_) {
+    if (auto ready = bucket_->TakeNewFiles(options.data_dir, disk_); !ready) return ready;
+    bucket_readiness_.emplace([this] { return bucket_->Check(); }, Readiness::Limits{.silent = BucketSilent()});
+  }
   NoteKeysOf(options.data_dir, keys_.get());
   grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
   static_cast<void>(grants_->List());  // what cannot be read is named in the log now
-  files_ = std::make_unique<SealedFileStore>(
-      SealedFileStore::Options{.root = options.data_dir, .keys = keys_, .file_system = disk_, .limits = options.files});
+  files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = options.data_dir,
+                                                                      .keys = keys_,
+                                                                      .file_system = disk_,
+                                                                      .limits = options.files,
+                                                                      .bucket = FilesOf(bucket_)});
 
   for (const std::string& folder : UnsavedFolders(options.data_dir)) {
     const auto brought = BringHome(folder, keys_, disk_, *store_);

@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "app/chat_bucket.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
 #include "engine/readiness.h"
@@ -40,6 +42,10 @@ class ServerParts {
   void NoteUrl(std::string_view url) { store_->NoteUrl(url); }
   // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
+  // What does not work now without keeping the server from working: the bucket of the files. Likewise.
+  std::vector<Error> CheckParts();
+  // Nobody waits for the bucket any more: what is under way ends, and what comes fails.
+  void LeaveBucket() { bucket_stop_.request_stop(); }
 
  private:
   ServerParts() = default;
@@ -50,6 +56,8 @@ class ServerParts {
 
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
+  std::stop_source bucket_stop_;
+  std::unique_ptr<ChatBucket> bucket_;  // null: files are in the data folder
   std::unique_ptr<FileInteractionStore> store_;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
   std::unique_ptr<GrantStore> grants_;
@@ -61,8 +69,8 @@ class ServerParts {
   std::unique_ptr<AuditFile> audit_;
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
-  std::optional<Readiness> readiness_;
-  std::unique_ptr<Engine> engine_;  // it uses all of the above
+  std::optional<Readiness> readiness_, bucket_readiness_;  // the second: null without a bucket
+  std::unique_ptr<Engine> engine_;                         // it uses all of the above
 };
 
 // What HTTP needs of the options; reads the token.

@@ -13,6 +13,7 @@
 #include "base/json.h"
 #include "base/output_file.h"
 #include "base/posix_file_system.h"
+#include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "store/chat_index.h"
@@ -22,18 +23,24 @@
 namespace reprise {
 namespace {
 
-Result<void> WriteFiles(const std::string& root, const ChatId& chat, FileStore& files) {
-  const auto listing = files.List(chat);
-  if (!listing) return Fail(listing.error());
-  if (listing->files.empty()) return {};
-  if (auto made = Disk().CreateDirectory(FilesDirectory(root, chat)); !made) return Fail(std::move(made.error()));
-  for (const FileInfo& each : listing->files) {
-    const auto file = files.Get(chat, each.id);
-    if (!file) return Fail(file.error());
-    auto written = ReplaceFile(Disk(), FilePath(root, chat, each.id), FileToJson(chat, *file) + "\n");
-    if (!written) return written;
+// Returns what is wrong with those that cannot be read.
+Result<std::vector<Error>> WriteFiles(const std::string& root, const ChatId& chat, FileStore& files) {
+  const auto listing = TRY(files.List(chat));
+  std::vector<Error> left;
+  for (const DamagedFile& damaged : listing.damaged) left.push_back(damaged.error);
+  if (listing.files.empty()) return left;
+  TRY(Disk().CreateDirectory(FilesDirectory(root, chat)));
+  for (const FileInfo& each : listing.files) {
+    auto file = files.Get(chat, each.id);
+    if (!file && file.error().code != ErrorCode::kCorruption) return Fail(std::move(file.error()));
+    if (!file) {
+      left.push_back(std::move(file.error()));
+      continue;
+    }
+    TRY(ReplaceFile(Disk(), FilePath(root, chat, each.id), FileToJson(chat, *file) + "\n"));
   }
-  return Disk().SyncDirectory(FilesDirectory(root, chat));
+  TRY(Disk().SyncDirectory(FilesDirectory(root, chat)));
+  return left;
 }
 
 Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store, WorkCounter& counter) {
@@ -75,22 +82,25 @@ Result<void> Exchange(const std::string& made, const std::string& target) {
 
 }  // namespace
 
-Result<void> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store, FileStore& files,
-                             bool replace, WorkCounter& counter) {
+Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store,
+                                           FileStore& files, bool replace, WorkCounter& counter) {
   const std::string target = ChatDirectory(directory, chat.summary.id);
   auto free = CheckNothingThere(target);
-  if (!free && !replace) return free;
+  if (!free && !replace) return Fail(std::move(free.error()));
   const std::string folder = IncomingDirectory(directory);
+  std::vector<Error> left;
   auto written = CreateDirectories(Disk(), folder)
                      .and_then([&](bool) { return WriteDocuments(folder, chat, store, counter); })
-                     .and_then([&] { return WriteFiles(folder, chat.summary.id, files); });
+                     .and_then([&] { return WriteFiles(folder, chat.summary.id, files); })
+                     .map([&](std::vector<Error> damaged) { left = std::move(damaged); });
   // What was there goes into the folder that is removed at the end, in the same step: at no moment is neither in place.
   const std::string made = ChatDirectory(folder, chat.summary.id);
   if (written) written = free ? MoveToFreeName(made, target) : Exchange(made, target);
   if (written) written = Disk().SyncDirectory(directory);
   std::error_code ignored;  // a leftover has a name that nothing reads
   std::filesystem::remove_all(folder, ignored);
-  return written;
+  if (!written) return Fail(std::move(written.error()));
+  return left;
 }
 
 }  // namespace reprise

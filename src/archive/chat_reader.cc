@@ -26,9 +26,10 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
     return Fail(NoDataFolder(options->data_dir));
   }
   if (!store) return Fail(store.error());
-  auto files = std::make_unique<SealedFileStore>(
-      SealedFileStore::Options{.root = options->data_dir, .keys = *keys, .file_system = Disk()});
-  return ChatReader(*std::move(options), *std::move(store), std::move(files));
+  auto bucket = ChatBucket::OpenToRead(*options, reads ? reads->stop_token() : std::stop_token());
+  auto files = std::make_unique<SealedFileStore>(SealedFileStore::Options{
+      .root = options->data_dir, .keys = *keys, .file_system = Disk(), .bucket = FilesOf(bucket)});
+  return ChatReader(*std::move(options), std::move(bucket), *std::move(store), std::move(files));
 }
 
 Result<std::vector<ChatId>> ChatReader::AllChats() const {

@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat_bucket.h"
 #include "app/options.h"
 #include "base/environment.h"
 #include "base/work_counter.h"
@@ -26,10 +27,12 @@ class ChatReader {
   Result<std::vector<ChatId>> AllChats() const;
 
  private:
-  ChatReader(Options options, std::unique_ptr<InteractionStore> store, std::unique_ptr<FileStore> files)
-      : options_(std::move(options)), store_(std::move(store)), files_(std::move(files)) {}
+  ChatReader(Options options, std::unique_ptr<ChatBucket> bucket, std::unique_ptr<InteractionStore> store,
+             std::unique_ptr<FileStore> files)
+      : options_(std::move(options)), bucket_(std::move(bucket)), store_(std::move(store)), files_(std::move(files)) {}
 
   Options options_;
+  std::unique_ptr<ChatBucket> bucket_;  // null: there is none, or it cannot be used
   std::unique_ptr<InteractionStore> store_;
   std::unique_ptr<FileStore> files_;
 };

@@ -42,15 +42,15 @@ Result<void> CheckNothingUnsaved(const std::string& root) {
   return {};
 }
 
-Result<void> CheckSound(const std::string& root, const std::shared_ptr<const KeySet>& keys, WorkCounter& counter,
-                        Progress& progress) {
+Result<void> CheckSound(const std::string& root, const std::shared_ptr<const KeySet>& keys, const FileBucket* bucket,
+                        WorkCounter& counter, Progress& progress) {
   LongTask task{.doing = "checking", .things = "files"};
   if (const auto chats = ChatFiles(root, MakeRecordFormat(nullptr), Disk()).ListChats(); chats && progress.is_shown()) {
     const StoredCount count = CountStored(root, *chats);
     task.total = count.chats + count.interactions + count.journals + count.files;
   }
   progress.Begin(std::move(task));
-  const auto report = VerifyStore(root, keys, Disk(), &counter);
+  const auto report = VerifyStore(root, keys, Disk(), &counter, bucket);
   if (!report) return Fail(report.error());
   if (report->problems.empty()) return {};
   for (const Problem& problem : report->problems) Warn(problem.file + ": " + problem.kind + ": " + problem.message);
@@ -76,8 +76,9 @@ Result<void> AddJournals(const std::string& root, const KeySet* keys, const Chat
   return {};
 }
 
-Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std::string& target,
-                       std::vector<ChatId>& converted, WorkCounter& counter, Progress& progress) {
+Result<void> CopyChats(const std::string& root, const KeyChange& keys, const FileBucket* bucket,
+                       const std::string& target, std::vector<ChatId>& converted, WorkCounter& counter,
+                       Progress& progress) {
   const ChatFiles files(root, MakeRecordFormat(keys.from), Disk());
   auto chats = files.ListChats();
   if (!chats) return Fail(std::move(chats.error()));
@@ -90,7 +91,7 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const std
                                           .access = FileInteractionStore::Access::kReadOnly,
                                           .reads = &reads});
   if (!from) return Fail(std::move(from.error()));
-  SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk()});
+  SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk(), .bucket = bucket});
   auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk(), .counter = &counter});
   if (!incoming) return Fail(std::move(incoming.error()));
   for (const ChatId& chat : *chats) {
@@ -157,21 +158,22 @@ LongTask CopyTask(const std::string& doing, const std::string& root, const std::
   return task;
 }
 
-Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange& keys, std::vector<ChatId>& converted,
-                                  WorkCounter& counter, Progress& progress) {
+Result<std::string> ConvertFolder(const std::string& given_root, const KeyChange& keys, const FileBucket* bucket,
+                                  std::vector<ChatId>& converted, WorkCounter& counter, Progress& progress) {
   std::error_code failed;
   const std::string root = std::filesystem::canonical(given_root, failed).string();
   if (failed) return Fail(NoDataFolder(given_root));
   const auto lock = DirectoryLock::Acquire(LockFile(root));
   if (!lock) return Fail(lock.error());
-  auto ready = CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from, counter, progress); });
+  auto ready =
+      CheckNothingUnsaved(root).and_then([&] { return CheckSound(root, keys.from, bucket, counter, progress); });
   if (!ready) return Fail(std::move(ready.error()));
 
   const std::string made = root + std::string(kBeingMade) + RandomHex(8);
-  auto done = CopyChats(root, keys, made, converted, counter, progress)
+  auto done = CopyChats(root, keys, bucket, made, converted, counter, progress)
                   .and_then([&] { return CopyGrants(root, keys, made); })
                   .and_then([&] { return CopyAuditLog(root, keys, made); })
-                  .and_then([&] { return CheckSound(made, keys.to, counter, progress); })
+                  .and_then([&] { return CheckSound(made, keys.to, nullptr, counter, progress); })
                   .and_then([&] { return ExchangeFolders(root, made); });
   if (!done) {
     std::filesystem::remove_all(made, failed);

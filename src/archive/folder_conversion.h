@@ -7,6 +7,7 @@
 #include "crypto/key_set.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
+#include "store/object_store.h"
 #include "terminal/progress.h"
 
 namespace reprise {
@@ -22,8 +23,10 @@ struct KeyChange {
 // kConflict if a server uses the folder; kCorruption (reason of the first problem) if anything in it is damaged;
 // kUnavailable if interactions wait to be brought home to it, or the file system cannot exchange two folders. Nothing
 // has changed then, nor if it is interrupted (kCancelled). `progress` watches `counter`.
-Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, std::vector<ChatId>& converted,
-                                  WorkCounter& counter, Progress& progress);
+//
+// Files that are in `bucket` (null: there is none) are in the new folder itself; their objects stay for the old one.
+Result<std::string> ConvertFolder(const std::string& root, const KeyChange& keys, const FileBucket* bucket,
+                                  std::vector<ChatId>& converted, WorkCounter& counter, Progress& progress);
 
 // What a Progress shows while IncomingChats copies these chats with all that is in them. `doing`: "sealing", say.
 LongTask CopyTask(const std::string& doing, const std::string& root, const std::vector<ChatId>& chats,

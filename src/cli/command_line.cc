@@ -79,6 +79,8 @@ class Grammar {
     AddRotate(*keys);
     AddPassphrase(*keys);
 
+    AddFiles();
+
     CLI::App* doctor = Add("doctor", "Check that everything the server needs is in order");
     AddAllSettings(*doctor);
     AddJson(*doctor);
@@ -313,6 +315,18 @@ class Grammar {
     AddKeyFile(*passphrase);
   }
 
+  void AddFiles() {
+    CLI::App* files = Add("files", "The files of chats that are in a bucket");
+    files->require_subcommand(1);
+    CLI::App* sweep = files->add_subcommand(
+        "sweep", "Delete objects of this data folder that no file of it names, and that are an hour old");
+    sweep->add_flag("--dry-run", out_.dry_run, "only say which");
+    for (CLI::App* command : {sweep, files->add_subcommand("push", "Move the files of the data folder to the bucket"),
+                              files->add_subcommand("pull", "Move them back into the data folder")}) {
+      AddSettings(*command, {"data-dir"});
+      AddKeyFile(*command);
+    }
+  }
   void AddDocs() {
     CLI::App* completion = Add("completion", "Print what makes a shell complete reprise's commands, flags and chats");
     completion->add_option("SHELL", out_.argument, "bash, zsh or fish")->check(CLI::IsMember({"bash", "zsh", "fish"}));

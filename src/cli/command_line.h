@@ -45,6 +45,7 @@ struct CommandLine {
   int until_released = -1;                     // of `serve`: stops when this descriptor's other end is closed
   bool new_key = false;                        // of `serve`: chats whose keys are gone are given up
   bool force = false;                          // replace what is there
+  bool dry_run = false;                        // of `files sweep`
   bool list = false;                           // of `trust`; of `completion`: the chats
   std::string revoke;                          // of `trust`: this file is no longer allowed
   bool all_chats = false;                      // of `encrypt` and `decrypt`

@@ -47,6 +47,9 @@ constexpr CommandExample kExamples[] = {
     {"keys rotate", "reprise keys rotate --rewrap", "a new key, and every file wrapped to it"},
     {"keys rewrap", "reprise keys rewrap --remove-old", "finish that, and drop the old keys"},
     {"keys passphrase", "reprise keys passphrase", "set or change the key file's passphrase"},
+    {"files sweep", "reprise files sweep --dry-run", "what is in the bucket that no chat needs any more"},
+    {"files push", "reprise files push", "the files that were in the folder, to the bucket"},
+    {"files pull", "reprise files pull", "all back into the folder"},
     {"doctor", "reprise doctor", "is everything in order?"},
     {"trust", "reprise trust", "allow ./reprise.json as it is now"},
     {"trust", "reprise trust --list", "what is allowed, and whether it has changed"},
@@ -118,6 +121,11 @@ constexpr std::pair<std::string_view, std::string_view> kDescriptions[] = {
      "Chats are encrypted with a key in the key file. Keep a copy of that file elsewhere: without it nobody can open "
      "the "
      "chats."},
+    {"files",
+     "Where the configuration names a bucket, the files that are given to chats go there, sealed as they would be in "
+     "the "
+     "folder. Files that were given before stay where they are until they are moved. For push and pull no server may "
+     "run on the data folder; a sweep does not mind one."},
     {"completion",
      "Prints a script that makes the shell complete the commands, flags and values of reprise, files, and the ids of "
      "chats. The scripts that are installed with reprise are the same."},

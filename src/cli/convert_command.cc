@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat_bucket.h"
 #include "app/chat_keys.h"
 #include "archive/folder_conversion.h"
 #include "archive/lone_file.h"
@@ -133,7 +134,9 @@ class Conversion {
                                             .access = FileInteractionStore::Access::kReadOnly,
                                             .reads = &reads});
     if (!from) return Complain(NoDataFolder(options_.data_dir));
-    SealedFileStore files({.root = options_.data_dir, .keys = keys->from, .file_system = Disk()});
+    const auto bucket = ChatBucket::OpenToRead(options_, counter.stop_token());
+    SealedFileStore files(
+        {.root = options_.data_dir, .keys = keys->from, .file_system = Disk(), .bucket = FilesOf(bucket)});
     const auto wanted = Wanted();
     if (!wanted) return Complain(wanted.error());
     Progress progress(counter, environment_);
@@ -191,7 +194,8 @@ class Conversion {
     if (!keys) return Complain(keys.error());
     WorkCounter counter;
     Progress progress(counter, environment_);
-    const auto kept = ConvertFolder(options_.data_dir, *keys, converted_, counter, progress);
+    const auto bucket = ChatBucket::OpenToRead(options_, counter.stop_token());
+    const auto kept = ConvertFolder(options_.data_dir, *keys, FilesOf(bucket), converted_, counter, progress);
     // If it is done all the same, where the old folder is has to be said first.
     if (!kept || !progress.interrupted()) progress.End();
     if (!kept) return Complain(kept.error());

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/bucket_checks.h"
 #include "app/health_checks.h"
 #include "app/mcp_checks.h"
 #include "app/model_catalog.h"
@@ -56,6 +57,7 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
         options->config_file.empty() ? "no file; defaults and environment" : options->config_file;
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
+    if (options->bucket) findings.push_back(CheckBucket(*options));
     // What the server would not run is not run here either.
     auto programs = FilesToTrust(*options).and_then(
         [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });

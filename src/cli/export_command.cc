@@ -210,18 +210,15 @@ class Export {
     return lines;
   }
 
-  void ComplainOfDamagedFiles(const ChatId& chat) {
-    const auto listing = files_.List(chat);
-    if (!listing) return;
-    for (const DamagedFile& damaged : listing->damaged) status_ = Complain(damaged.error);
-  }
-
   // Returns what it has made.
   Result<std::string> Write(const Item& item) {
     std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
     if (line_.format == "json" && !item.single) {
-      ComplainOfDamagedFiles(item.chat.summary.id);
-      return WriteChatFolder(line_.output, item.chat, store_, files_, line_.force, counter_).map([&] { return path; });
+      return WriteChatFolder(line_.output, item.chat, store_, files_, line_.force, counter_)
+          .map([&](const std::vector<Error>& left) {
+            for (const Error& damaged : left) status_ = Complain(damaged);
+            return path;
+          });
     }
     if (item.single) path += "-" + item.chat.interactions.front().id.str();
     path += line_.format == "json" ? ".json" : line_.format == "markdown" ? ".md" : ".jsonl";

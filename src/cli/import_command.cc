@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "app/chat_bucket.h"
 #include "app/chat_keys.h"
 #include "archive/foreign_chat.h"
 #include "archive/stored_count.h"
@@ -172,9 +173,17 @@ int RunImport(const CommandLine& line, const Environment& environment) {
   const auto keys = KeysForWriting(*options, options->data_dir);
   if (!keys) return Complain(keys.error());
   Progress progress(counter, environment);
-  const auto folder =
-      IncomingChats::Open({.root = options->data_dir, .keys = *keys, .file_system = Disk(), .counter = &counter});
+  const auto bucket = ChatBucket::Open(*options, counter.stop_token());
+  if (!bucket) return Complain(bucket.error());
+  const auto folder = IncomingChats::Open({.root = options->data_dir,
+                                           .keys = *keys,
+                                           .file_system = Disk(),
+                                           .counter = &counter,
+                                           .bucket = FilesOf(*bucket)});
   if (!folder) return Complain(folder.error());
+  if (*bucket) {
+    if (const auto ready = (*bucket)->TakeNewFiles(options->data_dir, Disk()); !ready) return Complain(ready.error());
+  }
   NoteKeysOf(options->data_dir, keys->get());
   return ImportAll(sources, line.as, IntoFolder(*folder), progress, report);
 }

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 
+#include "app/chat_bucket.h"
 #include "app/key_access.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
@@ -11,6 +12,7 @@
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
 #include "crypto/key_file.h"
+#include "store/bucket_upkeep.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"
 #include "store/rewrap.h"
@@ -78,12 +80,34 @@ std::uint64_t FilesToWrap(const Options& options) {
   return files;
 }
 
+// Without a bucket that can be asked, the old keys are kept for what is in it.
+Result<void> RewrapInBucket(const Options& options, const KeySet& key_set, WorkCounter& counter, Rewrapped& done) {
+  const std::shared_ptr<const KeySet> keys(std::shared_ptr<void>(), &key_set);  // the caller's
+  const auto bucket = ChatBucket::OpenToRead(options, counter.stop_token());
+  if (bucket) {
+    return RewrapObjects(
+        {.root = options.data_dir, .keys = keys, .file_system = Disk(), .bucket = bucket->files(), .counter = &counter},
+        done);
+  }
+  const auto count = CountReferences(options.data_dir, keys, Disk());
+  if (!count) return Fail(count.error());
+  if (*count == 0) return {};
+  done.left.push_back(MakeError(ErrorCode::kUnavailable,
+                                std::to_string(*count) + (*count == 1 ? " file is" : " files are") +
+                                    " in a bucket, and the configuration names none that can be used (files)",
+                                "the bucket"));
+  return {};
+}
+
 // REQUIRES: the data folder's lock is held.
 int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
   Progress progress(counter, environment);
   progress.Begin({.doing = "wrapping", .things = "files", .total = progress.is_shown() ? FilesToWrap(options) : 0});
-  const auto done = RewrapStore(options.data_dir, file.keys(), Disk(), &counter);
+  auto done = RewrapStore(options.data_dir, file.keys(), Disk(), &counter);
+  if (done) {
+    if (auto objects = RewrapInBucket(options, file.keys(), counter, *done); !objects) done = Fail(objects.error());
+  }
   if (progress.interrupted()) Warn("interrupted; nothing is lost, and `reprise keys rewrap` goes on from there");
   progress.End();
   if (!done) {

@@ -18,6 +18,7 @@
 #include "cli/docs_command.h"
 #include "cli/doctor_command.h"
 #include "cli/export_command.h"
+#include "cli/files_command.h"
 #include "cli/fork_command.h"
 #include "cli/import_command.h"
 #include "cli/keys_command.h"
@@ -63,6 +64,9 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"keys rotate", RunKeysRotate},
     {"keys rewrap", RunKeysRewrap},
     {"keys passphrase", RunKeysPassphrase},
+    {"files sweep", RunFilesSweep},
+    {"files push", RunFilesPush},
+    {"files pull", RunFilesPull},
     {"doctor", RunDoctor},
     {"trust", RunTrust},
     {"completion", RunCompletion},

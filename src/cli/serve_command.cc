@@ -53,6 +53,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   auto parts = ServerParts::Assemble(options, {}, line.new_key);
   if (!parts) return Complain(parts.error());
   server_options->ready = [&parts = **parts] { return parts.CheckReady(); };
+  server_options->failing = [&parts = **parts] { return parts.CheckParts(); };
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
@@ -86,6 +87,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   manager.Tell("STOPPING=1");
   // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
   (*server)->BeginStop();
+  (*parts)->LeaveBucket();
   (*parts)->engine().Stop();
   (*server)->Stop();
   LogInfo("stopped");

@@ -4,6 +4,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 
+#include "app/chat_bucket.h"
 #include "app/chat_keys.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
@@ -19,15 +20,20 @@
 namespace reprise {
 namespace {
 
-using Keys = std::shared_ptr<const KeySet>;
+// What there is to open the files with.
+struct Access {
+  std::shared_ptr<const KeySet> keys;
+  const FileBucket* bucket;  // null: there is none
+};
 
 // What a chat's id names in the data folder, else a file or a chat's folder.
-Result<VerifyReport> Verify(const std::string& what, const Options& options, const Keys& keys, WorkCounter& counter) {
+Result<VerifyReport> Verify(const std::string& what, const Options& options, const Access& access,
+                            WorkCounter& counter) {
   if (const auto reference = ParseReference(what)) {
     auto report = reference->interaction
-                      ? VerifyFile(InteractionFile(options.data_dir, reference->chat, *reference->interaction), keys,
-                                   Disk(), &counter)
-                      : VerifyChat(options.data_dir, reference->chat, keys, Disk(), &counter);
+                      ? VerifyFile(InteractionFile(options.data_dir, reference->chat, *reference->interaction),
+                                   access.keys, Disk(), &counter, access.bucket)
+                      : VerifyChat(options.data_dir, reference->chat, access.keys, Disk(), &counter, access.bucket);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     if (!IsFile(what) && !IsDirectory(what)) {
       Error missing = NotThere(report.error(), *reference, options.data_dir);
@@ -36,14 +42,14 @@ Result<VerifyReport> Verify(const std::string& what, const Options& options, con
     }
   }
   if (!IsDirectory(what)) {
-    auto report = VerifyFile(what, keys, Disk(), &counter);
+    auto report = VerifyFile(what, access.keys, Disk(), &counter, access.bucket);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     return Fail(ErrorCode::kNotFound, "there is no file " + what);
   }
   const auto place = ParseStorePath(what);
   if (!place)
     return Fail(ErrorCode::kInvalidArgument, what + " is not a chat's folder (--data-dir names a data folder)");
-  return VerifyChat(place->root, place->chat, keys, Disk(), &counter);
+  return VerifyChat(place->root, place->chat, access.keys, Disk(), &counter, access.bucket);
 }
 
 // How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them.
@@ -62,16 +68,16 @@ std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
   return count.chats + count.interactions + count.journals + count.files;
 }
 
-Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Keys& keys,
+Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Access& access,
                                WorkCounter& counter) {
   if (line.arguments.empty()) {
-    auto report = VerifyStore(options.data_dir, keys, Disk(), &counter);
+    auto report = VerifyStore(options.data_dir, access.keys, Disk(), &counter, access.bucket);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     return Fail(NoDataFolder(options.data_dir));
   }
   VerifyReport whole;
   for (const std::string& what : line.arguments) {
-    auto report = Verify(what, options, keys, counter);
+    auto report = Verify(what, options, access, counter);
     if (!report) return report;
     whole.checked += report->checked;
     std::move(report->problems.begin(), report->problems.end(), std::back_inserter(whole.problems));
@@ -111,7 +117,8 @@ int RunVerify(const CommandLine& line, const Environment& environment) {
   Progress progress(counter, environment);
   const std::uint64_t total = progress.is_shown() ? FilesToCheck(line, *options) : 0;
   progress.Begin({.doing = "checking", .things = "files", .total = total});
-  const auto report = VerifyAll(line, *options, *keys, counter);
+  const auto bucket = ChatBucket::OpenToRead(*options, counter.stop_token());
+  const auto report = VerifyAll(line, *options, {*keys, FilesOf(bucket)}, counter);
   progress.End();
   if (!report) return Complain(report.error());
   PrintReport(*report, line.json);

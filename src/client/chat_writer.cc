@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "app/chat_bucket.h"
 #include "app/chat_keys.h"
 #include "app/key_access.h"
 #include "archive/record_reference.h"
@@ -93,8 +94,9 @@ class ServedChats final : public ChatWriter {
 
 class StoredChats final : public ChatWriter {
  public:
-  StoredChats(Options options, std::shared_ptr<const KeySet> keys, std::unique_ptr<FileInteractionStore> store)
-      : options_(std::move(options)), keys_(std::move(keys)), store_(std::move(store)) {}
+  StoredChats(Options options, std::shared_ptr<const KeySet> keys, std::unique_ptr<ChatBucket> bucket,
+              std::unique_ptr<FileInteractionStore> store)
+      : options_(std::move(options)), keys_(std::move(keys)), bucket_(std::move(bucket)), store_(std::move(store)) {}
 
   Result<void> Delete(const ChatId& chat) override {
     // What could not be saved here would bring the chat back at the next start.
@@ -144,6 +146,7 @@ class StoredChats final : public ChatWriter {
  private:
   const Options options_;
   const std::shared_ptr<const KeySet> keys_;  // null: plain
+  const std::unique_ptr<ChatBucket> bucket_;  // null: there is none
   const std::unique_ptr<FileInteractionStore> store_;
 };
 
@@ -167,10 +170,16 @@ Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const Flags& flags, const s
   auto keys = KeysOfFolder(*options);
   if (!keys) return Fail(std::move(keys.error()));
   SetLogLevel(LogLevel::kError);  // what the store notices is for a server's log
-  auto store = FileInteractionStore::Open({.root = options->data_dir, .keys = *keys, .file_system = Disk()});
+  auto bucket = ChatBucket::Open(*options);
+  if (!bucket) return Fail(std::move(bucket.error()));
+  auto store = FileInteractionStore::Open(
+      {.root = options->data_dir, .keys = *keys, .file_system = Disk(), .bucket = FilesOf(*bucket)});
   if (!store) return Fail(std::move(store.error()));
   NoteKeysOf(options->data_dir, keys->get());
-  return std::make_unique<StoredChats>(*std::move(options), *std::move(keys), *std::move(store));
+  if (*bucket) {
+    if (auto ready = (*bucket)->TakeNewFiles(options->data_dir, Disk()); !ready) return Fail(std::move(ready.error()));
+  }
+  return std::make_unique<StoredChats>(*std::move(options), *std::move(keys), *std::move(bucket), *std::move(store));
 }
 
 }  // namespace reprise

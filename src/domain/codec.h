@@ -72,6 +72,7 @@ Json ToJson(const TrashEntry& entry);
 Json ToJson(const PendingApproval& approval);
 Json ToJson(const PendingInput& input);
 Json ToJson(const FileInfo& file);
+Result<FileInfo> FileInfoFromJson(const Json& json);
 // With its content: as text where it is text, else in base64url.
 Json ToJson(const StoredFile& file);
 // "integrity_version" also for an encoding that we do not know.

@@ -108,20 +108,30 @@ Json ToJson(const StoredFile& file) {
   return json;
 }
 
-Result<StoredFile> StoredFileFromJson(const Json& json) {
+Result<FileInfo> FileInfoFromJson(const Json& json) {
   JsonReader reader(json, "file");
   const auto id = FileId::Parse(reader.String("id"));
   if (!id) reader.Reject("id");
   const std::int64_t size = reader.Integer("size_bytes");
+  if (reader.error()) return Fail(*reader.error());
+  FileInfo info{.id = *id,
+                .filename = reader.String("filename"),
+                .mime_type = reader.String("mime_type"),
+                .size_bytes = static_cast<std::uint64_t>(size),
+                .digest = reader.String("digest"),
+                .created_at = reader.Time("created_at")};
+  if (reader.error()) return Fail(*reader.error());
+  return info;
+}
+
+Result<StoredFile> StoredFileFromJson(const Json& json) {
+  auto info = FileInfoFromJson(json);
+  if (!info) return Fail(std::move(info.error()));
+  JsonReader reader(json, "file");
   const std::string encoding = reader.String("encoding");
   std::string content = reader.String("content");
   if (reader.error()) return Fail(*reader.error());
-  StoredFile file{.info = {.id = *id,
-                           .filename = reader.String("filename"),
-                           .mime_type = reader.String("mime_type"),
-                           .size_bytes = static_cast<std::uint64_t>(size),
-                           .digest = reader.String("digest"),
-                           .created_at = reader.Time("created_at")}};
+  StoredFile file{.info = *std::move(info)};
   if (encoding == kAsBase64Url) {
     auto bytes = DecodeBase64Url(content);
     if (!bytes) reader.Reject("content is not base64url");

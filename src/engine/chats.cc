@@ -402,15 +402,20 @@ Result<void> Chats::CopyFiles(const ChatId& from, const ChatId& to) const {
   const auto wanted = store.List(from), there = store.List(to);
   if (!wanted) return Fail(wanted.error());
   if (!there) return Fail(there.error());
+  bool damaged = !wanted->damaged.empty();
   for (const FileInfo& each : wanted->files) {
     const auto is_it = [&](const FileInfo& other) { return other.id == each.id; };
     if (std::any_of(there->files.begin(), there->files.end(), is_it)) continue;
     const auto file = store.Get(from, each.id);
     if (!file && IsNotFound(file.error())) continue;  // deleted meanwhile
+    if (!file && file.error().code == ErrorCode::kCorruption) {
+      damaged = true;
+      continue;
+    }
     if (!file) return Fail(file.error());
     if (auto copied = store.Put(to, *file); !copied) return copied;
   }
-  if (!wanted->damaged.empty()) {
+  if (damaged) {
     LogWarning("damaged files of a chat were not copied", {{"from", from.str()}, {"to", to.str()}});
   }
   return {};

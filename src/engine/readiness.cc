@@ -61,10 +61,14 @@ Result<void> Readiness::Check() {
   if (state.answered.wait_until(lock, state.asked_at + limits_.wait, [&] { return !state.asked; })) {
     return state.answer;
   }
-  return Fail(Error{.code = ErrorCode::kUnavailable,
-                    .reason = "disk_not_responding",
-                    .message = "the disk of the data folder does not respond",
-                    .retryable = true});
+  return Fail(limits_.silent);
+}
+
+Error Readiness::DiskSilent() {
+  return {.code = ErrorCode::kUnavailable,
+          .reason = "disk_not_responding",
+          .message = "the disk of the data folder does not respond",
+          .retryable = true};
 }
 
 }  // namespace reprise

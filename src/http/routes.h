@@ -20,6 +20,7 @@ struct HandlerContext {
   const HttpMetrics& metrics;
   const std::string& openapi;
   const std::function<Result<void>()>& ready;
+  const std::function<std::vector<Error>()>& failing;
   ChatFeed& feed;
   const Gate& gate;
   std::span<const PageAsset> page;  // empty: there is none

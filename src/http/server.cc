@@ -239,6 +239,7 @@ class HttpServer::Impl {
                  .metrics = metrics_,
                  .openapi = options_.openapi,
                  .ready = options_.ready,
+                 .failing = options_.failing,
                  .feed = feed_,
                  .gate = gate_,
                  .page = options_.page},

@@ -26,9 +26,10 @@ struct ServerOptions {
   std::string openapi = "{}";                 // what GET /openapi.json answers
   std::span<const PageAsset> page = {};       // what a browser is shown; empty: nothing
   HttpLimits limits;
-  std::function<Result<void>()> ready = {};         // what GET /readyz says; null: always ready. May block for a second
-  std::size_t max_connections = 12'000;             // less if the limit on descriptors leaves no room
-  std::chrono::milliseconds header_timeout{5'000};  // for the whole head, and for a connection that stays silent
+  std::function<Result<void>()> ready = {};  // what GET /readyz says; null: always ready. May block for a second
+  std::function<std::vector<Error>()> failing = {};  // what it says fails although it is ready; null: nothing. Likewise
+  std::size_t max_connections = 12'000;              // less if the limit on descriptors leaves no room
+  std::chrono::milliseconds header_timeout{5'000};   // for the whole head, and for a connection that stays silent
   std::chrono::milliseconds body_timeout{30'000};
   std::chrono::milliseconds idle_timeout{60'000};   // between requests
   std::chrono::milliseconds stall_timeout{30'000};  // a reader that takes nothing

@@ -151,9 +151,12 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add("/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; });
   // A server that is stopping answers 503 before any handler is asked.
   add("/readyz", [](const HandlerContext& c) -> Result<Outcome> {
-    return (c.ready ? c.ready() : Result<void>()).map([]() -> Outcome {
-      return Reply{.body = R"({"status":"ready"})"};
-    });
+    if (c.ready) TRY(c.ready());
+    Json body = {{"status", "ready"}};
+    for (const Error& error : c.failing ? c.failing() : std::vector<Error>()) {
+      body["failing"].push_back({{"code", error.reason}, {"message", error.message}});
+    }
+    return Reply{.body = DumpJson(body)};
   });
   add("/metrics", Metrics);
   add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });

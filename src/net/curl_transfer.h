@@ -77,6 +77,7 @@ class CurlTransfer {
   void SetConnection();
   void SetMethodAndBody();
   void SetHeaders();
+  void SetSignature();
   void Touch();
   bool TakeHeaderLine(std::string_view line);
   bool TakeBody(std::string_view bytes);

@@ -379,6 +379,7 @@ export interface GrantsUpdatedEvent {
 
 export interface Health {
   status: string;
+  failing?: { code: string; message: string }[];
 }
 
 export interface HistoryEntry {

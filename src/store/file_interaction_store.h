@@ -21,6 +21,7 @@
 #include "store/directory_lock.h"
 #include "store/file_journal.h"
 #include "store/index_writer.h"
+#include "store/object_store.h"
 #include "store/running_list.h"
 #include "store/save_preparer.h"
 #include "store/state_cache.h"
@@ -50,6 +51,8 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
     std::chrono::milliseconds index_delay{1000};  // how long chat.json may stay behind
     // Counts each interaction that LoadChat has read (null: nobody watches), which is kCancelled if it is told to stop.
     WorkCounter* reads = nullptr;
+    // Where the files of chats are that are copied or brought in (null: in the folder). Must outlive the store.
+    const FileBucket* bucket = nullptr;
   };
 
   // kConflict (reason "store_locked") if another server uses the folder, kNotFound if it is not there (kReadOnly),

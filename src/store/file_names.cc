@@ -64,15 +64,15 @@ std::string InteractionFile(const std::string& root, const ChatId& chat, Interac
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id) {
   return Join(InteractionsDirectory(root, chat), id.str()).append(kJournalSuffix);
 }
-std::string FilesDirectory(const std::string& root, const ChatId& chat) {
-  return Join(ChatDirectory(root, chat), kFiles);
-}
+std::string FilesDirectory(const std::string& root, const ChatId& chat) { return FilesIn(ChatDirectory(root, chat)); }
+std::string FilesIn(const std::string& chat_directory) { return Join(chat_directory, kFiles); }
 std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id) {
   return Join(FilesDirectory(root, chat), id.str()).append(kSuffix);
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
 std::string SealedByFile(const std::string& root) { return Join(root, ".sealed_by"); }
+std::string BucketFile(const std::string& root) { return Join(root, ".bucket"); }
 std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
 std::string DamagedGrantsFile(const std::string& root) { return GrantsFile(root) + ".damaged." + RandomHex(4); }
 bool IsGrantsFile(const std::string& path) { return std::filesystem::path(path).filename() == kGrants; }

@@ -19,6 +19,7 @@
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.approved_tools                       which tools of other programs a person has approved
 //   <root>/.sealed_by                             the keys that its chats are sealed with
+//   <root>/.bucket                                what the names of its objects in a bucket begin with
 //   <root>/.grants                               what a person has granted for always
 //   <root>/.grants_head                          how often that was changed
 //   <root>/.audit_head                           how far the audit log has come
@@ -35,10 +36,12 @@ std::string InteractionsDirectory(const std::string& root, const ChatId& chat);
 std::string InteractionFile(const std::string& root, const ChatId& chat, InteractionId id);
 std::string JournalPath(const std::string& root, const ChatId& chat, InteractionId id);
 std::string FilesDirectory(const std::string& root, const ChatId& chat);
+std::string FilesIn(const std::string& chat_directory);  // which may be in the trash
 std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id);
 std::string RunningFile(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
 std::string SealedByFile(const std::string& root);
+std::string BucketFile(const std::string& root);
 std::string GrantsFile(const std::string& root);
 // Where one that cannot be read goes before a new one is written; a name that nothing has yet.
 std::string DamagedGrantsFile(const std::string& root);

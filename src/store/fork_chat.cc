@@ -72,7 +72,8 @@ Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, Interac
                     }};
   TakeSettings(original, copy.summary);
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
-  SealedFileStore files({.root = options_.root, .keys = options_.keys, .file_system = options_.file_system});
+  SealedFileStore files(
+      {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket});
   TRY(AddReadableFiles(files, source, copy));
   return AddWhole(copy);
 }
@@ -85,8 +86,11 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
   if (!held && held.error().code != ErrorCode::kCorruption) return Fail(std::move(held.error()));
   // Also by a damaged one.
   if (!held || !held->created) return Conflict("chat_exists", "there is a chat of this name already");
-  auto folder = IncomingChats::Open(
-      {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .lock = false});
+  auto folder = IncomingChats::Open({.root = options_.root,
+                                     .keys = options_.keys,
+                                     .file_system = options_.file_system,
+                                     .lock = false,
+                                     .bucket = options_.bucket});
   auto added = folder.and_then([&](const IncomingChats& chats) { return chats.Add(incoming); });
   Retire(chat, *held);
   if (!added) return Fail(std::move(added.error()));

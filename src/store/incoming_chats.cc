@@ -66,7 +66,13 @@ Result<void> AddFiles(FileStore& from, IncomingChat& chat) {
 
 Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat) {
   auto listing = TRY(from.List(source));
-  for (const FileInfo& file : listing.files) chat.files.push_back(file.id);
+  for (const FileInfo& file : listing.files) {
+    // A list does not tell what is damaged where the files are not in the folder.
+    const auto readable = from.Get(source, file.id);
+    if (!readable && readable.error().code == ErrorCode::kCorruption) continue;
+    if (!readable) return Fail(readable.error());
+    chat.files.push_back(file.id);
+  }
   chat.load_file = [&from, source](const FileId& file) { return from.Get(source, file); };
   return {};
 }
@@ -130,8 +136,11 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
       TRY(store->BeginJournal(id, number, records));
     }
   }
-  SealedFileStore file_store(
-      {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .limits = kNoLimits});
+  SealedFileStore file_store({.root = folder,
+                              .keys = options_.keys,
+                              .file_system = options_.file_system,
+                              .limits = kNoLimits,
+                              .bucket = options_.bucket});
   for (const FileId& file : chat.files) {
     TRY(chat.load_file(file)
             .and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); })
@@ -162,7 +171,8 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
     }
     TRY(CountStep(options_.counter));
   }
-  SealedFileStore file_store({.root = folder, .keys = options_.keys, .file_system = options_.file_system});
+  SealedFileStore file_store(
+      {.root = folder, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket});
   for (const FileId& file : chat.files) {
     const auto meant = TRY(chat.load_file(file));
     const auto written = TRY(file_store.Get(chat.summary.id, file));

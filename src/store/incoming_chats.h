@@ -12,6 +12,7 @@
 #include "reprise/interaction_store.h"
 #include "reprise/result.h"
 #include "store/directory_lock.h"
+#include "store/object_store.h"
 
 namespace reprise {
 
@@ -39,6 +40,7 @@ class IncomingChats {
     FileSystem& file_system;             // must outlive the object
     bool lock = true;                    // false: the caller has the lock
     WorkCounter* counter = nullptr;      // null: nobody watches
+    const FileBucket* bucket = nullptr;  // where the chats' files go; null: into their folders
   };
   // kConflict (reason "store_locked") if a server uses the folder. Removes what an earlier one left behind.
   static Result<IncomingChats> Open(Options options);

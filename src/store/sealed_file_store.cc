@@ -4,10 +4,11 @@
 #include <vector>
 
 #include "base/atomic_write.h"
+#include "base/logging.h"
 #include "base/try.h"
 #include "store/file_limits.h"
 #include "store/file_names.h"
-#include "store/file_record.h"
+#include "store/file_object.h"
 
 namespace reprise {
 namespace {
@@ -24,18 +25,44 @@ SealedFileStore::SealedFileStore(Options options)
 }
 
 Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
+  if (options_.bucket != nullptr && !options_.bucket->prefix.empty()) return PutInBucket(chat, file);
   const MutexLock lock(put_mutex_);
+  TRY(CheckRoom(chat, file));
+  TRY(MakeDirectory(chat));
+  const auto record = TRY(format_->Seal({.chat = chat, .file = file.info.id}, {}, FileToJson(chat, file)));
+  return WriteRecord(chat, file.info, record.text);
+}
+
+Result<void> SealedFileStore::PutInBucket(const ChatId& chat, const StoredFile& file) {
+  // Looked at before, too: nothing is sent that is refused anyway.
+  TRY(CheckRoom(chat, file));
+  TRY(MakeDirectory(chat));
+  const RecordPlace place{.chat = chat, .file = file.info.id};
+  const auto object = TRY(format_->Seal(place, {}, FileToJson(chat, file)));
+  const FileReference reference{.info = file.info,
+                                .object_key = NewObjectKey(options_.bucket->prefix, chat, file.info.id),
+                                .record_digest = object.digest};
+  TRY(options_.bucket->objects.Put(reference.object_key, object.text));
+
+  const auto record = TRY(format_->Seal(place, {}, FileReferenceToJson(chat, reference)));
+  const MutexLock lock(put_mutex_);
+  TRY(CheckRoom(chat, file));
+  TRY(MakeDirectory(chat));
+  return WriteRecord(chat, file.info, record.text);
+}
+
+Result<void> SealedFileStore::MakeDirectory(const ChatId& chat) const {
+  auto made = options_.file_system.CreateDirectory(FilesDirectory(options_.root, chat));
+  if (!made && IsNotFound(made.error())) return Fail(ErrorCode::kNotFound, "no such chat");
+  return made.map([](bool) {});
+}
+
+Result<void> SealedFileStore::WriteRecord(const ChatId& chat, const FileInfo& file, const std::string& text) {
   FileSystem& disk = options_.file_system;
   const std::string directory = FilesDirectory(options_.root, chat);
-  TRY(CheckRoom(chat, file));
-  auto made = disk.CreateDirectory(directory);
-  if (!made && IsNotFound(made.error())) return Fail(ErrorCode::kNotFound, "no such chat");
-  if (!made) return Fail(std::move(made.error()));
   RemoveLeftovers(directory);
-  const RecordPlace place{.chat = chat, .file = file.info.id};
-  const auto record = TRY(format_->Seal(place, {}, FileToJson(chat, file)));
-  const std::string path = FilePath(options_.root, chat, file.info.id);
-  TRY(ReplaceFile(disk, path, record.text));
+  const std::string path = FilePath(options_.root, chat, file.id);
+  TRY(ReplaceFile(disk, path, text));
   // The folders too: whoever made them may have died before they were durable.
   auto durable = disk.SyncDirectory(directory)
                      .and_then([&] { return disk.SyncDirectory(ChatDirectory(options_.root, chat)); })
@@ -44,7 +71,7 @@ Result<void> SealedFileStore::Put(const ChatId& chat, const StoredFile& file) {
     static_cast<void>(disk.RemoveFile(path));  // it is not said to be there
     return durable;
   }
-  Remember(chat, file.info);
+  Remember(chat, file);
   return {};
 }
 
@@ -66,15 +93,20 @@ void SealedFileStore::RemoveLeftovers(const std::string& directory) const {
   }
 }
 
-Result<StoredFile> SealedFileStore::Get(const ChatId& chat, const FileId& id) {
+Result<FileEntry> SealedFileStore::ReadEntry(const ChatId& chat, const FileId& id) const {
   const RecordPlace place{.chat = chat, .file = id};
   const auto text = ReadRecordText(options_.file_system, FilePath(options_.root, chat, id), place);
   if (!text && IsNotFound(text.error())) return Fail(ErrorCode::kNotFound, "no such file in this chat");
   if (!text) return Fail(text.error());
-  const auto record = TRY(format_->Open(place, *text));
-  auto file = FileFromJson(place, record.plaintext);
-  if (file) Remember(chat, file->info);
-  return file;
+  return OpenFileEntry(*format_, place, *text);
+}
+
+Result<StoredFile> SealedFileStore::Get(const ChatId& chat, const FileId& id) {
+  auto entry = TRY(ReadEntry(chat, id));
+  Remember(chat, InfoOf(entry));
+  if (auto* const file = std::get_if<StoredFile>(&entry)) return std::move(*file);
+  return FetchFile(*format_, {.chat = chat, .file = id}, std::get<FileReference>(entry), options_.bucket)
+      .map([](FetchedFile fetched) { return std::move(fetched.file); });
 }
 
 Result<FileListing> SealedFileStore::List(const ChatId& chat) {
@@ -85,13 +117,14 @@ Result<FileListing> SealedFileStore::List(const ChatId& chat) {
       listing.files.push_back(*std::move(known));
       continue;
     }
-    auto file = Get(chat, id);
-    if (file) {
-      listing.files.push_back(std::move(file->info));
-    } else if (file.error().code == ErrorCode::kCorruption) {
-      listing.damaged.push_back({id, std::move(file.error())});
-    } else if (!IsNotFound(file.error())) {  // deleted meanwhile
-      return Fail(std::move(file.error()));
+    auto entry = ReadEntry(chat, id);
+    if (entry) {
+      Remember(chat, InfoOf(*entry));
+      listing.files.push_back(InfoOf(*entry));
+    } else if (entry.error().code == ErrorCode::kCorruption) {
+      listing.damaged.push_back({id, std::move(entry.error())});
+    } else if (!IsNotFound(entry.error())) {  // deleted meanwhile
+      return Fail(std::move(entry.error()));
     }
   }
   SortListing(listing);
@@ -99,6 +132,7 @@ Result<FileListing> SealedFileStore::List(const ChatId& chat) {
 }
 
 Result<void> SealedFileStore::Delete(const ChatId& chat, const FileId& id) {
+  const auto entry = options_.bucket ? ReadEntry(chat, id) : Fail(ErrorCode::kNotFound, "");
   auto removed = options_.file_system.RemoveFile(FilePath(options_.root, chat, id));
   if (!removed && IsNotFound(removed.error())) return Fail(ErrorCode::kNotFound, "no such file in this chat");
   if (!removed) return removed;
@@ -106,7 +140,14 @@ Result<void> SealedFileStore::Delete(const ChatId& chat, const FileId& id) {
     const MutexLock lock(mutex_);
     known_.erase({chat, id});
   }
-  return options_.file_system.SyncDirectory(FilesDirectory(options_.root, chat));
+  TRY(options_.file_system.SyncDirectory(FilesDirectory(options_.root, chat)));
+  const auto* const reference = entry ? std::get_if<FileReference>(&*entry) : nullptr;
+  if (reference == nullptr) return {};
+  if (const auto gone = options_.bucket->objects.Delete(reference->object_key); !gone) {
+    LogWarning("the object of a deleted file is still in the bucket, until a sweep takes it",
+               {{"object", reference->object_key}, {"code", gone.error().reason}, {"error", gone.error().message}});
+  }
+  return {};
 }
 
 void SealedFileStore::ForgetChat(const ChatId& chat) {

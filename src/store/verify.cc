@@ -16,7 +16,7 @@
 #include "store/chat_files.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
-#include "store/file_record.h"
+#include "store/file_object.h"
 #include "store/grant_file.h"
 #include "store/sealed_file_store.h"
 
@@ -48,20 +48,26 @@ std::optional<Problem> JournalProblem(const std::string& file, std::string_view 
   return std::nullopt;
 }
 
+// What says nothing of the files: the bucket cannot be asked, or nobody wants to know any more.
+bool EndsCheck(const Error& error) {
+  return error.code == ErrorCode::kUnavailable || error.code == ErrorCode::kCancelled;
+}
+
 // One look at the files of one chat.
 class ChatCheck {
  public:
   ChatCheck(const std::string& root, ChatId chat, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
-            WorkCounter* counter)
+            WorkCounter* counter, const FileBucket* bucket)
       : root_(root),
         chat_(std::move(chat)),
         keys_(std::move(keys)),
         file_system_(file_system),
         counter_(counter),
+        bucket_(bucket),
         format_(MakeRecordFormat(keys_)),
         files_(root, MakeRecordFormat(keys_), file_system) {}
 
-  // kNotFound if there is nothing of this chat, kCancelled.
+  // kNotFound if there is nothing of this chat, kCancelled, kUnavailable.
   Result<VerifyReport> Run() && {
     // The index first: a server writes an interaction before the index that knows it, so that what the index speaks of
     // is found in the listing.
@@ -100,13 +106,13 @@ class ChatCheck {
     return Entries();
   }
 
-  // Fails when it is to stop.
+  // Fails when it is to stop, or cannot ask the bucket.
   Result<void> CheckFiles(const InteractionFiles& listed, const std::vector<FileId>& files) {
     if (has_index_) {
       TRY(CountStep(counter_));
     }
     for (const FileId& id : files) {
-      CheckFile(id);
+      TRY(CheckFile(id));
       TRY(CountStep(counter_));
     }
     for (const std::uint32_t number : listed.checkpoints) {
@@ -187,14 +193,22 @@ class ChatCheck {
     if (const auto queue = files_.ReadQueue(chat_); !queue) Add(ProblemOf(QueueName(chat_), queue.error()));
   }
 
-  void CheckFile(const FileId& id) {
+  Result<void> CheckFile(const FileId& id) {
     const RecordPlace place{.chat = chat_, .file = id};
     const auto text = ReadRecordText(file_system_, FilePath(root_, chat_, id), place);
-    if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
+    if (!text && text.error().code == ErrorCode::kNotFound) return {};  // deleted meanwhile
     ++report_.checked;
-    const auto file = text.and_then([&](const std::string& content) { return format_->Open(place, content); })
-                          .and_then([&](const OpenedRecord& record) { return FileFromJson(place, record.plaintext); });
-    if (!file) Add(ProblemOf(FileRecordName(chat_, id), file.error()));
+    const auto checked =
+        text.and_then([&](const std::string& content) { return OpenFileEntry(*format_, place, content); })
+            .and_then([&](const FileEntry& entry) -> Result<void> {
+              const auto* const reference = std::get_if<FileReference>(&entry);
+              if (reference == nullptr) return {};
+              return FetchFile(*format_, place, *reference, bucket_).map([](const FetchedFile&) {});
+            });
+    if (checked) return {};
+    if (EndsCheck(checked.error())) return checked;
+    Add(ProblemOf(FileRecordName(chat_, id), checked.error()));
+    return {};
   }
 
   // What the files say of each other.
@@ -231,6 +245,7 @@ class ChatCheck {
   const std::shared_ptr<const KeySet> keys_;
   FileSystem& file_system_;
   WorkCounter* const counter_;
+  const FileBucket* const bucket_;
   const std::unique_ptr<RecordFormat> format_;
   const ChatFiles files_;
 
@@ -246,10 +261,10 @@ class ChatCheck {
 // A chat may be deleted, and another one made in its place, between the look at one file and at the next: what is
 // wrong is wrong at a second look too. The first look is the one that is counted.
 Result<VerifyReport> CheckTwice(const std::string& root, const ChatId& chat, const std::shared_ptr<const KeySet>& keys,
-                                FileSystem& file_system, WorkCounter* counter) {
-  const auto first = ChatCheck(root, chat, keys, file_system, counter).Run();
+                                FileSystem& file_system, WorkCounter* counter, const FileBucket* bucket) {
+  const auto first = ChatCheck(root, chat, keys, file_system, counter, bucket).Run();
   if (!first || first->problems.empty()) return first;
-  auto second = TRY(ChatCheck(root, chat, keys, file_system, nullptr).Run());
+  auto second = TRY(ChatCheck(root, chat, keys, file_system, nullptr, bucket).Run());
   std::erase_if(second.problems, [&](const Problem& problem) {
     return std::find(first->problems.begin(), first->problems.end(), problem) == first->problems.end();
   });
@@ -292,7 +307,7 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
                                : ClaimedPlace(*json, "chat_id", "id");
   if (!place) return Fail(NotOurs());
   const auto record = TRY(MakeRecordFormat(std::move(keys))->Open(*place, text));
-  if (place->file) return FileFromJson(*place, record.plaintext).map([](const StoredFile&) {});
+  if (place->file) return FileEntryFromJson(*place, record.plaintext).map([](const FileEntry&) {});
   if (!place->interaction) return ChatIndexFromJson(place->chat, record.plaintext).map([](const ChatIndex&) {});
   const auto content = ParseJson(record.plaintext, 2 * kMaxJsonDepth);
   if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));
@@ -363,14 +378,14 @@ std::string NameOf(const PlaceInStore& place) {
 }  // namespace
 
 Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
-                                 WorkCounter* counter) {
+                                 WorkCounter* counter, const FileBucket* bucket) {
   auto chats = TRY(ChatFiles(root, MakeRecordFormat(keys), file_system).ListChats());
   std::sort(chats.begin(), chats.end());
   VerifyReport report;
   for (const ChatId& chat : chats) {
-    auto one = CheckTwice(root, chat, keys, file_system, counter);
+    auto one = CheckTwice(root, chat, keys, file_system, counter, bucket);
     if (!one && one.error().code == ErrorCode::kNotFound) continue;  // empty, or deleted meanwhile
-    if (!one && one.error().code == ErrorCode::kCancelled) return one;
+    if (!one && EndsCheck(one.error())) return one;
     if (!one) {
       report.problems.push_back(ProblemOf(chat.str(), one.error()));
       continue;
@@ -385,12 +400,12 @@ Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const 
 }
 
 Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
-                                FileSystem& file_system, WorkCounter* counter) {
-  return CheckTwice(root, chat, keys, file_system, counter);
+                                FileSystem& file_system, WorkCounter* counter, const FileBucket* bucket) {
+  return CheckTwice(root, chat, keys, file_system, counter, bucket);
 }
 
 Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
-                                WorkCounter* counter) {
+                                WorkCounter* counter, const FileBucket* bucket) {
   if (IsGrantsFile(path)) {
     VerifyReport report;
     VerifyGrants(ParentDirectory(path), keys.get(), file_system, report);
@@ -403,7 +418,7 @@ Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const K
   }
   const auto text = file_system.ReadFile(path, kMaxRecordBytes);
   const bool there = text || text.error().code != ErrorCode::kNotFound;
-  auto report = TRY(CheckTwice(place->root, place->chat, std::move(keys), file_system, counter));
+  auto report = TRY(CheckTwice(place->root, place->chat, std::move(keys), file_system, counter, bucket));
   const std::string name = NameOf(*place);
   std::erase_if(report.problems, [&](const Problem& problem) { return problem.file != name; });
   if (!there && report.problems.empty()) return Fail(ErrorCode::kNotFound, "there is no file " + path);

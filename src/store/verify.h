@@ -10,6 +10,7 @@
 #include "reprise/file_system.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
+#include "store/object_store.h"
 
 // Looks at every file of a data folder and says what is wrong with which (schemas/FILES.md, Damage). Nothing is
 // written, and a server may work in the folder meanwhile: a file that it is about to finish is not a problem.
@@ -30,15 +31,17 @@ struct VerifyReport {
 };
 
 // `keys` may be null: the folder is a plain one. kNotFound if there is no such folder or chat, kIo. `counter` counts
-// the files of chats (null: nobody watches); kCancelled if it is told to stop.
+// the files of chats (null: nobody watches); kCancelled if it is told to stop. Files in a bucket are read there;
+// kUnavailable if that cannot be, or if there is no `bucket` (null).
 Result<VerifyReport> VerifyStore(const std::string& root, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
-                                 WorkCounter* counter = nullptr);
+                                 WorkCounter* counter = nullptr, const FileBucket* bucket = nullptr);
 Result<VerifyReport> VerifyChat(const std::string& root, const ChatId& chat, std::shared_ptr<const KeySet> keys,
-                                FileSystem& file_system, WorkCounter* counter = nullptr);
+                                FileSystem& file_system, WorkCounter* counter = nullptr,
+                                const FileBucket* bucket = nullptr);
 
 // One file. If it lies where a data folder would have it, its neighbours are asked what they know of it; a copy
 // elsewhere is only compared with what it says of itself. kNotFound if it is neither there nor missed by anybody.
 Result<VerifyReport> VerifyFile(const std::string& path, std::shared_ptr<const KeySet> keys, FileSystem& file_system,
-                                WorkCounter* counter = nullptr);
+                                WorkCounter* counter = nullptr, const FileBucket* bucket = nullptr);
 
 }  // namespace reprise

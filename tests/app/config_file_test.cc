@@ -88,6 +88,44 @@ TEST_CASE("ApplyConfig: prices and budgets", "[config]") {
   CHECK(ErrorOf(R"({"budget": 3})") == "key \"budget\" must be an object");
 }
 
+TEST_CASE("ApplyConfig: a bucket for the files of chats", "[config]") {
+  Options options;
+  REQUIRE(ApplyConfig(options, R"({"files": {"type": "s3", "endpoint": "https://s3.example:9000/", "bucket": "my-files",
+      "access_key": "${A}", "secret_key": "${B}", "max_file_bytes": 5}})",
+                      FakeEnvironment({{"A", "user:me"}, {"B", "c/d+e="}})));
+  REQUIRE(options.bucket);
+  CHECK(options.bucket->endpoint == "https://s3.example:9000");
+  CHECK(options.bucket->bucket == "my-files");
+  CHECK(options.bucket->region == "us-east-1");
+  CHECK(options.bucket->access_key == "user:me");
+  CHECK(options.bucket->secret_key == "c/d+e=");
+  CHECK(options.files.file_bytes == 5);
+  REQUIRE(ApplyConfig(options, R"({"files": {"type": "folder"}})", FakeEnvironment({})));
+  CHECK_FALSE(options.bucket);
+
+  const auto with = [](const std::string& member, const std::string& value) {
+    std::string text =
+        R"({"files": {"type": "s3", "endpoint": "http://h", "bucket": "abc", "access_key": "a", "secret_key": "b", )";
+    return text + "\"" + member + "\": " + value + "}}";
+  };
+  CHECK(ErrorOf(with("region", "\"eu-central-1\"")).empty());
+  CHECK(ErrorOf(with("region", "\"a:b\"")).find("files.region") != std::string::npos);
+  CHECK(ErrorOf(with("region", "7")).find("files.region") != std::string::npos);
+  CHECK(ErrorOf(with("acl", "\"x\"")).find("unknown key \"files.acl\"") != std::string::npos);
+  const auto changed = [&](const std::string& from, const std::string& to) {
+    std::string text = with("region", "\"r\"");
+    return ErrorOf(text.replace(text.find(from), from.size(), to));
+  };
+  CHECK(changed("http://h", "http://user@h").find("files.endpoint") != std::string::npos);
+  CHECK(changed("http://h", "http://h/path").find("files.endpoint") != std::string::npos);
+  CHECK(changed("http://h", "s3://h").find("files.endpoint") != std::string::npos);
+  CHECK(changed("\"abc\"", "\"a/b\"").find("files.bucket") != std::string::npos);
+  CHECK(changed("\"b\"", "\"se cret\"").find("files.secret_key") != std::string::npos);
+  CHECK(changed("\"b\"", "\"se cret\"").find("se cret") == std::string::npos);
+  CHECK(changed("\"s3\"", "\"ftp\"").find("files.type") != std::string::npos);
+  CHECK(changed("\"s3\"", "\"folder\"").find("is for \"type\": \"s3\"") != std::string::npos);
+}
+
 TEST_CASE("ApplyConfig: hooks and guardrails", "[config]") {
   Options options;
   const std::string text = R"({

@@ -3,10 +3,12 @@
 
 #include "base/posix_file_system.h"
 #include "store/file_interaction_store.h"
+#include "store/file_object.h"
 #include "store/memory_file_store.h"
 #include "store/sample.h"
 #include "store/sealed_file_store.h"
 #include "support/memory_file_system.h"
+#include "support/memory_object_store.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -60,17 +62,42 @@ class SealedFilesUnderTest final : public FilesUnderTest {
   std::unique_ptr<FileStore> store_;
 };
 
+// The same with a bucket.
+class BucketFilesUnderTest final : public FilesUnderTest {
+ public:
+  explicit BucketFilesUnderTest(FileLimits limits) {
+    auto chats = FileInteractionStore::Open({.root = "/data", .keys = keys_, .file_system = disk_, .lock = false});
+    REQUIRE((*chats)->CreateChat(Chat1(), ""));
+    REQUIRE((*chats)->CreateChat(Chat2(), ""));
+    bucket_.prefix = ObjectPrefixOf("/data", disk_, /*make=*/true).value();
+    Reopen(limits);
+  }
+  FileStore& store() override { return *store_; }
+  void Reopen(FileLimits limits) override {
+    store_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{
+        .root = "/data", .keys = keys_, .file_system = disk_, .limits = limits, .bucket = &bucket_});
+  }
+
+ private:
+  MemoryFileSystem disk_;
+  MemoryObjectStore objects_;
+  FileBucket bucket_{.objects = objects_};
+  const std::shared_ptr<const KeySet> keys_ = std::make_shared<const KeySet>(KeySet::Generate());
+  std::unique_ptr<FileStore> store_;
+};
+
 // Runs the same facts on each kind of store.
 template <typename Facts>
 void OnEachStore(FileLimits limits, Facts facts) {
   const auto keys = [] { return std::make_shared<const KeySet>(KeySet::Generate()); };
-  for (const std::string_view kind : {"memory", "sealed", "plain", "sealed in memory"}) {
+  for (const std::string_view kind : {"memory", "sealed", "plain", "sealed in memory", "bucket"}) {
     CAPTURE(kind);
     std::unique_ptr<FilesUnderTest> files;
     if (kind == "memory") files = std::make_unique<MemoryFilesUnderTest>(limits);
     if (kind == "sealed") files = std::make_unique<SealedFilesUnderTest<PosixFileSystem>>(keys(), limits);
     if (kind == "plain") files = std::make_unique<SealedFilesUnderTest<PosixFileSystem>>(nullptr, limits);
     if (kind == "sealed in memory") files = std::make_unique<SealedFilesUnderTest<MemoryFileSystem>>(keys(), limits);
+    if (kind == "bucket") files = std::make_unique<BucketFilesUnderTest>(limits);
     facts(*files);
   }
 }

@@ -1,0 +1,152 @@
+#include "cli/files_command.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "app/chat_bucket.h"
+#include "app/chat_keys.h"
+#include "archive/record_reference.h"
+#include "base/json.h"
+#include "base/path.h"
+#include "base/posix_file_system.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
+#include "store/bucket_upkeep.h"
+#include "store/directory_lock.h"
+#include "store/file_names.h"
+#include "store/file_object.h"
+#include "terminal/console.h"
+#include "terminal/progress.h"
+
+namespace reprise {
+namespace {
+
+// A data folder and its bucket. For what moves files, the folder is locked.
+struct Opened {
+  Options options;
+  std::shared_ptr<const KeySet> keys;
+  std::unique_ptr<ChatBucket> bucket;
+  std::unique_ptr<DirectoryLock> lock;
+};
+
+Result<Opened> Open(const CommandLine& line, const Environment& environment, std::stop_token stop) {
+  Opened opened{.options = TRY(LoadOptions(line.flags, environment)), .keys = {}, .bucket = {}, .lock = {}};
+  if (!IsDirectory(opened.options.data_dir)) return Fail(NoDataFolder(opened.options.data_dir));
+  opened.bucket = TRY(ChatBucket::Open(opened.options, std::move(stop)));
+  if (!opened.bucket) {
+    return Fail(ErrorCode::kInvalidArgument, "the configuration names no bucket (\"files\": {\"type\": \"s3\", ...})");
+  }
+  opened.keys = TRY(KeysFor(opened.options));
+  return opened;
+}
+
+Result<Opened> OpenLocked(const CommandLine& line, const Environment& environment, std::stop_token stop) {
+  auto opened = TRY(Open(line, environment, std::move(stop)));
+  auto lock = DirectoryLock::Acquire(LockFile(opened.options.data_dir));
+  if (!lock && lock.error().code == ErrorCode::kConflict) {
+    lock.error().message = "files cannot be moved while a server runs; stop it first: " + lock.error().message;
+  }
+  opened.lock = TRY(std::move(lock));
+  TRY(opened.bucket->TakeNewFiles(opened.options.data_dir, Disk()));
+  return opened;
+}
+
+std::string Count(std::size_t count, const std::string& thing) {
+  return std::to_string(count) + " " + thing + (count == 1 ? "" : "s");
+}
+
+void PrintSwept(const Swept& swept, const CommandLine& line) {
+  if (line.json) {
+    Json taken = Json::array();
+    for (const StoredObject& object : swept.taken) {
+      taken.push_back(
+          {{"key", object.key}, {"bytes", object.bytes}, {"changed_at", FormatTimestamp(object.changed_at)}});
+    }
+    return Print(DumpJson(Json{{"objects", swept.objects},
+                               {"young", swept.young},
+                               {"taken", std::move(taken)},
+                               {"dry_run", line.dry_run}}) +
+                 "\n");
+  }
+  for (const StoredObject& object : swept.taken) {
+    Print(VisibleLine(object.key) + "  " + Count(object.bytes, "byte") + "\n");
+  }
+  Print(Count(swept.objects, "object") + " in the bucket, " + std::to_string(swept.taken.size()) +
+        (line.dry_run ? " would be deleted" : " deleted") +
+        (swept.young == 0 ? "\n" : ", " + std::to_string(swept.young) + " too young to tell\n"));
+}
+
+int Finish(const Result<Moved>& moved, const CommandLine& line, const std::string& where) {
+  if (!moved) {
+    Complain(moved.error());
+    return Complain(MakeError(ErrorCode::kIo,
+                              "not every file was moved; nothing is lost, and the same command goes on "
+                              "from there"));
+  }
+  for (const Error& error : moved->left) Complain(error);
+  if (line.json) {
+    Json left = Json::array();
+    for (const Error& error : moved->left) left.push_back({{"file", error.detail}, {"message", error.message}});
+    Print(DumpJson(Json{{"moved", moved->files},
+                        {"bytes", moved->bytes},
+                        {"already_there", moved->there},
+                        {"left", std::move(left)}}) +
+          "\n");
+  } else {
+    Print(Count(moved->files, "file") + " moved to " + where + ", " + std::to_string(moved->there) +
+          (moved->there == 1 ? " was there already\n" : " were there already\n"));
+  }
+  return moved->left.empty() ? kExitOk : kExitFailure;
+}
+
+using Move = Result<Moved> (*)(const BucketUpkeep&);
+int RunMove(const CommandLine& line, const Environment& environment, Move move, const std::string& doing,
+            const std::string& where) {
+  WorkCounter counter;
+  const auto opened = OpenLocked(line, environment, counter.stop_token());
+  if (!opened) return ComplainOfUse(opened.error());
+  Progress progress(counter, environment);
+  progress.Begin({.doing = doing, .things = "files"});
+  const auto moved = move({.root = opened->options.data_dir,
+                           .keys = opened->keys,
+                           .file_system = Disk(),
+                           .bucket = opened->bucket->files(),
+                           .counter = &counter});
+  progress.End();
+  return Finish(moved, line, where);
+}
+
+}  // namespace
+
+int RunFilesSweep(const CommandLine& line, const Environment& environment) {
+  WorkCounter counter;
+  const auto opened = Open(line, environment, counter.stop_token());
+  if (!opened) return ComplainOfUse(opened.error());
+  const auto prefix = ObjectPrefixOf(opened->options.data_dir, Disk(), /*make=*/false);
+  if (!prefix) return Complain(prefix.error());
+  const FileBucket bucket{.objects = opened->bucket->files().objects, .prefix = *prefix};
+  Progress progress(counter, environment);
+  progress.Begin({.doing = "looking at", .things = "objects"});
+  const auto swept = SweepBucket({.root = opened->options.data_dir,
+                                  .keys = opened->keys,
+                                  .file_system = Disk(),
+                                  .bucket = bucket,
+                                  .counter = &counter},
+                                 Now(), line.dry_run);
+  progress.End();
+  if (!swept) return Complain(swept.error());
+  PrintSwept(*swept, line);
+  return kExitOk;
+}
+
+int RunFilesPush(const CommandLine& line, const Environment& environment) {
+  return RunMove(line, environment, PushFiles, "moving", "the bucket");
+}
+
+int RunFilesPull(const CommandLine& line, const Environment& environment) {
+  return RunMove(line, environment, PullFiles, "moving", "the data folder");
+}
+
+}  // namespace reprise

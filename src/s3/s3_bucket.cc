@@ -1,0 +1,210 @@
+#include "s3/s3_bucket.h"
+
+#include <re2/re2.h>
+
+#include <algorithm>
+#include <condition_variable>
+#include <cstdint>
+#include <mutex>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/random.h"
+#include "base/try.h"
+#include "store/record.h"
+
+namespace reprise {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr std::uint64_t kMostOfAnAnswer = 4 << 20;  // a thousand objects, or an error
+constexpr std::string_view kPageSize = "1000";
+
+Error Unreachable(std::string detail) {
+  return {.code = ErrorCode::kUnavailable,
+          .reason = "bucket_unreachable",
+          .message = "the bucket of the chats' files cannot be reached",
+          .detail = std::move(detail),
+          .retryable = true};
+}
+
+Error Refused(std::string message) {
+  return {.code = ErrorCode::kUnavailable, .reason = "bucket_refused", .message = std::move(message)};
+}
+
+// "403 SignatureDoesNotMatch"
+std::string Said(int status, const std::string& code) {
+  return std::to_string(status) + (code.empty() ? "" : " ") + code;
+}
+
+// What may be otherwise the next time. The last two: the body has not arrived as it was sent.
+bool MayPass(int status, const std::string& code) {
+  static constexpr std::string_view kCodes[] = {"SlowDown",        "InternalError", "ServiceUnavailable",
+                                                "RequestTimeout",  "BadDigest",     "XAmzContentSHA256Mismatch",
+                                                "OperationAborted"};
+  return (status >= 500 && status != 501 && status != 507) || status == 429 || status == 408 ||
+         std::find(std::begin(kCodes), std::end(kCodes), code) != std::end(kCodes);
+}
+
+Error FromStatus(int status, const std::string& code) {
+  const std::string said = Said(status, code);
+  if (status == 507 || code == "QuotaExceeded" || code == "XMinioStorageFull") {
+    return {.code = ErrorCode::kStorageFull,
+            .reason = "bucket_full",
+            .message = "the bucket of the chats' files is full (" + said + ")"};
+  }
+  if (MayPass(status, code)) return Unreachable("the bucket answered " + said);
+  if (status == 404) return Refused("there is no bucket of the configured name (" + said + ")");
+  if (status >= 300 && status < 400) {
+    return Refused("the bucket is elsewhere (" + said + "); correct files.endpoint and files.region");
+  }
+  if (status == 401 || status == 403) {
+    return Refused("the bucket of the chats' files does not let this server in (" + said +
+                   "); check files.access_key, files.secret_key and the clock");
+  }
+  return {.code = ErrorCode::kUnavailable,
+          .reason = "bucket_failed",
+          .message = "the bucket of the chats' files does not do what it is asked (" + said + ")"};
+}
+
+Error FromTransport(const Error& error) {
+  if (error.code == ErrorCode::kCancelled) return error;
+  Error failed = error.reason == "tls_failed"
+                     ? Refused("no secure connection to the bucket of the chats' files can be made")
+                     : Unreachable(error.message);
+  if (!error.detail.empty()) failed.detail = error.detail;
+  if (!error.retryable) failed.retryable = false;
+  return failed;
+}
+
+class AnswerReader final : public HttpResponseHandler {
+ public:
+  AnswerReader(int& status, std::string& body, std::uint64_t most) : status_(status), body_(body), most_(most) {}
+  void OnHead(int status, const HttpHeaders&) override { status_ = status; }
+  bool OnData(std::string_view bytes) override {
+    too_large_ = body_.size() + bytes.size() > most_;
+    if (!too_large_) body_ += bytes;
+    return !too_large_;
+  }
+  bool too_large() const { return too_large_; }
+
+ private:
+  int& status_;
+  std::string& body_;
+  const std::uint64_t most_;
+  bool too_large_ = false;
+};
+
+std::optional<StoredObject> ObjectFrom(const std::string& element) {
+  static const RE2 kKey("<Key>([A-Za-z0-9/_.-]+)</Key>"), kSize("<Size>([0-9]{1,18})</Size>"),
+      kTime("<LastModified>([0-9T:.Z-]+)</LastModified>");
+  StoredObject object;
+  std::string time;
+  if (!RE2::PartialMatch(element, kKey, &object.key) || !RE2::PartialMatch(element, kTime, &time)) return std::nullopt;
+  const auto changed = ParseTimestamp(time);
+  if (!changed) return std::nullopt;
+  object.changed_at = *changed;
+  RE2::PartialMatch(element, kSize, &object.bytes);
+  return object;
+}
+
+}  // namespace
+
+Result<void> S3Bucket::Put(const std::string& key, const std::string& content) {
+  return Call({.method = "PUT", .key = key, .body = content}, kMostOfAnAnswer, TriesNow()).map([](const Answer&) {});
+}
+
+Result<std::string> S3Bucket::Get(const std::string& key) {
+  auto answer = TRY(Call({.key = key}, kMaxRecordBytes, TriesNow()));
+  if (answer.status == 404) return Fail(ErrorCode::kNotFound, "there is no such object");
+  return std::move(answer.body);
+}
+
+Result<void> S3Bucket::Delete(const std::string& key) {
+  return Call({.method = "DELETE", .key = key}, kMostOfAnAnswer, TriesNow()).map([](const Answer&) {});
+}
+
+Result<std::vector<StoredObject>> S3Bucket::List(const std::string& prefix, const std::string& after) {
+  S3Call call{.query = {{"list-type", "2"}, {"max-keys", std::string(kPageSize)}, {"prefix", prefix}}};
+  if (!after.empty()) call.query.emplace_back("start-after", after);
+  const auto answer = TRY(Call(call, kMostOfAnAnswer, TriesNow()));
+  static const RE2 kObject("(?s)<Contents>(.*?)</Contents>");
+  std::vector<StoredObject> objects;
+  re2::StringPiece rest(answer.body);
+  std::string element;
+  while (RE2::FindAndConsume(&rest, kObject, &element)) {
+    if (auto object = ObjectFrom(element)) objects.push_back(*std::move(object));
+  }
+  const bool whole = answer.body.find("<IsTruncated>true</IsTruncated>") == std::string::npos;
+  if (answer.body.find("<ListBucketResult") == std::string::npos || (objects.empty() && !whole)) {
+    return Fail(Error{.code = ErrorCode::kUnavailable,
+                      .reason = "bucket_failed",
+                      .message = "the bucket of the chats' files does not say which objects it has"});
+  }
+  return objects;
+}
+
+Result<void> S3Bucket::Check() {
+  return Call({.query = {{"list-type", "2"}, {"max-keys", "1"}}}, kMostOfAnAnswer, /*tries=*/1).map([](const Answer&) {
+  });
+}
+
+Result<S3Bucket::Answer> S3Bucket::Call(const S3Call& call, std::uint64_t most, int tries) {
+  const Clock::time_point began = Clock::now();
+  milliseconds pause = limits_.first_pause;
+  for (int tried = 1;; ++tried, pause *= 2) {
+    auto answer = TryOnce(call, most);
+    if (answer) {
+      NoteOutcome(true);
+      return answer;
+    }
+    const Error& error = answer.error();
+    if (error.reason != "bucket_unreachable" || !error.retryable) return answer;
+    if (tried >= tries || Clock::now() - began >= limits_.in_all) {
+      NoteOutcome(false);
+      return answer;
+    }
+    LogInfo("the bucket is asked again", {{"method", call.method}, {"detail", error.detail}});
+    // Not all at the same moment, when it is back.
+    TRY(Pause(
+        milliseconds(static_cast<std::int64_t>(static_cast<double>(pause.count()) * (1 + RandomFraction()) / 2))));
+  }
+}
+
+Result<S3Bucket::Answer> S3Bucket::TryOnce(const S3Call& call, std::uint64_t most) {
+  Answer answer;
+  AnswerReader reader(answer.status, answer.body, most);
+  if (const auto sent = transport_.Perform(MakeS3Request(options_, call), reader, stop_); !sent) {
+    return Fail(FromTransport(sent.error()));
+  }
+  if (reader.too_large()) return Fail(ErrorCode::kTooLarge, "the bucket answers with more than fits");
+  if (answer.status >= 200 && answer.status < 300) return answer;
+  const std::string code = S3ErrorCode(answer.body);
+  // A bucket that is not there, or somebody who is no bucket, is another matter.
+  if (answer.status == 404 && code == "NoSuchKey" && call.method != "PUT") return answer;
+  return Fail(FromStatus(answer.status, code));
+}
+
+Result<void> S3Bucket::Pause(milliseconds pause) const {
+  std::mutex mutex;
+  std::condition_variable_any never;
+  std::unique_lock lock(mutex);
+  never.wait_for(lock, stop_, pause, [] { return false; });
+  if (stop_.stop_requested()) return Fail(ErrorCode::kCancelled, "the request was cancelled");
+  return {};
+}
+
+int S3Bucket::TriesNow() {
+  const MutexLock lock(mutex_);
+  const bool hurry = failed_at_ && Clock::now() - *failed_at_ < limits_.hurry;
+  return hurry ? 1 : limits_.tries;
+}
+
+void S3Bucket::NoteOutcome(bool ok) {
+  const MutexLock lock(mutex_);
+  failed_at_ = ok ? std::nullopt : std::optional(Clock::now());
+}
+
+}  // namespace reprise

@@ -1,0 +1,92 @@
+#include "store/file_object.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/atomic_write.h"
+#include "base/random.h"
+#include "base/try.h"
+#include "store/file_names.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kFolderBytes = 8, kNameBytes = 8;
+// For several people there will be names in place of the dash (an organisation) and of the folder's digits (a person).
+constexpr std::string_view kBegin = "org/-/user/", kEnd = "/thread/";
+
+std::string PrefixOf(std::string_view digits) { return std::string(kBegin).append(digits).append(kEnd); }
+
+// What the bucket's error says is kept, and which file it is about is said.
+Error About(const RecordPlace& place, Error error) {
+  error.message.insert(0, FileRecordName(place.chat, *place.file) + ": ");
+  return error;
+}
+
+}  // namespace
+
+Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& file_system, bool make) {
+  const std::string path = BucketFile(data_folder);
+  const auto kept = file_system.ReadFile(path, 2 * kFolderBytes + 1);
+  if (kept) {
+    const std::string_view digits = std::string_view(*kept).substr(0, kept->find('\n'));
+    if (IsRandomHex(digits, kFolderBytes)) return PrefixOf(digits);
+  }
+  const bool damaged = kept || kept.error().code == ErrorCode::kTooLarge;
+  if (damaged) {
+    return Fail(ErrorCode::kCorruption,
+                path + " is damaged; remove it, and files that are given from then on get new names");
+  }
+  if (kept.error().code != ErrorCode::kNotFound) return Fail(kept.error());
+  if (!make) return std::string();
+  const std::string digits = RandomHex(kFolderBytes);
+  TRY(ReplaceFile(file_system, path, digits + "\n"));
+  TRY(file_system.SyncDirectory(data_folder));
+  return PrefixOf(digits);
+}
+
+std::string NewObjectKey(const std::string& prefix, const ChatId& chat, const FileId& file) {
+  return prefix + chat.str() + "/" + file.str() + "." + RandomHex(kNameBytes);
+}
+
+std::optional<ObjectName> ParseObjectKey(std::string_view prefix, std::string_view key) {
+  if (!key.starts_with(prefix)) return std::nullopt;
+  key.remove_prefix(prefix.size());
+  const std::size_t slash = std::min(key.find('/'), key.size()), dot = std::min(key.find('.', slash), key.size());
+  auto chat = ChatId::Parse(key.substr(0, slash));
+  auto file = FileId::Parse(key.substr(std::min(slash + 1, key.size()), dot - std::min(slash + 1, dot)));
+  if (!chat || !file || !IsRandomHex(key.substr(std::min(dot + 1, key.size())), kNameBytes)) return std::nullopt;
+  return ObjectName{*std::move(chat), *std::move(file)};
+}
+
+Result<FileEntry> OpenFileEntry(const RecordFormat& format, const RecordPlace& place, std::string_view text) {
+  const auto record = TRY(format.Open(place, text));
+  return FileEntryFromJson(place, record.plaintext);
+}
+
+Result<FetchedFile> FetchFile(const RecordFormat& format, const RecordPlace& place, const FileReference& reference,
+                              const FileBucket* bucket) {
+  if (bucket == nullptr) {
+    return Fail(
+        About(place, {.code = ErrorCode::kUnavailable,
+                      .reason = "no_bucket",
+                      .message = "it is in a bucket, and the configuration names none that can be used (files)"}));
+  }
+  auto text = bucket->objects.Get(reference.object_key);
+  if (!text && text.error().code == ErrorCode::kNotFound) {
+    return Fail(IntegrityError("missing", place, "its object is gone from the bucket"));
+  }
+  if (!text && text.error().code == ErrorCode::kTooLarge) {
+    return Fail(IntegrityError("auth", place, "its object is larger than any that is written here"));
+  }
+  if (!text) return Fail(About(place, std::move(text.error())));
+  const auto record = TRY(format.Open(place, *text));
+  if (record.digest != reference.record_digest) {
+    return Fail(IntegrityError("rollback", place, "its object is not the one that was stored"));
+  }
+  auto file = TRY(FileFromJson(place, record.plaintext));
+  if (file.info != reference.info) return Fail(IntegrityError("swap", place, "its object is another file"));
+  return FetchedFile{*std::move(text), std::move(file)};
+}
+
+}  // namespace reprise
