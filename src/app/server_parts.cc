@@ -232,6 +232,7 @@ Result<ServerOptions> HttpOptionsFrom(const Options& options) {
   server.openapi = OpenApiDocument();
   server.page = PageAssets();
   server.limits.file_bytes = options.files.file_bytes;
+  server.files_in_bucket = options.bucket.has_value();
   if (!options.token_file.empty()) {
     auto token = ReadToken(options.token_file);
     if (!token) return Fail(token.error());

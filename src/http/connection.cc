@@ -320,6 +320,7 @@ void Connection::Dispatch() {
   const Route& route = *match_.route;
   WorkerPool& workers = route.lane == Lane::kControl  ? shared_.control
                         : route.lane == Lane::kRemote ? shared_.remote
+                        : route.lane == Lane::kFiles  ? shared_.files
                                                       : shared_.work;
   RunHandler(workers, [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); });
 }

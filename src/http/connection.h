@@ -39,6 +39,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
     WorkerPool& work;
     WorkerPool& control;
     WorkerPool& remote;
+    WorkerPool& files;                       // or that for work
     std::atomic<std::size_t>& upload_bytes;  // of all files and chats that are held in memory
     HttpMetrics& metrics;
     const std::atomic<bool>& stopping;

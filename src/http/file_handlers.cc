@@ -70,10 +70,10 @@ void AddFileRoutes(Router& router, const HandlerContext& context) {
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
     return [&engine, handler](const Request& request) { return handler(engine, request); };
   };
-  router.Add("POST", "/chats/*/files", with(AddFile), Lane::kWork, BodyKind::kFile);
-  router.Add("GET", "/chats/*/files", with(ListFiles));
-  router.Add("GET", "/chats/*/files/*", with(GetFile));
-  router.Add("DELETE", "/chats/*/files/*", with(DeleteFile));
+  router.Add("POST", "/chats/*/files", with(AddFile), Lane::kFiles, BodyKind::kFile);
+  router.Add("GET", "/chats/*/files", with(ListFiles), Lane::kFiles);
+  router.Add("GET", "/chats/*/files/*", with(GetFile), Lane::kFiles);
+  router.Add("DELETE", "/chats/*/files/*", with(DeleteFile), Lane::kFiles);
 }
 
 }  // namespace reprise

@@ -9,8 +9,8 @@
 namespace reprise {
 
 // Which threads run a handler. Approvals and cancellation have their own, so that slow reads never hold them up; so has
-// what waits for others' servers, so that it holds up nothing else.
-enum class Lane { kWork, kControl, kRemote };
+// what waits for others' servers, so that it holds up nothing else. Files are work, unless they are in a bucket.
+enum class Lane { kWork, kControl, kRemote, kFiles };
 
 // What a request's body may be.
 enum class BodyKind {

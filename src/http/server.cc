@@ -32,7 +32,7 @@ namespace {
 constexpr int kBacklog = 4096;  // a short one makes a burst of clients wait for seconds
 // What a reader that does not read may hold in the kernel (which doubles it).
 constexpr int kSendBuffer = 128 * 1024;
-constexpr std::size_t kWorkThreads = 4, kControlThreads = 2, kRemoteThreads = 1;
+constexpr std::size_t kWorkThreads = 4, kControlThreads = 2, kRemoteThreads = 1, kFileThreads = 4;
 // Connections beyond the limit that are told so; more are just closed.
 constexpr std::size_t kMaxRefusals = 64;
 constexpr std::chrono::milliseconds kLongestTick{500};
@@ -252,13 +252,15 @@ class HttpServer::Impl {
                 .work = work_,
                 .control = control_,
                 .remote = remote_,
+                .files = options_.files_in_bucket ? files_ : work_,
                 .upload_bytes = upload_bytes_,
                 .metrics = metrics_,
                 .stopping = stopping_,
                 .closed = [this](Connection* connection) { Forget(connection); }},
         work_(kWorkThreads),
         control_(kControlThreads),
-        remote_(kRemoteThreads) {
+        remote_(kRemoteThreads),
+        files_(options_.files_in_bucket ? kFileThreads : 0) {
     for (UniqueFd& socket : listeners.sockets) {
       listeners_.push_back(std::make_unique<IoLoop::Socket>(loop_, socket.Release()));
     }
@@ -304,6 +306,7 @@ class HttpServer::Impl {
     work_.Join();
     control_.Join();
     remote_.Join();
+    files_.Join();
     loop_.Stop();
   }
 
@@ -405,7 +408,7 @@ class HttpServer::Impl {
 
   Connection::Shared shared_;  // before the loop, whose last tasks may still hold connections when it goes
   IoLoop loop_;
-  WorkerPool work_, control_, remote_;
+  WorkerPool work_, control_, remote_, files_;
 
   PeerUsers peers_;
   std::vector<std::unique_ptr<IoLoop::Socket>> listeners_;

@@ -28,6 +28,7 @@ struct ServerOptions {
   HttpLimits limits;
   std::function<Result<void>()> ready = {};  // what GET /readyz says; null: always ready. May block for a second
   std::function<std::vector<Error>()> failing = {};  // what it says fails although it is ready; null: nothing. Likewise
+  bool files_in_bucket = false;                      // whoever asks for one may have to wait for other machines
   std::size_t max_connections = 12'000;              // less if the limit on descriptors leaves no room
   std::chrono::milliseconds header_timeout{5'000};   // for the whole head, and for a connection that stays silent
   std::chrono::milliseconds body_timeout{30'000};

@@ -67,6 +67,13 @@ TEST_CASE("SecretsOf: what providers are sent, by name", "[app]") {
   CHECK(SecretsOf(options, environment) == Texts{"sk-provider", "k-12345678", "a%2Fb", "a/b"});
 }
 
+TEST_CASE("SecretsOf: what signs for the bucket", "[app]") {
+  const char* const environment[] = {nullptr};
+  Options options;
+  options.bucket = BucketOptions{.endpoint = "https://s3", .bucket = "b", .access_key = "me", .secret_key = "c/d+e"};
+  CHECK(SecretsOf(options, environment) == Texts{"c/d+e"});
+}
+
 TEST_CASE("SecretsOf: what MCP servers are sent", "[app]") {
   CHECK(SecretsOfServer({.name = "s",
                          .command = "c",
