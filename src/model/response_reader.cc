@@ -4,8 +4,8 @@
 #include <utility>
 
 #include "base/json.h"
+#include "base/retry_after.h"
 #include "base/utf8.h"
-#include "model/retry_after.h"
 
 namespace reprise {
 namespace {

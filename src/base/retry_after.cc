@@ -1,4 +1,4 @@
-#include "model/retry_after.h"
+#include "base/retry_after.h"
 
 #include <time.h>
 
