@@ -30,6 +30,7 @@
 #include "reprise/replay.h"
 #include "reprise/result.h"
 #include "reprise/system_prompt.h"
+#include "reprise/telemetry.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -66,6 +67,7 @@ struct StartRequest {
   std::optional<std::vector<FileId>> attachments{};
   // From this message on a summary, which the model makes first, stands in requests for what was said before it.
   bool compact = false;
+  TraceContext trace_parent{};  // the span of the client that this is a part of; not valid: none
 };
 
 // A run that has to wait for its chat. Thread-safe.
@@ -185,6 +187,7 @@ class Engine {
     Audio* audio = nullptr;      // null: speech is neither heard nor made. For clients; runs do not use it
     AuditLog* audit = nullptr;   // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
+    Telemetry* telemetry = nullptr;  // who is told of runs, requests and calls; null: nobody
     // Texts that are taken out of what tools say: keys and tokens.
     std::vector<std::string> secrets{};
     GuardrailOptions guardrails{};
@@ -347,8 +350,9 @@ class Engine {
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;
   const EngineOptions& options() const;
-  const AuditLog* audit() const;  // null: there is none
-  Audio* audio() const;           // likewise
+  const AuditLog* audit() const;       // null: there is none
+  const Telemetry* telemetry() const;  // likewise
+  Audio* audio() const;                // likewise
   // What changes from now on in any chat: who shows a list of them need not ask again and again.
   ChatChanges& changes();
 

@@ -44,6 +44,13 @@ struct ListedModel {
 inline constexpr std::size_t kMaxResponseBytes = 8u << 20;
 inline constexpr std::size_t kMaxInteractionBytes = 32u << 20;  // all responses of one interaction
 
+// Where a client sends its requests, for those who watch.
+struct ModelService {
+  std::string provider{};  // whose interface it is: "openai", "anthropic"
+  std::string address{};   // empty: nowhere
+  std::int64_t port = 0;
+};
+
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
@@ -51,6 +58,7 @@ struct ModelRequest {  // read by Generate before it returns
   std::string_view system = {};  // the system prompt, before all messages; empty: none
   // Of the response; less than kMaxResponseBytes when the interaction has not so much left.
   std::size_t max_response_bytes = kMaxResponseBytes;
+  std::string traceparent = {};  // the span that the request is; empty: the provider is not told
 };
 
 // What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.
@@ -89,6 +97,8 @@ class ModelClient {
   // provider_protocol, provider_error, response_too_large, provider_output_limit (cut off in the middle of a tool
   // call). A response whose connection was cut off is an error: half of a tool call's arguments is never returned.
   virtual void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) = 0;
+
+  virtual ModelService service() const { return {}; }
 
   // Models that are known without asking the provider; may be empty.
   virtual std::vector<std::string> KnownModels() const { return {}; }

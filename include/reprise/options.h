@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -68,6 +69,36 @@ struct BucketOptions {
   std::string access_key{}, secret_key{};  // empty: not set; whoever needs the bucket says so
 };
 
+// Which traces are exported.
+struct SamplerOptions {
+  bool follows_parent = true;  // as whoever has begun the trace decided, if that is another process
+  double ratio = 1;            // of the others
+};
+
+// Where a collector takes one kind of data. `headers` may hold secrets.
+struct OtlpEndpoint {
+  std::string url{};  // empty: it is not sent
+  std::vector<std::pair<std::string, std::string>> headers{};
+  std::chrono::milliseconds timeout{10'000};  // of a request
+};
+
+// What is told to those who watch from outside (docs/telemetry.md).
+struct TelemetryOptions {
+  bool disabled = false;  // nothing is even counted
+  OtlpEndpoint traces{}, metrics{};
+  std::string service_name = "reprise";
+  std::string service_version{};
+  std::vector<std::pair<std::string, std::string>> resource{};  // what else is known of this process
+  SamplerOptions sampler{};
+  bool content = false;                              // spans have what people, models and tools say
+  bool trace_providers = false;                      // model providers are told the span that a request belongs to
+  std::size_t max_queue = 2048, max_batch = 512;     // spans
+  std::chrono::milliseconds schedule_delay{5000};    // how long spans gather
+  std::chrono::milliseconds export_timeout{30'000};  // how long a batch is tried
+  std::chrono::milliseconds metrics_interval{60'000};
+  std::vector<std::string> problems{};  // with OTEL_* variables, for the log: what they say there does not count
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
@@ -106,6 +137,7 @@ struct Options {
   int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
+  TelemetryOptions telemetry;
   std::vector<std::string> public_hosts;  // "name" or "name:port", by which clients reach the server beside its own
 };
 

@@ -14,6 +14,7 @@
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/result.h"
+#include "reprise/telemetry.h"
 
 namespace reprise {
 
@@ -96,6 +97,7 @@ struct ToolContext {
   // requested. Empty: there are no sub-agents here.
   std::function<ToolOutcome(const std::string& question)> research = {};
   FilesOfChat* files = nullptr;  // of the chat that the call is made in; null: there are none
+  const Span* span = nullptr;    // of the execution, for what the tool does beneath it; null: nobody watches
 };
 
 // What a call would make of a file, as the file is now. All of it may have characters that cannot be seen.

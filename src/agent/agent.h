@@ -21,6 +21,7 @@
 #include "reprise/message.h"
 #include "reprise/model_client.h"
 #include "reprise/system_prompt.h"
+#include "reprise/telemetry.h"
 #include "reprise/tool.h"
 
 // What an agent is made of, and what it says to whoever runs it.
@@ -108,6 +109,8 @@ struct AgentParts {  // all must outlive the agent
   CallGuard* guard = nullptr;    // null: everything may be done, and nothing is kept account of
   // What the models of an interaction have said, in bytes; null: nothing yet.
   std::shared_ptr<std::atomic<std::size_t>> said{};
+  const Span* span = nullptr;  // of the run, for those who watch; null: nobody does
+  std::string conversation{};  // which they know the run's chat by
 };
 
 // A call that is not over, and what has been shown of it.

@@ -9,6 +9,7 @@
 #include "agent/history.h"
 #include "agent/prompt.h"
 #include "agent/summarizer.h"
+#include "agent/tracing.h"
 #include "agent/working_memory.h"
 #include "base/logging.h"
 #include "base/random.h"
@@ -120,6 +121,8 @@ Detached AgentLoop::Run(Interrupted where, std::function<void(AgentOutcome)> don
                        .usage = turn_.usage,
                        .error = std::nullopt};
   CompleteToolCalls(outcome.state.messages, kCancelledResult);
+  if (!ended) turn_.span.Fail(ended.error().reason, ended.error().message);
+  turn_.span.End();
   if (!ended && ended.error().code == ErrorCode::kCancelled) {
     outcome.status = InteractionStatus::kCancelled;
   } else if (!ended) {
@@ -141,7 +144,9 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
   }
   turn_.round = where.round_index;
   if (!where.calls.empty()) {
+    BeginRound();
     co_await calls_.Finish(std::move(where.calls));
+    turn_.span.End();
     ++turn_.round;
   }
   if (limits_.only_sum_up) co_return co_await OnlySumUp();
@@ -152,16 +157,23 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     co_await calls_.Run(response->tool_calls);
     context_.Calibrate(estimate_, response->usage.input_tokens);
     ShowUsage(response->usage);
+    turn_.span.End();
     if (response->tool_calls.empty()) co_return Nothing{};
     ++turn_.round;
   }
   co_return Fail(Ended("loop_detected", "the agent kept making the same tool calls"));
 }
 
+void AgentLoop::BeginRound() {
+  turn_.span = parts_.span ? parts_.span->Child("round") : Span();
+  turn_.span.Set("reprise.round.index", static_cast<std::int64_t>(turn_.round));
+}
+
 // What the model says in this round: the first response that comes whole. What a client saw of another one stays.
 Async<Result<ModelResponse>> AgentLoop::AskModel() {
   for (int retries = 0;; ++retries) {
     if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
+    if (retries == 0) BeginRound();
     turn_.tools = parts_.tools.Current();
     ComposeSystemPrompt();
     if (auto fits = co_await FitContext(); !fits) co_return Fail(fits.error());
@@ -186,6 +198,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
 // A turn without a message.
 Async<Result<Nothing>> AgentLoop::OnlySumUp() {
   if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
+  BeginRound();
   ComposeSystemPrompt();
   auto due = CompactionDue();
   if (!due)
@@ -260,7 +273,8 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
                          .extent = next,
                          .max_bytes = context_.max_summary_bytes(),
                          .max_request_bytes = context_.max_material_bytes()};
-  Summary summary = co_await Summarize(parts_, model_name_, task, turn_.stop);
+  Span span = turn_.span.Child("compact");
+  Summary summary = co_await Summarize(parts_, model_name_, task, turn_.stop, span);
   turn_.usage += summary.usage;
   ShowUsage(summary.usage);
   if (turn_.stop.stop_requested()) co_return Fail(Stopped());
@@ -281,6 +295,9 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
   const auto view = context_.View(state, tools);
   if (!view) co_return Fail(view.error());
   told.tokens_after = context_.Estimate(*view, tools);
+  span.Set("reprise.compaction.messages", told.messages);
+  span.Set("reprise.compaction.tokens_before", told.tokens_before);
+  span.Set("reprise.compaction.tokens_after", told.tokens_after);
   parts_.observer.StateGrew(state);
   parts_.observer.Emit(turn_.round, std::move(told));
   co_return Nothing{};
@@ -301,10 +318,7 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   estimate_ = context_.Estimate(messages, tools);
   const ModelRequest request{model_name_, messages, tools, system_,
                              std::min(kMaxResponseBytes, limits_.max_said - said)};
-  FromCallback<Result<ModelResponse>> awaited(parts_.executor, [&](ModelClient::Done done) {
-    parts_.model.Generate(request, *said_, turn_.stop, std::move(done));
-  });
-  Result<ModelResponse> response = co_await awaited;
+  Result<ModelResponse> response = co_await AskModelClient(parts_, request, *said_, turn_.stop, turn_.span);
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;
 }

@@ -34,6 +34,7 @@ class AgentLoop {
   Detached Run(Interrupted where, std::function<void(AgentOutcome)> done);
   // Failures: why the interaction does not come to its end; kCancelled if it was stopped.
   Async<Result<Nothing>> TakeTurn(Interrupted where);
+  void BeginRound();
   Async<Result<ModelResponse>> AskModel();
   Result<void> MayAsk();
   void ComposeSystemPrompt();

@@ -42,6 +42,17 @@ bool MayRunBeside(const ToolTraits& traits) {
          (traits.concurrency == Concurrency::kIfReadOnly && traits.read_only);
 }
 
+std::string_view DecisionName(const ApprovalAnswer& answer) {
+  if (answer.superseded) return "superseded";
+  if (answer.expired) return "expired";
+  return answer.approved ? "approved" : "rejected";
+}
+
+void EndWait(Span& wait, std::string_view decision) {
+  wait.Set("reprise.approval.decision", std::string(decision));
+  wait.End();
+}
+
 std::string TermsOf(const OfferedTool& offered) {
   return offered.tool == nullptr ? std::string() : TermsDigest(offered.tool->traits());
 }
@@ -75,6 +86,7 @@ Async<Nothing> CallRunner::Finish(std::vector<OpenCall> left) {
     if (each.was_shown()) {
       Tool* const tool = turn_.tools->Find(each.call.name);
       asked.push_back({.open = std::move(each), .offered = {turn_.tools, tool}});
+      if (asked.back().open.waits()) BeginCallSpans(asked.back());
     } else {
       others.push_back(std::move(each.call));
     }
@@ -260,8 +272,23 @@ Async<Nothing> CallRunner::Ask(Calls calls) {
     asked.push_back({.open = {.call = each.call, .terms_digest = request.terms_digest}, .offered = each.offered});
   }
   std::vector<std::string> ids = turn_.parts.approvals.Ask(turn_.round, std::move(requests), /*withdrawn=*/{});
-  for (std::size_t i = 0; i < asked.size(); ++i) asked[i].open.approval_id = std::move(ids[i]);
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    asked[i].open.approval_id = std::move(ids[i]);
+    BeginCallSpans(asked[i]);
+  }
   co_return co_await RunAsked(std::move(asked));
+}
+
+// A call that a person is asked about is a span of its own: what runs is only a part of it.
+void CallRunner::BeginCallSpans(AskedCall& asked) const {
+  if (!turn_.span) return;
+  if (!asked.span) {
+    asked.span = turn_.span.Child("tool_call " + asked.open.call.name);
+    asked.span.Set("gen_ai.tool.name", asked.open.call.name);
+    asked.span.Set("gen_ai.tool.call.id", asked.open.call.id);
+  }
+  asked.wait = asked.span.Child("await_approval");
+  asked.wait.Set("reprise.approval.id", asked.open.approval_id);
 }
 
 // Each runs when it and those before it are answered.
@@ -276,6 +303,7 @@ Async<Nothing> CallRunner::RunAsked(std::vector<AskedCall> calls) {
     const bool was_stopped = is_stopped() && outcome.output == kCancelledResult;
     const auto waits = [](const AskedCall& each) { return each.open.waits(); };
     while (was_stopped && std::any_of(calls.begin(), calls.end(), waits)) co_await TakeAnswer(calls);
+    next.span.End();
     RecordResult(next.open.call, std::move(outcome));
   }
   co_return Nothing{};
@@ -294,8 +322,10 @@ Async<Nothing> CallRunner::TakeAnswer(std::vector<AskedCall>& calls) {
     if (!open.waits()) continue;
     if (!answered) {
       open.outcome = Failure(kCancelledResult);
+      EndWait(asked.wait, "none");
     } else if (answered->approval_id == open.approval_id) {
       open.answer = std::move(answered->answer);
+      EndWait(asked.wait, DecisionName(*open.answer));
       open.answer->superseded ? static_cast<void>(AsksAnew(asked)) : RecordAnswer(open);
       break;
     }
@@ -329,6 +359,7 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
   }
   open.terms_digest = ask->request.terms_digest;
   open.approval_id = turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
+  BeginCallSpans(asked);
   return true;
 }
 
@@ -371,7 +402,8 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
                             .arguments = arguments,
                             .permission = permission ? *permission : Decision::Run{"approval", /*agreed=*/true},
                             .approval_id = open.approval_id,
-                            .goes_on = open.has_asked};
+                            .goes_on = open.has_asked,
+                            .parent = asked.span ? &asked.span : nullptr};
   ToolOutcome outcome = co_await Execute(execution);
   if (answer && answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer && answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
@@ -384,24 +416,43 @@ Async<ToolOutcome> CallRunner::Execute(const Execution& execution) {
   Tool& tool = *execution.offered.tool;
   if (!tool.traits().only_asks) co_return RunTool(execution);
   if (auto refused = Begin(execution)) co_return *std::move(refused);
+  Span span = BeginSpan(execution);
   const ToolQuestion question = tool.QuestionOf(execution.arguments);
   event::InputRequired request = RequestFor(execution.call, question);
+  Span wait = span.Child("await_input");
   auto reply =
       co_await turn_.parts.approvals.AskInput(turn_.round, std::move(request), turn_.stop, turn_.parts.executor);
-  co_return End(execution, tool.Answered(TakeReply(execution.call, std::move(reply))));
+  wait.End();
+  co_return End(execution, tool.Answered(TakeReply(execution.call, std::move(reply))), std::move(span));
 }
 
 ToolOutcome CallRunner::RunTool(const Execution& execution) {
   if (auto refused = Begin(execution)) return *std::move(refused);
+  Span span = BeginSpan(execution);
   ToolOutcome outcome;
   try {
-    outcome = RunWithRetries(*execution.offered.tool, execution.arguments, ContextOf(execution));
+    outcome = RunWithRetries(*execution.offered.tool, execution.arguments, ContextOf(execution, span));
   } catch (const std::exception& error) {
     // A tool must not throw; one that does must not take the run, whose state would be lost, with it.
     LogError("a tool threw", {{"tool", execution.call.name}, {"what", error.what()}});
     outcome = Failure("The tool failed for an internal reason.");
   }
-  return End(execution, std::move(outcome));
+  return End(execution, std::move(outcome), std::move(span));
+}
+
+Span CallRunner::BeginSpan(const Execution& execution) const {
+  if (!turn_.span) return {};
+  const ToolCall& call = execution.call;
+  Span span = (execution.parent ? *execution.parent : turn_.span).Child("execute_tool " + call.name);
+  span.Set("gen_ai.operation.name", "execute_tool");
+  span.Set("gen_ai.tool.name", call.name);
+  span.Set("gen_ai.tool.type", "function");
+  span.Set("gen_ai.tool.call.id", call.id);
+  if (span.takes_content()) {
+    const CallGuard* const guard = turn_.parts.guard;
+    span.SetContent("gen_ai.tool.call.arguments", guard ? guard->Redacted(execution.arguments) : execution.arguments);
+  }
+  return span;
 }
 
 std::optional<ToolOutcome> CallRunner::Begin(const Execution& execution) const {
@@ -414,7 +465,8 @@ std::optional<ToolOutcome> CallRunner::Begin(const Execution& execution) const {
   return std::nullopt;
 }
 
-ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome) const {
+ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome, Span span) const {
+  span.Stop();
   const auto taken = std::chrono::steady_clock::now() - execution.began;
   static_cast<void>(Note(audit::Ended(execution.call, execution.arguments, outcome, taken, execution.approval_id)));
   if (CallGuard* const guard = turn_.parts.guard) {
@@ -422,10 +474,12 @@ ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome) con
     outcome = guard->Passed(turn_.round, as_run, std::move(outcome), turn_.stop);
   }
   if (is_stopped() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
+  if (outcome.is_error) span.Fail(is_stopped() ? "cancelled" : "tool_error");
+  span.SetContent("gen_ai.tool.call.result", outcome.output);
   return outcome;
 }
 
-ToolContext CallRunner::ContextOf(const Execution& execution) {
+ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) {
   const ToolCall& call = execution.call;
   ToolContext context{.stop = turn_.stop,
                       .timeout = turn_.limits.tool_timeout,
@@ -433,14 +487,19 @@ ToolContext CallRunner::ContextOf(const Execution& execution) {
                       .approved = execution.permission.agreed,
                       .knows_secrets = execution.permission.knows_secrets,
                       .ask = {}};
-  context.ask = [this, &call](const ToolQuestion& question, const std::stop_token& over) {
+  context.ask = [this, &call, &span](const ToolQuestion& question, const std::stop_token& over) {
+    const Span wait = span.Child("await_input");
     return AskAndWait(call, question, over);
   };
   context.files = turn_.parts.files;
+  if (span) context.span = &span;
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
-  context.research = [this, &call](const std::string& question) {
-    const SubAgentTask task{
-        .call_id = call.id, .round_index = turn_.round, .question = question, .used_before = turn_.usage_before_calls};
+  context.research = [this, &call, &span](const std::string& question) {
+    const SubAgentTask task{.call_id = call.id,
+                            .round_index = turn_.round,
+                            .question = question,
+                            .span = span,
+                            .used_before = turn_.usage_before_calls};
     return RunSubAgent(turn_.parts, turn_.limits, task, turn_.model_name, turn_.stop);
   };
   return context;

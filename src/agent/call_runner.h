@@ -27,6 +27,7 @@ struct Turn {
   std::uint32_t round = 0;
   TokenUsage usage{};
   TokenUsage usage_before_calls{};  // of this round
+  Span span{};                      // of this round
   bool goes_round = false;          // it makes the same calls again and again, though it was told
 };
 
@@ -51,6 +52,8 @@ class CallRunner {
     OpenCall open;
     OfferedTool offered;
     Decision decision{};  // once it is answered
+    Span span{};          // from the question to the result
+    Span wait{};          // until it is answered
   };
   // A call that runs now.
   struct Execution {
@@ -60,6 +63,7 @@ class CallRunner {
     Decision::Run permission;
     std::string approval_id = {};  // of the approval of this very call; empty: none was needed
     bool goes_on = false;          // it began before the process was another, and stands on account
+    const Span* parent = nullptr;  // what it is a part of; null: of the round
     std::chrono::steady_clock::time_point began = std::chrono::steady_clock::now();
   };
   struct Batch;
@@ -84,6 +88,7 @@ class CallRunner {
   Async<Nothing> RunAsked(std::vector<AskedCall> calls);
   Async<Nothing> TakeAnswer(std::vector<AskedCall>& calls);
   bool AsksAnew(AskedCall& asked);
+  void BeginCallSpans(AskedCall& asked) const;
   void RecordAnswer(const OpenCall& asked);
   Async<ToolOutcome> RunAnswered(AskedCall& asked);
 
@@ -92,8 +97,9 @@ class CallRunner {
   ToolOutcome RunTool(const Execution& execution);
   // Why it does not run after all.
   std::optional<ToolOutcome> Begin(const Execution& execution) const;
-  ToolOutcome End(const Execution& execution, ToolOutcome outcome) const;
-  ToolContext ContextOf(const Execution& execution);
+  Span BeginSpan(const Execution& execution) const;
+  ToolOutcome End(const Execution& execution, ToolOutcome outcome, Span span) const;
+  ToolContext ContextOf(const Execution& execution, const Span& span);
   std::function<void(std::string_view)> LiveOutputOf(const ToolCall& call) const;
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
 

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "agent/agent_loop.h"
+#include "agent/tracing.h"
 
 namespace reprise {
 namespace {
@@ -148,6 +149,8 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
       return parts.guards.over_budget(all);
     };
   }
+  Span span = task.span.Child("invoke_agent research");
+  DescribeAgent(span, "research", parts.model, model_name);
   AgentLoop agent({.model = parts.model,
                    .tools = tools,
                    .observer = steps,
@@ -157,11 +160,14 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
                    .guards = std::move(guards),
                    .files = parts.files,
                    .guard = parts.guard,
-                   .said = parts.said},
+                   .said = parts.said,
+                   .span = span ? &span : nullptr,
+                   .conversation = parts.conversation},
                   limits, model_name, std::move(state), stop);
   const auto ended = std::make_shared<std::promise<AgentOutcome>>();
   agent.Start([ended](AgentOutcome outcome) { ended->set_value(std::move(outcome)); });
   AgentOutcome outcome = ended->get_future().get();
+  DescribeOutcome(span, outcome);
   if (const auto& error = outcome.error) {
     steps.Emit(steps.last_round(), event::Failed{error->reason, error->message, error->retryable});
   }

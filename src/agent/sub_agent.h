@@ -14,6 +14,7 @@ struct SubAgentTask {
   const std::string& call_id;
   std::uint32_t round_index;
   const std::string& question;
+  const Span& span;          // of the call's execution
   TokenUsage used_before{};  // by the other agent
 };
 

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "agent/context.h"
+#include "agent/tracing.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -65,7 +66,7 @@ class Collector : public ModelStream {
 }  // namespace
 
 Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
-                         std::stop_token stop) {
+                         std::stop_token stop, const Span& span) {
   const std::stop_source end;  // of the request: with the run, at the limits of time and length
   // It may end who holds it.
   const auto end_it = [end] { std::stop_source(end).request_stop(); };
@@ -75,10 +76,8 @@ Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name,
   const std::vector<Message> messages{{.role = Role::kSystem, .content = Instruction(task.max_bytes)},
                                       {.role = Role::kUser, .content = Material(task)}};
   const ModelRequest request{model_name, messages, kNoTools};
-  FromCallback<Result<ModelResponse>> awaited(parts.executor, [&](ModelClient::Done done) {
-    parts.model.Generate(request, collector, end.get_token(), std::move(done));
-  });
-  const Result<ModelResponse> response = co_await awaited;
+  const std::stop_token ended = end.get_token();
+  const Result<ModelResponse> response = co_await AskModelClient(parts, request, collector, ended, span);
   const bool is_usable = response || collector.full();
   Summary summary{.text = is_usable ? collector.Take() : std::string(), .usage = {}};
   if (response) summary.usage = response->usage;

@@ -21,8 +21,9 @@ struct Summary {
   TokenUsage usage;
 };
 
-// Has a model sum up messages that it will not be sent any more. Ends within milliseconds when `stop` is requested.
+// Has a model sum up messages that it will not be sent any more, beneath `span`, which must live until then. Ends
+// within milliseconds when `stop` is requested.
 Async<Summary> Summarize(const AgentParts& parts, const std::string& model_name, const SummaryTask& task,
-                         std::stop_token stop);
+                         std::stop_token stop, const Span& span);
 
 }  // namespace reprise

@@ -8,6 +8,7 @@
 #include <string_view>
 
 #include "app/settings.h"
+#include "app/telemetry_variables.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "base/utf8.h"
@@ -96,6 +97,7 @@ class ConfigReader {
     if (key == "audio") return ReadObject(key, value, &ConfigReader::ReadAudio);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
     if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
+    if (key == "telemetry") return ReadObject(key, value, &ConfigReader::ReadTelemetry);
     for (const Setting& setting : Settings()) {
       if (ConfigKey(setting) == key) return ReadSetting(key, value, setting);
     }
@@ -656,6 +658,38 @@ class ConfigReader {
          {std::pair("access_key", &bucket.access_key), std::pair("secret_key", &bucket.secret_key)}) {
       const bool sound = std::all_of(text->begin(), text->end(), [](char c) { return c > ' ' && c < 0x7f; });
       if (!sound) return Reject(Join(key, member), "has characters that no key has (a space, a line end?)");
+    }
+    return {};
+  }
+
+  Result<void> ReadTelemetry(const std::string& key, const Json& value) {
+    TelemetryOptions& telemetry = options_.telemetry;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      if (member == "content" || member == "trace_providers") {
+        if (!content.is_boolean()) return Reject(place, "must be true or false");
+        (member == "content" ? telemetry.content : telemetry.trace_providers) = content.get<bool>();
+      } else if (member == "headers") {
+        std::vector<std::pair<std::string, std::string>> headers;
+        if (auto read = ReadPairs(place, content, headers, IsProviderHeaderName); !read) return read;
+        telemetry.traces.headers = telemetry.metrics.headers = std::move(headers);
+      } else if (member == "otlp_endpoint" || member == "service_name") {
+        auto text = ReadText(place, content);
+        if (!text) return Fail(text.error());
+        if (text->empty() || HasControlCharacter(*text)) {
+          return Reject(place, "must be a text without control characters");
+        }
+        if (member == "service_name") {
+          telemetry.service_name = *std::move(text);
+          continue;
+        }
+        if (!text->starts_with("http://") && !text->starts_with("https://")) {
+          return Reject(place, "must begin with http:// or https://");
+        }
+        SetOtlpEndpoint(telemetry, *text);
+      } else {
+        return UnknownKey(place);
+      }
     }
     return {};
   }

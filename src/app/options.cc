@@ -12,6 +12,7 @@
 
 #include "app/config_file.h"
 #include "app/settings.h"
+#include "app/telemetry_variables.h"
 #include "app/trust.h"
 #include "base/private_file.h"
 #include "crypto/digest.h"
@@ -227,6 +228,7 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
     if (!applied) return Fail(InFront((*config)->path + ":", applied.error()));
   }
   if (auto applied = ApplyEnvironmentAndFlags(options, flags, environment); !applied) return Fail(applied.error());
+  ApplyTelemetryVariables(options.telemetry, environment);
   if (options.data_dir.empty()) {
     auto folder = DefaultDataFolder(options.config_file == kDefaultConfigFile, environment);
     if (!folder) return Fail(std::move(folder.error()));

@@ -99,6 +99,10 @@ std::vector<std::string> SecretsOf(const Options& options, const char* const* en
     for (const auto& [name, value] : server.headers) AddHeader(name, value, secrets);
     AddQuery(server.url, secrets);
   }
+  for (const OtlpEndpoint* endpoint : {&options.telemetry.traces, &options.telemetry.metrics}) {
+    for (const auto& [name, value] : endpoint->headers) AddHeader(name, value, secrets);
+    AddQuery(endpoint->url, secrets);
+  }
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
     const std::size_t equals = variable.find('=');

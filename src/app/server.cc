@@ -50,6 +50,7 @@ class Server::Impl {
     options.ready = [this] { return parts_->CheckReady(); };
     options.failing = [this] { return parts_->CheckParts(); };
     http_ = TRY(HttpServer::Open(engine(), std::move(options)));
+    parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });
     std::string url = UrlOf(http_->host(), http_->port());
     parts_->NoteUrl(url);
     return url;
@@ -62,7 +63,9 @@ class Server::Impl {
     if (http_ != nullptr) http_->BeginStop();
     parts_->LeaveBucket();
     engine().Stop();
+    parts_->BeginStopTelemetry();
     if (http_ != nullptr) http_->Stop();
+    parts_->StopTelemetry();
   }
 
  private:

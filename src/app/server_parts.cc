@@ -93,6 +93,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   }
   std::unique_ptr<ServerParts> parts(new ServerParts);
   if (auto opened = parts->OpenStores(options, new_key); !opened) return Fail(opened.error());
+  parts->StartTelemetry(options);
   if (auto opened = parts->OpenModels(options, extensions); !opened) return Fail(opened.error());
   if (auto opened = parts->OpenTools(options, extensions); !opened) return Fail(opened.error());
 
@@ -117,6 +118,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   engine_parts.audio = parts->audio_.get();
   engine_parts.audit = parts->audit_.get();
   engine_parts.hooks = parts->hooks_.get();
+  engine_parts.telemetry = parts->telemetry_.get();
   engine_parts.secrets = SecretsOf(options, environ);
   engine_parts.guardrails = options.guardrails;
   engine_parts.check_form = CheckForm;
@@ -139,6 +141,24 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
             {{"waiting", recovered->waiting}, {"failed", recovered->failed}, {"left", recovered->left}});
   }
   return parts;
+}
+
+void ServerParts::StartTelemetry(const Options& options) {
+  for (const std::string& problem : options.telemetry.problems) LogWarning(problem + "; it does not count");
+  if (options.telemetry.disabled) return;
+  TelemetryOptions telemetry = options.telemetry;
+  telemetry.service_version = Version();
+  telemetry_ = std::make_unique<OtlpTelemetry>(telemetry_transport_, telemetry);
+}
+
+void ServerParts::SendMetricsOf(std::function<std::vector<Metric>()> source) {
+  if (telemetry_) telemetry_->SetSource(std::move(source));
+}
+void ServerParts::BeginStopTelemetry() {
+  if (telemetry_) telemetry_->BeginStop();
+}
+void ServerParts::StopTelemetry() {
+  if (telemetry_) telemetry_->Stop();
 }
 
 Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -23,6 +24,7 @@
 #include "reprise/server.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
+#include "telemetry/otlp_telemetry.h"
 #include "tools/shell/hook_commands.h"
 #include "tools/tool_catalog.h"
 
@@ -46,9 +48,16 @@ class ServerParts {
   std::vector<Error> CheckParts();
   // Nobody waits for the bucket any more: what is under way ends, and what comes fails.
   void LeaveBucket() { bucket_stop_.request_stop(); }
+  // For what is served of it, and sent. What `source` uses must outlive StopTelemetry.
+  void SendMetricsOf(std::function<std::vector<Metric>()> source);
+  // What is left begins to be sent when no run is active any more, while connections close; StopTelemetry ends a second
+  // later at most.
+  void BeginStopTelemetry();
+  void StopTelemetry();
 
  private:
   ServerParts() = default;
+  void StartTelemetry(const Options& options);
   Result<void> OpenStores(const Options& options, bool new_key);
   Result<void> OpenModels(const Options& options, Extensions& extensions);
   Result<void> OpenTools(const Options& options, Extensions& extensions);
@@ -63,6 +72,8 @@ class ServerParts {
   std::unique_ptr<GrantStore> grants_;
   std::unique_ptr<FileStore> files_;
   CurlTransport transport_;
+  CurlTransport telemetry_transport_;  // of its own: a collector is not to hold up the thread that answers come on
+  std::unique_ptr<OtlpTelemetry> telemetry_;  // null: disabled
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::unique_ptr<ToolCatalog> tools_;

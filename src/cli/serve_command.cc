@@ -61,6 +61,8 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     return Complain(error);
   }
 
+  (*parts)->SendMetricsOf([&server = **server] { return server.CollectMetrics(); });
+
   const std::string host = (*server)->host();
   (*parts)->NoteUrl(UrlOf(ReachableHost(host), (*server)->port()));
   LogInfo("ready", {{"version", std::string(Version())},
@@ -89,7 +91,9 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   (*server)->BeginStop();
   (*parts)->LeaveBucket();
   (*parts)->engine().Stop();
+  (*parts)->BeginStopTelemetry();
   (*server)->Stop();
+  (*parts)->StopTelemetry();
   LogInfo("stopped");
   return kExitOk;
 }

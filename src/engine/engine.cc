@@ -269,6 +269,7 @@ const ToolRegistry& Engine::tools() const { return impl_->services.parts.tools; 
 const EngineOptions& Engine::options() const { return impl_->services.options; }
 Audio* Engine::audio() const { return impl_->services.parts.audio; }
 const AuditLog* Engine::audit() const { return impl_->services.parts.audit; }
+const Telemetry* Engine::telemetry() const { return impl_->services.parts.telemetry; }
 ChatChanges& Engine::changes() { return impl_->services.changes; }
 
 Engine::Counters Engine::counters() const {

@@ -31,6 +31,8 @@ class QueuedRun final : public WaitingRun {
   const ChatId chat_id;
   const MakeRun make;
   const std::shared_ptr<EventLog> log = std::make_shared<EventLog>();
+  // The span of whoever asked for it. Set before it is added; a message that another process has queued has none.
+  TraceContext trace_parent{};
 
   bool durable() const { return make == nullptr; }
   std::string queue_id() const override { return durable() ? message_.id : std::string(); }

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "agent/tracing.h"
 #include "base/logging.h"
 #include "base/utf8.h"
 #include "engine/recorded_events.h"
@@ -55,6 +56,7 @@ Run::Run(Plan plan, Services services)
       context_window_(plan.context_window),
       prompt_(std::move(plan.prompt)),
       guards_(std::move(plan.guards)),
+      span_(std::move(plan.span)),
       guard_(services_.guard, chat_id_.str(), id_.str(), plan.interaction.user_message, plan.shown.has_value()),
       interrupted_(std::move(plan.interrupted)),
       request_id_(plan.shown ? plan.shown->request_id : std::nullopt),
@@ -62,6 +64,9 @@ Run::Run(Plan plan, Services services)
       interaction_(std::move(plan.interaction)),
       agenda_(initial_state_.agenda),
       grants_(initial_state_.grants) {
+  DescribeAgent(span_, "reprise", *client_, client_model_);
+  span_.Set("gen_ai.conversation.id", chat_id_.str());
+  span_.Set("reprise.interaction.id", id_.str());
   const bool waited = plan.log != nullptr;
   if (plan.shown) {
     last_round_ = interrupted_->round_index;
@@ -97,7 +102,9 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .prompt = std::move(prompt_),
                             .guards = std::move(guards_),
                             .files = files_ ? &*files_ : nullptr,
-                            .guard = &guard_},
+                            .guard = &guard_,
+                            .span = span_ ? &span_ : nullptr,
+                            .conversation = chat_id_.str()},
                  limits, client_model_, std::move(initial_state_), stop_.get_token());
   const auto done = [this, ended = std::move(ended)](AgentOutcome outcome) {
     AgentEnded(std::move(outcome));
@@ -137,6 +144,7 @@ void Run::AgentEnded(AgentOutcome outcome) {
                                       {"detail", outcome.error->detail}});
     Emit(round, event::Failed{outcome.error->reason, outcome.error->message, outcome.error->retryable});
   }
+  DescribeOutcome(span_, outcome);
   const std::lock_guard lock(mutex_);
   interaction_.status = outcome.status;
   interaction_.final_agent_state = std::move(outcome.state);
@@ -164,6 +172,8 @@ void Run::FailToSave(Interaction& finished, const Error& error) {
     interaction_.error = finished.error = ToInteractionError(error);
     round = last_round_;
   }
+  span_.Set("reprise.interaction.status", std::string(ToString(InteractionStatus::kFailed)));
+  span_.Fail(error.reason, error.message);
   Emit(round, event::Failed{error.reason, error.message, error.retryable});
   const std::lock_guard lock(mutex_);
   finished.events = interaction_.events;
@@ -174,7 +184,14 @@ void Run::TellEnd(InteractionStatus status) {
   guard_.Ended(status, stop_.get_token());
 }
 
+void Run::Leave() {
+  span_.Set("reprise.interaction.status", std::string(ToString(status())));
+  span_.End();
+  log_->Close();
+}
+
 void Run::Complete() {
+  span_.End();
   if (IsLogged(LogLevel::kInfo)) LogEnd();  // before a client can start the next one: lines come in the runs' order
   std::uint32_t round;
   InteractionStatus status;

@@ -38,6 +38,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     RunJournal journal;  // begun: its first record is written
     SystemPrompt prompt{};
     AgentGuards guards{};
+    Span span{};  // of the interaction, for those who watch
     // Where the agent goes on if it was interrupted; `state` then has all that followed the user's message.
     std::optional<Interrupted> interrupted = std::nullopt;
     bool compact = false;                     // StartRequest::compact
@@ -76,7 +77,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Ended without having come to its end: it waits for a person, in its journal, until another process takes it up.
   // Then there is nothing to save, and instead of completing the log is closed as it is.
   bool is_left() const;
-  void Leave() { log_->Close(); }
+  void Leave();
   // The finished interaction, to be saved.
   Interaction TakeFinished();
   // `finished` could not be saved where it belongs: an error event, and FAILED.
@@ -158,6 +159,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   SystemPrompt prompt_;
   AgentGuards guards_;
 
+  Span span_;  // its children are begun by the agent, which has ended when anything else is done with it
   std::optional<FilesInStore> files_;
   RunGuard guard_;                  // synchronises itself
   std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared

@@ -76,6 +76,9 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
   if (const auto queued = begin.find("queue_id"); queued != begin.end()) run.queue_id = queued->get<std::string>();
+  if (const auto span = begin.find("traceparent"); span != begin.end()) {
+    run.span = ParseTraceparent(span->get_ref<const std::string&>()).value_or(TraceContext{});
+  }
   run.log->AppendRecorded(StartOf(run.interaction));
   run.last_seq = 1;
 }
@@ -244,7 +247,7 @@ Json ItemAsJson(char type, std::string_view content) {
 }  // namespace
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
-                          const std::string& attached_text) {
+                          const std::string& attached_text, const std::string& traceparent) {
   if (!journal_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
@@ -256,6 +259,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
     begin["resumed_from"] = {{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
+  if (!traceparent.empty()) begin["traceparent"] = traceparent;
   if (!interaction.attachments.empty()) {
     begin["attachments"] = ToJson(interaction.attachments);
     begin["attached_text"] = attached_text;

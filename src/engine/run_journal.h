@@ -18,6 +18,7 @@
 #include "reprise/journal.h"
 #include "reprise/message.h"
 #include "reprise/result.h"
+#include "reprise/telemetry.h"
 
 namespace reprise {
 
@@ -47,8 +48,9 @@ class RunJournal {
 
   // Of an interaction that has just begun; stands for interaction_started too.
   // `queue_id`: of the queued message that it was, or empty. `attached_text` goes behind the user's message.
+  // `traceparent` names its span, so that what another process does of it can be told as a part of the same.
   void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id = {},
-                const std::string& attached_text = {});
+                const std::string& attached_text = {}, const std::string& traceparent = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -88,6 +90,7 @@ struct InterruptedRun {
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
   std::string attached_text{};                   // behind the user's message
+  TraceContext span{};                           // of the process that ended; not valid: there was none
   std::vector<Message> messages{};               // that the run added to the state it started from
   std::optional<std::vector<Grant>> grants{};    // if they have changed
   std::optional<Agenda> agenda{};                // likewise

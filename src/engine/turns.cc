@@ -96,10 +96,13 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   }
   RunJournal journal(*std::move(kept), beginning->state,
                      {.first_message = beginning->state.messages.size(), .resumed_from = beginning->resumed_from});
-  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text);
+  Span span = BeginSpan(request.trace_parent);
+  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text,
+                   FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
   if (auto begun = journal.Append(reach); !begun) {
+    span.Fail(begun.error().reason);
     static_cast<void>(store.DropJournal(chat, *id));
     return Fail(begun.error());
   }
@@ -112,6 +115,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
                  .on_disconnect = request.on_disconnect,
                  .journal = std::move(journal),
                  .guards = *std::move(guards),
+                 .span = std::move(span),
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact || only_compact,
                  .only_compact = only_compact,
@@ -233,6 +237,7 @@ Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from
     make = [this, request, from](QueuedRun& run) { return Make(run.chat_id, from, request, {.log = run.log}); };
   }
   const auto waiting = std::make_shared<QueuedRun>(chat, std::move(message), std::move(make));
+  waiting->trace_parent = request.trace_parent;
   waiting->ClientCame();
   auto added = cancel ? Interrupt(waiting) : services_.queues.Add(waiting);
   if (!added) return Fail(std::move(added.error()));
@@ -294,7 +299,10 @@ std::shared_ptr<Run> Turns::MakeQueued(QueuedRun& waiting) {
     if (waiting.make) return waiting.make(waiting);
     const QueuedMessage message = services_.queues.message(waiting);
     return Make(waiting.chat_id, {},
-                {.user_message = message.user_message, .model = message.model, .on_disconnect = message.on_disconnect},
+                {.user_message = message.user_message,
+                 .model = message.model,
+                 .on_disconnect = message.on_disconnect,
+                 .trace_parent = waiting.trace_parent},
                 {.queue_id = message.id, .log = waiting.log});
   };
   auto run = make();
@@ -433,6 +441,7 @@ Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const
               .on_disconnect = interrupted.on_disconnect,
               .journal = std::move(journal),
               .guards = *std::move(guards),
+              .span = BeginSpan(interrupted.span),
               .interrupted = std::move(questions.where),
               .shown = Run::Plan::Shown{.log = std::move(interrupted.log), .request_id = std::move(request_id)}});
   busy_.Put(run);

@@ -39,6 +39,9 @@ class Turns {
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
   std::shared_ptr<Run> NewRun(Run::Plan plan);
+  Span BeginSpan(const TraceContext& parent) const {
+    return Span::Begin(services_.parts.telemetry, "invoke_agent reprise", parent);
+  }
 
   // The request waits for the chat's run to end.
   Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);

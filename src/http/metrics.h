@@ -2,6 +2,11 @@
 
 #include <atomic>
 #include <cstdint>
+#include <string>
+#include <vector>
+
+#include "reprise/engine.h"
+#include "reprise/telemetry.h"
 
 namespace reprise {
 
@@ -12,5 +17,12 @@ struct HttpMetrics {
   std::atomic<std::uint64_t> streams_total{0}, streams_failed{0};
   std::atomic<std::int64_t> connections{0}, streams{0};
 };
+
+// All that is counted: what the HTTP layer does, the engine, and what its telemetry has made of spans.
+std::vector<Metric> CollectMetrics(const Engine& engine, const HttpMetrics& http);
+
+// In Prometheus' text format. Names are those of OpenTelemetry, translated as it says: dots become underscores, units
+// and _total stand at the end.
+std::string PrometheusText(const std::vector<Metric>& metrics);
 
 }  // namespace reprise

@@ -380,6 +380,16 @@ Result<void> ParseEmptyBody(std::string_view text) {
   return {};
 }
 
+TraceContext TraceParentOf(const Request& request) {
+  constexpr std::size_t kMaxState = 512;  // what W3C Trace Context asks to pass on at least
+  if (request.head.Count("traceparent") != 1) return {};
+  TraceContext parent = ParseTraceparent(*request.head.Find("traceparent")).value_or(TraceContext{});
+  const std::string* const state = request.head.Find("tracestate");
+  const bool is_plain = state && std::all_of(state->begin(), state->end(), [](char c) { return c >= ' ' && c <= '~'; });
+  if (parent.is_valid() && is_plain && state->size() <= kMaxState) parent.state = *state;
+  return parent;
+}
+
 Result<ChatId> ChatInPath(const Request& request) { return ChatId::Parse(request.captures.at(0)); }
 
 Result<InteractionId> InteractionInPath(const Request& request) {

@@ -12,6 +12,7 @@
 #include "reprise/engine.h"
 #include "reprise/ids.h"
 #include "reprise/result.h"
+#include "reprise/telemetry.h"
 
 // The bodies and query parameters of requests as types. Every function fails with kInvalidArgument: for text that is
 // not JSON, members that are unknown, missing, of the wrong type or out of range; the message names the member. An
@@ -75,6 +76,9 @@ struct ForkBody {
 };
 Result<ForkBody> ParseForkBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);
+
+// The client's span (traceparent, tracestate); not valid if there is none, or what is there cannot be one.
+TraceContext TraceParentOf(const Request& request);
 
 // ids in paths. An interaction id that cannot be one is kNotFound: no such interaction will ever be.
 Result<ChatId> ChatInPath(const Request& request);

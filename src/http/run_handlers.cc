@@ -51,6 +51,7 @@ Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool s
 Result<Outcome> Start(Engine& engine, const Request& request) {
   auto chat = TRY(ChatInPath(request));
   auto body = TRY(ParseStartBody(request.body));
+  body.request.trace_parent = TraceParentOf(request);
   auto started = engine.Start(chat, std::move(body.request));
   // Unlike all that is unavailable for a while: it is this client that has to send less.
   if (!started && started.error().reason == "queue_full") {
@@ -90,24 +91,28 @@ Result<Outcome> Edit(Engine& engine, const Request& request) {
     auto preview = TRY(engine.PreviewEdit(target.chat, target.interaction));
     return JsonReply(ToJson(preview));
   }
+  body.request.trace_parent = TraceParentOf(request);
   return Follow(engine, engine.Edit(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Regenerate(Engine& engine, const Request& request) {
   const auto target = TRY(RunTargetOf(request));
   auto body = TRY(ParseRegenerateBody(request.body));
+  body.request.trace_parent = TraceParentOf(request);
   return Follow(engine, engine.Regenerate(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Compact(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   auto body = TRY(ParseRegenerateBody(request.body));
+  body.request.trace_parent = TraceParentOf(request);
   return Follow(engine, engine.Compact(chat, std::move(body.request)), body.stream);
 }
 
 Result<Outcome> Resume(Engine& engine, const Request& request) {
   auto target = TRY(RunTargetOf(request));
   auto body = TRY(ParseRegenerateBody(request.body));
+  body.request.trace_parent = TraceParentOf(request);
   return Follow(engine, engine.Resume(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 

@@ -277,6 +277,8 @@ class HttpServer::Impl {
   int port() const { return port_; }
   std::size_t connections() const { return static_cast<std::size_t>(std::max<std::int64_t>(0, metrics_.connections)); }
 
+  std::vector<Metric> CollectMetrics() const { return reprise::CollectMetrics(context_.engine, metrics_); }
+
   void BeginStop() {
     if (stopping_.exchange(true)) return;
     loop_.Post([this] {
@@ -432,6 +434,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptio
 const std::string& HttpServer::host() const { return impl_->host(); }
 int HttpServer::port() const { return impl_->port(); }
 std::size_t HttpServer::connections() const { return impl_->connections(); }
+std::vector<Metric> HttpServer::CollectMetrics() const { return impl_->CollectMetrics(); }
 void HttpServer::BeginStop() { impl_->BeginStop(); }
 void HttpServer::Stop() { impl_->Stop(); }
 

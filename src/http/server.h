@@ -15,6 +15,7 @@
 #include "http/request_parser.h"
 #include "reprise/engine.h"
 #include "reprise/result.h"
+#include "reprise/telemetry.h"
 
 namespace reprise {
 
@@ -55,6 +56,8 @@ class HttpServer {
   const std::string& host() const;  // the address, the first one if there are several
   int port() const;
   std::size_t connections() const;  // that are open now
+  // What GET /metrics says.
+  std::vector<Metric> CollectMetrics() const;
 
   // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
   void BeginStop();

@@ -97,47 +97,9 @@ Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
                        (page.next ? std::to_string(*page.next) : "null") + "}"};
 }
 
-// Prometheus' text format.
-class MetricsText {
- public:
-  template <typename T>
-  void Add(std::string_view name, std::string_view type, std::string_view help, T value, std::string_view labels = {}) {
-    if (name != last_) {
-      text_.append("# HELP ").append(name).append(" ").append(help).append("\n");
-      text_.append("# TYPE ").append(name).append(" ").append(type).append("\n");
-      last_ = name;
-    }
-    text_.append(name).append(labels).append(" ").append(std::to_string(value)).append("\n");
-  }
-  std::string Take() { return std::move(text_); }
-
- private:
-  std::string text_, last_;
-};
-
 Result<Outcome> Metrics(const HandlerContext& context) {
-  const Engine::Counters runs = context.engine.counters();
-  const HttpMetrics& http = context.metrics;
-  MetricsText text;
-  text.Add("reprise_active_runs", "gauge", "Interactions that run.", runs.active_runs);
-  text.Add("reprise_waiting_approvals", "gauge", "Approvals that wait for an answer.", runs.waiting_approvals);
-  text.Add("reprise_runs_started_total", "counter", "Interactions started.", runs.started);
-  constexpr std::string_view kFinished = "reprise_runs_finished_total", kFinishedHelp = "Interactions finished.";
-  text.Add(kFinished, "counter", kFinishedHelp, runs.completed, "{status=\"COMPLETED\"}");
-  text.Add(kFinished, "counter", kFinishedHelp, runs.failed, "{status=\"FAILED\"}");
-  text.Add(kFinished, "counter", kFinishedHelp, runs.cancelled, "{status=\"CANCELLED\"}");
-  text.Add("reprise_http_connections", "gauge", "Open connections.", http.connections.load());
-  text.Add("reprise_http_connections_total", "counter", "Connections accepted.", http.connections_total.load());
-  text.Add("reprise_http_streams", "gauge", "Open event streams.", http.streams.load());
-  text.Add("reprise_http_streams_total", "counter", "Event streams begun.", http.streams_total.load());
-  text.Add("reprise_http_streams_lost_total", "counter", "Event streams whose client went away or did not read.",
-           http.streams_failed.load());
-  text.Add("reprise_http_requests_total", "counter", "Requests received.", http.requests_total.load());
-  constexpr std::string_view kResponses = "reprise_http_responses_total", kResponsesHelp = "Responses by class.";
-  text.Add(kResponses, "counter", kResponsesHelp, http.responses_2xx.load(), "{class=\"2xx\"}");
-  text.Add(kResponses, "counter", kResponsesHelp, http.responses_4xx.load(), "{class=\"4xx\"}");
-  text.Add(kResponses, "counter", kResponsesHelp, http.responses_5xx.load(), "{class=\"5xx\"}");
-  return Reply{.body = text.Take(), .content_type = "text/plain; version=0.0.4; charset=utf-8"};
+  return Reply{.body = PrometheusText(CollectMetrics(context.engine, context.metrics)),
+               .content_type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 
 }  // namespace

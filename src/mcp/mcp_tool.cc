@@ -72,6 +72,7 @@ class McpTool final : public Tool {
     if (context.approved && traits_.needs_consent) server_->Approved(offer_);
     RequestOptions options{.timeout = context.timeout, .stop = context.stop};
     options.ask = context.ask;
+    options.span = context.span;
     if (context.on_output) {
       options.on_progress = [&](std::string_view text) { context.on_output(std::string(text) + "\n"); };
     }

@@ -109,6 +109,31 @@ std::string FileUri(const std::string& path) {
   return uri;
 }
 
+// A request is a span beneath the call that it is for. It has no gen_ai.operation.name: the execution of the tool,
+// which it lies within, has that already, and is counted by it.
+Span BeginSpan(const Span* parent, const std::string& method, std::int64_t id, const Json& params) {
+  if (parent == nullptr) return {};
+  const std::string_view target = method == "tools/call"    ? "gen_ai.tool.name"
+                                  : method == "prompts/get" ? "gen_ai.prompt.name"
+                                                            : "";
+  const std::string name = target.empty() ? std::string() : TextMember(params, "name");
+  Span span = parent->Child(name.empty() ? method : method + " " + name, SpanKind::kClient);
+  span.Set("mcp.method.name", method);
+  span.Set("jsonrpc.request.id", std::to_string(id));
+  if (!name.empty()) span.Set(target, name);
+  return span;
+}
+
+void DescribeEnd(Span& span, const std::string& method, const Result<Json>& result,
+                 std::optional<std::int64_t> error_code) {
+  if (error_code) span.Set("rpc.response.status_code", std::to_string(*error_code));
+  if (!result) {
+    span.Fail(error_code ? std::to_string(*error_code) : result.error().reason, result.error().message);
+  } else if (method == "tools/call" && MemberOf(*result, "isError") == true) {
+    span.Fail("tool_error");
+  }
+}
+
 }  // namespace
 
 Error McpProtocolError(std::string message) {
@@ -145,43 +170,54 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   }
   if (params.is_null()) params = Json::object();
   if (options.on_progress) params["_meta"]["progressToken"] = id;
+  Span span = BeginSpan(options.span, method, id, params);
+  if (span.context().is_valid()) {
+    params["_meta"]["traceparent"] = FormatTraceparent(span.context());
+    if (!span.context().state.empty()) params["_meta"]["tracestate"] = span.context().state;
+  }
   std::string request = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});
   // As the last of params, which is the last of the message. On stdio a message is a line.
   if (!options.arguments.empty()) request.insert(request.size() - 2, ",\"arguments\":" + OnOneLine(options.arguments));
   channel_->Send({.json = std::move(request), .request_id = id, .is_initialize = method == "initialize"});
+  auto result = Await(*pending, id, options);
+  if (span) DescribeEnd(span, method, result, pending->error_code);
+  return result;
+}
 
+// Until there is a response, or nobody waits any more.
+Result<Json> Session::Await(Pending& pending, std::int64_t id, const RequestOptions& options) {
   auto deadline = Clock::now() + options.timeout;
   MutexLock lock(mutex_);
   for (;;) {
-    pending->wake.wait_until(lock, options.stop, deadline, [&]() REQUIRES(mutex_) {
-      return pending->response || !pending->progress.empty() || !pending->questions.empty();
+    pending.wake.wait_until(lock, options.stop, deadline, [&]() REQUIRES(mutex_) {
+      return pending.response || !pending.progress.empty() || !pending.questions.empty();
     });
     const bool stopped = options.stop.stop_requested();
-    if (!stopped && !pending->progress.empty()) {
-      const std::string text = std::move(pending->progress.front());
-      pending->progress.pop_front();
+    if (!stopped && !pending.progress.empty()) {
+      const std::string text = std::move(pending.progress.front());
+      pending.progress.pop_front();
       lock.unlock();
       if (options.on_progress) options.on_progress(text);
       lock.lock();
       continue;
     }
-    if (pending->response) break;
-    if (!stopped && !pending->questions.empty()) {
-      const auto question = std::move(pending->questions.front());
-      pending->questions.pop_front();
-      pending->asking = question;
+    if (pending.response) break;
+    if (!stopped && !pending.questions.empty()) {
+      const auto question = std::move(pending.questions.front());
+      pending.questions.pop_front();
+      pending.asking = question;
       lock.unlock();
       const auto asked = Clock::now();
       Answer(question, options);
       deadline += Clock::now() - asked;
       lock.lock();
-      pending->asking = nullptr;
+      pending.asking = nullptr;
       continue;
     }
     if (!stopped && Clock::now() < deadline) continue;
     pending_.erase(id);
     lock.unlock();
-    Dismiss(pending->questions);
+    Dismiss(pending.questions);
     const char* why = stopped ? "cancelled" : "timed out";
     if (options.may_cancel) Notify("notifications/cancelled", {{"requestId", id}, {"reason", why}});
     channel_->Abandon(id);
@@ -190,9 +226,9 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
                 "the server did not answer within " + std::to_string(options.timeout.count()) + " ms");
   }
   lock.unlock();
-  Dismiss(pending->questions);
-  if (!*pending->response) return Fail(pending->response->error());
-  return ParseJson(**pending->response, kMaxJsonDepth);
+  Dismiss(pending.questions);
+  if (!*pending.response) return Fail(pending.response->error());
+  return ParseJson(**pending.response, kMaxJsonDepth);
 }
 
 void Session::Notify(const std::string& method, Json params) {
@@ -211,7 +247,7 @@ void Session::Tell(const std::string& method, Json params) {
       {.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}})});
 }
 
-void Session::Settle(std::int64_t id, Result<std::string> response) {
+void Session::Settle(std::int64_t id, Result<std::string> response, std::optional<std::int64_t> error_code) {
   std::shared_ptr<Question> asking;
   {
     const MutexLock lock(mutex_);
@@ -219,6 +255,7 @@ void Session::Settle(std::int64_t id, Result<std::string> response) {
     if (found == pending_.end()) return;  // nobody waits (any more), or the server made the id up
     const auto pending = found->second;
     pending_.erase(found);
+    pending->error_code = error_code;
     pending->response = std::move(response);
     pending->wake.notify_all();
     asking = pending->asking;
@@ -314,7 +351,11 @@ void Session::TakeResponse(const Json& message) {
   if (id == message.end() || !id->is_number_integer()) return;
   const auto error = message.find("error");
   const auto result = message.find("result");
-  if (error != message.end() && error->is_object()) return Settle(id->get<std::int64_t>(), Fail(ServerError(*error)));
+  if (error != message.end() && error->is_object()) {
+    const Json& code = MemberOf(*error, "code");
+    return Settle(id->get<std::int64_t>(), Fail(ServerError(*error)),
+                  code.is_number_integer() ? std::optional(code.get<std::int64_t>()) : std::nullopt);
+  }
   if (result == message.end() || !result->is_object()) {
     return Settle(id->get<std::int64_t>(), Fail(McpProtocolError("the server's answer has no result")));
   }

@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "mcp/channel.h"
 #include "reprise/result.h"
+#include "reprise/telemetry.h"
 #include "reprise/tool.h"
 
 namespace reprise {
@@ -40,7 +41,8 @@ struct RequestOptions {
   // JSON object text that goes into params as "arguments", byte for byte (but for line breaks between its tokens, which
   // become spaces); params has another member. Empty: none.
   std::string_view arguments = {};
-  bool may_cancel = true;  // tell the server when nobody waits any more
+  const Span* span = nullptr;  // that the request is a part of; null: nobody watches
+  bool may_cancel = true;      // tell the server when nobody waits any more
   // Called on the thread that waits.
   std::function<void(std::string_view text)> on_progress = {};
   std::function<ToolAnswer(const ToolQuestion&, const std::stop_token&)> ask = {};
@@ -87,6 +89,7 @@ class Session final : private ChannelListener {
   };
   struct Pending {
     std::condition_variable_any wake;
+    std::optional<std::int64_t> error_code;       // of the server's, in JSON-RPC
     std::optional<Result<std::string>> response;  // the result's JSON text is parsed by who waits for it
     std::deque<std::string> progress;
     std::deque<std::shared_ptr<Question>> questions;
@@ -112,7 +115,8 @@ class Session final : private ChannelListener {
   void Dismiss(const std::deque<std::shared_ptr<Question>>& questions);
   void Reply(const Json& id, Json result);
   void ReplyError(const Json& id, int code, const std::string& message);
-  void Settle(std::int64_t id, Result<std::string> response);
+  Result<Json> Await(Pending& pending, std::int64_t id, const RequestOptions& options);
+  void Settle(std::int64_t id, Result<std::string> response, std::optional<std::int64_t> error_code = std::nullopt);
 
   const SessionHooks hooks_;
 

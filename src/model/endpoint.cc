@@ -1,6 +1,7 @@
 #include "model/endpoint.h"
 
 #include <algorithm>
+#include <charconv>
 
 namespace reprise {
 namespace {
@@ -25,6 +26,23 @@ std::string UrlOf(std::string_view base_url, std::string_view path, const Endpoi
     before = '&';
   }
   return url;
+}
+
+ModelService ServiceAt(std::string provider, std::string_view base_url) {
+  ModelService service{.provider = std::move(provider), .port = base_url.starts_with("http://") ? 80 : 443};
+  if (const std::size_t scheme = base_url.find("://"); scheme != std::string_view::npos) {
+    base_url.remove_prefix(scheme + 3);
+  }
+  std::string_view host = base_url.substr(0, base_url.find_first_of("/?#"));
+  if (const std::size_t user = host.rfind('@'); user != std::string_view::npos) host.remove_prefix(user + 1);
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string_view::npos && host.find(']', colon) == std::string_view::npos;
+  if (has_port) {
+    std::from_chars(host.data() + colon + 1, host.data() + host.size(), service.port);
+    host = host.substr(0, colon);
+  }
+  service.address = host;
+  return service;
 }
 
 void AddHeaders(HttpRequest& request, const EndpointAdditions& additions) {

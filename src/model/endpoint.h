@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "reprise/model_client.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -17,6 +18,9 @@ struct EndpointAdditions {
 
 // `base_url` and `path`, which may have a query of its own, with the configured one behind it.
 std::string UrlOf(std::string_view base_url, std::string_view path, const EndpointAdditions& additions);
+
+// What is served at `base_url`.
+ModelService ServiceAt(std::string provider, std::string_view base_url);
 
 // Adds the configured headers. Nothing may add others after that.
 void AddHeaders(HttpRequest& request, const EndpointAdditions& additions);

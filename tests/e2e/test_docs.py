@@ -22,6 +22,7 @@ import jsonschema
 import pytest
 
 from support import schemas
+from support.provider import call, text, tools
 from support.server import BINARY, ROOT
 from support.terminal import Terminal
 from support.timing import SLACK, SOON
@@ -401,6 +402,36 @@ def test_all_events_are_documented():
             names.add(definition[:-len("_event")])
     documented = {name for cells in rows(ROOT / "docs" / "http.md") for name in re.findall(r"`([a-z_]+)`", cells[0])}
     assert names and names <= documented
+
+
+TELEMETRY = ROOT / "docs" / "telemetry.md"
+
+
+def test_all_variables_of_telemetry_are_documented(make_server):
+    """Those that the log complains of when they make no sense, and two that always do."""
+    documented = {name for cells in rows(TELEMETRY) for name in re.findall(r"`(OTEL_[A-Z_]+)`", cells[0])}
+    of_one_kind = {name for name in documented if "OTLP_TRACES_" in name or "OTLP_METRICS_" in name}
+    config = {"telemetry": {"otlp_endpoint": "http://127.0.0.1:9"}}
+    logs = "".join(make_server(config=config, environment={**dict.fromkeys(names, "="), **more}).log()
+                   for names, more in ((documented - of_one_kind, {}), (of_one_kind | {"OTEL_TRACES_SAMPLER_ARG"}, {"OTEL_TRACES_SAMPLER": "traceidratio"})))
+    complained = set(re.findall(r"the variable (OTEL_\w+) must", logs))
+    assert documented == complained | {"OTEL_SERVICE_NAME", "OTEL_SDK_DISABLED"}
+
+
+def test_all_metrics_are_documented(make_server, provider):
+    documented = {}  # as Prometheus knows them
+    for cells in rows(TELEMETRY):
+        for name, kind in zip(re.findall(r"`([a-z_]+(?:\.[a-z_]+)+)`", cells[0]), re.findall(r"counter|gauge|histogram, s|histogram", cells[1])):
+            end = {"histogram, s": "_seconds", "counter": "_total"}.get(kind, "")
+            documented[name.replace(".", "_").removesuffix("_total") + end] = kind.split(",")[0]
+    client = make_server(provider, environment={"OTEL_EXPORTER_OTLP_ENDPOINT": "http://127.0.0.1:9"}).client
+    provider.plan(tools(call("write_file", {"path": "a", "content": "b"})), text("ok"))
+    stream = client.start("c", "x")
+    client.approve("c", "int_001", stream.until("approval_required")["approval_id"]).expect(200)
+    stream.finish()
+    served = dict(re.findall(r"^# TYPE (\S+) (\S+)$", client.get("/metrics").expect(200).body.decode(), re.M))
+    assert documented.pop("mcp_client_operation_duration_seconds") == "histogram"  # there is no such server here
+    assert served == documented
 
 
 def test_all_sub_commands_are_documented():

@@ -91,6 +91,7 @@ void AnthropicClient::Generate(const ModelRequest& request, ModelStream& stream,
   http.method = "POST";
   http.headers.emplace_back("Content-Type", "application/json");
   http.headers.emplace_back("Accept", "text/event-stream");
+  if (!request.traceparent.empty()) http.headers.emplace_back("traceparent", request.traceparent);
   // Models that are given a budget think between their calls only if they are asked to by this.
   if (facts.thinking == ThinkingMode::kBudget) {
     http.headers.emplace_back("anthropic-beta", "interleaved-thinking-2025-05-14");

@@ -33,6 +33,7 @@ class AnthropicClient : public ModelClient {
   AnthropicClient(Transport& transport, AnthropicOptions options);
 
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  ModelService service() const override { return ServiceAt("anthropic", base_url_); }
   std::vector<std::string> KnownModels() const override { return options_.models; }
   void ListModels(std::stop_token stop, Listed done) override;
 

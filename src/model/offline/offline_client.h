@@ -23,6 +23,7 @@ class OfflineClient : public ModelClient {
  public:
   explicit OfflineClient(OfflineOptions options = {}) : options_(options) {}
 
+  ModelService service() const override { return {.provider = "reprise.offline"}; }
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
 
  private:

@@ -72,6 +72,7 @@ void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, st
   http.method = "POST";
   http.headers.emplace_back("Content-Type", "application/json");
   http.headers.emplace_back("Accept", "text/event-stream");
+  if (!request.traceparent.empty()) http.headers.emplace_back("traceparent", request.traceparent);
   AddHeaders(http, options_.additions);
   Names sent;
   http.body = BuildChatCompletionRequest(request, options_.provider, refusals_->Of(request.model), &sent);

@@ -35,6 +35,7 @@ class OpenAiClient : public ModelClient {
   OpenAiClient(Transport& transport, OpenAiOptions options);
 
   void Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) override;
+  ModelService service() const override { return ServiceAt("openai", base_url_); }
   std::vector<std::string> KnownModels() const override { return options_.models; }
   void ListModels(std::stop_token stop, Listed done) override;
 

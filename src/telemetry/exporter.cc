@@ -1,0 +1,219 @@
+#include "telemetry/exporter.h"
+
+#include <algorithm>
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "base/background_thread.h"
+#include "base/logging.h"
+#include "base/retry_after.h"
+
+namespace reprise {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr std::size_t kMaxQueuedBytes = 32u << 20;
+constexpr std::size_t kMaxResponse = 64u << 10;
+constexpr milliseconds kShortestPause{100}, kFirstPause{1000}, kLongestPause{16'000};
+
+std::chrono::nanoseconds WallNow() { return std::chrono::system_clock::now().time_since_epoch(); }
+
+// About what it takes in memory.
+std::size_t SizeOf(const SpanRecord& span) {
+  std::size_t bytes = sizeof(SpanRecord) + span.name.size() + span.failure_text.size();
+  for (const Attribute& attribute : span.attributes) {
+    bytes += sizeof(Attribute);
+    if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();
+  }
+  return bytes;
+}
+
+class Response final : public HttpResponseHandler {
+ public:
+  void OnHead(int got, const HttpHeaders& headers) override {
+    status = got;
+    retry_after = RetryAfter(headers, std::chrono::system_clock::now());
+  }
+  bool OnData(std::string_view bytes) override {
+    if (body.size() + bytes.size() > kMaxResponse) return false;
+    body += bytes;
+    return true;
+  }
+
+  int status = 0;
+  std::optional<milliseconds> retry_after;
+  std::string body;
+};
+
+}  // namespace
+
+Exporter::Exporter(Transport& transport, const TelemetryOptions& options, ResourceAttributes resource)
+    : options_(options), resource_(std::move(resource)), began_(WallNow()), transport_(transport) {
+  thread_ = std::jthread([this] { Main(); });
+}
+
+void Exporter::Add(SpanRecord span) noexcept {
+  if (options_.traces.url.empty()) return;
+  const std::size_t bytes = SizeOf(span);
+  const MutexLock lock(mutex_);
+  if (stopping_ || queue_.size() >= options_.max_queue || queue_bytes_ + bytes > kMaxQueuedBytes) {
+    ++no_room_;
+    return;
+  }
+  try {
+    queue_.push_back(std::move(span));
+  } catch (const std::bad_alloc&) {
+    ++no_room_;
+    return;
+  }
+  queue_bytes_ += bytes;
+  // The thread wakes by itself for what has just begun to gather.
+  if (queue_.size() == 1 || queue_.size() == options_.max_batch) changed_.notify_all();
+}
+
+void Exporter::SetSource(Source source) {
+  const MutexLock lock(source_mutex_);
+  source_ = std::move(source);
+}
+
+void Exporter::BeginStop() {
+  const MutexLock lock(mutex_);
+  if (std::exchange(stopping_, true)) return;
+  stop_at_ = Clock::now() + kStopTimeout;
+  changed_.notify_all();
+}
+
+void Exporter::Stop() {
+  BeginStop();
+  {
+    MutexLock lock(mutex_);
+    changed_.wait_until(lock, stop_at_, [this]() REQUIRES(mutex_) { return ended_; });
+  }
+  give_up_.request_stop();
+  if (thread_.joinable()) thread_.join();
+}
+
+Exporter::Counts Exporter::counts() const {
+  return {.sent = sent_, .no_room = no_room_, .not_delivered = not_delivered_};
+}
+
+void Exporter::Main() {
+  BecomeBackgroundThread();
+  const bool has_metrics = !options_.metrics.url.empty();
+  auto metrics_at = has_metrics ? Clock::now() + options_.metrics_interval : Clock::time_point::max();
+  std::optional<Clock::time_point> spans_at;
+  MutexLock lock(mutex_);
+  while (!stopping_ || !queue_.empty()) {
+    if (!queue_.empty() && !spans_at) spans_at = Clock::now() + options_.schedule_delay;
+    const auto next = std::min(metrics_at, spans_at.value_or(Clock::time_point::max()));
+    const bool was_empty = queue_.empty();
+    const auto is_due = [&]() REQUIRES(mutex_) {
+      return stopping_ || queue_.size() >= options_.max_batch || (was_empty && !queue_.empty());
+    };
+    // A wait until the end of time overflows somewhere in the library.
+    next == Clock::time_point::max() ? changed_.wait(lock, is_due) : void(changed_.wait_until(lock, next, is_due));
+    const auto now = Clock::now();
+    if (queue_.size() >= options_.max_batch || stopping_ || (spans_at && now >= *spans_at)) {
+      std::vector<SpanRecord> batch;
+      const std::size_t count = std::min(queue_.size(), options_.max_batch);
+      for (std::size_t i = 0; i < count; ++i) {
+        queue_bytes_ -= std::min(queue_bytes_, SizeOf(queue_[i]));
+        batch.push_back(std::move(queue_[i]));
+      }
+      queue_.erase(queue_.begin(), queue_.begin() + static_cast<std::ptrdiff_t>(count));
+      spans_at.reset();
+      lock.unlock();
+      if (!batch.empty()) SendSpans(batch);
+      lock.lock();
+    }
+    if (now >= metrics_at) {
+      lock.unlock();
+      SendMetrics();
+      metrics_at = Clock::now() + options_.metrics_interval;
+      lock.lock();
+    }
+  }
+  lock.unlock();
+  if (has_metrics) SendMetrics();  // what was counted since the last time
+  lock.lock();
+  ended_ = true;
+  changed_.notify_all();
+}
+
+// Tries for as long as a batch may take; the queue fills meanwhile, and then drops.
+void Exporter::SendSpans(const std::vector<SpanRecord>& batch) {
+  const auto give_up_at = Clock::now() + options_.export_timeout;
+  const std::string body = EncodeSpans(resource_, batch);
+  for (milliseconds pause = kFirstPause;; pause = std::min(pause * 2, kLongestPause)) {
+    const Answer answer = give_up_.stop_requested() ? Answer{} : Post(options_.traces, body);
+    if (answer.taken) {
+      const std::uint64_t rejected = std::min<std::uint64_t>(answer.rejected, batch.size());
+      sent_ += batch.size() - rejected;
+      not_delivered_ += rejected;
+      return;
+    }
+    const auto again_at = Clock::now() + std::max(answer.pause.value_or(pause), kShortestPause);
+    MutexLock lock(mutex_);
+    if (!answer.may_try_again || again_at > give_up_at || stopping_) break;
+    // A stop does not wait for the pause to end: it is the last chance.
+    changed_.wait_until(lock, again_at, [this]() REQUIRES(mutex_) { return stopping_; });
+  }
+  not_delivered_ += batch.size();
+}
+
+// The next ones say all that these say: nothing is sent twice.
+void Exporter::SendMetrics() {
+  std::vector<Metric> metrics;
+  {
+    const MutexLock lock(source_mutex_);
+    if (source_) metrics = source_();
+  }
+  if (metrics.empty() || give_up_.stop_requested()) return;
+  static_cast<void>(Post(options_.metrics, EncodeMetrics(resource_, metrics, began_, WallNow())));
+}
+
+Exporter::Answer Exporter::Post(const OtlpEndpoint& endpoint, std::string body) {
+  HttpRequest request;
+  request.method = "POST";
+  request.url = endpoint.url;
+  request.headers = endpoint.headers;
+  request.body = std::move(body);
+  request.headers.emplace_back("Content-Type", "application/x-protobuf");
+  request.connect_timeout = request.idle_timeout = endpoint.timeout;
+  request.total_timeout = endpoint.timeout;
+  Response response;
+  const auto sent = transport_.Perform(std::move(request), response, give_up_.get_token());
+  const bool is_metrics = &endpoint == &options_.metrics;
+  Answer answer;
+  answer.taken = sent && response.status / 100 == 2;
+  if (answer.taken) {
+    answer.rejected = RejectedCount(response.body);
+  } else if (sent) {
+    // No other status may be tried again (OTLP 1.x, "Retryable Response Codes").
+    answer.may_try_again =
+        response.status == 429 || response.status == 502 || response.status == 503 || response.status == 504;
+    answer.pause = response.retry_after;
+  } else {
+    answer.may_try_again =
+        sent.error().code != ErrorCode::kCancelled && sent.error().code != ErrorCode::kInvalidArgument;
+  }
+  NoteHealth(is_metrics ? "metrics" : "spans", is_metrics ? metrics_work_ : spans_work_, answer.taken,
+             sent ? "HTTP status " + std::to_string(response.status) : sent.error().reason);
+  return answer;
+}
+
+// A line when it begins to fail, and one when it works again.
+void Exporter::NoteHealth(std::string_view what, bool& works, bool taken, std::string_view why) {
+  if (works == taken || give_up_.stop_requested()) return;
+  works = taken;
+  if (taken) {
+    LogInfo("the telemetry collector takes what it is sent again", {{"what", what}});
+  } else {
+    LogWarning("the telemetry collector does not take what it is sent; nothing else is affected",
+               {{"what", what}, {"why", why}});
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,91 @@
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <condition_variable>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <stop_token>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "base/mutex.h"
+#include "reprise/options.h"
+#include "reprise/telemetry.h"
+#include "reprise/transport.h"
+#include "telemetry/otlp.h"
+
+namespace reprise {
+
+// Sends spans and metrics to a collector, on a thread of its own. Thread-safe. Who hands over a span waits for nothing
+// but the queue's lock: what the queue has no room for, and what the collector does not take, is dropped and counted.
+class Exporter {
+ public:
+  using Source = std::function<std::vector<Metric>()>;
+  // How long Stop may take.
+  static constexpr std::chrono::milliseconds kStopTimeout{1000};
+
+  // `transport` must outlive this.
+  Exporter(Transport& transport, const TelemetryOptions& options, ResourceAttributes resource);
+  ~Exporter() { Stop(); }
+  Exporter(const Exporter&) = delete;
+  Exporter& operator=(const Exporter&) = delete;
+
+  void Add(SpanRecord span) noexcept;
+  // Where metrics come from; null: there are none. What was asked before is not asked any more when this returns.
+  void SetSource(Source source);
+
+  // Begins to send what there is, whether it is time or not. After that nothing is taken any more.
+  void BeginStop();
+  // BeginStop, and waits until all is sent; what is not after kStopTimeout, counted from BeginStop, is dropped.
+  void Stop();
+
+  struct Counts {
+    std::uint64_t sent = 0, no_room = 0, not_delivered = 0;  // spans
+  };
+  Counts counts() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  // Of one request.
+  struct Answer {
+    bool taken = false;
+    bool may_try_again = false;
+    std::optional<std::chrono::milliseconds> pause{};  // that the collector asks for before that
+    std::uint64_t rejected = 0;
+  };
+
+  void Main();
+  void SendSpans(const std::vector<SpanRecord>& batch);
+  void SendMetrics();
+  Answer Post(const OtlpEndpoint& endpoint, std::string body);
+  void NoteHealth(std::string_view what, bool& works, bool taken, std::string_view why);
+
+  const TelemetryOptions options_;
+  const ResourceAttributes resource_;
+  const std::chrono::nanoseconds began_;
+  Transport& transport_;
+  std::atomic<std::uint64_t> sent_{0}, no_room_{0}, not_delivered_{0};
+  std::stop_source give_up_;
+
+  // --- the thread's
+  bool spans_work_ = true, metrics_work_ = true;  // as far as the log has told
+
+  Mutex source_mutex_;  // held while metrics are collected
+  Source source_ GUARDED_BY(source_mutex_);
+
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::vector<SpanRecord> queue_ GUARDED_BY(mutex_);
+  std::size_t queue_bytes_ GUARDED_BY(mutex_) = 0;
+  bool stopping_ GUARDED_BY(mutex_) = false;
+  Clock::time_point stop_at_ GUARDED_BY(mutex_);
+  bool ended_ GUARDED_BY(mutex_) = false;  // the thread
+  std::jthread thread_;                    // last
+};
+
+}  // namespace reprise
