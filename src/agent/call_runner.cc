@@ -498,8 +498,8 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
     const SubAgentTask task{.call_id = call.id,
                             .round_index = turn_.round,
                             .question = question,
-                            .span = span,
-                            .used_before = turn_.usage_before_calls};
+                            .used_before = turn_.usage_before_calls,
+                            .span = &span};
     return RunSubAgent(turn_.parts, turn_.limits, task, turn_.model_name, turn_.stop);
   };
   return context;

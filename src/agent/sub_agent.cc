@@ -149,7 +149,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
       return parts.guards.over_budget(all);
     };
   }
-  Span span = task.span.Child("invoke_agent research");
+  Span span = task.span ? task.span->Child("invoke_agent research") : Span();
   DescribeAgent(span, "research", parts.model, model_name);
   AgentLoop agent({.model = parts.model,
                    .tools = tools,

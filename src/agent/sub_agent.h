@@ -14,8 +14,8 @@ struct SubAgentTask {
   const std::string& call_id;
   std::uint32_t round_index;
   const std::string& question;
-  const Span& span;          // of the call's execution
-  TokenUsage used_before{};  // by the other agent
+  TokenUsage used_before{};    // by the other agent
+  const Span* span = nullptr;  // of the call's execution; null: nobody watches
 };
 
 // Runs a sub-agent and waits for its answer, which is the outcome: the same loop with the same model, a state of its

@@ -4,10 +4,12 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
 #include "base/json.h"
+#include "base/utf8.h"
 
 namespace reprise {
 namespace {
@@ -57,38 +59,53 @@ std::string_view RoleName(Role role) {
   return "user";
 }
 
-Json TextPart(const std::string& text) { return {{"type", "text"}, {"content", text}}; }
-Json CallPart(const ToolCall& call) {
-  const auto arguments = ParseJson(call.arguments);
-  return {{"type", "tool_call"},
-          {"id", call.id},
-          {"name", call.name},
-          {"arguments", arguments ? *arguments : Json(call.arguments)}};
-}
+// What was said, as those who watch may see it, in the form of gen_ai.input.messages.
+class Content {
+ public:
+  explicit Content(const CallGuard* guard) : guard_(guard) {}
 
-// As gen_ai.input.messages has it.
-Json AsJson(const Message& message) {
-  Json parts = Json::array();
-  if (message.role == Role::kTool) {
-    parts.push_back(
-        {{"type", "tool_call_response"}, {"id", message.tool_call_id}, {"response", message.content.value_or("")}});
-  } else {
-    if (message.content) parts.push_back(TextPart(*message.content));
+  Json TextPart(std::string_view text) const { return {{"type", "text"}, {"content", Seen(text)}}; }
+  Json CallPart(const ToolCall& call) const {
+    const std::string text = Seen(call.arguments);
+    const auto arguments = ParseJson(text);
+    return {{"type", "tool_call"},
+            {"id", call.id},
+            {"name", call.name},
+            {"arguments", arguments ? *arguments : Json(text)}};
+  }
+  Json Parts(const Message& message) const {
+    const std::string text = message.content.value_or("");
+    if (message.role == Role::kTool) {
+      return Json::array({{{"type", "tool_call_response"}, {"id", message.tool_call_id}, {"response", Seen(text)}}});
+    }
+    Json parts = Json::array();
+    if (!text.empty()) parts.push_back(TextPart(text));
     for (const ToolCall& call : message.tool_calls) parts.push_back(CallPart(call));
+    return parts;
   }
-  return {{"role", RoleName(message.role)}, {"parts", std::move(parts)}};
-}
+  // The last ones: as many as an attribute has room for.
+  std::string Messages(const std::vector<Message>& messages) const {
+    std::string all;
+    for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
+      const std::string text = DumpJson({{"role", RoleName(message->role)}, {"parts", Parts(*message)}});
+      if (all.size() + text.size() + 3 > kMaxSpanContent) break;
+      all.insert(0, all.empty() ? text : text + ",");
+    }
+    return "[" + all + "]";
+  }
 
-// The last ones: as many as an attribute has room for.
-std::string AsJson(const std::vector<Message>& messages) {
-  std::string all;
-  for (auto message = messages.rbegin(); message != messages.rend(); ++message) {
-    const std::string text = DumpJson(AsJson(*message));
-    if (all.size() + text.size() + 3 > kMaxSpanContent) break;
-    all.insert(0, all.empty() ? text : text + ",");
+ private:
+  std::string Seen(std::string_view text) const {
+    constexpr std::size_t kMaxText = kMaxSpanContent / 4;  // so that one long message leaves room for others
+    std::string seen = guard_ ? guard_->Redacted(std::string(text)) : std::string(text);
+    if (seen.size() <= kMaxText) return seen;
+    seen.resize(kMaxText);
+    seen.resize(kMaxText - IncompleteUtf8Tail(seen));
+    return seen + "...";
   }
-  return "[" + all + "]";
-}
+
+  const CallGuard* const guard_;
+};
 
 // Of a client that a program has brought along: nobody else knows its interface.
 std::string ProviderOf(const ModelService& service) { return service.provider.empty() ? "custom" : service.provider; }
@@ -105,11 +122,11 @@ void DescribeRequest(Span& span, const AgentParts& parts, const ModelRequest& re
   }
   if (!parts.conversation.empty()) span.Set("gen_ai.conversation.id", parts.conversation);
   if (!span.takes_content()) return;
-  const auto seen = [&](std::string text) { return parts.guard ? parts.guard->Redacted(std::move(text)) : text; };
+  const Content content(parts.guard);
   if (!request.system.empty()) {
-    span.SetContent("gen_ai.system_instructions", seen(DumpJson(Json::array({TextPart(std::string(request.system))}))));
+    span.SetContent("gen_ai.system_instructions", DumpJson(Json::array({content.TextPart(request.system)})));
   }
-  span.SetContent("gen_ai.input.messages", seen(AsJson(request.messages)));
+  span.SetContent("gen_ai.input.messages", content.Messages(request.messages));
 }
 
 void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& stream, const ModelResponse& response) {
@@ -123,11 +140,11 @@ void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& st
                                                            : "tool_calls";
   span.Set("gen_ai.response.finish_reasons", std::vector<std::string>{reason});
   if (!span.takes_content()) return;
-  Json answer = {{"role", "assistant"}, {"parts", Json::array()}, {"finish_reason", reason}};
-  if (!stream.text().empty()) answer["parts"].push_back(TextPart(stream.text()));
-  for (const ToolCall& call : response.tool_calls) answer["parts"].push_back(CallPart(call));
-  std::string text = "[" + DumpJson(answer) + "]";
-  span.SetContent("gen_ai.output.messages", parts.guard ? parts.guard->Redacted(std::move(text)) : text);
+  const Content content(parts.guard);
+  const Message said{.role = Role::kAssistant, .content = stream.text(), .tool_calls = response.tool_calls};
+  span.SetContent(
+      "gen_ai.output.messages",
+      DumpJson(Json::array({{{"role", "assistant"}, {"parts", content.Parts(said)}, {"finish_reason", reason}}})));
 }
 
 }  // namespace

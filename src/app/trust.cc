@@ -148,7 +148,13 @@ Values WaysOutOfTheSandbox(const Options& options) {
 Values OtherValues(const Options& options) {
   const ToolPolicy& tools = options.tools;
   const std::string reach = IsLoopback(options.host) ? "" : " (OTHER MACHINES can reach the server)";
+  const TelemetryOptions& telemetry = options.telemetry;
   Values values = {
+      {"telemetry.otlp_endpoint", telemetry.traces.url.substr(0, telemetry.traces.url.find('?'))},
+      {"telemetry.headers", Names(telemetry.traces.headers)},
+      {"telemetry.service_name", telemetry.service_name},
+      {"telemetry.content", telemetry.content ? "true (what people, models and tools say is sent there)" : "false"},
+      {"telemetry.trace_providers", YesOrNo(telemetry.trace_providers)},
       {"host", options.host + reach},
       {"port", std::to_string(options.port)},
       {"public_hosts", Words(options.public_hosts)},

@@ -56,6 +56,12 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"budget": {"max_tokens_per_interaction": 5}})", "budget.max_tokens_per_interaction: 5"},
     {R"({"budget": {"max_tokens_per_chat": 5}})", "budget.max_tokens_per_chat: 5"},
     {R"({"budget": {"max_cost_per_chat": 0.5}})", "budget.max_cost_per_chat: 0.5"},
+    {R"({"telemetry": {"otlp_endpoint": "http://c:4318/"}})", "telemetry.otlp_endpoint: http://c:4318/v1/traces"},
+    {R"({"telemetry": {"headers": {"x-key": "secret"}}})", "telemetry.headers: x-key"},
+    {R"({"telemetry": {"service_name": "s"}})", "telemetry.service_name: s"},
+    {R"({"telemetry": {"content": true}})",
+     "telemetry.content: true (what people, models and tools say is sent there)"},
+    {R"({"telemetry": {"trace_providers": true}})", "telemetry.trace_providers: true"},
     {R"({"approval_expiry_s": 9})", "approval_expiry_s: 9 s"},
     {R"({"max_rounds": 900})", "max_rounds: 900"},
     {R"({"max_retries": 9})", "max_retries: 9"},
@@ -87,7 +93,8 @@ void AddPaths(const Json& object, const std::string& above, bool is_schema, std:
   for (const auto& [key, value] : object.items()) {
     const std::string path = above + key;
     const Json& members = is_schema ? MemberOf(value, "properties") : value;
-    const bool has_names = path == "providers" || path == "mcpServers" || path == "models";  // of the user's own
+    const bool has_names = path == "providers" || path == "mcpServers" || path == "models" ||
+                           path == "telemetry.headers";  // of the user's own
     if (!members.is_object() || has_names) {
       paths.insert(path);
     } else {

@@ -3,12 +3,12 @@ import json
 import re
 import socket
 import threading
-import time
 
 import pytest
 from support.mcp import server_of
 from support.otlp import TYPES, Collector
-from support.provider import Gate, call, failure, text, tools
+from support.provider import call, failure, text, tools
+from support.server import API_KEY
 from support.timing import SLACK, SOON, eventually
 
 AGENT, CHAT = "invoke_agent reprise", "chat scripted"
@@ -100,9 +100,10 @@ def test_a_turn_with_two_tools_and_an_approval(watched, provider, collector):
 
 def test_content_is_sent_where_it_is_asked_for_and_nowhere_a_key(watched, provider, collector):
     server = watched(telemetry={"content": True})
-    (server.home.workspace / "there.txt").write_text(TOLD)
+    (server.home.workspace / "there.txt").write_text(f"{TOLD} {API_KEY} " + "x" * 40_000)
     turn_with_two_tools_and_an_approval(server.client, provider)
     trace = collector.trace()
+    assert API_KEY.encode() not in b"".join(body for _, _, body in collector.requests)
     first, second = trace.named(CHAT)
     [asked] = json.loads(first["gen_ai.input.messages"])
     assert asked == {"role": "user", "parts": [{"type": "text", "content": ASKED}]}
