@@ -56,6 +56,7 @@ Outcome Show(const PageAsset& asset, const Request& request, bool changes) {
                    {"Vary", "Accept-Encoding"},
                    {"Content-Security-Policy", std::string(kPolicy)},
                    {"Referrer-Policy", "no-referrer"},
+                   {"X-DNS-Prefetch-Control", "off"},  // a model writes links, and a host's name can tell a secret
                    {"Cross-Origin-Opener-Policy", "same-origin"},
                    {"Cross-Origin-Resource-Policy", "same-origin"},
                    {"X-Frame-Options", "DENY"}};

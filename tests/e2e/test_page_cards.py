@@ -661,7 +661,7 @@ def test_events_are_filtered(server, provider, browse):
     page.until_text("answer", "traced")
     idle(page)
     page.press("tab-trace")
-    every = len(page.all("event"))
+    every = page.until(lambda: len(page.all("event")), "the view, which is fetched when it is wanted")
     page.type("filter-events", "tool_call")
     page.until(lambda: len(page.all("event")) == 1 and page.text("event-count") == f"1/{every}", "one of them")
     page.until_text("audit", "Echo")

@@ -285,5 +285,8 @@ def test_links_of_a_model_lead_out_alone(server, provider, browse):
     for link in page.css("[data-testid=answer] a"):
         assert link.get_attribute("target") == "_blank" and {"noopener", "noreferrer"} <= set(link.get_attribute("rel").split())
     assert "app" in page.text("answer") and "near" in page.text("answer")
+    # Nor is its host looked up before that.
+    ahead = "fetch('/').then((answer) => arguments[0](answer.headers.get('X-DNS-Prefetch-Control')))"
+    assert page.driver.execute_async_script(ahead) == "off"
     page.keys(Keys.TAB)
     assert not page.problems()
