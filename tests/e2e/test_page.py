@@ -1,8 +1,11 @@
 """The page, in a real browser: each thing a person does there, done as a person does it."""
 import json
 import os
+import pathlib
 import re
+import shutil
 import subprocess
+import tempfile
 
 import pytest
 from support import npm
@@ -580,25 +583,106 @@ def test_a_hundred_chats_of_which_twenty_stream_at_once(server, provider, browse
     figure(f"scrolling a list of 100 chats: the longest frame took {worst:.0f} ms")
 
 
-@pytest.mark.skipif("REPRISE_PICTURES" not in os.environ, reason="makes the pictures of docs/page.md")
+DOCS = ROOT / "docs"
+PICTURES = re.compile(r"!\[[^\]]+\]\(((?:docs/)?pictures/[^)]+)\)")
+NOTES = "# Notes\n\nThe wifi password is on the fridge.\nBuy milk.\nCall Ann.\n"
+REPORT = """Here is what I found:
+
+1. `notes.md` names **three** things to do
+2. One of them is done
+
+```python
+def is_done(line):
+    return line.startswith("[x]")
+```
+"""
+
+
+def take_picture(page, name):
+    """As it stands in the docs. Written only when that is asked for; that the view can be made is seen in every run."""
+    page.until(lambda: page.script("return document.fonts.status === 'loaded' && !document.querySelector('[data-testid=toast]')"), "a quiet page")
+    picture = page.driver.get_screenshot_as_png()
+    assert len(picture) > 5000, "it is not empty"
+    if "REPRISE_PICTURES" not in os.environ:
+        return
+    file = DOCS / "pictures" / f"{name}.png"
+    file.parent.mkdir(exist_ok=True)
+    file.write_bytes(picture)
+    if shutil.which("pngquant"):
+        subprocess.run(["pngquant", "--force", "--ext", ".png", "64", str(file)], check=True)
+
+
+def resized(page, width, height, dark=False):
+    page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}, {"name": "prefers-reduced-motion", "value": "reduce"}]})
+    page.until(lambda: page.script("return innerWidth") == width, "the size")
+
+
+@pytest.mark.limit(150)
 def test_pictures(make_server, provider, browse):
-    server = make_server(provider, arguments=["--workspace", "/tmp"])
-    folder = ROOT / "docs" / "pictures"
-    folder.mkdir(exist_ok=True)
-    provider.plan(text("# Plan\n\n1. Read the notes\n2. Write the report\n\n```python\nprint('hello')\n```\n"))
+    with tempfile.TemporaryDirectory(prefix="reprise-") as folder:
+        pictures(make_server(provider, arguments=["--workspace", folder]), provider, browse, pathlib.Path(folder))
+
+
+def pictures(server, provider, browse, workspace):
+    (workspace / "notes.md").write_text(NOTES)
+    for name, words in (("Holiday plans", "Three places in reach by train"), ("Why is the build slow?", "The linker takes half of it")):
+        provider.plan(text(words))
+        server.client.turn(name.split()[0], name)
     page = browse(server)
-    page.say("How would you write the report?")
-    page.until(lambda: page.css(".code .hljs-string"), "coloured code")
-    provider.plan(tools(call("write_file", {"path": "report.md", "content": "# Report\n\nAll is well.\n"}), say="I write it now."))
-    page.say("Write it")
+    resized(page, 1280, 800)
+    provider.plan(tools(call("update_plan", {"steps": ["Read the notes", "Tick what is done", "Say what is left"]}, "p"), call("manage_tasks", {"action": "add", "title": "Tick what is done"}, "t"),
+                        call("read_file", {"path": "notes.md"}, "r"), think="The notes are a list. I read them first."), text(REPORT))
+    page.say("What is in my notes?")
+    page.until(lambda: page.css(".code .hljs-keyword"), "coloured code")
+    provider.plan(tools(call("edit_file", {"path": "notes.md", "old_text": "Buy milk.\nCall Ann.", "new_text": "[x] Buy milk\n[ ] Call Ann\n[ ] Change the wifi password"}), say="I turn them into a list."))
+    page.say("Make a list of what is to be done, with boxes to tick")
     page.until(lambda: page.css(".approval .lines .added"), "the diff")
-    page.driver.save_screenshot(str(folder / "approval.png"))
-    provider.plan(text("The report is written."))
+    take_picture(page, "approval")
+    resized(page, 390, 844, dark=True)
+    page.script("document.querySelector('.approval').scrollIntoView({block: 'center'})")
+    take_picture(page, "phone")
+    resized(page, 1280, 800)
+    provider.plan(tools(call("ask_human", {"question": "Which hostel shall I book?", "options": ["The one by the lake", "The one at the station"]})))
+    waiting = server.client.start("Holiday", "Book a bed", on_disconnect="continue")
+    waiting.until("input_required")
+    page.press("tab-inbox")
+    page.one("input-card")
+    take_picture(page, "inbox")
+    page.press("tab-chat")
+    provider.plan(text("The list stands in `notes.md`. Two things are left."))
     page.press("approve")
-    page.until_text("answer", "The report is written.")
-    page.press("tab-trace")
-    page.one("trace")
-    page.driver.save_screenshot(str(folder / "trace.png"))
+    page.until_text("answer", "Two things are left")
+    page.until(lambda: page.one("turns").get_attribute("aria-busy") == "false", "the end")
+    provider.plan(text("The list stands in `notes.md`. Ann and the password are left."))
+    page.press("regenerate")
+    page.until_text("answer", "Ann and the password")
+    page.until(lambda: page.one("turns").get_attribute("aria-busy") == "false", "the end")
+    page.press("replay")
+    page.press("verify")
+    page.until_text("verified", "the same")
+    page.script("document.querySelector('[data-testid=replay-box]').scrollIntoView({block: 'end'})")
+    take_picture(page, "replay")
+    page.press("tab-branches")
+    for box in page.css("[data-testid=branch-map] input")[1:3]:
+        box.click()
+    page.one("comparison")
+    take_picture(page, "branches")
+    page.press("tab-chat")
+    resized(page, 1280, 800, dark=True)
+    page.script("document.querySelector('[data-testid=turns]').scrollTop = 0")
+    take_picture(page, "dark")
+    server.client.cancel("Holiday", "int_002")
+    waiting.finish("CANCELLED")
+
+
+def test_every_picture_of_the_docs_is_there():
+    shown = [(page, page.parent / name) for page in (ROOT / "README.md", DOCS / "page.md") for name in PICTURES.findall(page.read_text())]
+    assert len({file for _, file in shown}) >= 6 and any(page.name == "README.md" for page, _ in shown)
+    assert [str(file) for _, file in shown if not file.exists()] == []
+    files = list((DOCS / "pictures").iterdir())
+    assert {file.resolve() for file in files} == {file.resolve() for _, file in shown}, "each is shown"
+    assert sum(file.stat().st_size for file in files) < 1_000_000 and all(file.read_bytes().startswith(b"\x89PNG") for file in files)
 
 
 @pytest.mark.limit(240)

@@ -26,7 +26,7 @@ function newest(turns: Turn[], what: NoteBlock["what"]): NoteBlock | undefined {
 
 // What the agent means to do and how far it is, beside the conversation as long as it works on it.
 export function AgendaPanel({ turns }: { turns: Turn[] }) {
-  const [open, setOpen] = useState(() => (localStorage.getItem("agenda") ?? (matchMedia("(min-width: 80rem)").matches ? "open" : "closed")) === "open");
+  const [open, setOpen] = useState(() => (localStorage.getItem("agenda") ?? (matchMedia("(min-width: 84rem)").matches ? "open" : "closed")) === "open");
   const tasks = newest(turns, "tasks")?.tasks ?? [];
   const steps = newest(turns, "plan")?.steps ?? [];
   const left = tasks.filter((task) => task.status !== "done").length;

@@ -33,8 +33,9 @@ function Countdown({ note, turn }: { note: NoteBlock; turn: Turn }) {
   return isLast && left > 0 ? <span className="number" data-testid="countdown">{t.inSeconds(left)}</span> : null;
 }
 
-// Only the newest list of a turn: the older ones are its past.
+// What people have changed; of several lists the newest. What the agent changed stands in the card of its call.
 function Agenda({ note, turn, open, toggle }: { note: NoteBlock; turn: Turn; open: boolean; toggle: () => void }) {
+  if (note.code) return null;
   for (let i = turn.blocks.length - 1; i >= 0; i--) {
     const each = turn.blocks[i]!;
     if (each === note) break;

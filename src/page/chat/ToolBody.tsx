@@ -3,6 +3,7 @@ import { CopyButton } from "../parts/CopyButton";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { Arguments } from "./ApprovalCard";
+import { PlanList } from "./AgendaPanel";
 import { changeSeen } from "./changes";
 import { Diff } from "./Diff";
 import { useFold } from "./folding";
@@ -46,6 +47,8 @@ function Inside({ block, kind, values, open }: { block: ToolBlock; kind: Kind; v
   if (kind === "file" && output !== null && block.name !== "delete_file") {
     return <Code text={output.replace(/\n\(cut: [^\n]*\)$/, "")} language={languageOf(word(values, "path"))} from={typeof values?.offset === "number" ? values.offset : 1} testid="file-content" />;
   }
+  if (Array.isArray(values?.steps) && kind === "tasks") return <PlanList steps={values!.steps.map(String)} />;
+  if (kind === "tasks" && output !== null) return <Code text={output} />;
   if (kind === "list" && output !== null) return <Names output={output} />;
   if (kind === "web" && output !== null) return <><p className="hint" data-testid="fetched">{t.fetched(word(values, "url"), output.length)}</p><Code text={output} language={guess(output)} /></>;
   return (

@@ -250,10 +250,10 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       note(turn, "loop", event.tool_name, { code: String(event.count) });
       break;
     case "TASK_UPDATED":
-      note(turn, "tasks", "", { tasks: event.tasks });
+      note(turn, "tasks", "", { code: event.call_id, tasks: event.tasks });
       break;
     case "PLAN_UPDATED":
-      note(turn, "plan", "", { steps: event.steps });
+      note(turn, "plan", "", { code: event.call_id, steps: event.steps });
       break;
     case "CANCELLED":
       note(turn, "cancelled", event.reason);
