@@ -28,8 +28,12 @@ export function Board() {
     moved.current = null;
   }, [agenda]);
   if (!chat) return <p className="panel empty">{t.noTasks}</p>;
-  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }): void => void store.attempt(async () => setAgenda(await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what)));
-  const put = (id: string, how: Partial<Task>): void => change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) });
+  const change = (what: { tasks?: Partial<Task>[]; plan?: string[] }, focused?: string): void => void store.attempt(async () => {
+    const changed = await call<Tasks>("PATCH", `${chatPath(chat)}/tasks`, what);
+    if (focused) moved.current = focused;
+    setAgenda(changed);
+  });
+  const put = (id: string, how: Partial<Task>, focused?: string): void => change({ tasks: agenda.tasks.map((task) => (task.id === id ? { ...task, ...how } : task)) }, focused);
   // Above or below its neighbour in the column.
   const shift = (id: string, column: Column, step: number): void => {
     const there = agenda.tasks.filter((task) => task.status === column);
@@ -38,18 +42,17 @@ export function Board() {
     const tasks = [...agenda.tasks];
     const a = tasks.findIndex((task) => task.id === id), b = tasks.indexOf(other);
     [tasks[a], tasks[b]] = [tasks[b]!, tasks[a]!];
-    change({ tasks });
+    change({ tasks }, id);
   };
   const onKey = (e: KeyboardEvent, task: Task, at: number): void => {
     if (e.target !== e.currentTarget) return;
     const to = e.key === "ArrowRight" ? COLUMNS[at + 1] : e.key === "ArrowLeft" ? COLUMNS[at - 1] : undefined;
-    if (to) put(task.id, { status: to });
+    if (to) put(task.id, { status: to }, task.id);
     else if (e.key === "ArrowUp" || e.key === "ArrowDown") shift(task.id, COLUMNS[at]!, e.key === "ArrowUp" ? -1 : 1);
     else if (e.key === "Delete") change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) });
     else if (e.key === "Enter") e.currentTarget.querySelector("input")?.focus();
     else return;
     e.preventDefault();
-    moved.current = task.id;
   };
   return (
     <section className="panel" data-testid="board" aria-label={t.board}>
