@@ -1,4 +1,5 @@
 import { KeyboardEvent, useEffect, useRef, useState } from "react";
+import { useKept } from "../list/kept";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
 import { useNow } from "../parts/useNow";
@@ -17,9 +18,9 @@ const SOON = 400; // ms: a key that was on its way when the card came does not a
 // A call that waits for a person: what exactly would run, and every way to answer.
 export function ApprovalCard({ approval, tool }: { approval: Approval; tool: string }) {
   const [change, setChange] = useState<FileChange | null>(null);
-  const [words, setWords] = useState("");
-  const [scope, setScope] = useState("once");
-  const [edited, setEdited] = useState<Values | null>(null);
+  const [words, setWords] = useKept("words", "");
+  const [scope, setScope] = useKept("scope", "once");
+  const [edited, setEdited] = useKept<Values | null>("edited", null);
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
   const drawn = useRef(0);

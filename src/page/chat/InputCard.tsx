@@ -1,4 +1,5 @@
 import { KeyboardEvent, useEffect, useRef, useState } from "react";
+import { useKept } from "../list/kept";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { PendingInput } from "../store/types";
@@ -10,10 +11,10 @@ const SOON = 400; // ms: a key that was on its way when the card came does not a
 // A question of a tool: free text, options, a form, or an address to go to.
 export function InputCard({ input }: { input: PendingInput }) {
   const schema = parseSchema(input.schema);
-  const [text, setText] = useState("");
-  const [values, setValues] = useState<Values>(() => (schema ? defaultsOf(schema) : {}));
+  const [text, setText] = useKept("text", "");
+  const [values, setValues] = useKept<Values>("values", () => (schema ? defaultsOf(schema) : {}));
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
-  const [visited, setVisited] = useState(false);
+  const [visited, setVisited] = useKept("visited", false);
   const [busy, setBusy] = useState(false);
   const place = useRef<HTMLElement>(null);
   const drawn = useRef(0);

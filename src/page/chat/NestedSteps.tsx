@@ -12,7 +12,7 @@ export function NestedSteps({ block, question, open }: { block: ToolBlock; quest
   return (
     <section className="nested" data-testid="nested" aria-label={t.nested}>
       <p className="nested-question" dir="auto">{question}</p>
-      {nested && <Blocks turn={nested} running={running} hideTools={false} />}
+      {nested && <Blocks turn={nested} running={running} />}
       {running && <p className="faint busy">…</p>}
       {block.output !== null && !answered && (block.failed ? <p className="bad">{block.output}</p> : <Markdown text={block.output} open={false} />)}
       {nested && nested.input + nested.output > 0 && <p className="hint">{t.tokens(nested.input + nested.output)}</p>}

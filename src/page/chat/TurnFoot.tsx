@@ -1,4 +1,5 @@
-import { lazy, Suspense, useState } from "react";
+import { lazy, memo, Suspense } from "react";
+import { useKept } from "../list/kept";
 import { CopyButton } from "../parts/CopyButton";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
@@ -11,8 +12,8 @@ import { ReadAloud } from "./ReadAloud";
 const ReplayBox = lazy(() => import("../time/ReplayBox").then((part) => ({ default: part.ReplayBox })));
 
 // What can be done with a turn that has ended, how long it took and what it used.
-export function TurnFoot({ turn }: { turn: Turn }) {
-  const [replaying, setReplaying] = useState(false);
+export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; stamp: string }) {
+  const [replaying, setReplaying] = useKept("replaying", false);
   const answer = turn.blocks.filter((block): block is TextBlock => block.kind === "text" && block.final).map((block) => block.text).join("\n\n");
   const last = turn.events[turn.events.length - 1];
   const taken = last && "at" in last && turn.createdAt ? Date.parse(last.at) - Date.parse(turn.createdAt) : 0;
@@ -34,4 +35,4 @@ export function TurnFoot({ turn }: { turn: Turn }) {
       {replaying && <Suspense fallback={<p className="faint">…</p>}><ReplayBox turn={turn} /></Suspense>}
     </>
   );
-}
+});

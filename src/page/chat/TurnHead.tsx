@@ -1,4 +1,4 @@
-import { useSyncExternalStore } from "react";
+import { memo, useSyncExternalStore } from "react";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import { isRunning, Turn } from "../store/turn";
@@ -8,7 +8,7 @@ import { EditPreviewBox } from "../time/EditPreviewBox";
 import { chatPath } from "../wire/api";
 
 // The question of a turn, to be read, changed where it stands, or seen in its other versions.
-export function TurnHead({ turn, siblings, place }: { turn: Turn; siblings: Turn[]; place: number }) {
+export const TurnHead = memo(function TurnHead({ turn, siblings, place }: { turn: Turn; siblings: Turn[]; place: number; stamp: string }) {
   const editing = useSyncExternalStore(store.subscribe, () => store.editing === turn.id && store.open?.id === turn.chat);
   if (editing) return <EditPreviewBox turn={turn} onDone={() => store.set({ editing: null })} />;
   return (
@@ -21,7 +21,7 @@ export function TurnHead({ turn, siblings, place }: { turn: Turn; siblings: Turn
       </div>
     </>
   );
-}
+});
 
 function Attached({ chat, file }: { chat: string; file: Attachment }) {
   const path = `${chatPath(chat)}/files/${encodeURIComponent(file.id)}`;

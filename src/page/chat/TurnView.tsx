@@ -1,63 +1,59 @@
-import { memo } from "react";
-import { Markdown } from "../markdown/Markdown";
-import { Block, isRunning, ToolBlock, Turn } from "../store/turn";
+import { useState } from "react";
+import { Rows } from "../list/Rows";
+import { MarkdownPiece } from "../markdown/Markdown";
+import { wholeCode } from "../markdown/pieces";
+import { store } from "../store/store";
+import { isRunning, TextBlock, ToolBlock, Turn } from "../store/turn";
 import { t } from "../texts";
 import { Note } from "./Note";
+import { blocksOf, ChatRow, pieceOf } from "./rows";
 import { Thinking } from "./Thinking";
 import { ToolCard } from "./ToolCard";
 import { TurnFoot } from "./TurnFoot";
 import { TurnHead } from "./TurnHead";
 
-interface Props {
-  turn: Turn;
-  version: number; // of the turn, and of what is around it: it is drawn again when one of these changes
-  siblings: Turn[];
-  place: number;
-  hideTools: boolean;
-}
+export const isOfText = (row: ChatRow): boolean => row.kind === "text" || row.kind === "code";
 
-// A question and everything that came of it.
-export const TurnView = memo(function TurnView({ turn, siblings, place, hideTools }: Props) {
-  const running = isRunning(turn);
-  return (
-    <section className={`turn ${running ? "running" : ""}`} data-testid="turn" data-interaction={turn.id} data-status={turn.status}>
-      {turn.message !== "" && <header className="question-head"><TurnHead turn={turn} siblings={siblings} place={place} /></header>}
-      <div className="blocks">
-        <Blocks turn={turn} running={running} hideTools={hideTools} />
-        {running && turn.blocks.length === 0 && <p className="faint busy">…</p>}
-      </div>
-      {!running && <TurnFoot turn={turn} />}
-    </section>
-  );
-});
-
-// What has come of the question, in its order. Calls that are hidden are counted.
-export function Blocks({ turn, running, hideTools }: { turn: Turn; running: boolean; hideTools: boolean }) {
-  const shown: JSX.Element[] = [];
-  let hidden = 0;
-  const flush = (key: string): void => {
-    if (hidden > 0) shown.push(<p key={`hidden-${key}`} className="faint" data-testid="tools-hidden">{t.toolsHidden(hidden)}</p>);
-    hidden = 0;
-  };
-  for (const block of turn.blocks) {
-    if (hideTools && block.kind === "tool" && block.output !== null) {
-      hidden++;
-      continue;
-    }
-    flush(String(block.key));
-    shown.push(<OneBlock key={block.key} block={block} turn={turn} running={running} />);
+// One row of a turn. It is drawn again when what it shows has changed.
+export function BlockRow({ row, running = isRunning(row.turn!) }: { row: ChatRow; running?: boolean }) {
+  const turn = row.turn!;
+  const { block } = row;
+  const id = `${turn.chat}/${turn.id}/${block?.key}`;
+  if (row.kind === "head") {
+    if (turn.message === "") return null;
+    const siblings = store.siblings(turn);
+    const place = siblings.indexOf(turn);
+    const stamp = `${turn.message}/${turn.status}/${turn.attachments.length}/${place}/${siblings.length}/${siblings[siblings.length - 1]?.id}`;
+    return <header className="question-head"><TurnHead turn={turn} siblings={siblings} place={place} stamp={stamp} /></header>;
   }
-  flush("end");
-  return <>{shown}</>;
+  if (row.kind === "foot") return <TurnFoot turn={turn} stamp={String(turn.version)} />;
+  if (row.kind === "wait") return <p className="faint busy">…</p>;
+  if (row.kind === "gone") return <p className="faint gone" style={{ height: row.guess }}>…</p>;
+  if (row.kind === "hidden") return <p className="faint" data-testid="tools-hidden">{t.toolsHidden(row.count)}</p>;
+  if (block?.kind === "tool") return <ToolCard block={block} id={id} open={running} stamp={stampOf(block)} />;
+  if (block?.kind === "note") return <Note note={block} turn={turn} />;
+  if (block?.kind === "thinking") return <Thinking block={block} id={id} length={block.text.length} open={block.open && running} />;
+  return block?.kind === "text" ? <TextPiece block={block} at={row.piece} running={running} /> : null;
 }
 
-function OneBlock({ block, turn, running }: { block: Block; turn: Turn; running: boolean }) {
-  const id = `${turn.chat}/${turn.id}/${block.key}`;
-  if (block.kind === "tool") return <ToolCard block={block} id={id} open={running} stamp={stampOf(block)} />;
-  if (block.kind === "note") return <Note note={block} turn={turn} />;
-  const open = block.open && running;
-  if (block.kind === "thinking") return <Thinking block={block} id={id} length={block.text.length} open={open} />;
-  return <div className={block.final ? "answer" : "message"} data-testid="answer"><Markdown text={block.text} open={open} /></div>;
+function TextPiece({ block, at, running }: { block: TextBlock; at: number; running: boolean }) {
+  const piece = pieceOf(block, at);
+  if (!piece) return null;
+  const { kind, text, language, goesOn } = piece;
+  return <MarkdownPiece kind={kind} text={text} language={language} goesOn={goesOn} growing={running && block.open && pieceOf(block, at + 1) === null} copy={() => wholeCode(block.text, piece)} />;
+}
+
+// The blocks of an agent that works for a call.
+export function Blocks({ turn, running }: { turn: Turn; running: boolean }) {
+  return <>{blocksOf(turn, false).map((row) => <PlainRow key={row.key} row={row} running={running} />)}</>;
+}
+// Those of a turn that is played, in a box of their own.
+export function BlockList({ turn }: { turn: Turn }) {
+  const [values] = useState(() => new Map<string, unknown>());
+  return <Rows rows={blocksOf(turn, false)} scroller=".replayed" values={values}>{(row) => <PlainRow row={row} running={false} />}</Rows>;
+}
+function PlainRow({ row, running }: { row: ChatRow; running: boolean }) {
+  return isOfText(row) ? <div className="markdown" dir="auto" data-testid="answer"><BlockRow row={row} running={running} /></div> : <BlockRow row={row} running={running} />;
 }
 
 const stampOf = (block: ToolBlock): string =>

@@ -1,17 +1,25 @@
 import { RefObject, useEffect } from "react";
 import { useStore, store } from "../store/store";
 
-// Brings the turn that somebody looks for into sight, once it is there.
-export function useGoTo(place: RefObject<HTMLElement>): void {
-  const { target, open } = useStore();
+const articleOf = (place: RefObject<HTMLElement>, turn: string): HTMLElement | null | undefined => place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(turn)}"]`);
+
+// Brings the turn that somebody looks for, or whose message is being changed, into sight, once it is there.
+export function useGoTo(place: RefObject<HTMLElement>, heads: Map<string, number>, reveal: (turn: string) => void): void {
+  const { target, editing, open } = useStore();
   useEffect(() => {
-    if (!target || target.chat !== open?.id) return;
-    const turn = place.current?.querySelector<HTMLElement>(`[data-interaction="${CSS.escape(target.turn)}"]`);
-    if (!turn) return;
+    if (editing && heads.has(editing) && !articleOf(place, editing)) reveal(editing);
+    // eslint-disable-next-line react-hooks/exhaustive-deps -- once, when it begins
+  }, [editing]);
+  useEffect(() => {
+    if (!target || target.chat !== open?.id || !heads.has(target.turn)) return;
     store.set({ target: null });
-    turn.scrollIntoView({ block: "start" });
-    turn.classList.add("found");
-    turn.addEventListener("animationend", () => turn.classList.remove("found"), { once: true });
-    turn.querySelector<HTMLElement>(".user-message")?.focus({ preventScroll: true });
+    reveal(target.turn);
+    requestAnimationFrame(() => {
+      const turn = articleOf(place, target.turn);
+      if (!turn) return;
+      turn.classList.add("found");
+      turn.addEventListener("animationend", () => turn.classList.remove("found"), { once: true });
+      turn.querySelector<HTMLElement>(".user-message")?.focus({ preventScroll: true });
+    });
   });
 }

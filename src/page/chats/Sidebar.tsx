@@ -1,4 +1,6 @@
-import { DragEvent, useCallback, useEffect, useRef, useState } from "react";
+import { createContext, DragEvent, useCallback, useContext, useEffect, useMemo, useRef, useState } from "react";
+import { useWindow } from "../list/useWindow";
+import type { Row } from "../list/window";
 import { Icon } from "../parts/Icon";
 import { useAway } from "../parts/useAway";
 import { store, useStore } from "../store/store";
@@ -14,7 +16,7 @@ const done = (): void => void (store.menu === true && store.set({ menu: null }))
 
 // All chats by age, with what goes on in each; and a search over what was said in them.
 export function Sidebar() {
-  const { chats, open, view } = useStore();
+  const { chats, chatsVersion, open, view } = useStore();
   const [query, setQuery] = useState("");
   const [hits, setHits] = useState<Hit[] | null>(null);
   const [chosen, setChosen] = useState<Set<string> | null>(null); // null: nobody selects
@@ -29,8 +31,9 @@ export function Sidebar() {
     return () => clearTimeout(timer);
   }, [query]);
   const words = query.toLowerCase();
-  const listed = [...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))
-    .sort((a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0));
+  const listed = useMemo(() => [...chats.values()].filter((chat) => !words || chat.title.toLowerCase().includes(words) || chat.id.toLowerCase().includes(words))
+    .sort((a, b) => (a.updated_at < b.updated_at ? 1 : a.updated_at > b.updated_at ? -1 : 0)), [chats, chatsVersion, words]);
+  const groups = useMemo(() => groupByAge(listed), [listed]);
   const take = (file: File): void => void store.attempt(async () => {
     const chat = await call<{ id: string }>("POST", "/import", JSON.parse(await file.text()));
     store.openChat(chat.id);
@@ -79,12 +82,7 @@ export function Sidebar() {
       {dropping && <p className="drop-hint">{t.dropChat}</p>}
       <div className="chat-list">
         {!query && listed.length === 0 && <p className="empty">{t.noChats}</p>}
-        {groupByAge(listed).map(([name, group]) => (
-          <section key={name} aria-label={name}>
-            <h2>{name}</h2>
-            <ul>{group.map((chat) => <Item key={chat.id} chat={chat} current={chat.id === open?.id && view !== "trash"} chosen={chosen && chosen.has(chat.id)} onChoose={() => choose(chat.id)} />)}</ul>
-          </section>
-        ))}
+        <ChatList groups={groups}>{(chat) => <Item chat={chat} current={chat.id === open?.id && view !== "trash"} chosen={chosen && chosen.has(chat.id)} onChoose={() => choose(chat.id)} />}</ChatList>
       </div>
       {chosen ? (
         <div className="side-foot row" data-testid="select-bar">
@@ -110,6 +108,52 @@ export function Sidebar() {
   );
 }
 
+interface ItemRow extends Row {
+  chat: Chat | null; // null: the name of a group
+}
+
+// Only the chats near the window of the list stand in the document.
+function ChatList({ groups, children }: { groups: [string, Chat[]][]; children: (chat: Chat) => JSX.Element }) {
+  const rows = useMemo(() => groups.flatMap(([name, group]): ItemRow[] => [{ key: `group-${name}`, kind: "group", guess: 40, chat: null },
+    ...group.map((chat): ItemRow => ({ key: `chat-${chat.id}`, kind: "chat", guess: 36, chat }))]), [groups]);
+  const [window, shown, root] = useWindow(rows, { scroller: ".chat-list" });
+  let begin = 0;
+  return (
+    <div ref={root} data-list="">
+      {groups.map(([name, group]) => {
+        const first = begin + 1, behind = (begin = first + group.length);
+        let at = first;
+        const items = shown.filter((index) => index >= first && index < behind).map((index) => {
+          const row = rows[index]!;
+          const room = window.height(at, index);
+          at = index + 1;
+          const place: Place = { row, size: group.length, at: index - first + 1, room };
+          return <PlaceInList.Provider key={row.key} value={place}>{children(row.chat!)}</PlaceInList.Provider>;
+        });
+        return (
+          <section key={name} aria-label={name}>
+            <h2 data-row={`group-${name}`} data-kind="group" data-guess={40}>{name}</h2>
+            <ul style={{ paddingBottom: window.height(at, behind) }}>{items}</ul>
+          </section>
+        );
+      })}
+    </div>
+  );
+}
+
+interface Place {
+  row: ItemRow;
+  size: number;
+  at: number;
+  room: number; // pixels of the chats before it that are not drawn
+}
+const PlaceInList = createContext<Place | null>(null);
+
+function usePlace() {
+  const place = useContext(PlaceInList)!;
+  return { "data-row": place.row.key, "data-kind": "chat", "data-guess": place.row.guess, "aria-setsize": place.size, "aria-posinset": place.at, style: { marginTop: place.room } };
+}
+
 interface ItemProps {
   chat: Chat;
   current: boolean;
@@ -124,9 +168,10 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
   const close = useCallback(() => setMenu(false), []);
   useAway(place, menu, close);
   const title = chat.title || t.untitled;
+  const where = usePlace();
   if (naming) {
     return (
-      <li><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={() => setNaming(false)} onKeyDown={(e) => {
+      <li {...where}><input autoFocus aria-label={t.rename} data-testid="rename" dir="auto" defaultValue={chat.title} onFocus={(e) => e.target.select()} onBlur={() => setNaming(false)} onKeyDown={(e) => {
         if (e.key === "Escape") setNaming(false);
         if (e.key === "Enter") {
           e.preventDefault();
@@ -137,7 +182,7 @@ function Item({ chat, current, chosen, onChoose }: ItemProps) {
     );
   }
   return (
-    <li ref={place} className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status}>
+    <li ref={place} {...where} className={current ? "current" : ""} data-testid="chat-item" data-chat={chat.id} data-status={chat.status}>
       {chosen !== null && <input type="checkbox" checked={chosen} aria-label={`${t.select}: ${title}`} data-testid="choose" onChange={onChoose} />}
       <button type="button" className="quiet chat-title" aria-current={current ? "page" : undefined} onClick={() => {
         if (chosen !== null) return onChoose();

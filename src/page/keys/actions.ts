@@ -74,6 +74,7 @@ export function actions(): Action[] {
     { id: "trace", name: t.trace, icon: "trace", run: show("trace") },
     { id: "trash", name: t.trash, icon: "trash", run: show("trash") },
     { id: "settings", name: t.settings, icon: "settings", run: show("settings") },
+    { id: "find", name: t.find, icon: "search", run: () => store.set({ view: "chat", finding: true }) },
     { id: "expand", name: allOpen() ? t.collapseAll : t.expandAll, icon: allOpen() ? "collapse" : "expand", run: () => foldAll(!allOpen()), key: withCtrlAlt("E"), keys: "Ctrl Alt E" },
     { id: "hide", name: store.hideTools ? t.showTools : t.hideTools, icon: "eye", run: () => store.set({ hideTools: !store.hideTools }), key: withCtrlAlt("T"), keys: "Ctrl Alt T" },
     { id: "sidebar", name: t.toggleSidebar, icon: "sidebar", run: () => store.toggleMenu(), key: withCtrlAlt("S"), keys: "Ctrl Alt S" },

@@ -1,26 +1,87 @@
-import { memo, useEffect, useMemo, useRef } from "react";
-import { Blocks, toHtml } from "./render";
+import { memo, useEffect, useLayoutEffect, useRef } from "react";
+import { t } from "../texts";
+import { morph } from "./morph";
+import { Piece, Pieces } from "./pieces";
+import { toNodes } from "./render";
+import { closed } from "./unfinished";
 
-const Block = memo(function Block({ text, growing }: { text: string; growing?: boolean }) {
+interface Props {
+  kind: Piece["kind"];
+  text: string;
+  language: string;
+  goesOn: boolean;
+  growing: boolean;
+  copy: () => string; // all of the code of which this is a piece
+}
+
+// One piece of a text. One that grows is added to where it stands.
+export const MarkdownPiece = memo(function MarkdownPiece(props: Props) {
+  return props.kind === "code" ? <Code {...props} /> : <Prose text={props.text} growing={props.growing} goesOn={props.goesOn} />;
+}, (a, b) => a.text === b.text && a.growing === b.growing && a.kind === b.kind && a.goesOn === b.goesOn);
+
+function Prose({ text, growing, goesOn }: { text: string; growing: boolean; goesOn: boolean }) {
   const place = useRef<HTMLDivElement>(null);
-  const html = useMemo(() => toHtml(text), [text]);
+  useLayoutEffect(() => {
+    if (place.current) morph(place.current, toNodes(growing ? closed(text) : text));
+  }, [text, growing]);
   useEffect(() => {
     if (!growing && place.current) void decorate(place.current);
-  }, [html, growing]);
-  return <div ref={place} className="block" dangerouslySetInnerHTML={{ __html: html }} />;
-});
+  }, [text, growing]);
+  return <div ref={place} className={goesOn ? "block goes-on" : "block"} />;
+}
+
+function Code({ text, language, goesOn, growing, copy }: Props) {
+  const place = useRef<HTMLElement>(null);
+  useLayoutEffect(() => {
+    const code = place.current;
+    if (!code) return;
+    const shown = document.createElement("code");
+    if (language === "diff") shown.append(...linesOfDiff(text));
+    else shown.textContent = text;
+    morph(code, shown);
+    if (!growing && language && language !== "diff") void colour(code, text, language);
+  }, [text, language, growing]);
+  return (
+    <div className={`block code ${goesOn ? "goes-on" : ""}`}>
+      {!goesOn && <div className="code-head"><span>{language}</span><button type="button" className="copy" onClick={(e) => {
+        e.stopPropagation(); // what stands here may be a part of it only
+        void copied(e.currentTarget, copy());
+      }}>{t.copy}</button></div>}
+      <pre tabIndex={0}><code ref={place} /></pre>
+    </div>
+  );
+}
+
+function linesOfDiff(text: string): Node[] {
+  return text.split("\n").flatMap((line, i): Node[] => {
+    const part = document.createElement("span");
+    part.className = line.startsWith("+") ? "added" : line.startsWith("-") ? "removed" : "";
+    part.textContent = line;
+    return i === 0 ? [part] : [document.createTextNode("\n"), part];
+  });
+}
+
+export async function copied(button: HTMLElement, text: string): Promise<void> {
+  await navigator.clipboard.writeText(text);
+  button.textContent = t.copied;
+  setTimeout(() => (button.textContent = t.copy), 1500);
+}
 
 // Colours and formulas are fetched when the first of them is shown.
+async function colour(code: HTMLElement, text: string, language: string): Promise<void> {
+  const { highlight } = await import("./highlight");
+  const coloured = highlight(text, language);
+  if (coloured === null || code.textContent !== text) return;
+  const shown = document.createElement("code");
+  shown.innerHTML = coloured;
+  code.replaceChildren(...shown.childNodes);
+}
 async function decorate(place: HTMLElement): Promise<void> {
   const codes = place.querySelectorAll<HTMLElement>("code[class^=lang-]:not(.done)");
   const formulas = place.querySelectorAll<HTMLElement>(".math:not(.done)");
-  if (codes.length > 0) {
-    const { highlight } = await import("./highlight");
-    for (const code of Array.from(codes)) {
-      code.classList.add("done");
-      const coloured = highlight(code.textContent ?? "", code.className.match(/lang-(\S+)/)?.[1] ?? "");
-      if (coloured !== null) code.innerHTML = coloured;
-    }
+  for (const code of Array.from(codes)) {
+    code.classList.add("done");
+    await colour(code, code.textContent ?? "", code.className.match(/lang-(\S+)/)?.[1] ?? "");
   }
   if (formulas.length > 0) {
     const { formula } = await import("./formula");
@@ -31,17 +92,14 @@ async function decorate(place: HTMLElement): Promise<void> {
   }
 }
 
-// What is finished of a text that grows is not drawn again.
-export const Markdown = memo(function Markdown({ text, open }: { text: string; open: boolean }) {
-  const blocks = useRef<Blocks>(new Blocks());
-  const before = useRef("");
-  if (!text.startsWith(before.current)) blocks.current = new Blocks();
-  before.current = text;
-  const growing = blocks.current.read(text);
+// A text as a whole, where there is no list of rows.
+export const Markdown = memo(function Markdown({ text }: { text: string; open: boolean }) {
+  const pieces = new Pieces();
+  pieces.read(text);
+  const all = pieces.growing ? [...pieces.done, pieces.growing] : pieces.done;
   return (
     <div className="markdown" dir="auto">
-      {blocks.current.done.map((block, i) => <Block key={i} text={block} />)}
-      {growing && <Block key="growing" text={growing} growing={open} />}
+      {all.map((piece, i) => <MarkdownPiece key={i} {...piece} growing={false} copy={() => piece.text} />)}
     </div>
   );
 });

@@ -44,55 +44,23 @@ marked.use({
   } as never],
 } as never);
 
-export function toHtml(text: string): string {
-  if (tooDeep(text)) return `<p class="plain">${escape(text)}</p>`;
+const ALLOWED = {
+  ALLOWED_TAGS: ["p", "a", "em", "strong", "del", "code", "pre", "ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead",
+    "tbody", "tr", "th", "td", "hr", "br", "div", "span", "button"],
+  ALLOWED_ATTR: ["href", "target", "rel", "class", "type", "start", "align", "tabindex"],
+  ADD_ATTR: ["target"],
+};
+
+export function toNodes(text: string): DocumentFragment {
   try {
-    return DOMPurify.sanitize(marked.parse(text), {
-      ALLOWED_TAGS: ["p", "a", "em", "strong", "del", "code", "pre", "ul", "ol", "li", "blockquote", "h1", "h2", "h3", "h4", "h5", "h6", "table", "thead",
-        "tbody", "tr", "th", "td", "hr", "br", "div", "span", "button"],
-      ALLOWED_ATTR: ["href", "target", "rel", "class", "type", "start", "align", "tabindex"],
-      ADD_ATTR: ["target"],
-    });
+    if (!tooDeep(text)) return DOMPurify.sanitize(marked.parse(text), { ...ALLOWED, RETURN_DOM_FRAGMENT: true }) as unknown as DocumentFragment;
   } catch {
-    return `<p class="plain">${escape(text)}</p>`;
+    // It is shown as it is.
   }
-}
-
-// The text as blocks that stand for themselves: what is finished is never looked at again. A fence keeps its block
-// together.
-export class Blocks {
-  readonly done: string[] = [];
-  private at = 0;
-
-  // The blocks that are finished are in `done`; the one that grows is returned.
-  read(text: string): string {
-    for (;;) {
-      const rest = text.slice(this.at);
-      const end = endOfBlock(rest);
-      if (end < 0) return rest;
-      this.done.push(rest.slice(0, end));
-      this.at += end;
-    }
-  }
-}
-
-function endOfBlock(text: string): number {
-  const fence = /^ {0,3}(`{3,}|~{3,})/.exec(text);
-  if (fence) {
-    const close = text.indexOf(`\n${fence[1]}`, fence[0].length);
-    if (close < 0) return -1;
-    const line = text.indexOf("\n", close + 1);
-    return line < 0 ? -1 : line + 1;
-  }
-  let from = 0;
-  for (;;) {
-    const blank = text.indexOf("\n\n", from);
-    const next = text.slice(0, blank < 0 ? text.length : blank).search(/\n {0,3}(`{3,}|~{3,})/);
-    if (next >= 0) return next + 1;
-    if (blank < 0) return -1;
-    // A list, a quote or a table goes on behind an empty line if what follows is indented.
-    if (text.length <= blank + 2) return -1;
-    if (!/^( {2,}|\t)/.test(text.slice(blank + 2, blank + 6))) return blank + 2;
-    from = blank + 2;
-  }
+  const plain = document.createElement("p");
+  plain.className = "plain";
+  plain.textContent = text;
+  const nodes = document.createDocumentFragment();
+  nodes.append(plain);
+  return nodes;
 }

@@ -1,4 +1,5 @@
 import { useEffect, useRef, useState } from "react";
+import { useKept } from "../list/kept";
 import { t } from "../texts";
 import { spelled } from "../chat/hidden";
 
@@ -22,7 +23,7 @@ interface Props {
 
 // A text as it stands, coloured when its language is known.
 export function Code({ text, language = "", from, live = false, label = t.output, testid }: Props) {
-  const [all, setAll] = useState(false);
+  const [all, setAll] = useKept("all", false);
   const [coloured, setColoured] = useState<string | null>(null);
   const place = useRef<HTMLPreElement>(null);
   const stays = useRef(true);

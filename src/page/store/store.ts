@@ -6,20 +6,18 @@ import { t } from "../texts";
 import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
-import { isRunning, newTurn, take, Turn } from "./turn";
+import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
+import { blank, isRunning, newTurn, take, Turn } from "./turn";
+import { keepUnsent, Unsent } from "./unsent";
 import type { AgentEvent, Chat, PendingApproval, PendingInput } from "./types";
 
-const PAGE = 60;
+export type { OpenChat } from "./open";
 
-// What is known of a chat that has been opened.
-export interface OpenChat {
-  id: string;
-  turns: Map<string, Turn>;
-  previous: string | null; // earlier turns that are not read yet
-  loaded: boolean;
-  queue: QueuedEntry[];
-  sent: string | null; // what was typed and has not come back yet
-}
+const PAGE = 60; // turns
+const AGAIN = 20; // turns that are read once more at a time
+const MOST_FOLLOWED = 4; // chats of which every event comes, those that were looked at last
+const MOST_HELD = 6_000_000; // characters of one chat
+const MOST_KEPT = 16_000_000; // characters of the chats that were looked at before
 
 export interface Toast {
   id: number;
@@ -40,7 +38,9 @@ class Store {
   approvals = new Map<string, PendingApproval>();
   inputs = new Map<string, PendingInput>();
   open: OpenChat | null = null;
-  private readonly kept = new Map<string, OpenChat>();
+  private readonly kept = new Map<string, OpenChat>(); // those that were looked at before, the last one last
+  private followed: string[] = [];
+  chatsVersion = 0; // of `chats`
   view: View = "chat";
   connection: Connection = "connecting";
   loggedOut = false;
@@ -56,6 +56,7 @@ class Store {
     this.spoken = text === this.spoken ? `${text}\u00a0` : text;
   }
   hideTools = false;
+  finding = false; // words in the chat that is shown
   dialog: "palette" | "help" | null = null;
   menu: boolean | null = null; // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
   wish: string | null = null; // a text for the composer
@@ -123,6 +124,7 @@ class Store {
         cursor = `&cursor=${encodeURIComponent(page.next)}`;
       }
       this.chats = chats;
+      this.chatsVersion++;
       const waiting = await get<{ approvals: PendingApproval[]; inputs: PendingInput[] }>("/approvals");
       this.approvals = new Map(waiting.approvals.map((each) => [each.approval_id, each]));
       for (const id of this.approvals.keys()) this.seenWaiting.add(id);
@@ -145,19 +147,39 @@ class Store {
       if (event === "chat_event") this.onChatEvent(data as ChatEvent);
       else if (event === "reset") this.onReset();
       else if (event !== "open") this.onChange(event, data as ChatChange);
-      else if (!this.hasRead && !this.meanwhile) void this.readAll();
+      else this.onOpen();
     }
     this.changed();
   }
 
+  // The feed is there, or there again: what could not be read without it is read now.
+  private onOpen(): void {
+    if (!this.hasRead && !this.meanwhile) void this.readAll();
+    const { open } = this;
+    if (!open) return;
+    if (open.unread) void this.load(open);
+    for (const turn of open.turns.values()) if (turn.message === null || turn.waiting) void this.learn(open, turn);
+  }
+
+  // What was told before does not hold any more.
   private onReset(): void {
+    this.hasRead = false;
     void this.readAll();
     this.kept.clear();
-    if (this.open) void this.load(this.open);
+    const { open } = this;
+    if (!open) return;
+    open.unread = true;
+    open.reading = new Map(); // what is under way is of no use any more
+    for (const turn of open.turns.values()) turn.stale = true;
+    void this.load(open);
+  }
+
+  private known(chat: string): OpenChat | undefined {
+    return this.open?.id === chat ? this.open : this.kept.get(chat);
   }
 
   private onChatEvent(data: ChatEvent): void {
-    const chat = this.open?.id === data.chat_id ? this.open : this.kept.get(data.chat_id);
+    const chat = this.known(data.chat_id);
     if (!chat) return;
     let turn = chat.turns.get(data.interaction_id);
     if (!turn) {
@@ -166,21 +188,30 @@ class Store {
       void this.learn(chat, turn);
     }
     const event = data.event as unknown as AgentEvent;
-    take(turn, event, true);
-    if (event.type === "INTERACTION_COMPLETE") this.said = t.answerComplete(turn.status.toLowerCase());
+    if (turn.stale && event.seq === 1) blank(turn);
+    if (event.type === "INTERACTION_STARTED") chat.shape++;
+    if (turn.waiting) {
+      turn.waiting.push(event);
+    } else if (turn.stale || (turn.lastSeq === 0 && event.seq > 1)) {
+      turn.waiting = [event]; // what came before it is read first
+      void this.learn(chat, turn);
+    } else if (turn.held) {
+      take(turn, event, true);
+    }
+    if (event.type === "INTERACTION_COMPLETE" && chat === this.open) this.said = t.answerComplete(turn.status.toLowerCase());
   }
 
   // The feed does not repeat what was asked.
   private async learn(chat: OpenChat, turn: Turn): Promise<void> {
     await this.attempt(async () => {
       const interaction = await get<Interaction>(turnPath(chat.id, turn.id));
-      this.fill(turn, interaction);
-      if (chat.sent === interaction.user_message) chat.sent = null;
+      this.fill(chat, turn, interaction);
       this.changed();
     });
   }
 
   private keep(event: string, data: ChatChange): void {
+    this.chatsVersion++;
     if (data.chat) this.chats.set(data.chat_id, data.chat);
     else this.chats.delete(data.chat_id);
     if (event === "approval_opened" && data.approval) this.approvals.set(data.approval.approval_id, data.approval);
@@ -216,23 +247,26 @@ class Store {
     if (event === "approval_opened" && data.approval) this.said = t.approvalFor(data.approval.tool_name);
     if (event === "input_opened") this.said = t.questionWaits;
     if (event === "chat_deleted") {
-      this.kept.delete(data.chat_id);
+      this.forget(data.chat_id);
       if (this.open?.id === data.chat_id) this.leave();
     }
     for (const approval of this.unlearned) {
       if (approval.chat_id === data.chat_id && this.unlearned.delete(approval)) void this.learnHow(approval);
     }
-    const open = this.open?.id === data.chat_id ? this.open : null;
-    if (event === "queue_changed" && open) void this.readQueue(open);
+    const chat = this.known(data.chat_id);
+    if (event === "queue_changed" && chat && chat === this.open) void this.readQueue(chat);
     // One that began and ended while the feed was on its way to this chat.
     const ended = event === "interaction_ended" && data.interaction_id ? data.interaction_id : null;
-    if (open?.loaded && ended) {
-      const turn = open.turns.get(ended) ?? newTurn(open.id, ended);
-      open.turns.set(ended, turn);
-      if (isRunning(turn)) void this.learn(open, turn);
+    if (chat && ended && !this.followed.includes(chat.id)) chat.unread = true;
+    else if (chat?.loaded && ended) {
+      const turn = chat.turns.get(ended) ?? newTurn(chat.id, ended);
+      chat.turns.set(ended, turn);
+      if (isRunning(turn)) void this.learn(chat, turn);
     }
-    if (event === "head_moved" && open && data.chat?.head && !open.turns.has(data.chat.head)) void this.load(open);
-    if (!open && event === "interaction_ended") this.kept.delete(data.chat_id);
+    if (event === "head_moved" && chat && data.chat?.head && !chat.turns.has(data.chat.head)) {
+      if (chat === this.open) void this.load(chat);
+      else chat.unread = true;
+    }
     notify(event, data);
   }
 
@@ -247,53 +281,155 @@ class Store {
     if (remember && location.hash !== `#${id}`) history.pushState(null, "", `#${encodeURIComponent(id)}`);
     this.view = "chat";
     if (this.open?.id !== id) {
-      if (this.open) this.kept.set(this.open.id, this.open);
-      const known = this.kept.get(id);
-      this.open = known ?? { id, turns: new Map(), previous: null, loaded: false, queue: [], sent: null };
-      this.feed.follow([id]);
-      void this.load(this.open);
+      this.putAway();
+      const chat = this.kept.get(id) ?? newChat(id);
+      this.kept.delete(id);
+      this.open = chat;
+      this.follow(id);
+      // What has been followed all along is there already.
+      if (chat.unread) void this.load(chat);
+      else void this.readQueue(chat);
     }
     this.changed();
   }
   leave(remember = true): void {
     if (remember) history.pushState(null, "", location.pathname);
+    this.putAway();
     this.open = null;
     this.view = "chat";
-    this.feed.follow([]);
     this.changed();
   }
 
-  private fill(turn: Turn, from: Interaction): void {
+  // A chat that is not looked at any more is kept for a while, the largest part of the last ones.
+  private putAway(): void {
+    if (!this.open) return;
+    const { open } = this;
+    this.kept.set(open.id, open);
+    trim(open, new Set(), MOST_HELD);
+    let size = 0;
+    for (const chat of [...this.kept.values()].reverse()) {
+      size += sizeOf(chat);
+      if (size > MOST_KEPT && chat !== open) this.forget(chat.id);
+    }
+  }
+  private forget(chat: string): void {
+    this.kept.delete(chat);
+    this.followed = this.followed.filter((each) => each !== chat);
+  }
+  private follow(id: string): void {
+    if (!this.followed.includes(id)) {
+      const chats = [...this.followed, id];
+      for (const gone of chats.slice(0, -MOST_FOLLOWED)) {
+        const chat = this.kept.get(gone);
+        if (chat) chat.unread = true;
+      }
+      this.followed = chats.slice(-MOST_FOLLOWED);
+    }
+    this.feed.follow(this.followed);
+  }
+  // Those that are far from what is read are let go when there are too many.
+  tend(near: Set<string>): void {
+    if (this.open) trim(this.open, near, MOST_HELD);
+  }
+
+  private fill(chat: OpenChat, turn: Turn, from: Interaction): void {
     turn.parent = from.parent_id;
     turn.editedFrom = from.edited_from;
     turn.message = from.user_message;
     turn.attachments = from.attachments ?? [];
     turn.model = from.model;
     turn.createdAt = from.created_at;
+    if (turn.stale || !turn.held || turn.waiting) blank(turn);
     for (const event of from.agent_events) take(turn, event as AgentEvent);
+    for (const event of turn.waiting ?? []) take(turn, event, true);
+    turn.waiting = null;
     // What was asked for a moment ago may be older than what has come by the feed.
     if (isRunning(turn)) turn.status = from.status;
     turn.version++;
+    chat.shape++;
+    if (chat.sent !== null && chat.sent === from.user_message) chat.sent = null;
   }
 
-  async load(chat: OpenChat, before?: string): Promise<void> {
-    const query = `?branches=all&state=none&limit=${PAGE}${before ? `&before=${before}` : ""}`;
-    await this.attempt(async () => {
+  private async page(chat: OpenChat, limit: number, before?: string): Promise<ChatHistory> {
+    return get<ChatHistory>(`${chatPath(chat.id)}?branches=all&state=none&limit=${limit}${before ? `&before=${before}` : ""}`);
+  }
+  private takeIn(chat: OpenChat, page: ChatHistory): void {
+    for (const interaction of page.interactions) {
+      let turn = chat.turns.get(interaction.id);
+      if (!turn) chat.turns.set(interaction.id, (turn = newTurn(chat.id, interaction.id)));
+      this.fill(chat, turn, interaction);
+    }
+    this.changed();
+  }
+
+  load(chat: OpenChat, before?: string): Promise<void> {
+    return this.once(chat, before ?? "newest", async (isAsked) => {
       try {
-        const page = await get<ChatHistory>(chatPath(chat.id) + query);
-        for (const interaction of page.interactions) {
-          let turn = chat.turns.get(interaction.id);
-          if (!turn) chat.turns.set(interaction.id, (turn = newTurn(chat.id, interaction.id)));
-          this.fill(turn, interaction);
-        }
-        chat.previous = page.previous ?? null;
+        const page = await this.page(chat, PAGE, before);
+        if (!isAsked()) return;
+        this.takeIn(chat, page);
+        // Those that were read before know how far that went.
+        if (before || !chat.loaded) chat.previous = page.previous ?? null;
       } catch (error) {
         if (!(error instanceof ApiError && error.status === 404)) throw error;
+      }
+      if (!before) {
+        for (const turn of chat.turns.values()) if (turn.stale && !isRunning(turn)) blank(turn, false);
+        chat.unread = false;
       }
       chat.loaded = true;
       this.changed();
       if (!before) await this.readQueue(chat);
     });
+  }
+  // Who asks for what is on its way already waits for that. After a reset, nobody asks any more for what was asked before.
+  private once(chat: OpenChat, name: string, read: (isAsked: () => boolean) => Promise<void>): Promise<void> {
+    const { reading } = chat;
+    const known = reading.get(name);
+    if (known) return known;
+    const work = this.attempt(() => read(() => chat.reading === reading)).then(() => void reading.delete(name));
+    reading.set(name, work);
+    return work;
+  }
+  earlier(chat: OpenChat): Promise<void> {
+    return chat.previous ? this.load(chat, chat.previous) : Promise.resolve();
+  }
+  // Turns that were let go are read again, this one and some before it.
+  async need(turn: Turn): Promise<void> {
+    const chat = this.known(turn.chat);
+    if (!chat || turn.held) return;
+    await this.once(chat, turn.id, async (isAsked) => {
+      const page = await this.page(chat, AGAIN, nextId(chat, turn.id));
+      if (isAsked()) this.takeIn(chat, page);
+    });
+  }
+  // All turns of the chat, for whoever looks for something in it: also those that are not held, which are not kept.
+  async *allTurns(chat: OpenChat): AsyncGenerator<Turn[]> {
+    for (let before = chat.previous; before; before = chat.previous) {
+      await this.earlier(chat);
+      if (chat.previous === before) return; // the server cannot be reached
+      trim(chat, new Set(), MOST_HELD);
+    }
+    const turns = this.branch();
+    for (let i = 0; i < turns.length;) {
+      const turn = turns[i]!;
+      if (turn.held) {
+        i++;
+        yield [turn];
+        continue;
+      }
+      // A page ends with a turn: the one that is as far on as a page is long.
+      const part = turns.slice(i, i + AGAIN);
+      const page = await this.page(chat, AGAIN, nextId(chat, part[part.length - 1]!.id));
+      const read = page.interactions.filter((each) => part.some((one) => one.id === each.id)).map((each) => {
+        const one = newTurn(chat.id, each.id);
+        one.message = each.user_message;
+        for (const event of each.agent_events) take(one, event as AgentEvent);
+        return one;
+      });
+      yield read;
+      i += part.length;
+    }
   }
 
   private async readQueue(chat: OpenChat): Promise<void> {
@@ -309,27 +445,25 @@ class Store {
   branch(): Turn[] {
     const chat = this.open;
     if (!chat) return [];
-    const running = [...chat.turns.values()].filter(isRunning).pop();
+    let running: Turn | null = null;
+    for (const turn of chat.turns.values()) if (isRunning(turn) && !turn.stale && (!running || byNumber(running.id, turn.id) < 0)) running = turn;
     const head = this.chats.get(chat.id)?.head ?? null;
-    const newest = [...chat.turns.keys()].sort(byNumber).pop() ?? null;
-    let at = running?.id ?? (head && chat.turns.has(head) ? head : newest);
-    const turns: Turn[] = [];
-    while (at) {
-      const turn: Turn | undefined = chat.turns.get(at);
-      if (!turn) break;
-      turns.push(turn);
-      at = turn.parent;
-    }
-    return turns.reverse();
+    return [...listed(chat, running?.id ?? (head && chat.turns.has(head) ? head : null))];
+  }
+  private tree(): Tree | null {
+    return this.open && treeOf(this.open);
   }
   siblings(turn: Turn): Turn[] {
-    if (!this.open) return [turn];
-    return [...this.open.turns.values()].filter((each) => each.parent === turn.parent && each.message !== "").sort((a, b) => byNumber(a.id, b.id));
+    const all = this.tree()?.get(turn.parent)?.filter((each) => each.message !== "") ?? [];
+    return all.length > 0 ? all : [turn];
   }
   leafOf(turn: Turn): Turn {
-    const children = [...(this.open?.turns.values() ?? [])].filter((each) => each.parent === turn.id).sort((a, b) => byNumber(a.id, b.id));
-    const newest = children.pop();
-    return newest ? this.leafOf(newest) : turn;
+    const tree = this.tree();
+    for (let at = turn; ;) {
+      const children: Turn[] | undefined = tree?.get(at.id);
+      if (!children) return at;
+      at = children[children.length - 1]!;
+    }
   }
 
   // --- what people do
@@ -384,11 +518,36 @@ class Store {
     const body: Record<string, unknown> = { user_message: text };
     if (attachments.length > 0) body.attachments = attachments;
     if (running && attachments.length === 0) body.if_running = "queue";
-    const path = `${chatPath(chat.id)}/interactions`;
-    const sent = await this.attempt(() => begin(path, body));
-    if (!sent) chat.sent = null;
+    try {
+      await begin(`${chatPath(chat.id)}/interactions`, body);
+      return true;
+    } catch (error) {
+      chat.sent = null;
+      this.changed();
+      if (error instanceof TypeError) {
+        // The server cannot be reached: it is kept where it was said, until somebody sends it again.
+        chat.unsent = [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, model, attachments }];
+        keepUnsent(chat.id, chat.unsent);
+        return true;
+      }
+      this.tell(error instanceof Error ? error.message : String(error));
+      return false;
+    }
+  }
+  drop(unsent: Unsent): void {
+    const chat = this.open;
+    if (!chat) return;
+    chat.unsent = chat.unsent.filter((each) => each.id !== unsent.id);
+    keepUnsent(chat.id, chat.unsent);
     this.changed();
-    return sent;
+  }
+  async sendAgain(unsent: Unsent): Promise<void> {
+    this.drop(unsent);
+    if (!(await this.send(unsent.text, unsent.model, unsent.attachments)) && this.open) {
+      this.open.unsent = [...this.open.unsent, unsent];
+      keepUnsent(this.open.id, this.open.unsent);
+      this.changed();
+    }
   }
   edit(turn: Turn, text: string): Promise<boolean> {
     return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text }));
@@ -412,6 +571,7 @@ class Store {
     await this.attempt(async () => {
       const gone = await call<BranchRemoved>("DELETE", turnPath(turn.chat, turn.id));
       for (const id of gone.interactions) this.open?.turns.delete(id);
+      if (this.open) this.open.shape++;
       this.tell(t.removedBranch(gone.interactions.length));
     });
   }
@@ -434,9 +594,10 @@ class Store {
     this.set({ target: { chat, turn } });
     const open = this.open!;
     while (!open.loaded || (!open.turns.has(turn) && open.previous)) {
-      if (open.loaded) await this.load(open, open.previous!);
+      const { previous } = open;
+      if (open.loaded) await this.earlier(open);
       else await new Promise((resume) => requestAnimationFrame(resume));
-      if (this.open !== open) return;
+      if (this.open !== open || (open.loaded && previous !== null && open.previous === previous)) return;
     }
     const found = open.turns.get(turn);
     if (found && !this.branch().includes(found)) {
@@ -493,7 +654,7 @@ class Store {
   }
 }
 
-export const byNumber = (a: string, b: string): number => Number(a.slice(4)) - Number(b.slice(4));
+export { byNumber } from "./open";
 
 export const store = new Store();
 

@@ -63,6 +63,11 @@ export interface Turn {
   createdAt: string;
   blocks: Block[];
   events: AgentEvent[]; // without deltas
+  held: boolean; // false: its blocks and events were let go, and are read again when they are needed
+  stale: boolean; // the server has begun anew: what it tells from now on replaces what is here
+  waiting: AgentEvent[] | null; // came while what is before it is read
+  size: number; // of what is held, in characters
+  height: number; // in pixels, when it was let go
   lastSeq: number;
   input: number; // tokens
   output: number;
@@ -75,7 +80,7 @@ export interface Turn {
 export function newTurn(chat: string, id: string): Turn {
   return {
     id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
-    events: [], lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, version: 0,
+    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, version: 0,
   };
 }
 
@@ -83,12 +88,18 @@ export const isRunning = (turn: Turn): boolean => turn.status === "RUNNING" || t
 
 const timeOf = (event: AgentEvent): number => ("at" in event && event.at ? Date.parse(event.at) : 0);
 
-function openText(turn: Turn, kind: "text" | "thinking", round: number): TextBlock | undefined {
-  const last = turn.blocks[turn.blocks.length - 1];
-  if (last?.kind === kind && last.open && last.round === round) return last;
-  // The text of a round is closed after its thinking, which stands before it.
-  return turn.blocks.find((block): block is TextBlock => block.kind === kind && block.open && block.round === round);
+// The newest that fits. What belongs to earlier rounds is not looked at: a turn may have thousands of blocks.
+function newest<T extends Block>(turn: Turn, round: number, fits: (block: Block) => block is T): T | undefined {
+  for (let i = turn.blocks.length - 1; i >= 0; --i) {
+    const block = turn.blocks[i]!;
+    if (fits(block)) return block;
+    if (block.kind !== "note" && block.round < round) return undefined;
+  }
+  return undefined;
 }
+
+const openText = (turn: Turn, kind: "text" | "thinking", round: number): TextBlock | undefined =>
+  newest(turn, round, (block): block is TextBlock => block.kind === kind && block.open && block.round === round);
 
 function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: string, live: boolean): void {
   let block = openText(turn, kind, round);
@@ -102,8 +113,10 @@ function addDelta(turn: Turn, kind: "text" | "thinking", round: number, text: st
 }
 
 function closeThinking(turn: Turn, now: number): void {
-  for (const block of turn.blocks) {
+  for (let i = turn.blocks.length - 1; i >= 0; --i) {
+    const block = turn.blocks[i]!;
     if (block.kind === "thinking" && block.open && block.to === 0) block.to = now;
+    else if (block.kind === "tool") return;
   }
 }
 
@@ -121,7 +134,7 @@ function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, tex
 }
 
 function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
-  let block = turn.blocks.find((each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
+  let block = newest(turn, round, (each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
   if (!block) {
     block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, from: 0, to: 0, round, nested: null };
     turn.blocks.push(block);
@@ -154,12 +167,24 @@ function addUsage(turn: Turn, usage: Usage): void {
   turn.cacheWrite += usage.cache_write_tokens ?? 0;
 }
 
+function sizeOf(event: AgentEvent): number {
+  let size = 300;
+  for (const value of Object.values(event)) if (typeof value === "string") size += value.length;
+  return size;
+}
+
+// Nothing is known of what came of it: it is told anew, or (if it is not `held`) read again when it is needed.
+export function blank(turn: Turn, held = true): void {
+  Object.assign(turn, { blocks: [], events: [], held, stale: false, size: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0 });
+  turn.version++;
+}
+
 // Takes one event in. An event that was taken in before changes nothing.
 export function take(turn: Turn, event: AgentEvent, live = false): void {
   if (event.seq <= turn.lastSeq) return;
   turn.lastSeq = event.seq;
   turn.version++;
-  if (!event.type.endsWith("_DELTA")) turn.events.push(event);
+  if (!event.type.endsWith("_DELTA")) turn.events.push(event), (turn.size += sizeOf(event));
   switch (event.type) {
     case "INTERACTION_STARTED":
       turn.parent = event.parent_id;

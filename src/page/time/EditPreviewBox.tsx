@@ -2,6 +2,7 @@ import { useEffect, useState } from "react";
 import { spelled } from "../chat/hidden";
 import { argumentsOf } from "../chat/ApprovalCard";
 import { summary, titleOf } from "../chat/ToolCard";
+import { useKept } from "../list/kept";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
 import type { Turn } from "../store/turn";
@@ -11,15 +12,19 @@ import { call, turnPath } from "../wire/api";
 
 // A message is changed where it stands, with what that supersedes and what stays in the world.
 export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => void }) {
-  const [text, setText] = useState(turn.message ?? "");
+  const [text, setText] = useKept("text", turn.message ?? "");
   const [preview, setPreview] = useState<EditPreview | null>(null);
   useEffect(() => {
     void store.attempt(async () => {
       setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
     });
   }, [turn]);
+  const done = (): void => {
+    setText(turn.message ?? "");
+    onDone();
+  };
   const run = async (): Promise<void> => {
-    if (await store.edit(turn, text)) onDone();
+    if (await store.edit(turn, text)) done();
   };
   return (
     <form className="edit" onSubmit={(e) => {
@@ -28,7 +33,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
     }}>
       <textarea autoFocus aria-label={t.edit} data-testid="edit-text" rows={Math.min(12, text.split("\n").length + 1)} value={text} onChange={(e) => setText(e.target.value)}
         dir="auto" onKeyDown={(e) => {
-          if (e.key === "Escape") onDone();
+          if (e.key === "Escape") done();
           if (e.key === "Enter" && (e.ctrlKey || e.metaKey)) void run();
         }} />
       {preview && (
@@ -47,7 +52,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
       )}
       <div className="row">
         <button type="submit" className="primary" data-testid="edit-run" disabled={text.trim() === ""}>{t.save}</button>
-        <button type="button" onClick={onDone}>{t.cancel}</button>
+        <button type="button" onClick={done}>{t.cancel}</button>
       </div>
     </form>
   );

@@ -1,5 +1,5 @@
 import { KeyboardEvent, useEffect, useMemo, useState } from "react";
-import { Blocks } from "../chat/TurnView";
+import { BlockList } from "../chat/TurnView";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
 import { store } from "../store/store";
@@ -74,7 +74,7 @@ export function ReplayBox({ turn }: { turn: Turn }) {
       </div>
       <p className="number" data-testid="replay-state">{at}/{count} {event?.type} {at > 0 && `+${duration(timeOf(turn, at - 1) - timeOf(turn, 0))}`}</p>
       {report && (report.match ? <p className="good" data-testid="verified"><Icon name="check" size={16} /> {t.verified(report.events)}</p> : <Divergence report={report} />)}
-      <div className="replayed"><Blocks turn={shown} running={false} hideTools={false} /></div>
+      <div className="replayed"><BlockList turn={shown} /></div>
     </section>
   );
 }

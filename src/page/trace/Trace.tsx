@@ -1,5 +1,8 @@
 import { useEffect, useMemo, useState } from "react";
 import { titleOf } from "../chat/ToolCard";
+import { useKept } from "../list/kept";
+import { Rows } from "../list/Rows";
+import type { Row } from "../list/window";
 import { duration } from "../parts/duration";
 import { store, useStore } from "../store/store";
 import type { Turn } from "../store/turn";
@@ -9,14 +12,15 @@ import type { Audit, AuditEntry } from "../wire";
 import { get } from "../wire/api";
 import { barsOf, Waterfall } from "./Waterfall";
 
-const MOST = 500;
-
 // What really happened: every event as it came, how long each round and tool took, and the audit log.
 export function Trace() {
   useStore();
   const turns = store.branch();
   const [chosen, setChosen] = useState<string | null>(null);
   const turn = turns.find((each) => each.id === chosen) ?? turns[turns.length - 1];
+  useEffect(() => {
+    if (turn && !turn.held) void store.need(turn);
+  });
   if (!turn) return <p className="panel empty">{t.noTrace}</p>;
   return (
     <section className="panel" data-testid="trace" aria-label={t.trace}>
@@ -34,6 +38,7 @@ export function Trace() {
 function Events({ turn }: { turn: Turn }) {
   const [query, setQuery] = useState("");
   const words = query.toLowerCase().split(/\s+/).filter(Boolean);
+  const [values] = useState(() => new Map<string, unknown>());
   const texts = useMemo(() => new Map<AgentEvent, string>(), [turn]);
   const textOf = (event: AgentEvent): string => {
     let text = texts.get(event);
@@ -45,16 +50,29 @@ function Events({ turn }: { turn: Turn }) {
     <>
       <div className="row"><h3 className="grow">{t.events} <span className="badge" data-testid="event-count">{words.length > 0 ? `${found.length}/${turn.events.length}` : turn.events.length}</span></h3>
         <input type="search" aria-label={t.filterEvents} placeholder={t.filterEvents} data-testid="filter-events" value={query} onChange={(e) => setQuery(e.target.value)} /></div>
-      {found.length > MOST && <p className="hint">{t.lastOf(MOST, found.length)}</p>}
-      <ol className="events">
-        {found.slice(-MOST).map((event) => (
-          <li key={event.seq} data-testid="event"><details>
-            <summary><span className="faint seq">{event.seq}</span><span className="type">{event.type}</span><span className="what">{gist(event)}</span><span className="faint number">{"at" in event ? event.at.slice(11, 23) : ""}</span></summary>
-            <pre tabIndex={0}>{JSON.stringify(event, null, 2)}</pre>
-          </details></li>
-        ))}
-      </ol>
+      <Rows key={turn.id} className="events" label={t.events} scroller=".panel" values={values} rows={found.map(rowOf)}>{(row) => <EventLine event={row.event} />}</Rows>
     </>
+  );
+}
+
+interface EventRow extends Row {
+  event: AgentEvent;
+}
+const rows = new WeakMap<AgentEvent, EventRow>();
+
+function rowOf(event: AgentEvent): EventRow {
+  let row = rows.get(event);
+  if (!row) rows.set(event, (row = { key: `event-${event.seq}`, kind: "event", guess: 28, event }));
+  return row;
+}
+
+function EventLine({ event }: { event: AgentEvent }) {
+  const [open, setOpen] = useKept("open", false);
+  return (
+    <details data-testid="event" open={open} onToggle={(e) => setOpen(e.currentTarget.open)}>
+      <summary><span className="faint seq">{event.seq}</span><span className="type">{event.type}</span><span className="what">{gist(event)}</span><span className="faint number">{"at" in event ? event.at.slice(11, 23) : ""}</span></summary>
+      {open && <pre tabIndex={0}>{JSON.stringify(event, null, 2)}</pre>}
+    </details>
   );
 }
 
@@ -70,7 +88,7 @@ function AuditLines({ turn }: { turn: Turn }) {
   const [lines, setLines] = useState<AuditEntry[]>([]);
   useEffect(() => {
     void get<Audit>("/audit?limit=1000").then((audit) => setLines(audit.entries.filter((each) => each.chat_id === turn.chat && each.interaction_id === turn.id)), () => undefined);
-  }, [turn.chat, turn.id, turn.events.length]);
+  }, [turn.chat, turn.id, turn.status]);
   if (lines.length === 0) return null;
   return (
     <>

@@ -1,5 +1,6 @@
-import { Fragment } from "react";
+import { useState } from "react";
 import { titleOf } from "../chat/ToolCard";
+import { Rows } from "../list/Rows";
 import { duration } from "../parts/duration";
 import type { Turn } from "../store/turn";
 import { t } from "../texts";
@@ -43,24 +44,29 @@ export function barsOf(turn: Turn): Bar[] {
 }
 
 export function Waterfall({ bars }: { bars: Bar[] }) {
+  const [values] = useState(() => new Map<string, unknown>());
   if (bars.length === 0) return null;
-  const begin = Math.min(...bars.map((bar) => bar.from));
-  const whole = Math.max(...bars.map((bar) => bar.to), begin + 1) - begin;
+  let begin = Infinity, end = 0;
+  for (const bar of bars) begin = Math.min(begin, bar.from), end = Math.max(end, bar.to);
+  const whole = Math.max(end, begin + 1) - begin;
+  const rows = bars.map((bar, i) => ({ key: `bar-${i}`, kind: "bar", guess: 24, bar }));
   return (
     <>
       <p className="legend">{(["round", "call", "wait"] as const).map((kind) => <span key={kind}><i className={kind} />{t.bars[kind]}</span>)}</p>
-      <div className="waterfall" data-testid="waterfall">
-        {bars.map((bar, i) => {
-          const x = (1000 * (bar.from - begin)) / whole;
-          const width = Math.max(4, (1000 * (bar.to - bar.from)) / whole);
-          return (
-            <Fragment key={i}>
-              <span className="label" title={bar.label}>{bar.label}</span>
-              <svg viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true"><rect className={bar.kind} x={Math.min(x, 996)} y="2" width={width} height="12" rx="3"><title>{`+${duration(bar.from - begin)}`}</title></rect></svg>
-              <span className="number">{duration(bar.to - bar.from)}</span>
-            </Fragment>
-          );
-        })}
+      <div data-testid="waterfall">
+        <Rows className="waterfall" label={t.waterfall} scroller=".panel" values={values} rows={rows}>
+          {({ bar }) => {
+            const x = (1000 * (bar.from - begin)) / whole;
+            const width = Math.max(4, (1000 * (bar.to - bar.from)) / whole);
+            return (
+              <div className="bar-row">
+                <span className="label" title={bar.label}>{bar.label}</span>
+                <svg viewBox="0 0 1000 16" preserveAspectRatio="none" aria-hidden="true"><rect className={bar.kind} x={Math.min(x, 996)} y="2" width={width} height="12" rx="3"><title>{`+${duration(bar.from - begin)}`}</title></rect></svg>
+                <span className="number">{duration(bar.to - bar.from)}</span>
+              </div>
+            );
+          }}
+        </Rows>
       </div>
     </>
   );

@@ -41,7 +41,7 @@ export async function begin(path: string, body: Record<string, unknown>): Promis
   const stop = new AbortController();
   const response = await request("POST", path, { ...body, on_disconnect: "continue" }, stop.signal);
   const reader = response.body?.getReader();
-  await reader?.read();
+  await reader?.read().catch(() => undefined); // it has been taken in; what becomes of this answer does not matter
   stop.abort();
 }
 

@@ -1,0 +1,117 @@
+// A chat as one list of rows: questions, and what came of them, block by block. Texts are rows by their pieces.
+import type { Row } from "../list/window";
+import { Piece, Pieces } from "../markdown/pieces";
+import { Block, isRunning, TextBlock, Turn } from "../store/turn";
+
+export interface ChatRow extends Row {
+  kind: "earlier" | "head" | "text" | "code" | "tool" | "thinking" | "note" | "hidden" | "wait" | "foot" | "gone" | "sent";
+  turn: Turn | null;
+  block: Block | null;
+  piece: number; // of the text
+  count: number; // of what is hidden
+}
+
+const CHARACTERS = 90; // of a line, roughly
+const LINE = 24; // pixels
+
+const row = (key: string, kind: ChatRow["kind"], guess: number, turn: Turn | null, more: Partial<ChatRow> = {}): ChatRow => ({ key, kind, guess, turn, block: null, piece: 0, count: 0, ...more });
+
+// --- the pieces of a text, taken apart once
+const piecesOf = new WeakMap<TextBlock, { text: string; open: boolean; pieces: Pieces }>();
+
+export function pieces(block: TextBlock): Pieces {
+  let known = piecesOf.get(block);
+  // What is stored in the end is the truth; while it comes it only grows.
+  if (!known || block.text.length < known.text.length || (known.open !== block.open && !block.text.startsWith(known.text))) {
+    known = { text: "", open: block.open, pieces: new Pieces() };
+    piecesOf.set(block, known);
+  }
+  known.open = block.open;
+  if (known.text.length !== block.text.length) known.pieces.read(block.text);
+  known.text = block.text;
+  return known.pieces;
+}
+export const pieceOf = (block: TextBlock, at: number): Piece | null => {
+  const { done, growing } = pieces(block);
+  return done[at] ?? (at === done.length ? growing : null);
+};
+
+// --- the rows of a block, kept as long as they stay the same
+const rowsOfBlock = new WeakMap<Block, ChatRow[]>();
+
+function blockRows(turn: Turn, block: Block): ChatRow[] {
+  const known = rowsOfBlock.get(block) ?? [];
+  const key = `${turn.id}/${block.key}`;
+  if (block.kind === "text") {
+    const { done, growing } = pieces(block);
+    const count = done.length + (growing ? 1 : 0);
+    known.length = Math.min(known.length, count);
+    for (let i = Math.max(0, known.length - 1); i < count; i++) {
+      const piece = done[i] ?? growing!;
+      const guess = piece.kind === "code" ? 40 + 20 * piece.text.split("\n").length : 10 + LINE * Math.ceil(piece.text.length / CHARACTERS);
+      if (known[i]?.kind !== piece.kind) known[i] = row(`${key}/${i}`, piece.kind === "code" ? "code" : "text", guess, turn, { block, piece: i });
+      else known[i]!.guess = guess;
+    }
+  } else if (known.length === 0) {
+    known.push(row(key, block.kind, block.kind === "tool" ? 46 : 36, turn, { block }));
+  }
+  rowsOfBlock.set(block, known);
+  return known;
+}
+
+// --- the rows of a turn
+const rowsOfTurn = new WeakMap<Turn, { version: number; hideTools: boolean; rows: ChatRow[] }>();
+
+export function blocksOf(turn: Turn, hideTools: boolean): ChatRow[] {
+  const rows: ChatRow[] = [];
+  let hidden = 0;
+  const flush = (before: string): void => {
+    if (hidden > 0) rows.push(row(`${turn.id}/hidden-${before}`, "hidden", 32, turn, { count: hidden }));
+    hidden = 0;
+  };
+  for (const block of turn.blocks) {
+    if (hideTools && block.kind === "tool" && block.output !== null) {
+      hidden++;
+      continue;
+    }
+    flush(String(block.key));
+    for (const each of blockRows(turn, block)) rows.push(each);
+  }
+  flush("end");
+  return rows;
+}
+
+function rowsOf(turn: Turn, hideTools: boolean): ChatRow[] {
+  const known = rowsOfTurn.get(turn);
+  if (known && known.version === turn.version && known.hideTools === hideTools) return known.rows;
+  const rows = [row(`${turn.id}/head`, "head", turn.message === "" ? 1 : 70 + LINE * Math.min(6, Math.floor((turn.message ?? "").length / CHARACTERS)), turn)];
+  if (!turn.held) {
+    rows.push(row(`${turn.id}/gone`, "gone", turn.height || 200, turn));
+  } else {
+    for (const each of blocksOf(turn, hideTools)) rows.push(each);
+    if (!isRunning(turn)) rows.push(row(`${turn.id}/foot`, "foot", 34, turn));
+    else if (turn.blocks.length === 0) rows.push(row(`${turn.id}/wait`, "wait", 40, turn));
+  }
+  rowsOfTurn.set(turn, { version: turn.version, hideTools, rows });
+  return rows;
+}
+
+export interface ChatRows {
+  rows: ChatRow[];
+  leads: Int32Array; // the number of the head of each row's turn
+  heads: Map<string, number>; // of the turns, by their ids
+}
+
+export function rowsOfChat(turns: readonly Turn[], hideTools: boolean, earlier: boolean, unsent: readonly string[]): ChatRows {
+  const rows: ChatRow[] = [];
+  const heads = new Map<string, number>();
+  if (earlier) rows.push(row("earlier", "earlier", 40, null, { floats: true }));
+  const leadOf: number[] = earlier ? [-1] : [];
+  for (const turn of turns) {
+    const head = rows.length;
+    heads.set(turn.id, head);
+    for (const each of rowsOf(turn, hideTools)) rows.push(each), leadOf.push(head);
+  }
+  for (const key of unsent) rows.push(row(key, "sent", 60, null)), leadOf.push(-1);
+  return { rows, leads: Int32Array.from(leadOf), heads };
+}

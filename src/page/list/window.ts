@@ -1,0 +1,372 @@
+// Which rows of a long list stand in the document: those near its window, and those that the keyboard or a selection is
+// in. What is above the reader may be measured, read or grow: the row that they look at stays where it is.
+
+export interface Row {
+  key: string;
+  kind: string; // rows of a kind are thought to be as high as those that were measured, in proportion to `guess`
+  guess: number; // pixels
+  floats?: boolean; // above what comes in before the others: nobody's place
+}
+export interface Place {
+  stuck: boolean; // to the end
+  key: string;
+  top: number; // of the row, below the upper edge of what scrolls
+}
+
+const BEYOND = 700; // pixels above and below the window that are drawn too
+const SOON = 250; // it is drawn anew when less than this is left of them
+const AT_END = 24;
+const SAMPLES = 40; // of a kind
+const QUIET = 150; // milliseconds without a move, after which nobody scrolls any more
+const MOST_PASSES = 6; // of drawing and measuring for one change
+
+export class ListWindow {
+  stuck: boolean;
+  private rows: readonly Row[] = [];
+  private leads: Int32Array | null = null; // for each row, the one that is drawn whenever it is
+  private offsets = new Float64Array(1);
+  private anchor: { key: string; top: number } | null = null;
+  private anchorIndex = 0;
+  private first = 0;
+  private last = -1;
+  private scroller: HTMLElement | null = null;
+  private root: HTMLElement | null = null;
+  private redraw: () => void = () => undefined;
+  private watch: ResizeObserver | null = null;
+  private readonly watched = new Set<HTMLElement>();
+  private readonly samples = new Map<string, { measured: number; guessed: number; count: number }>();
+  private pressed: { key: string; top: number; at: number } | null = null;
+  private origin = 0; // of the list in what scrolls
+  private lastTop = 0;
+  private width = 0;
+  private passes = 0;
+  private aim: string | null = null;
+  // While somebody scrolls, the list is shifted and not what scrolls: browsers end their own movement when that is moved.
+  private shift = 0;
+  private quiet = 0; // the timer; 0: nobody scrolls
+
+  // `heights` outlives this list: rows are as high as they were when they come back.
+  constructor(private readonly heights: Map<string, number>, private readonly sticks: boolean, place?: Place) {
+    this.stuck = sticks && (place?.stuck ?? true);
+    if (place && !place.stuck) this.anchor = { key: place.key, top: place.top };
+  }
+
+  // --- what is drawn
+  setRows(rows: readonly Row[], leads: Int32Array | null): void {
+    this.rows = rows;
+    this.leads = leads;
+    this.place();
+  }
+
+  private place(): void {
+    const { rows, heights } = this;
+    if (this.offsets.length !== rows.length + 1) this.offsets = new Float64Array(rows.length + 1);
+    let at = 0;
+    for (let i = 0; i < rows.length; i++) {
+      this.offsets[i] = at;
+      const row = rows[i]!;
+      at += heights.get(row.key) ?? this.thought(row);
+    }
+    this.offsets[rows.length] = at;
+  }
+  private thought(row: Row): number {
+    const seen = this.samples.get(row.kind);
+    return Math.max(1, seen && seen.count > 2 ? (row.guess * seen.measured) / seen.guessed : row.guess);
+  }
+
+  get total(): number {
+    return this.offsets[this.rows.length]!;
+  }
+  // Of the rows [from, to).
+  height(from: number, to: number): number {
+    return this.offsets[Math.max(from, to)]! - this.offsets[from]!;
+  }
+  private indexAt(y: number): number {
+    let low = 0, high = this.rows.length - 1;
+    while (low < high) {
+      const middle = (low + high + 1) >> 1;
+      if (this.offsets[middle]! <= y) low = middle;
+      else high = middle - 1;
+    }
+    return low;
+  }
+  private indexOf(key: string): number {
+    if (this.rows[this.anchorIndex]?.key === key) return this.anchorIndex;
+    const found = this.rows.findIndex((row) => row.key === key);
+    if (found >= 0) this.anchorIndex = found;
+    return found;
+  }
+
+  private get viewport(): number {
+    return this.scroller?.clientHeight || innerHeight;
+  }
+  // Where the window begins in the list.
+  private get top(): number {
+    if (this.stuck) return Math.max(0, this.total - this.viewport);
+    if (this.anchor) {
+      const index = this.indexOf(this.anchor.key);
+      if (index >= 0) return this.offsets[index]! - this.anchor.top;
+    }
+    return this.lastTop - this.origin;
+  }
+
+  // The rows that are drawn, by their numbers in order.
+  shown(): number[] {
+    if (this.rows.length === 0) return [];
+    const top = this.top;
+    this.first = this.indexAt(top - BEYOND);
+    this.last = this.indexAt(top + this.viewport + BEYOND);
+    const wanted = new Set<number>();
+    for (let i = this.first; i <= this.last; i++) wanted.add(i);
+    for (const key of this.pins()) {
+      const index = this.rows.findIndex((row) => row.key === key);
+      if (index >= 0) wanted.add(index);
+    }
+    if (this.leads) for (const i of [...wanted]) if (this.leads[i]! >= 0) wanted.add(this.leads[i]!);
+    return [...wanted].sort((a, b) => a - b);
+  }
+  private pins(): Set<string> {
+    const pins = new Set<string>();
+    const add = (node: Node | null | undefined): void => {
+      const row = this.rowAround(node instanceof Element ? node : node?.parentElement);
+      if (row) pins.add(row.dataset.row!);
+    };
+    add(document.activeElement);
+    const chosen = getSelection();
+    if (chosen && !chosen.isCollapsed) add(chosen.anchorNode), add(chosen.focusNode);
+    if (this.anchor && !this.stuck) pins.add(this.anchor.key);
+    return pins;
+  }
+  // The numbers of the first and last row that can be seen.
+  seen(): [number, number] {
+    const top = this.top;
+    return [this.indexAt(top), this.indexAt(top + this.viewport)];
+  }
+
+  // --- the document
+  attach(scroller: HTMLElement, root: HTMLElement, redraw: () => void): () => void {
+    this.scroller = scroller;
+    this.root = root;
+    this.redraw = redraw;
+    this.width = scroller.clientWidth;
+    this.watch = new ResizeObserver((entries) => this.onResize(entries));
+    this.watch.observe(scroller);
+    const onScroll = (): void => this.onScroll();
+    const onScrollEnd = (): void => this.unshift();
+    const onKey = (e: KeyboardEvent): void => {
+      if (e.target !== scroller || e.ctrlKey || e.altKey || e.metaKey || e.shiftKey) return;
+      if (e.key === "End" && this.sticks) this.toEnd();
+      else if (e.key === "Home" && this.rows.length > 0) this.reveal(this.rows[0]!.key, 0);
+      else return;
+      e.preventDefault();
+    };
+    const onWheel = (e: WheelEvent): void => {
+      if (e.deltaY < 0 && scroller.scrollHeight > scroller.clientHeight) this.letGo();
+    };
+    const onPress = (e: Event): void => {
+      const row = this.rowAround(e.target as Element);
+      if (row) this.pressed = { key: row.dataset.row!, top: this.topOf(row), at: performance.now() };
+    };
+    scroller.addEventListener("scroll", onScroll, { passive: true });
+    scroller.addEventListener("scrollend", onScrollEnd);
+    scroller.addEventListener("keydown", onKey);
+    scroller.addEventListener("wheel", onWheel, { passive: true });
+    root.addEventListener("click", onPress, true);
+    return () => {
+      scroller.removeEventListener("scroll", onScroll);
+      scroller.removeEventListener("scrollend", onScrollEnd);
+      scroller.removeEventListener("keydown", onKey);
+      clearTimeout(this.quiet);
+      scroller.removeEventListener("wheel", onWheel);
+      root.removeEventListener("click", onPress, true);
+      this.watch?.disconnect();
+      this.watched.clear();
+      this.scroller = this.root = null;
+    };
+  }
+  whereItIs(): Place {
+    return { stuck: this.stuck, key: this.anchor?.key ?? "", top: this.anchor?.top ?? 0 };
+  }
+
+  private elements(): HTMLElement[] {
+    const rows = this.root ? Array.from(this.root.querySelectorAll<HTMLElement>("[data-row]")) : [];
+    return rows.filter((row) => row.closest("[data-list]") === this.root); // a row may hold a list of its own
+  }
+  private rowAround(element: Element | null | undefined): HTMLElement | null {
+    let row = element?.closest<HTMLElement>("[data-row]") ?? null;
+    while (row && row.closest("[data-list]") !== this.root) row = row.parentElement!.closest<HTMLElement>("[data-row]");
+    return row;
+  }
+  private element(key: string): HTMLElement | undefined {
+    return this.elements().find((each) => each.dataset.row === key);
+  }
+  // A head that sticks is where its group begins.
+  private topOf(row: HTMLElement): number {
+    const box = row.dataset.lead !== undefined ? row.parentElement! : row;
+    return box.getBoundingClientRect().top - this.scroller!.getBoundingClientRect().top - this.scroller!.clientTop;
+  }
+
+  // After each drawing, and when a row has changed by itself: all heights are read at once, then the place is held.
+  settle(): void {
+    const { scroller, root } = this;
+    if (!scroller || !root) return;
+    let changed = false;
+    const present = new Set<HTMLElement>();
+    for (const row of this.elements()) {
+      present.add(row);
+      if (!this.watched.has(row)) this.watch?.observe(row), this.watched.add(row);
+      if (this.note(row.dataset.row!, row.dataset.kind!, Number(row.dataset.guess), row.getBoundingClientRect().height)) changed = true;
+    }
+    for (const row of this.watched) if (!present.has(row)) this.watch?.unobserve(row), this.watched.delete(row);
+    if (changed) this.place();
+    this.origin = root.getBoundingClientRect().top - scroller.getBoundingClientRect().top - scroller.clientTop + scroller.scrollTop;
+    this.hold();
+    if (!this.covers(SOON) && this.passes < MOST_PASSES) {
+      if (this.passes++ === 0) requestAnimationFrame(() => (this.passes = 0));
+      this.redraw();
+    }
+  }
+  private note(key: string, kind: string, guess: number, height: number): boolean {
+    const before = this.heights.get(key);
+    if (before !== undefined && Math.abs(before - height) < 0.1) return false;
+    this.heights.set(key, height);
+    if (before === undefined) {
+      const seen = this.samples.get(kind) ?? { measured: 0, guessed: 0, count: 0 };
+      if (seen.count < SAMPLES) seen.measured += height, seen.guessed += guess, seen.count++;
+      this.samples.set(kind, seen);
+    }
+    return true;
+  }
+
+  private hold(): void {
+    const scroller = this.scroller!;
+    const pressed = this.pressed && performance.now() - this.pressed.at < 400 ? this.pressed : null;
+    if (pressed) {
+      const row = this.element(pressed.key);
+      if (row) this.moveBy(this.topOf(row) - pressed.top);
+      // Whoever opens something at the end wants to see it, and not the end.
+      if (this.stuck) this.stuck = this.isAtEnd();
+      this.takeAnchor();
+    } else if (this.stuck) {
+      if (this.shift !== 0) this.shift = 0, (this.root!.style.marginTop = "");
+      const end = scroller.scrollHeight - scroller.clientHeight;
+      if (Math.abs(scroller.scrollTop - end) >= 1) scroller.scrollTop = end;
+      this.lastTop = scroller.scrollTop;
+    } else if (this.anchor) {
+      const row = this.element(this.anchor.key);
+      if (row) this.moveBy(this.topOf(row) - this.anchor.top);
+      else if (this.indexOf(this.anchor.key) < 0) this.takeAnchor();
+      if (row && this.aim === row.dataset.row) this.aim = null, this.takeAnchor();
+    } else {
+      this.takeAnchor();
+    }
+  }
+  private moveBy(by: number): void {
+    if (Math.abs(by) < 1) return;
+    if (this.quiet !== 0) {
+      this.shift -= by;
+      this.root!.style.marginTop = `${this.shift}px`;
+      this.origin -= by;
+    } else {
+      this.scroller!.scrollTop += by;
+      this.lastTop = this.scroller!.scrollTop;
+    }
+  }
+  private unshift(): void {
+    clearTimeout(this.quiet);
+    this.quiet = 0;
+    if (this.shift === 0 || !this.root) return;
+    const by = this.shift;
+    this.shift = 0;
+    this.root.style.marginTop = "";
+    this.scroller!.scrollTop -= by;
+    this.settle();
+    this.lastTop = this.scroller!.scrollTop;
+  }
+  private isAtEnd(): boolean {
+    const { scrollHeight, scrollTop, clientHeight } = this.scroller!;
+    return this.sticks && scrollHeight - scrollTop - clientHeight <= AT_END;
+  }
+
+  // The row at the upper edge of what can be read.
+  private takeAnchor(): void {
+    const scroller = this.scroller!;
+    let y = scroller.scrollTop - this.origin;
+    if (y < 0 || this.rows.length === 0) {
+      this.anchor = null; // the list begins below the edge
+      return;
+    }
+    let index = this.indexAt(y);
+    const lead = this.leads?.[index] ?? -1;
+    if (lead >= 0) {
+      y += this.height(lead, lead + 1);
+      index = Math.max(index, this.indexAt(y));
+    }
+    while (this.rows[index]!.floats && index + 1 < this.rows.length) index++;
+    const row = this.element(this.rows[index]!.key);
+    this.anchorIndex = index;
+    this.anchor = { key: this.rows[index]!.key, top: row ? this.topOf(row) : this.offsets[index]! - (scroller.scrollTop - this.origin) };
+  }
+
+  private covers(margin: number): boolean {
+    if (this.rows.length === 0) return true;
+    const top = this.top;
+    return this.indexAt(Math.max(0, top - margin)) >= this.first && this.indexAt(top + this.viewport + margin) <= this.last;
+  }
+
+  private onScroll(): void {
+    const { scroller } = this;
+    if (!scroller) return;
+    const top = scroller.scrollTop;
+    if (top === this.lastTop) return; // our own doing
+    const up = top < this.lastTop;
+    this.lastTop = top;
+    this.pressed = null;
+    clearTimeout(this.quiet);
+    this.quiet = setTimeout(() => this.unshift(), QUIET);
+    const before = this.stuck;
+    if (up) this.stuck = false;
+    else if (this.isAtEnd()) this.stuck = true;
+    if (!this.stuck) this.takeAnchor();
+    if (!this.covers(SOON) || before !== this.stuck) this.redraw();
+  }
+  private letGo(): void {
+    if (!this.stuck) return;
+    this.stuck = false;
+    this.takeAnchor();
+    this.redraw();
+  }
+  private onResize(entries: ResizeObserverEntry[]): void {
+    const { scroller } = this;
+    if (!scroller) return;
+    let changed = false;
+    for (const { target, borderBoxSize } of entries) {
+      const row = target as HTMLElement;
+      if (row === scroller) {
+        changed = true;
+        if (scroller.clientWidth !== this.width) this.width = scroller.clientWidth;
+        continue;
+      }
+      const height = this.heights.get(row.dataset.row ?? "");
+      if (row.isConnected && (height === undefined || Math.abs(height - borderBoxSize[0]!.blockSize) >= 0.1)) changed = true;
+    }
+    if (changed) this.settle();
+  }
+
+  // --- going somewhere
+  toEnd(): void {
+    this.pressed = null;
+    this.unshift();
+    this.stuck = true;
+    this.redraw();
+  }
+  // Shows a row, so far below the upper edge.
+  reveal(key: string, below: number): void {
+    this.pressed = null;
+    this.unshift();
+    this.stuck = false;
+    this.anchor = { key, top: below };
+    this.aim = key;
+    this.redraw();
+  }
+}
