@@ -57,7 +57,7 @@ struct FileListing {
 // called from several threads.
 //
 // Common failures: kNotFound (no such file in this chat), kCorruption (reason integrity_<kind>, as in
-// InteractionStore), kIo, kStorageFull.
+// InteractionStore), kIo, kStorageFull, kUnavailable (files are elsewhere, and that cannot be reached).
 class FileStore {
  public:
   virtual ~FileStore() = default;

@@ -244,6 +244,10 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
   }
   add("approval_mode: " + std::string(NameOf(options.approval_mode)));
   add("model: " + options.model);
+  if (options.bucket) {
+    add("keeps the files of chats, sealed, in the bucket " + options.bucket->bucket + " at " +
+        options.bucket->endpoint + " (region " + options.bucket->region + ")");
+  }
   for (const ProviderOptions& provider : options.providers) {
     add("sends what models are told to " + provider.name + " at " + provider.base_url +
         (provider.api_key.empty() ? "" : ", with a key") +

@@ -53,6 +53,8 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"guardrails": {"output": ["x"]}})", "guardrails.output: x"},
     {R"({"files": {"max_file_bytes": 5}})", "files.max_file_bytes: 5"},
     {R"({"files": {"max_chat_bytes": 5}})", "files.max_chat_bytes: 5"},
+    {R"({"files": {"type": "s3", "endpoint": "https://x", "bucket": "abc", "region": "r", "access_key": "secret", "secret_key": "secret"}})",
+     "keeps the files of chats, sealed, in the bucket abc at https://x (region r)"},
     {R"({"budget": {"max_tokens_per_interaction": 5}})", "budget.max_tokens_per_interaction: 5"},
     {R"({"budget": {"max_tokens_per_chat": 5}})", "budget.max_tokens_per_chat: 5"},
     {R"({"budget": {"max_cost_per_chat": 0.5}})", "budget.max_cost_per_chat: 0.5"},
