@@ -526,7 +526,7 @@ class Store {
       this.changed();
       if (error instanceof TypeError) {
         // The server cannot be reached: it is kept where it was said, until somebody sends it again.
-        chat.unsent = [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, model, attachments }];
+        chat.unsent = [...chat.unsent, { id: crypto.getRandomValues(new Uint32Array(2)).join("-"), text, attachments }];
         keepUnsent(chat.id, chat.unsent);
         return true;
       }
@@ -543,7 +543,7 @@ class Store {
   }
   async sendAgain(unsent: Unsent): Promise<void> {
     this.drop(unsent);
-    if (!(await this.send(unsent.text, unsent.model, unsent.attachments)) && this.open) {
+    if (!(await this.send(unsent.text, unsent.attachments)) && this.open) {
       this.open.unsent = [...this.open.unsent, unsent];
       keepUnsent(this.open.id, this.open.unsent);
       this.changed();

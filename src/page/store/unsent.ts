@@ -2,7 +2,6 @@
 export interface Unsent {
   id: string;
   text: string;
-  model: string;
   attachments: string[];
 }
 
