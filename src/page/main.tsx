@@ -45,7 +45,8 @@ function Page() {
   }, []);
   if (loggedOut) return <LogIn />;
   const tab = ([name, text, icon]: [View, string, IconName]): JSX.Element => (
-    <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`} onClick={() => store.set({ view: name })}>
+    <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`}
+      onClick={() => store.set({ view: name })}>
       <Icon name={icon} /><span className="label">{text}</span>
       {name === "inbox" && waiting > 0 && <><span className="badge count" data-testid="inbox-count">{waiting}</span><span className="sr-only">{t.waitingShort}</span></>}
     </button>
@@ -56,13 +57,15 @@ function Page() {
       {menu === true && <div className="shade only-narrow" onClick={() => store.set({ menu: null })} />}
       <div className="main">
         <header className="bar">
-          <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu" aria-expanded={narrow ? menu === true : menu !== false} onClick={() => store.toggleMenu()}><Icon name="sidebar" /></button>
+          <button type="button" className="quiet square" aria-label={t.menu} title={t.menu} data-testid="menu"
+            aria-expanded={narrow ? menu === true : menu !== false} onClick={() => store.toggleMenu()}><Icon name="sidebar" /></button>
           <ChatTitle key={open?.id ?? ""} id={open?.id ?? null} title={title} />
           <nav className="tabs" aria-label={t.views}>
             {OF_CHAT.map(tab)}
             <span className="divider" aria-hidden="true" />
             {OF_ALL.map(tab)}
-            <button type="button" aria-label={t.palette} title={t.withKey(t.palette, "Ctrl K")} data-testid="open-palette" onClick={() => store.set({ dialog: "palette" })}><Icon name="search" /></button>
+            <button type="button" aria-label={t.palette} title={t.withKey(t.palette, "Ctrl K")} data-testid="open-palette"
+              onClick={() => store.set({ dialog: "palette" })}><Icon name="search" /></button>
           </nav>
         </header>
         {connection !== "live" && <p className="offline" role="status" data-testid="offline"><span className="dot" aria-hidden="true" />{connection === "offline" ? t.offline : t.connecting}</p>}
@@ -90,7 +93,8 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
   if (!id) return <h1 className="chat-name">{t.newChat}</h1>;
   if (!naming) return <h1 className="chat-name" dir="auto"><button type="button" className="quiet" title={t.rename} data-testid="title" onClick={() => setNaming(true)}>{title || t.untitled}</button></h1>;
   return (
-    <input className="chat-name" autoFocus aria-label={t.rename} data-testid="title-input" dir="auto" defaultValue={title} onFocus={(e) => e.target.select()} onBlur={(e) => {
+    <input className="chat-name" autoFocus aria-label={t.rename} data-testid="title-input" dir="auto" defaultValue={title} onFocus={(e) => e.target.select()}
+      onBlur={(e) => {
       if (!given.current && e.target.value.trim() && e.target.value !== title) void store.rename(id, e.target.value);
       given.current = false;
       setNaming(false);
@@ -114,7 +118,8 @@ function LogIn() {
         store.logIn(token).catch((error) => setWrong(error instanceof ApiError));
       }}>
         <p>{t.login}</p>
-        <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token} onChange={(e) => setToken(e.target.value)} /></label>
+        <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
+          onChange={(e) => setToken(e.target.value)} /></label>
         {wrong && <p className="bad" role="alert">{t.wrongToken}</p>}
         <button type="submit" className="primary" data-testid="log-in">{t.logIn}</button>
       </form>

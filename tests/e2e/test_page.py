@@ -575,7 +575,8 @@ def take_picture(page, name):
 
 def resized(page, width, height, dark=False):
     page.driver.execute_cdp_cmd("Emulation.setDeviceMetricsOverride", {"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600})
-    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}, {"name": "prefers-reduced-motion", "value": "reduce"}]})
+    features = [{"name": "prefers-color-scheme", "value": "dark" if dark else "light"}, {"name": "prefers-reduced-motion", "value": "reduce"}]
+    page.driver.execute_cdp_cmd("Emulation.setEmulatedMedia", {"features": features})
     page.until(lambda: page.script("return innerWidth") == width, "the size")
 
 
@@ -592,11 +593,13 @@ def pictures(server, provider, browse, workspace):
         server.client.turn(name.split()[0], name)
     page = browse(server)
     resized(page, 1280, 800)
-    provider.plan(tools(call("update_plan", {"steps": ["Read the notes", "Tick what is done", "Say what is left"]}, "p"), call("manage_tasks", {"action": "add", "title": "Tick what is done"}, "t"),
+    provider.plan(tools(call("update_plan", {"steps": ["Read the notes", "Tick what is done", "Say what is left"]}, "p"),
+                        call("manage_tasks", {"action": "add", "title": "Tick what is done"}, "t"),
                         call("read_file", {"path": "notes.md"}, "r"), think="The notes are a list. I read them first."), text(REPORT))
     page.say("What is in my notes?")
     page.until(lambda: page.css(".code .hljs-keyword"), "coloured code")
-    provider.plan(tools(call("edit_file", {"path": "notes.md", "old_text": "Buy milk.\nCall Ann.", "new_text": "[x] Buy milk\n[ ] Call Ann\n[ ] Change the wifi password"}), say="I turn them into a list."))
+    listed = "[x] Buy milk\n[ ] Call Ann\n[ ] Change the wifi password"
+    provider.plan(tools(call("edit_file", {"path": "notes.md", "old_text": "Buy milk.\nCall Ann.", "new_text": listed}), say="I turn them into a list."))
     page.say("Make a list of what is to be done, with boxes to tick")
     page.until(lambda: page.css(".approval .lines .added"), "the diff")
     take_picture(page, "approval")
@@ -732,7 +735,7 @@ def test_notifications_only_when_hidden_and_without_content(server, provider, br
     page.script("window.shown = []; window.Notification = class { constructor(title, more) { window.shown.push([title, more.body]); } };"
                 "window.Notification.permission = 'granted'; window.Notification.requestPermission = () => Promise.resolve('granted');")
     page.press("tab-settings")
-    page.css("[data-testid=settings] input[type=checkbox]")[0].click()
+    page.until(lambda: page.css("[data-testid=settings] input[type=checkbox]")[0], "the choice").click()
     page.until(lambda: page.script("return localStorage.getItem('notify')") == "on", "the choice")
     provider.plan(text("seen"))
     server.client.turn("c", "secret words")

@@ -134,7 +134,9 @@ def test_what_was_found_stands_file_by_file(server, provider, browse):
 def test_an_agent_of_its_own_shows_its_steps_while_it_takes_them(server, provider, browse):
     (server.home.workspace / "a.txt").write_text("words")
     gate, last = Gate(), Gate()
-    provider.plan(tools(call("research", {"question": "What is in a.txt?"})), tools(call("read_file", {"path": "a.txt"}, "n1"), think="I read it.", say="I look into it."), Reply([gate, *text("It says: ", "words").steps]), Reply([last, *text("found out").steps]))
+    provider.plan(tools(call("research", {"question": "What is in a.txt?"})),
+                  tools(call("read_file", {"path": "a.txt"}, "n1"), think="I read it.", say="I look into it."),
+                  Reply([gate, *text("It says: ", "words").steps]), Reply([last, *text("found out").steps]))
     page = browse(server)
     page.say("find out")
     card = card_of(page, "research")
@@ -223,11 +225,14 @@ def test_a_retry_tells_when_it_comes(make_server, provider, browse):
 
 
 def test_a_failure_is_named_and_offers_what_helps(make_server, provider, browse):
-    provider.listing = Reply([json.dumps({"object": "list", "data": [{"id": "scripted", "object": "model"}, {"id": "other", "object": "model"}]}).encode()], content_type="application/json")
+    listed = {"object": "list", "data": [{"id": name, "object": "model"} for name in ("scripted", "other")]}
+    provider.listing = Reply([json.dumps(listed).encode()], content_type="application/json")
     server = make_server(provider)
     page = browse(server)
-    wanted = [(failure(401, "bad key"), "provider_auth", "does not accept the key", "next-settings"), (failure(429, "slow"), "provider_rate_limited", "limit is reached", "next-model"),
-              (failure(400, "too long", code="context_length_exceeded"), "provider_context_length", "too long for this model", "next-compact"), (failure(503, "busy"), "provider_overloaded", "too much to do", "next-retry")]
+    wanted = [(failure(401, "bad key"), "provider_auth", "does not accept the key", "next-settings"),
+              (failure(429, "slow"), "provider_rate_limited", "limit is reached", "next-model"),
+              (failure(400, "too long", code="context_length_exceeded"), "provider_context_length", "too long for this model", "next-compact"),
+              (failure(503, "busy"), "provider_overloaded", "too much to do", "next-retry")]
     for reply, code, title, button in wanted:
         provider.plan(reply)
         page.press("new-chat")
@@ -284,8 +289,9 @@ def test_the_plan_stands_beside_the_conversation(server, provider, browse):
     page = browse(server, size=(1500, 900))
     page.say("plan")
     page.until(lambda: all(word in page.text("agenda") for word in ("Look", "Leap", "Buy milk", "0 of 1")), "plan and tasks, while it works")
-    beside = page.script("const a = document.querySelector('[data-testid=agenda]').getBoundingClientRect(), m = document.querySelector('[data-testid=user-message]').getBoundingClientRect(); return a.left >= m.right")
-    assert beside
+    boxes = "return ['agenda', 'user-message'].map((name) => document.querySelector(`[data-testid=${name}]`).getBoundingClientRect()).map((box) => [box.left, box.right])"
+    agenda, message = page.script(boxes)
+    assert agenda[0] >= message[1]
     gate.release()
     page.until_text("answer", "planned")
 
@@ -305,7 +311,8 @@ def test_a_and_d_answer_the_card_that_has_the_focus(server, provider, browse):
     page.keys("a")
     assert page.all("approval-card"), "a key that goes nowhere answers nothing"
     # Nor does one that was pressed before the card was there.
-    page.script("const e = new KeyboardEvent('keydown', {key: 'a', bubbles: true}); Object.defineProperty(e, 'timeStamp', {value: 1}); arguments[0].focus(); arguments[0].dispatchEvent(e)", card)
+    page.script("const e = new KeyboardEvent('keydown', {key: 'a', bubbles: true}); Object.defineProperty(e, 'timeStamp', {value: 1});"
+                "arguments[0].focus(); arguments[0].dispatchEvent(e)", card)
     page.type("feedback", "add")
     assert page.all("approval-card") and page.one("feedback").get_attribute("value") == "add"
     assert not (server.home.workspace / "log.txt").exists()
@@ -356,10 +363,13 @@ def test_what_was_answered_elsewhere_says_how(server, provider, browse):
 ALL_KINDS = {
     "type": "object", "required": ["name", "count", "mode", "where", "target"],
     "properties": {
-        "name": {"type": "string", "minLength": 2, "maxLength": 20}, "content": {"type": "string"}, "count": {"type": "integer", "minimum": 1, "maximum": 9},
+        "name": {"type": "string", "minLength": 2, "maxLength": 20}, "content": {"type": "string"},
+        "count": {"type": "integer", "minimum": 1, "maximum": 9},
         "share": {"type": "number"}, "quick": {"type": "boolean"}, "mode": {"type": "string", "enum": ["slow", "fast"]},
-        "tags": {"type": "array", "items": {"type": "string", "minLength": 1}}, "where": {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}, "zip": {"type": "string", "pattern": "^[0-9]{5}$"}}},
-        "target": {"oneOf": [{"title": "a file", "type": "object", "required": ["path"], "properties": {"path": {"type": "string", "minLength": 1}}}, {"title": "an address", "type": "string", "format": "uri"}]},
+        "tags": {"type": "array", "items": {"type": "string", "minLength": 1}},
+        "where": {"type": "object", "required": ["city"], "properties": {"city": {"type": "string"}, "zip": {"type": "string", "pattern": "^[0-9]{5}$"}}},
+        "target": {"oneOf": [{"title": "a file", "type": "object", "required": ["path"], "properties": {"path": {"type": "string", "minLength": 1}}},
+                             {"title": "an address", "type": "string", "format": "uri"}]},
     },
 }
 
@@ -400,7 +410,8 @@ def test_arguments_of_every_kind_have_fields_and_are_checked(make_server, provid
     page.press("approve")
     page.until_text("answer", "made")
     sent = json.loads(re.search(r"\{.*\}", provider.requests[-1].conversation[-1]["content"])[0])
-    assert sent == {**given, "name": "crate", "count": 4, "mode": "fast", "quick": True, "tags": ["a", "b"], "where": {"city": "Bonn", "zip": "53111"}, "target": "https://example.org/"}
+    assert sent == {**given, "name": "crate", "count": 4, "mode": "fast", "quick": True, "tags": ["a", "b"],
+                    "where": {"city": "Bonn", "zip": "53111"}, "target": "https://example.org/"}
 
 
 # --- questions and the inbox -----------------------------------------------------------------------------------------
@@ -475,7 +486,8 @@ def test_branches_are_a_tree_and_compared_side_by_side(server, provider, browse)
     for box in page.css("[data-testid=branch-map] input")[1:3]:
         box.click()
     left, right = page.one("left"), page.one("right")
-    assert [each.text.strip() for each in left.find_elements(By.CSS_SELECTOR, "del")] == ["second", "stands"] and [each.text.strip() for each in right.find_elements(By.CSS_SELECTOR, "ins")] == ["third", "lies"]
+    assert [each.text.strip() for each in left.find_elements(By.CSS_SELECTOR, "del")] == ["second", "stands"]
+    assert [each.text.strip() for each in right.find_elements(By.CSS_SELECTOR, "ins")] == ["third", "lies"]
     assert "The first turn is the same." in page.text("comparison") and "first answer" not in page.text("comparison")
     page.all("tree-turn")[1].click()
     page.until(lambda: len(page.css(".tree-edge.shown")) == 1 and "shown" in page.css(".node")[1].get_attribute("class"), "the other version")
@@ -570,6 +582,8 @@ def test_files_are_attached_before_there_is_a_chat(server, provider, browse, tmp
     page.all("file")[0].send_keys(str(tmp_path / "notes.txt"))
     page.until(lambda: page.all("attachment[data-state=there]"), "the file")
     assert page.one("composer").get_attribute("value") == "what is in it?", "what was written stays"
+    page.type("composer", " Tell me")
+    assert page.one("composer").get_attribute("value") == "what is in it? Tell me", "and goes on at its end"
     provider.plan(text("words"))
     page.type("composer", Keys.ENTER)
     page.until_text("answer", "words")

@@ -62,7 +62,8 @@ export function Board() {
         {COLUMNS.map((column, at) => {
           const tasks = agenda.tasks.filter((task) => task.status === column);
           return (
-            <section key={column} data-testid="column" data-column={column} className={over === column ? "over" : ""} aria-label={t.columns[column]} onDragOver={(e) => {
+            <section key={column} data-testid="column" data-column={column} className={over === column ? "over" : ""} aria-label={t.columns[column]}
+              onDragOver={(e) => {
               e.preventDefault();
               setOver(column);
             }} onDragLeave={() => setOver(null)} onDrop={(e) => {
@@ -73,14 +74,17 @@ export function Board() {
               <h3>{t.columns[column]} <span className="badge">{tasks.length}</span></h3>
               <ul>
                 {tasks.map((task) => (
-                  <li key={task.id} className={`task ${task.status}`} data-testid="task" data-task={task.id} draggable tabIndex={0} aria-label={t.taskIn(task.title, t.columns[column]!)} aria-describedby="board-keys"
+                  <li key={task.id} className={`task ${task.status}`} data-testid="task" data-task={task.id} draggable tabIndex={0}
+                    aria-label={t.taskIn(task.title, t.columns[column]!)} aria-describedby="board-keys"
                     onDragStart={(e) => e.dataTransfer.setData("text/plain", task.id)} onKeyDown={(e) => onKey(e, task, at)}>
                     <Words value={task.title} label={t.edit} onChange={(title) => put(task.id, { title })} />
-                    <button type="button" className="quiet square small" data-testid="remove-task" aria-label={`${t.remove}: ${task.title}`} title={t.remove} onClick={() => change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) })}><Icon name="close" size={14} /></button>
+                    <button type="button" className="quiet square small" data-testid="remove-task" aria-label={`${t.remove}: ${task.title}`} title={t.remove}
+                      onClick={() => change({ tasks: agenda.tasks.filter((each) => each.id !== task.id) })}><Icon name="close" size={14} /></button>
                   </li>
                 ))}
               </ul>
-              <NewOne label={t.addTask} testid={column === "todo" ? "add-task" : `add-${column}`} onAdd={(title) => change({ tasks: [...agenda.tasks, { title, status: column }] })} />
+              <NewOne label={t.addTask} testid={column === "todo" ? "add-task" : `add-${column}`}
+                onAdd={(title) => change({ tasks: [...agenda.tasks, { title, status: column }] })} />
             </section>
           );
         })}
@@ -91,7 +95,8 @@ export function Board() {
         {agenda.plan.map((step, i) => (
           <li key={`${i}/${step}`}>
             <Words value={step} label={t.edit} onChange={(text) => change({ plan: agenda.plan.map((each, j) => (j === i ? text : each)) })} />
-            <button type="button" className="quiet square small" aria-label={`${t.remove}: ${step}`} title={t.remove} onClick={() => change({ plan: agenda.plan.filter((_, j) => j !== i) })}><Icon name="close" size={14} /></button>
+            <button type="button" className="quiet square small" aria-label={`${t.remove}: ${step}`} title={t.remove}
+              onClick={() => change({ plan: agenda.plan.filter((_, j) => j !== i) })}><Icon name="close" size={14} /></button>
           </li>
         ))}
         <li><NewOne label={t.addStep} testid="add-step" onAdd={(step) => change({ plan: [...agenda.plan, step] })} /></li>

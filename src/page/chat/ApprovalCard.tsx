@@ -73,7 +73,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
       </header>
       <p className="hint terms" data-testid="terms">{approval.reason}{workspace && <>{approval.reason && " · "}{t.runsIn} <code>{workspace}</code></>}</p>
       {hasHidden(approval.tool_input) && <p className="warning"><Icon name="eye" size={16} /> {t.hiddenCharacters}</p>}
-      {change ? (
+      {change && !edited ? (
         <div className="change">
           <div className="code-head"><span className="path">{spelled(change.path)}{!change.exists && ` (${t.newFile})`}</span><ChangeCount before={change.before ?? ""} after={change.after ?? ""} /></div>
           <Diff before={change.before ?? ""} after={change.after ?? ""} />

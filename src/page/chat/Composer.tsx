@@ -43,6 +43,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
   }, [text, chat]);
   useEffect(() => {
     if (!matchMedia("(pointer: coarse)").matches) box.current?.focus();
+    box.current?.setSelectionRange(box.current.value.length, box.current.value.length);
   }, []);
   // An example that somebody has pressed is written here, to be sent or changed.
   useEffect(() => {

@@ -44,11 +44,15 @@ export function InputCard({ input }: { input: PendingInput }) {
   };
   const isWeb = /^https?:\/\//i.test(input.url ?? "");
   return (
-    <section ref={place} className="card question" data-testid="input-card" data-request={input.request_id} aria-label={input.question} tabIndex={0} onKeyDown={onKey}>
+    <section ref={place} className="card question" data-testid="input-card" data-request={input.request_id} aria-label={input.question} tabIndex={0}
+      onKeyDown={onKey}>
       <header><Icon name="question" size={18} /><strong>{t.asksYou}</strong></header>
       <p className="question-text" dir="auto">{input.question}</p>
       {input.url && (isWeb ? (
-        <p><a className="button" href={input.url} target="_blank" rel="noreferrer noopener" data-testid="input-url" onClick={() => setVisited(true)}><Icon name="link" size={16} />{t.openLink}</a> <code className="path">{input.url}</code></p>
+        <p>
+          <a className="button" href={input.url} target="_blank" rel="noreferrer noopener" data-testid="input-url" onClick={() => setVisited(true)}><Icon name="link" size={16} />{t.openLink}</a>
+          {" "}<code className="path">{input.url}</code>
+        </p>
       ) : <p><code>{input.url}</code></p>)}
       {options.length > 0 && (
         <div className="options" role="group" aria-label={input.question}>
@@ -70,7 +74,8 @@ export function InputCard({ input }: { input: PendingInput }) {
             }
           }} />}
         <div className="row">
-          <button type="submit" className={input.url && !visited ? "" : "primary"} data-testid="input-send" disabled={busy}>{input.url && !schema ? t.didIt : t.answerQuestion}</button>
+          <button type="submit" className={input.url && !visited ? "" : "primary"} data-testid="input-send"
+            disabled={busy}>{input.url && !schema ? t.didIt : t.answerQuestion}</button>
           <button type="button" disabled={busy} data-testid="input-decline" onClick={() => void answer(null)}>{t.decline}</button>
         </div>
       </form>

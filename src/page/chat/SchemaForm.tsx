@@ -25,7 +25,8 @@ export function SchemaForm({ schema, values, wrong, onChange, at = "" }: FormPro
   return (
     <div className="form">
       {Object.entries(schema.properties ?? {}).map(([name, each]) => (
-        <Field key={name} name={name} at={`${at}/${name}`} schema={each} required={schema.required?.includes(name) ?? false} value={values[name]} wrong={wrong} onChange={(value) => set(name, value)} />
+        <Field key={name} name={name} at={`${at}/${name}`} schema={each} required={schema.required?.includes(name) ?? false} value={values[name]} wrong={wrong}
+          onChange={(value) => set(name, value)} />
       ))}
     </div>
   );
@@ -84,13 +85,14 @@ function Field(props: FieldProps) {
     case "number":
       return (
         <div className="field">{label}
-          <input inputMode={kind === "integer" ? "numeric" : "decimal"} type="number" {...common} min={schema.minimum} max={schema.maximum} step={kind === "integer" ? 1 : "any"} value={typeof value === "number" ? value : ""}
+          <input inputMode={kind === "integer" ? "numeric" : "decimal"} type="number" {...common} min={schema.minimum} max={schema.maximum}
+            step={kind === "integer" ? 1 : "any"} value={typeof value === "number" ? value : ""}
             onChange={(e) => onChange(e.target.value === "" ? undefined : Number(e.target.value))} />{below}
         </div>
       );
     case "string": {
       const text = typeof value === "string" ? value : "";
-      const long = text.includes("\n") || text.length > 60 || (schema.maxLength ?? 0) > 500 || /text|content|command|code/.test(name);
+      const long = text.includes("\n") || text.length > 60 || (schema.maxLength ?? 0) > 5000 || /text|content|command|code/.test(name);
       const type = { email: "email", uri: "url", date: "date", time: "time", "date-time": "text" }[schema.format ?? ""] ?? "text";
       const change = (next: string): void => onChange(next === "" && !required ? undefined : next);
       return (
@@ -129,12 +131,15 @@ function Items({ name, at, schema, value, wrong, onChange }: FieldProps) {
       <ol className="items">
         {items.map((each, i) => (
           <li key={i}>
-            <Field name={`${name} ${i + 1}`} at={`${at}/${i}`} schema={schema.items!} required value={each} wrong={wrong} onChange={(next) => put(i, next === undefined ? null : next)} />
-            <button type="button" className="quiet tiny" aria-label={`${t.removePart}: ${name} ${i + 1}`} onClick={() => onChange(items.filter((_, j) => j !== i))}><Icon name="close" size={14} /></button>
+            <Field name={`${name} ${i + 1}`} at={`${at}/${i}`} schema={schema.items!} required value={each} wrong={wrong}
+              onChange={(next) => put(i, next === undefined ? null : next)} />
+            <button type="button" className="quiet tiny" aria-label={`${t.removePart}: ${name} ${i + 1}`}
+              onClick={() => onChange(items.filter((_, j) => j !== i))}><Icon name="close" size={14} /></button>
           </li>
         ))}
       </ol>
-      <button type="button" className="quiet" data-testid="add-item" disabled={items.length >= (schema.maxItems ?? Infinity)} onClick={() => onChange([...items, blank(schema.items!)])}><Icon name="plus" size={14} /> {t.addItem}</button>
+      <button type="button" className="quiet" data-testid="add-item" disabled={items.length >= (schema.maxItems ?? Infinity)}
+        onClick={() => onChange([...items, blank(schema.items!)])}><Icon name="plus" size={14} /> {t.addItem}</button>
     </>
   );
 }

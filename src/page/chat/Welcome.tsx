@@ -16,17 +16,26 @@ export function Welcome() {
       {tools?.workspace && <p className="faint">{t.worksIn} <code>{tools.workspace}</code></p>}
       <ul className="examples">
         {examples.map(([title, text], i) => (
-          <li key={title}><button type="button" data-testid="example" onClick={() => store.set({ wish: text })}><Icon name={ICONS[i % ICONS.length]!} /><strong>{title}</strong><span className="faint">{text}</span></button></li>
+          <li key={title}>
+            <button type="button" data-testid="example" onClick={() => store.set({ wish: text })}>
+              <Icon name={ICONS[i % ICONS.length]!} /><strong>{title}</strong><span className="faint">{text}</span>
+            </button>
+          </li>
         ))}
       </ul>
-      {offline && (
-        <section className="connect" data-testid="connect" aria-label={t.howToConnect}>
-          <h2><Icon name="plug" size={17} />{t.offlineNow}</h2>
-          <p>{t.connectHow}</p>
-          <pre tabIndex={0} aria-label={t.howToConnect}>{t.connectCommands}</pre>
-          <p className="hint">{t.connectLocal}</p>
-        </section>
-      )}
+      {offline && <Connect title={t.offlineNow} />}
     </div>
+  );
+}
+
+// How the server gets a model that thinks.
+export function Connect({ title }: { title: string }) {
+  return (
+    <section className="connect" data-testid="connect" aria-label={title}>
+      <h2><Icon name="plug" size={17} />{title}</h2>
+      <p>{t.connectHow}</p>
+      <pre tabIndex={0} aria-label={title}>{t.connectCommands}</pre>
+      <p className="hint">{t.connectLocal}</p>
+    </section>
   );
 }

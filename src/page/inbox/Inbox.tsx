@@ -42,7 +42,8 @@ export function Inbox() {
             <Icon name="chat" size={17} /><span className="title" dir="auto">{title(group.chat)}</span>
             {group.since && <span className="faint number" data-testid="age">{t.waitsFor(ago(group.since, now))}</span>}
             <span className="grow" />
-            <button type="button" className="quiet tiny" data-testid="go-to-chat" onClick={() => store.openChat(group.chat)}>{t.goToChat}<Icon name="forward" size={14} /></button>
+            <button type="button" className="quiet tiny" data-testid="go-to-chat"
+              onClick={() => store.openChat(group.chat)}>{t.goToChat}<Icon name="forward" size={14} /></button>
           </header>
           {group.approvals.map((each) => <ApprovalCard key={each.approval_id} approval={each} tool={each.tool_name} />)}
           {group.inputs.map((each) => <InputCard key={each.request_id} input={each} />)}
@@ -52,7 +53,11 @@ export function Inbox() {
         <>
           <h3>{t.answeredElsewhere}</h3>
           <ul className="closed-list" data-testid="closed">
-            {closed.map(({ approval, how }) => <li key={approval.approval_id}>{titleOf(approval.tool_name)} · <button type="button" className="quiet tiny" dir="auto" onClick={() => store.openChat(approval.chat_id)}>{title(approval.chat_id)}</button> · {how}</li>)}
+            {closed.map(({ approval, how }) => (
+              <li key={approval.approval_id}>
+                {titleOf(approval.tool_name)} · <button type="button" className="quiet tiny" dir="auto" onClick={() => store.openChat(approval.chat_id)}>{title(approval.chat_id)}</button> · {how}
+              </li>
+            ))}
           </ul>
         </>
       )}

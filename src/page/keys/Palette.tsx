@@ -25,7 +25,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
   return (
     <Dialog label={t.palette} onClose={onClose} testid="palette">
       <div className="search-box"><Icon name="search" size={17} />
-        <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${at}`} aria-label={t.palette} placeholder={t.paletteHint} value={query}
+        <input autoFocus role="combobox" aria-expanded="true" aria-controls="palette-list" aria-activedescendant={`palette-${at}`} aria-label={t.palette}
+          placeholder={t.paletteHint} value={query}
           onChange={(e) => {
             setQuery(e.target.value);
             setAt(0);
@@ -39,7 +40,8 @@ export function Palette({ onClose }: { onClose: () => void }) {
       </div>
       <ul ref={list} id="palette-list" role="listbox" aria-label={t.palette} tabIndex={-1}>
         {found.map((each, i) => (
-          <li key={each.id + i} id={`palette-${i}`} role="option" aria-selected={i === at} data-testid="palette-option" onPointerMove={() => i !== at && setAt(i)} onClick={() => run(i)}>
+          <li key={each.id + i} id={`palette-${i}`} role="option" aria-selected={i === at} data-testid="palette-option" onPointerMove={() => i !== at && setAt(i)}
+            onClick={() => run(i)}>
             <Icon name={each.icon} size={17} /><span className="grow title" dir="auto">{each.name}</span>{each.keys && <kbd>{each.keys}</kbd>}
           </li>
         ))}
@@ -52,7 +54,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
 export function Help({ onClose }: { onClose: () => void }) {
   return (
     <Dialog label={t.help} onClose={onClose} testid="help">
-      <div className="row"><h2 className="grow">{t.help}</h2><button type="button" className="quiet square" autoFocus aria-label={t.close} onClick={onClose}><Icon name="close" /></button></div>
+      <div className="row">
+        <h2 className="grow">{t.help}</h2>
+        <button type="button" className="quiet square" autoFocus aria-label={t.close} onClick={onClose}><Icon name="close" /></button>
+      </div>
       <div className="help-keys" tabIndex={0} role="region" aria-label={t.help}>
         {t.helpGroups.map(([group, keys]) => (
           <section key={group}>
@@ -73,6 +78,7 @@ function Dialog({ label, testid, onClose, children }: { label: string; testid: s
     return () => before?.focus();
   }, []);
   return (
-    <dialog ref={place} className={testid} aria-label={label} data-testid={testid} onClose={onClose} onClick={(e) => e.target === place.current && onClose()}>{children}</dialog>
+    <dialog ref={place} className={testid} aria-label={label} data-testid={testid} onClose={onClose}
+      onClick={(e) => e.target === place.current && onClose()}>{children}</dialog>
   );
 }

@@ -23,16 +23,24 @@ export function BranchMap() {
       <p className="hint">{t.branchHint}</p>
       <div className="tree">
         <svg className="tree-drawing" aria-hidden="true" width={width} height={rows.length * ROW} viewBox={`0 0 ${width} ${rows.length * ROW}`}>
-          {rows.map((row, i) => (row.parent >= 0 || row.lane > 0) && <path key={row.turn.id} className={row.shown ? "tree-edge shown" : "tree-edge"} d={edge(rows[row.parent]?.lane ?? 0, row.parent, row.lane, i)} />)}
-          {rows.map((row, i) => <circle key={row.turn.id} className={`tree-dot${row.shown ? " shown" : ""}${row.turn.status === "FAILED" ? " failed" : ""}`} cx={x(row)} cy={y(i)} r="5.5" />)}
+          {rows.map((row, i) => (row.parent >= 0 || row.lane > 0) && (
+            <path key={row.turn.id} className={row.shown ? "tree-edge shown" : "tree-edge"} d={edge(rows[row.parent]?.lane ?? 0, row.parent, row.lane, i)} />
+          ))}
+          {rows.map((row, i) => (
+            <circle key={row.turn.id} className={`tree-dot${row.shown ? " shown" : ""}${row.turn.status === "FAILED" ? " failed" : ""}`} cx={x(row)} cy={y(i)} r="5.5" />
+          ))}
         </svg>
         <ul className="tree-list">
           {rows.map(({ turn, shown }) => (
             <li key={turn.id} className={shown ? "node shown" : "node"}>
               <input type="checkbox" checked={picked.includes(turn.id)} aria-label={t.compareThis(turn.message ?? turn.id)} onChange={() => pick(turn.id)} />
-              <button type="button" className="quiet said" data-testid="tree-turn" data-interaction={turn.id} aria-current={shown ? "true" : undefined} onClick={() => void store.moveHead(store.leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
+              <button type="button" className="quiet said" data-testid="tree-turn" data-interaction={turn.id} aria-current={shown ? "true" : undefined}
+                onClick={() => void store.moveHead(store.leafOf(turn))}><span className="title" dir="auto">{turn.message || "–"}</span></button>
               <span className="faint number">{turn.status === "COMPLETED" ? turn.model : t.statuses[turn.status]}</span>
-              {!shown && <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={t.removeBranch(turn.id)} title={t.removeBranch(turn.id)} onClick={() => void store.removeBranch(turn)}><Icon name="trash" size={15} /></button>}
+              {!shown && (
+                <button type="button" className="quiet square small" data-testid="remove-branch" data-from={turn.id} aria-label={t.removeBranch(turn.id)}
+                  title={t.removeBranch(turn.id)} onClick={() => void store.removeBranch(turn)}><Icon name="trash" size={15} /></button>
+              )}
             </li>
           ))}
         </ul>

@@ -1,4 +1,4 @@
-import { diffWords } from "../chat/lines";
+import { diffWords, Part } from "../chat/lines";
 import { spelled } from "../chat/hidden";
 import { t } from "../texts";
 import type { ReplayReport } from "../wire";
@@ -13,13 +13,22 @@ export function Divergence({ report }: { report: ReplayReport }) {
     <div data-testid="verified">
       <p className="bad">{t.differs} {divergence.seq}: {divergence.reason}</p>
       <div className="divergence">
-        <section aria-label={t.expected}><h4>{t.expected}</h4>
-          {divergence.expected ? <pre tabIndex={0} data-testid="expected">{parts.map((part, i) => part.kind !== "added" && (part.kind === "removed" ? <del key={i} className="removed">{part.text}</del> : part.text))}</pre> : <p className="faint">{t.noEvent}</p>}
-        </section>
-        <section aria-label={t.actual}><h4>{t.actual}</h4>
-          {divergence.actual ? <pre tabIndex={0} data-testid="actual">{parts.map((part, i) => part.kind !== "removed" && (part.kind === "added" ? <ins key={i} className="added">{part.text}</ins> : part.text))}</pre> : <p className="faint">{t.noEvent}</p>}
-        </section>
+        <Side label={t.expected} testid="expected" parts={divergence.expected && parts.filter((part) => part.kind !== "added")} />
+        <Side label={t.actual} testid="actual" parts={divergence.actual && parts.filter((part) => part.kind !== "removed")} />
       </div>
     </div>
+  );
+}
+
+function Side({ label, testid, parts }: { label: string; testid: string; parts: Part[] | null }) {
+  return (
+    <section aria-label={label}>
+      <h4>{label}</h4>
+      {parts === null ? <p className="faint">{t.noEvent}</p> : (
+        <pre tabIndex={0} data-testid={testid}>
+          {parts.map((part, i) => (part.kind === "removed" ? <del key={i} className="removed">{part.text}</del> : part.kind === "added" ? <ins key={i} className="added">{part.text}</ins> : part.text))}
+        </pre>
+      )}
+    </section>
   );
 }

@@ -1,7 +1,7 @@
 import { useState } from "react";
 import { Grants } from "../inbox/Grants";
+import { Connect } from "../chat/Welcome";
 import { CopyButton } from "../parts/CopyButton";
-import { Icon } from "../parts/Icon";
 import { store, useStore } from "../store/store";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
@@ -36,12 +36,17 @@ export function Settings() {
         {tools && <div><dt>{t.workspace}</dt><dd>{tools.workspace ? <><code>{tools.workspace}</code> <CopyButton text={tools.workspace} /></> : "–"}</dd></div>}
         {providers.map((provider) => <div key={provider}><dt>{provider}</dt><dd>{t.modelsOf(models.models.filter((each) => each.provider === provider).length)}</dd></div>)}
       </dl>
-      {isOffline && <section className="connect" aria-label={t.howToConnect}><h2><Icon name="plug" size={17} />{t.howToConnect}</h2><p>{t.connectHow}</p><pre tabIndex={0} aria-label={t.howToConnect}>{t.connectCommands}</pre><p className="hint">{t.connectLocal}</p></section>}
+      {isOffline && <Connect title={t.howToConnect} />}
       {tools && tools.servers.length > 0 && (
         <>
           <h2>{t.servers}</h2>
           <ul className="tool-list" data-testid="servers">
-            {tools.servers.map((server) => <li key={server.name}><span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span><span className="hint">{server.message || t.toolCount(server.tools)}</span><span className="badge">{server.state}</span></li>)}
+            {tools.servers.map((server) => (
+              <li key={server.name}>
+                <span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span>
+                <span className="hint">{server.message || t.toolCount(server.tools)}</span><span className="badge">{server.state}</span>
+              </li>
+            ))}
           </ul>
         </>
       )}
@@ -50,7 +55,12 @@ export function Settings() {
         <>
           <h2>{t.tools} <span className="badge">{tools.tools.length}</span></h2>
           <ul className="tool-list" data-testid="tools">
-            {tools.tools.map((tool) => <li key={tool.name}><code>{tool.name}</code><span className="hint">{tool.description.split(/(?<=\.)\s/)[0]}</span><span className={`badge ${tool.requires_approval ? "warned" : ""}`}>{tool.requires_approval ? t.asks : t.runsByItself}</span></li>)}
+            {tools.tools.map((tool) => (
+              <li key={tool.name}>
+                <code>{tool.name}</code><span className="hint">{tool.description.split(/(?<=\.)\s/)[0]}</span>
+                <span className={`badge ${tool.requires_approval ? "warned" : ""}`}>{tool.requires_approval ? t.asks : t.runsByItself}</span>
+              </li>
+            ))}
           </ul>
         </>
       )}
