@@ -25,13 +25,6 @@ class Left:
         self.reason = reason
 
 
-class Later:
-    """A demand whose tests come with another change: they are looked for once their file is there."""
-
-    def __init__(self, shown):
-        self.shown = shown
-
-
 def at(file, *names):
     return [f"{file}::{name}" for name in names]
 
@@ -76,7 +69,7 @@ DEMANDS = [
     ("2: 223-226, 282-287", "a denial shows as a result", here("test_a_denial_shows_as_the_calls_result")),
     ("2: 234-243", "an approval outlives the browser", here("test_an_approval_outlives_the_window")),
     ("2: 374, 402, 554, 573", "transcription and speech",
-     Later(audio("test_what_is_said_goes_where_the_cursor_is", "test_an_answer_is_read_aloud_and_stopped"))),
+     audio("test_what_is_said_goes_where_the_cursor_is", "test_an_answer_is_read_aloud_and_stopped")),
     ("2: 374, 402, 554, 573", "realtime audio", 
      Left("a conversation by voice is another product: no peer's page has it without a service of its own, and approvals have no place in it")),
     ("2: 374, 402, 554, 573", "a chat that is busy", page("test_messages_wait_in_a_queue") + here("test_a_message_to_a_chat_that_works_for_another_waits")),
@@ -99,13 +92,13 @@ DEMANDS = [
     ("3: 266-276", "approve, reject, feedback",
      page("test_an_approval_is_shown_as_a_diff_and_approved", "test_a_denial_and_a_scope", "test_arguments_are_changed_in_a_form_and_words_reach_the_model")),
     ("3: 266-276", "yolo: no more questions", here("test_a_lasting_yes_is_listed_and_taken_back")),
-    ("3: 266-276", "yolo: the mode of the chat", Later(at("test_page_settings.py", "test_the_mode_of_a_chat_is_chosen_and_told_to_other_windows"))),
+    ("3: 266-276", "yolo: the mode of the chat", at("test_page_settings.py", "test_the_mode_of_a_chat_is_chosen_and_told_to_other_windows")),
     ("3: 282-302", "all sessions go on at once; only the open one is drawn", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
     ("4: 35", "input area and choice of the model", page("test_a_message_makes_a_chat_and_its_answer_streams") + here("test_the_model_is_picked")),
     ("4: 35", "choice of tools",
      Left("which tools the agent has is the server's configuration, for everybody who asks; a person decides at each call, or by the chat's approval mode")),
     ("4: 35", "list of threads", here("test_chats_are_listed_by_age_with_the_newest_first")),
-    ("4: 35", "dictation", Later(audio("test_what_is_said_goes_where_the_cursor_is"))),
+    ("4: 35", "dictation", audio("test_what_is_said_goes_where_the_cursor_is")),
     ("4: 36", "a turn is a group", here("test_the_question_stays_in_sight_and_is_edited_there")),
     ("4: 36", "a sticky question that is edited there and sent again", here("test_the_question_stays_in_sight_and_is_edited_there")),
     ("4: 36", "approve all, reject all", page("test_one_by_one_or_all") + here("test_all_are_denied_at_once")),
@@ -116,7 +109,7 @@ DEMANDS = [
     ("4: 37-39", "call cards: approve, reject, always; arguments to be opened", page("test_a_denial_and_a_scope", "test_tool_cards_by_kind_can_be_opened_and_hidden") +
      here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("4: 40, 42, 22", "history by age", here("test_chats_are_listed_by_age_with_the_newest_first")),
-    ("4: 40, 42, 22", "dictation", Later(audio("test_what_is_said_goes_where_the_cursor_is"))),
+    ("4: 40, 42, 22", "dictation", audio("test_what_is_said_goes_where_the_cursor_is")),
     ("4: 40, 42, 22", "mentions", here("test_a_file_is_mentioned_by_its_name")),
     ("4: 41", "what the agent keeps in mind", here("test_tasks_and_plan_stand_in_the_chat_and_on_the_board")),
     ("4: 157-165, 171", "deltas agree with the finished text", here("test_a_reload_in_mid_answer_loses_nothing")),
@@ -135,7 +128,7 @@ DEMANDS = [
     ("5: 601-629", "confirmation in the conversation, without a modal window", here("test_a_confirmation_happens_in_the_conversation")),
     ("5: 723, 733, 856, 896", "steps and the end are told", here("test_rounds_and_steps_are_in_the_trace")),
     ("5: 723, 733, 856, 896", "Enter sends", at("test_page_everywhere.py", "test_every_key_of_the_help_does_what_it_says")),
-    ("5: 723, 733, 856, 896", "the final message is drawn whole", Later(long_ones("test_an_answer_of_a_megabyte"))),
+    ("5: 723, 733, 856, 896", "the final message is drawn whole", long_ones("test_an_answer_of_a_megabyte")),
 ]
 
 # What other pages have.
@@ -159,11 +152,11 @@ FEATURES = [
     ("fork into a new chat", page("test_regenerate_and_fork")),
     ("history by age, rename, delete, search", page("test_rename_delete_and_undo", "test_what_was_said_is_found") + here("test_chats_are_listed_by_age_with_the_newest_first")),
     ("upload: drag, drop, paste a picture", here("test_files_are_picked_dropped_and_pasted")),
-    ("dictation, speech, recording", Later(audio("test_what_is_said_goes_where_the_cursor_is", "test_escape_drops_a_recording", "test_an_answer_is_read_aloud_and_stopped"))),
+    ("dictation, speech, recording", audio("test_what_is_said_goes_where_the_cursor_is", "test_escape_drops_a_recording", "test_an_answer_is_read_aloud_and_stopped")),
     ("thinking with a timer", page("test_thinking_is_folded_and_timed") + cards("test_the_timer_of_thinking_runs")),
     ("trace", page("test_trace_and_settings") + here("test_rounds_and_steps_are_in_the_trace")),
     ("tokens and context", here("test_usage_and_context_are_told") + cards("test_the_meter_is_a_bar")),
-    ("cost", Later(at("test_page_settings.py", "test_a_turn_and_a_chat_have_their_cost"))),
+    ("cost", at("test_page_settings.py", "test_a_turn_and_a_chat_have_their_cost")),
     ("many sessions live", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
     ("queue: see, edit, remove", page("test_messages_wait_in_a_queue") + here("test_waiting_messages_are_changed_and_removed")),
     ("shortcuts, command palette", page("test_keys") + at("test_page_everywhere.py", "test_every_key_of_the_help_does_what_it_says")),
@@ -185,7 +178,7 @@ WISHES = [
     ("delete many chats at once", cards("test_chats_are_picked_deleted_and_brought_back")),
     ("prune branches; a map of them; none vanishes", page("test_edit_with_a_preview_then_branches_undo_and_redo")),
     ("approve with changed arguments; allow for this session", page("test_arguments_are_changed_in_a_form_and_words_reach_the_model", "test_a_denial_and_a_scope")),
-    ("switch the approval mode in mid-run", Later(at("test_page_settings.py", "test_a_mode_changed_while_the_agent_works_holds_from_its_next_call"))),
+    ("switch the approval mode in mid-run", at("test_page_settings.py", "test_a_mode_changed_while_the_agent_works_holds_from_its_next_call")),
     ("see what a lasting grant covers", here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("no token-by-token live region", at("test_page_everywhere.py", "test_what_a_screen_reader_says")),
     ("a large paste becomes an attachment", page("test_a_draft_is_kept_and_a_long_paste_becomes_a_file")),
@@ -197,9 +190,9 @@ PROOFS = [
     ("an approval answered in curl disappears, and the other way round", page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl")),
     ("two tabs show the same", page("test_two_windows_show_the_same")),
     ("100 chats of which 20 stream", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
-    ("10,000 events, an answer of 1 MB", Later(long_ones("test_ten_thousand_events_in_one_turn", "test_an_answer_of_a_megabyte"))),
-    ("the server sends each event once", Later(long_ones("test_each_event_is_sent_once_however_often_the_chat_is_changed"))),
-    ("memory bounded: a list that draws what is seen", Later(long_ones("test_memory_stays_bounded_when_a_hundred_chats_are_looked_at"))),
+    ("10,000 events, an answer of 1 MB", long_ones("test_ten_thousand_events_in_one_turn", "test_an_answer_of_a_megabyte")),
+    ("the server sends each event once", long_ones("test_each_event_is_sent_once_however_often_the_chat_is_changed")),
+    ("memory bounded: a list that draws what is seen", long_ones("test_memory_stays_bounded_when_a_hundred_chats_are_looked_at")),
     ("no request to another host; an empty report of the policy",
      at("test_page_trust.py", "test_a_request_to_another_host_fails_any_test", "test_what_the_policy_refuses_fails_any_test") +
      at("test_page_made.py", "test_no_part_of_it_names_another_host_to_fetch_from")),
@@ -232,9 +225,6 @@ def wanting(rows):
     for demand, shown in rows:
         if isinstance(shown, Left):
             missing += [] if len(shown.reason) > 40 else [f"{demand}: left out without a reason"]
-        elif isinstance(shown, Later):
-            there = [one for one in shown.shown if (pathlib.Path(__file__).parent / one.split("::")[0]).exists()]
-            missing += (wanting([(demand, there)]) if there else []) if shown.shown else [f"{demand}: nothing shows it"]
         else:
             missing += [] if shown else [f"{demand}: nothing shows it"]
             for one in shown:
@@ -250,7 +240,7 @@ def test_every_demand_has_a_test():
     papers = {lines.split(":")[0] for lines, _, _ in DEMANDS}
     assert papers == {"2", "3", "4", "5"}, "the first paper asks for no page"
     # The check itself sees what is wrong.
-    assert wanting([("a", []), ("b", here("test_of_nothing")), ("c", Left("no")), ("d", Later([]))]) == [
+    assert wanting([("a", []), ("b", here("test_of_nothing")), ("c", Left("no")), ("d", [])]) == [
         "a: nothing shows it", f"b: there is no {HERE}::test_of_nothing", "c: left out without a reason", "d: nothing shows it"]
 
 
