@@ -144,9 +144,11 @@ def browse(request):
     from support.browser import Browser  # not where selenium is missing
     windows = []
 
-    def make(server, path="/", **more):
+    def make(server, path="/", script=None, **more):
         window = Browser(server.port, **more)
         windows.append(window)
+        if script:  # runs before the page's own
+            window.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})
         return window.open(path)
 
     yield make

@@ -41,10 +41,6 @@ def audio(*names):
     return at("test_page_audio.py", *names)
 
 
-def long_ones(*names):
-    return at("test_page_list.py", *names)
-
-
 def here(*names):
     return at(HERE, *names)
 
@@ -112,7 +108,7 @@ DEMANDS = [
     ("4: 40, 42, 22", "dictation", audio("test_what_is_said_goes_where_the_cursor_is")),
     ("4: 40, 42, 22", "mentions", here("test_a_file_is_mentioned_by_its_name")),
     ("4: 41", "what the agent keeps in mind", here("test_tasks_and_plan_stand_in_the_chat_and_on_the_board")),
-    ("4: 157-165, 171", "deltas agree with the finished text", here("test_a_reload_in_mid_answer_loses_nothing")),
+    ("4: 157-165, 171", "deltas agree with the finished text", at("test_page_list.py", "test_an_answer_of_a_megabyte") + here("test_a_reload_in_mid_answer_loses_nothing")),
     ("4: 157-165, 171", "an error takes the place of what was to come", page("test_an_error_says_what_to_do_next") + here("test_an_error_in_mid_answer_keeps_what_was_said")),
     ("4: 157-165, 171", "approvals may follow on approvals", here("test_an_approval_may_follow_on_another")),
     ("4: 175-178", "a chat is made by its first message, with a title", here("test_a_chat_is_made_and_named_by_its_first_message")),
@@ -128,7 +124,7 @@ DEMANDS = [
     ("5: 601-629", "confirmation in the conversation, without a modal window", here("test_a_confirmation_happens_in_the_conversation")),
     ("5: 723, 733, 856, 896", "steps and the end are told", here("test_rounds_and_steps_are_in_the_trace")),
     ("5: 723, 733, 856, 896", "Enter sends", at("test_page_everywhere.py", "test_every_key_of_the_help_does_what_it_says")),
-    ("5: 723, 733, 856, 896", "the final message is drawn whole", long_ones("test_an_answer_of_a_megabyte")),
+    ("5: 723, 733, 856, 896", "the final message is drawn whole", at("test_page_list.py", "test_an_answer_of_a_megabyte")),
 ]
 
 # What other pages have.
@@ -189,10 +185,11 @@ PROOFS = [
     ("kill -9 in mid-answer", page("test_the_page_goes_on_by_itself_after_kill_9")),
     ("an approval answered in curl disappears, and the other way round", page("test_the_inbox_has_what_waits_in_every_chat_and_agrees_with_curl")),
     ("two tabs show the same", page("test_two_windows_show_the_same")),
+    ("the server sends each event once", at("test_page_list.py", "test_each_event_is_sent_once_however_often_the_chat_is_changed", "test_nothing_is_lost_when_the_connection_breaks")),
     ("100 chats of which 20 stream", page("test_a_hundred_chats_of_which_twenty_stream_at_once")),
-    ("10,000 events, an answer of 1 MB", long_ones("test_ten_thousand_events_in_one_turn", "test_an_answer_of_a_megabyte")),
-    ("the server sends each event once", long_ones("test_each_event_is_sent_once_however_often_the_chat_is_changed")),
-    ("memory bounded: a list that draws what is seen", long_ones("test_memory_stays_bounded_when_a_hundred_chats_are_looked_at")),
+    ("10,000 events, an answer of 1 MB", at("test_page_list.py", "test_ten_thousand_events_in_one_turn", "test_an_answer_of_a_megabyte", "test_six_hundred_turns_are_read_as_they_are_reached")),
+    ("memory bounded: a list that draws what is seen", at("test_page_list.py", "test_memory_stays_bounded_when_a_hundred_chats_are_looked_at", "test_what_is_above_is_let_go_and_read_again",
+     "test_a_thousand_chats_in_the_sidebar")),
     ("no request to another host; an empty report of the policy",
      at("test_page_trust.py", "test_a_request_to_another_host_fails_any_test", "test_what_the_policy_refuses_fails_any_test") +
      at("test_page_made.py", "test_no_part_of_it_names_another_host_to_fetch_from")),

@@ -49,6 +49,10 @@ function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
     if (open) open.place = window.whereItIs();
   }, [window, open]);
 
+  // Who says something wants to see what comes of it.
+  useEffect(() => {
+    if (waits) window.toEnd();
+  }, [waits, window]);
   useGoTo(root, heads, (turn) => window.reveal(`${turn}/head`, 0));
   // What is about to be seen is read, and what is far away let go.
   const [first, end] = window.seen();

@@ -18,6 +18,7 @@ const SOON = 250; // it is drawn anew when less than this is left of them
 const AT_END = 24;
 const SAMPLES = 40; // of a kind
 const QUIET = 150; // milliseconds without a move, after which nobody scrolls any more
+const MEANT = 1000; // milliseconds after somebody touched wheel, bar, screen or keys, in which a move is theirs
 const MOST_PASSES = 6; // of drawing and measuring for one change
 
 export class ListWindow {
@@ -38,6 +39,7 @@ export class ListWindow {
   private pressed: { key: string; top: number; at: number } | null = null;
   private origin = 0; // of the list in what scrolls
   private lastTop = 0;
+  private touched = -MEANT; // when; as long as a button is held: for ever
   private width = 0;
   private passes = 0;
   private aim: string | null = null;
@@ -153,7 +155,9 @@ export class ListWindow {
     this.watch.observe(scroller);
     const onScroll = (): void => this.onScroll();
     const onScrollEnd = (): void => this.unshift();
+    const onTouch = (e: Event): void => void (this.touched = e.type === "pointerdown" ? Infinity : performance.now());
     const onKey = (e: KeyboardEvent): void => {
+      onTouch(e);
       if (e.target !== scroller || e.ctrlKey || e.altKey || e.metaKey || e.shiftKey) return;
       if (e.key === "End" && this.sticks) this.toEnd();
       else if (e.key === "Home" && this.rows.length > 0) this.reveal(this.rows[0]!.key, 0);
@@ -170,12 +174,24 @@ export class ListWindow {
     scroller.addEventListener("scroll", onScroll, { passive: true });
     scroller.addEventListener("scrollend", onScrollEnd);
     scroller.addEventListener("keydown", onKey);
+    for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.addEventListener(name, onTouch, { passive: true });
+    for (const name of ["pointerup", "pointercancel"]) addEventListener(name, onTouch);
     scroller.addEventListener("wheel", onWheel, { passive: true });
     root.addEventListener("click", onPress, true);
+    // As a key that opens or hides all of a kind.
+    const onCommand = (e: KeyboardEvent): void => {
+      if (!e.ctrlKey || !e.altKey) return;
+      this.takeAnchor();
+      if (this.anchor) this.pressed = { ...this.anchor, at: performance.now() };
+    };
+    addEventListener("keydown", onCommand, true);
     return () => {
+      removeEventListener("keydown", onCommand, true);
       scroller.removeEventListener("scroll", onScroll);
       scroller.removeEventListener("scrollend", onScrollEnd);
       scroller.removeEventListener("keydown", onKey);
+      for (const name of ["wheel", "touchmove", "pointerdown"]) scroller.removeEventListener(name, onTouch);
+      for (const name of ["pointerup", "pointercancel"]) removeEventListener(name, onTouch);
       clearTimeout(this.quiet);
       scroller.removeEventListener("wheel", onWheel);
       root.removeEventListener("click", onPress, true);
@@ -283,9 +299,12 @@ export class ListWindow {
     this.settle();
     this.lastTop = this.scroller!.scrollTop;
   }
-  private isAtEnd(): boolean {
+  private distance(): number {
     const { scrollHeight, scrollTop, clientHeight } = this.scroller!;
-    return this.sticks && scrollHeight - scrollTop - clientHeight <= AT_END;
+    return scrollHeight - scrollTop - clientHeight;
+  }
+  private isAtEnd(): boolean {
+    return this.sticks && this.distance() <= AT_END;
   }
 
   // The row at the upper edge of what can be read.
@@ -320,6 +339,8 @@ export class ListWindow {
     const top = scroller.scrollTop;
     if (top === this.lastTop) return; // our own doing
     const up = top < this.lastTop;
+    // When what stands below it is higher for a moment, a box at its end is moved by the browser: nobody went away.
+    if (up && this.stuck && performance.now() - this.touched > MEANT && this.distance() < this.viewport / 2) return this.hold();
     this.lastTop = top;
     this.pressed = null;
     clearTimeout(this.quiet);

@@ -11,18 +11,23 @@ const FIRST_PAUSE = 250;
 const LONGEST_PAUSE = 5000;
 // The server is never silent for longer than fifteen seconds.
 const SILENCE = 40_000;
+const LATE = 20_000; // who comes back to the page does not wait for the rest of that
 
 export class Feed {
   private cursor = "";
   private chats: string[] = [];
   private abort: AbortController | null = null;
   private pause = FIRST_PAUSE;
+  private heard = Date.now(); // when something came
 
   constructor(private readonly onFrames: (frames: Frame[]) => void, private readonly onState: (state: Connection) => void) {}
 
   start(): void {
     void this.run();
     addEventListener("online", () => this.abort?.abort());
+    document.addEventListener("visibilitychange", () => {
+      if (!document.hidden && Date.now() - this.heard > LATE) this.abort?.abort();
+    });
   }
 
   // From now on the full events of these chats come too.
@@ -63,6 +68,7 @@ export class Feed {
     for (;;) {
       const { value, done } = await reader.read();
       clearTimeout(watch);
+      this.heard = Date.now();
       if (done) return;
       watch = setTimeout(() => abort.abort(), SILENCE);
       const parts = (rest + value).split("\n\n");
