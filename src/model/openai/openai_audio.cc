@@ -153,7 +153,9 @@ void OpenAiAudio::Send(const Target& target, std::string_view path, std::string 
                        std::size_t most_bytes, std::stop_token stop, Done done) {
   if (auto begun = Begin(); !begun) return done(Fail(std::move(begun.error())));
   const OpenAiOptions& provider = *target.provider;
-  HttpRequest http{.method = "POST", .url = UrlOf(provider.base_url, path, provider.additions)};
+  HttpRequest http;
+  http.method = "POST";
+  http.url = UrlOf(provider.base_url, path, provider.additions);
   if (!provider.api_key.empty()) http.headers.emplace_back("Authorization", "Bearer " + provider.api_key);
   http.headers.emplace_back("Content-Type", std::move(content_type));
   AddHeaders(http, provider.additions);
