@@ -10,6 +10,7 @@
 #include "base/logging.h"
 #include "base/terminal_text.h"
 #include "client/server_access.h"
+#include "http/model_list.h"
 #include "net/curl_transport.h"
 #include "terminal/console.h"
 
@@ -21,13 +22,7 @@ Result<Json> ConfiguredModels(const Options& options) {
   CurlTransport transport;
   const auto directory = MakeModelDirectory(transport, options);
   if (!directory) return Fail(directory.error());
-  Json models = Json::array();
-  for (const auto& entry : (*directory)->List()) {
-    Json model = {{"name", entry.name}, {"provider", entry.provider}};
-    if (entry.context_window != 0) model["context_window"] = entry.context_window;
-    models.push_back(std::move(model));
-  }
-  return Json{{"models", std::move(models)}, {"default", (*directory)->default_model()}};
+  return ModelList(**directory, options.prices, options.audio.transcription, options.audio.speech);
 }
 
 void PrintModels(const Json& listed) {

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "http/error_response.h"
+#include "http/model_list.h"
 #include "http/requests.h"
 #include "reprise/audio.h"
 
@@ -55,30 +56,10 @@ Result<Outcome> Tools(const HandlerContext& context) {
   return Reply{.body = DumpJson(body)};
 }
 
-Json ToJson(const ModelPrice& price) {
-  Json json = {{"input", price.input}, {"output", price.output}};
-  if (price.cache_read) json["cache_read"] = *price.cache_read;
-  if (price.cache_write) json["cache_write"] = *price.cache_write;
-  return json;
-}
-
 Result<Outcome> Models(const HandlerContext& context) {
-  const ModelDirectory& directory = context.engine.models();
-  const PriceTable& prices = context.engine.options().prices;
-  Json models = Json::array();
-  for (const auto& entry : directory.List()) {
-    Json model = {{"name", entry.name}, {"provider", entry.provider}};
-    if (entry.context_window != 0) model["context_window"] = entry.context_window;
-    if (const auto price = prices.find(entry.name); price != prices.end()) model["prices"] = ToJson(price->second);
-    models.push_back(std::move(model));
-  }
   const Audio* audio = context.engine.audio();
-  const auto name = [](const std::string& model) { return model.empty() ? Json(nullptr) : Json(model); };
-  return JsonReply({{"models", std::move(models)},
-                    {"default", directory.default_model()},
-                    {"audio",
-                     {{"transcription", name(audio ? audio->transcription_model() : "")},
-                      {"speech", name(audio ? audio->speech_model() : "")}}}});
+  return JsonReply(ModelList(context.engine.models(), context.engine.options().prices,
+                             audio ? audio->transcription_model() : "", audio ? audio->speech_model() : ""));
 }
 
 constexpr std::size_t kUsualEntries = 100, kMostEntries = 1000;

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+#include "base/json.h"
+#include "reprise/accounting.h"
+#include "reprise/model_client.h"
+
+namespace reprise {
+
+// Which models there are, what they cost, and who listens and speaks ("": nobody), as GET /models tells
+// (schemas/models.schema.json). Asks the providers that can be asked.
+Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::string_view transcription,
+               std::string_view speech);
+
+}  // namespace reprise
