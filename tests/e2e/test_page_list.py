@@ -370,6 +370,13 @@ def test_a_card_that_is_opened_stays_open_and_in_its_place(server, browse):
     assert page.script("return document.activeElement.closest('[data-row]')?.dataset.row") == row
     assert page.script("return getSelection().toString().length") == chosen
     assert page.script(ROWS) <= MOST_ROWS
+    # What is chosen from here to there is copied as a whole, although most of it is not in the document.
+    copied = page.script(
+        "const rows = [...document.querySelectorAll('.turns [data-kind=tool]')], first = rows[0], last = rows[rows.length - 1];"
+        "getSelection().setBaseAndExtent(first, 0, last, last.childNodes.length);"
+        "const data = new DataTransfer(); first.dispatchEvent(new ClipboardEvent('copy', {clipboardData: data, bubbles: true, cancelable: true}));"
+        "return [data.getData('text/plain'), Number(first.dataset.row.split('/')[1])]")
+    assert [f"content {n}\n" in copied[0] for n in range(copied[1] + 1, 299)] == [True] * (298 - copied[1]) and copied[1] < 250
     # Without the keyboard in it, it leaves the document, and is open when it is back.
     page.script("getSelection().removeAllRanges(); document.querySelector('.turns').focus()")
     wheel(page, 1500, 2)

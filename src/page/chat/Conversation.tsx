@@ -10,6 +10,7 @@ import { t } from "../texts";
 import { AgendaPanel } from "./AgendaPanel";
 import { AnswerAll } from "./AnswerAll";
 import { Composer } from "./Composer";
+import { onCopy } from "./copying";
 import { FindBar } from "./FindBar";
 import { Meter } from "./Meter";
 import { ChatRow, rowsOfChat } from "./rows";
@@ -72,7 +73,8 @@ function Turns({ turns, busy }: { turns: Turn[]; busy: boolean }) {
   return (
     <>
       {finding && open && <FindBar chat={open} window={window} root={root} stamp={`${shown[0]}-${shown[shown.length - 1]}-${rows.length}`} />}
-      <div className="turns" ref={box} role="log" aria-busy={busy} aria-label={(open && chats.get(open.id)?.title) ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}>
+      <div className="turns" ref={box} role="log" aria-busy={busy} aria-label={(open && chats.get(open.id)?.title) ?? t.newChat} tabIndex={0} data-testid="turns" data-rows={rows.length}
+        onCopy={(e) => onCopy(e, rows)}>
         {turns.length === 0 && !open?.sent && unsent.length === 0 && <Welcome />}
         <div ref={root} data-list="" data-seen={`${first}-${end}`}>
           {drawn({ rows, heads, values, height }, shown, turns, unsent, !earlier)}
