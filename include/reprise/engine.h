@@ -28,6 +28,7 @@
 #include "reprise/queue.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"
+#include "reprise/run_store.h"
 #include "reprise/system_prompt.h"
 #include "reprise/tool.h"
 
@@ -174,6 +175,7 @@ class Engine {
  public:
   struct Parts {  // all must outlive the engine
     InteractionStore& store;
+    RunStore& runs;  // of the chats in `store`
     // Where a finished interaction goes when `store` cannot take it, in this order; brought home at the next start.
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;

@@ -27,6 +27,7 @@
 #include "store/file_names.h"
 #include "store/folder_probe.h"
 #include "store/grant_file.h"
+#include "store/local_run_store.h"
 #include "store/sealed_file_store.h"
 #include "store/unsaved.h"
 #include "tools/form.h"
@@ -95,7 +96,7 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
 
   Engine::Parts engine_parts{
-      .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
+      .store = *parts->store_, .runs = *parts->runs_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
   engine_parts.files = parts->files_.get();
   engine_parts.grants = parts->grants_.get();
   if (options.system_prompt) {
@@ -139,6 +140,7 @@ Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
   auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
   if (!store) return Fail(store.error());
   store_ = *std::move(store);
+  runs_ = std::make_unique<LocalRunStore>(*store_);
   NoteKeysOf(options.data_dir, keys_.get());
   grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
   static_cast<void>(grants_->List());  // what cannot be read is named in the log now

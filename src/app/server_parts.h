@@ -17,6 +17,7 @@
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
+#include "reprise/run_store.h"
 #include "reprise/server.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
@@ -50,6 +51,7 @@ class ServerParts {
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
   std::unique_ptr<FileInteractionStore> store_;
+  std::unique_ptr<RunStore> runs_;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
   std::unique_ptr<GrantStore> grants_;
   std::unique_ptr<FileStore> files_;

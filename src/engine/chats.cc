@@ -234,9 +234,8 @@ Result<void> Chats::RevokeGrant(const ChatId& chat, std::string_view id) {
 }
 
 Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events) {
-  const auto id = services_.parts.store.ReserveInteraction(chat);
-  if (!id) return Fail(id.error());
-  Interaction saved{.id = *id, .chat_id = chat};
+  const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = changed.expected_head}));
+  Interaction saved{.id = hold->id(), .chat_id = chat};
   saved.parent_id = changed.parent;
   saved.status = InteractionStatus::kCompleted;
   saved.created_at = saved.completed_at.emplace(Now());
@@ -245,7 +244,7 @@ Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std
     saved.events.push_back({.seq = seq, .at = saved.created_at, .payload = std::move(payload)});
   }
   saved.final_agent_state = std::move(changed.state);
-  if (auto kept = services_.parts.store.SaveInteraction(saved); !kept) return Fail(kept.error());
+  TRY(hold->Finish(saved));
   Changed(ChatChange::Kind::kHeadMoved, chat);
   return saved;
 }

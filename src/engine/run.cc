@@ -47,6 +47,7 @@ Run::Run(Plan plan, Services services)
       log_(plan.shown ? std::move(plan.shown->log)
            : plan.log ? plan.log
                       : std::make_shared<EventLog>()),
+      hold_(plan.journal.hold()),
       initial_state_(std::move(plan.state)),
       compact_(plan.compact),
       only_compact_(plan.only_compact),
@@ -124,10 +125,10 @@ void Run::AgentEnded(AgentOutcome outcome) {
   {
     const std::lock_guard lock(show_mutex_);
     ended_ = true;
-    if (journal_error_) {
-      outcome.status = InteractionStatus::kFailed;
-      outcome.error = journal_error_;
-    }
+  }
+  if (auto error = journal_error()) {
+    outcome.status = InteractionStatus::kFailed;
+    outcome.error = std::move(error);
   }
   if (outcome.status == InteractionStatus::kCancelled) {
     Emit(round, event::Cancelled{stop_reason});
@@ -226,7 +227,7 @@ void Run::RequestStopWithServer() {
 
 bool Run::LeavesNow() {
   const std::lock_guard show_lock(show_mutex_);
-  if (!journal_.is_kept() || holding_) return false;
+  if (!journal_.is_kept() || holding_ || journal_error()) return false;
   const std::lock_guard lock(mutex_);
   if (!server_stops_) return false;
   left_ = true;
@@ -293,16 +294,20 @@ void Run::UpdateStatus() {
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
-  const std::lock_guard show_lock(show_mutex_);
-  if (left_) return;
   const Journal::Reach reach = ReachOf(payload);
-  std::optional<std::string> answered = AnsweredQuestion(payload);
-  if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
-  Record(round_index, std::move(payload));
-  Show(reach);
-  if (!answered) return;
-  answered_.insert(*std::move(answered));
-  answer_shown_.notify_all();
+  {
+    const std::lock_guard show_lock(show_mutex_);
+    if (left_) return;
+    std::optional<std::string> answered = AnsweredQuestion(payload);
+    if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
+    Record(round_index, std::move(payload));
+    Show(reach);
+    if (answered) {
+      answered_.insert(*std::move(answered));
+      answer_shown_.notify_all();
+    }
+  }
+  if (reach == Journal::Reach::kPowerLoss) AwaitKept();  // before anybody acts upon it
 }
 
 void Run::Record(std::uint32_t round_index, EventPayload payload) {
@@ -345,31 +350,64 @@ void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {
 }
 
 void Run::Show(Journal::Reach reach) {
-  if (holding_) return;
-  if (auto kept = journal_.Append(reach); !kept) {
-    LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
-                                                      {"interaction", id_.str()},
-                                                      {"code", kept.error().reason},
-                                                      {"detail", kept.error().detail}});
-    journal_error_ = std::move(kept.error());
-    holding_ = true;
-    stop_.request_stop();
-    return;
+  if (holding_ || !journal_.has_something()) return;
+  {
+    const std::lock_guard lock(kept_mutex_);
+    if (journal_error_) return;
+    showing_.push_back(log_->appended());
+    ++records_;
   }
-  log_->Publish();
+  journal_.Append(reach, [this](Result<void> kept) { Kept(std::move(kept)); });
+}
+
+void Run::Kept(Result<void> kept) {
+  std::optional<EventLog::Position> shown;
+  bool first_failure = false;
+  {
+    const std::lock_guard lock(kept_mutex_);
+    if (kept && !journal_error_) shown = showing_.front();
+    showing_.erase(showing_.begin());
+    first_failure = !kept && !journal_error_;
+    if (first_failure) journal_error_ = kept.error();
+  }
+  if (shown) log_->PublishUpTo(*shown);
+  {
+    const std::lock_guard lock(kept_mutex_);
+    ++kept_;
+  }
+  kept_changed_.notify_all();
+  if (!first_failure) return;
+  LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
+                                                    {"interaction", id_.str()},
+                                                    {"code", kept.error().reason},
+                                                    {"detail", kept.error().detail}});
+  stop_.request_stop();
+}
+
+void Run::AwaitKept() {
+  std::unique_lock lock(kept_mutex_);
+  kept_changed_.wait(lock, [this, all = records_] { return kept_ >= all || journal_error_; });
+}
+
+std::optional<Error> Run::journal_error() const {
+  const std::lock_guard lock(kept_mutex_);
+  return journal_error_;
 }
 
 // An agent that waited for the answer is about to show it, in the journal too. One that runs another call meanwhile
 // shows it when that has ended: until then the journal has the answer by itself.
 Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
-  std::unique_lock lock(show_mutex_);
-  const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_; };
-  if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
-  if (!is_kept()) {
-    journal_.AddAnswer(id, answer);
-    Show(Journal::Reach::kProcess);
+  {
+    std::unique_lock lock(show_mutex_);
+    const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_ || journal_error(); };
+    if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
+    if (!is_kept()) {
+      journal_.AddAnswer(id, answer);
+      Show(Journal::Reach::kProcess);
+    }
   }
-  if (journal_error_) return Fail(*journal_error_);
+  AwaitKept();
+  if (auto error = journal_error()) return Fail(*std::move(error));
   return {};
 }
 
@@ -392,13 +430,16 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
     approvals_ += requests.size();
     UpdateStatus();
   }
-  const std::lock_guard show_lock(show_mutex_);
-  if (withdrawn) {
-    answered_.insert(withdrawn->approval_id);
-    Record(round_index, *std::move(withdrawn));
+  {
+    const std::lock_guard show_lock(show_mutex_);
+    if (withdrawn) {
+      answered_.insert(withdrawn->approval_id);
+      Record(round_index, *std::move(withdrawn));
+    }
+    for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
+    Show(Journal::Reach::kPowerLoss);
   }
-  for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
-  Show(Journal::Reach::kPowerLoss);
+  AwaitKept();
   return ids;
 }
 

@@ -245,7 +245,7 @@ Json ItemAsJson(char type, std::string_view content) {
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
                           const std::string& attached_text) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
                 {"user_message", interaction.user_message},
@@ -264,7 +264,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
 }
 
 void RunJournal::AddEvent(const AgentEvent& event) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   const std::size_t begin = BeginItem(kEvent);
   pending_ += EventName(event.payload);
   pending_ += '\n';
@@ -283,9 +283,9 @@ void RunJournal::AddState(const AgentState& state) {
   if (agenda_ != state.agenda) {
     if (!record_.agenda_before) record_.agenda_before = agenda_;
     agenda_ = state.agenda;
-    if (journal_) AddItem(kAgenda, DumpJson(ToJson(agenda_)));
+    if (is_kept_) AddItem(kAgenda, DumpJson(ToJson(agenda_)));
   }
-  if (!journal_) return;
+  if (!is_kept_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
     const std::size_t begin = BeginItem(kMessage);
     AppendJson(pending_, state.messages[messages_kept_]);
@@ -308,14 +308,14 @@ void RunJournal::AddState(const AgentState& state) {
 }
 
 void RunJournal::AddUsage(std::uint32_t round_index, const TokenUsage& usage) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   Json tokens = {{"round_index", round_index}};
   WriteUsage(tokens, usage);
   AddItem(kUsage, DumpJson(tokens));
 }
 
 void RunJournal::AddAnswer(const std::string& id, const GivenAnswer& answer) {
-  if (journal_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
+  if (is_kept_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
 }
 
 void RunJournal::AddItem(char type, std::string_view content) {
@@ -338,19 +338,18 @@ void RunJournal::EndItem(std::size_t begin) {
 }
 
 void RunJournal::AddDelta(char type, std::uint32_t round_index, std::string_view text) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   pending_ += type;
   AppendNumber(pending_, static_cast<std::uint32_t>(kNumberBytes + text.size()));
   AppendNumber(pending_, round_index);
   pending_ += text;
 }
 
-Result<void> RunJournal::Append(Journal::Reach reach) {
-  if (!journal_ || pending_.empty()) return {};
-  auto appended = journal_->Append(pending_, reach);
+void RunJournal::Append(Journal::Reach reach, RunHold::Done done) {
+  if (!is_kept_) return done({});
+  hold_->Append(pending_, reach, std::move(done));
   pending_.clear();
   if (pending_.capacity() > kKeptCapacity) std::string().swap(pending_);
-  return appended;
 }
 
 Result<std::string> JournalRecordAsJson(std::string_view record) {

@@ -28,7 +28,7 @@ struct EngineServices {
         usage_limits(parts.store, options.budget, options.prices),
         call_rate(options.max_tool_calls_per_minute),
         queues(parts.store, &changes),
-        saver(parts.store, parts.fallback_stores, pool, timer, options.save_timeout) {}
+        saver(parts.fallback_stores, pool, timer, options.save_timeout) {}
   EngineServices(const EngineServices&) = delete;
   EngineServices& operator=(const EngineServices&) = delete;
 

@@ -1,7 +1,6 @@
 #include "engine/turns.h"
 
 #include <algorithm>
-#include <map>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -62,10 +61,19 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   return subscription;
 }
 
-// Everything that may fail is done here, in this order: what it begins with, its number, its journal. After that the
-// run exists.
-Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, StartRequest request,
-                                         Waited waited) {
+// Another process may have moved the head since it was read.
+Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                         const Waited& waited) {
+  for (;;) {
+    auto made = MakeAtHead(chat, from, request, waited);
+    if (made || made.error().reason != "head_moved") return made;
+  }
+}
+
+// Everything that may fail is done here, in this order: what it begins with, then its number, the chat and its journal
+// in one. After that the run exists.
+Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                               const Waited& waited) {
   auto beginning = start_points_.Load(chat, from, request);
   if (!beginning) return Fail(beginning.error());
   for (const std::string* text : {&beginning->user_message, &beginning->attached.text}) {
@@ -76,33 +84,29 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   if (auto room = CheckResources(waited.log != nullptr); !room) return Fail(std::move(room.error()));
   auto guards = GuardsFor(chat, model->full_name, {});
   if (!guards) return Fail(guards.error());
-  InteractionStore& store = services_.parts.store;
-  const auto id = store.ReserveInteraction(chat);
-  if (!id) return Fail(id.error());
 
-  Interaction interaction{.id = *id, .chat_id = chat};
+  Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // its number is known when it begins
   interaction.parent_id = beginning->parent;
   interaction.edited_from = beginning->edited_from;
   interaction.user_message = std::move(beginning->user_message);
   interaction.attachments = std::move(beginning->attached.files);
   interaction.model = model->full_name;
   interaction.created_at = Now();
-  auto kept = store.BeginJournal(chat, *id, {});
-  if (!kept) return Fail(std::move(kept.error()));
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
   if (!beginning->interrupted && !only_compact) {
     beginning->state.messages.push_back(
         {.role = Role::kUser, .content = interaction.user_message + beginning->attached.text});
   }
-  RunJournal journal(*std::move(kept), beginning->state,
+  RunJournal journal(beginning->state,
                      {.first_message = beginning->state.messages.size(), .resumed_from = beginning->resumed_from});
   journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text);
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
-  if (auto begun = journal.Append(reach); !begun) {
-    static_cast<void>(store.DropJournal(chat, *id));
-    return Fail(begun.error());
-  }
+  auto hold = services_.parts.runs.Begin(
+      {.chat = chat, .expected_head = beginning->expected_head, .record = journal.TakeFirst(), .reach = reach});
+  if (!hold) return Fail(std::move(hold.error()));
+  interaction.id = (*hold)->id();
+  journal.KeepIn(*std::move(hold));
   if (beginning->makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
@@ -115,7 +119,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact || only_compact,
                  .only_compact = only_compact,
-                 .log = std::move(waited.log)});
+                 .log = waited.log});
 }
 
 std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
@@ -164,6 +168,7 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
   };
   run->Start(executor, [this, run] {
     if (run->is_left()) {  // its chat stays taken as long as this process lives
+      run->hold()->GiveBack();
       run->Leave();
       return busy_.WorkEnded();
     }
@@ -171,6 +176,7 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
       Save(run);
     } catch (const std::bad_alloc&) {  // its journal stays, and the next start takes it up
       LogError("no memory to save an interaction", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+      run->hold()->SetAside();
       Complete(run, InteractionStatus::kFailed);
     }
   });
@@ -179,9 +185,18 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
 void Turns::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
   services_.usage_limits.Add(*finished);
-  services_.saver.Save(finished, [this, run, finished](const Result<void>& saved) {
-    saved ? Complete(run, finished->status) : Rescue(run, *finished, saved.error());
+  services_.saver.Save(run->hold(), finished, [this, run, finished](const Result<void>& saved) {
+    if (saved) return Complete(run, finished->status);
+    saved.error().reason == "fenced" ? Abandon(run) : Rescue(run, *finished, saved.error());
   });
+}
+
+void Turns::Abandon(const std::shared_ptr<Run>& run) {
+  LogWarning("another server has taken up a run of this one",
+             {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+  run->CutOff();
+  busy_.Release(run->chat_id());
+  busy_.WorkEnded();
 }
 
 void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error) {
@@ -189,6 +204,7 @@ void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const 
                                                {"interaction", run->id().str()},
                                                {"code", error.reason},
                                                {"detail", error.detail}});
+  run->hold()->SetAside();
   run->FailToSave(finished, NotSaved(error));
   interactions_.Rescue(finished);
   const auto rescued = std::make_shared<Interaction>(std::move(finished));
@@ -314,29 +330,13 @@ std::shared_ptr<Run> Turns::MakeQueued(QueuedRun& waiting) {
 // --- after a crash ---------------------------------------------------------------------------------------------------
 
 Result<Engine::Recovered> Turns::Recover() {
-  const auto unfinished = services_.parts.store.ListUnfinished();
-  if (!unfinished) return Fail(unfinished.error());
-  // A chat may have several if an earlier start had to leave some. It can have one run: that of the newest.
-  std::map<ChatId, InteractionId> newest;
-  for (const InteractionRef& ref : *unfinished) {
-    const auto known = newest.try_emplace(ref.chat_id, ref.interaction_id).first;
-    known->second = std::max(known->second, ref.interaction_id);
-  }
+  constexpr std::size_t kAtOnce = 20;
   Engine::Recovered recovered;
-  for (const InteractionRef& ref : *unfinished) {
-    const auto outcome = RecoverOne(ref, newest.at(ref.chat_id) == ref.interaction_id);
-    if (!outcome) {
-      ++recovered.left;
-      LogError("an interrupted interaction could not be recovered; its journal is left as it is",
-               {{"chat", ref.chat_id.str()},
-                {"interaction", ref.interaction_id.str()},
-                {"code", outcome.error().reason},
-                {"detail", outcome.error().message}});
-    } else if (*outcome == RecoveredAs::kWaiting) {
-      ++recovered.waiting;
-    } else if (*outcome == RecoveredAs::kFailed) {
-      ++recovered.failed;
-    }
+  for (;;) {
+    auto abandoned = services_.parts.runs.ClaimAbandoned(kAtOnce);
+    if (!abandoned) return Fail(abandoned.error());
+    if (abandoned->empty()) break;
+    for (AbandonedRun& run : *abandoned) TakeUp(std::move(run), recovered);
   }
   // Every chat's folder is looked at: nobody need wait for that.
   services_.pool.Submit([this] {
@@ -347,29 +347,43 @@ Result<Engine::Recovered> Turns::Recover() {
   return recovered;
 }
 
+void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {
+  const std::shared_ptr<RunHold> hold = std::move(run.hold);
+  const auto outcome = RecoverOne(run.ref, hold, run.is_last);
+  if (!outcome) {
+    ++recovered.left;
+    LogError("an interrupted interaction could not be recovered; its journal is left as it is",
+             {{"chat", run.ref.chat_id.str()},
+              {"interaction", run.ref.interaction_id.str()},
+              {"code", outcome.error().reason},
+              {"detail", outcome.error().message}});
+    hold->SetAside();
+  } else if (*outcome == RecoveredAs::kWaiting) {
+    ++recovered.waiting;
+  } else if (*outcome == RecoveredAs::kFailed) {
+    ++recovered.failed;
+  }
+}
+
 // One that was left at an earlier start must not take the head from what was built since.
-Result<void> Turns::SaveInterrupted(const Interaction& ended) {
+Result<void> Turns::SaveInterrupted(RunHold& hold, const Interaction& ended) {
   const auto before = services_.parts.store.LoadSummary(ended.chat_id);
-  if (auto saved = services_.parts.store.SaveInteraction(ended); !saved) return saved;
+  if (auto saved = hold.Finish(ended); !saved) return saved;
   if (!before || !before->head || *before->head < ended.id) return {};
   return services_.parts.store.MoveHead(ended.chat_id, *before->head).map([](const ChatSummary&) {});
 }
 
-Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, bool may_wait) {
-  const auto drop = [&]() -> Result<RecoveredAs> {
-    if (auto dropped = services_.parts.store.DropJournal(ref.chat_id, ref.interaction_id); !dropped) {
-      return Fail(dropped.error());
-    }
-    return RecoveredAs::kNothing;
-  };
+Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const std::shared_ptr<RunHold>& hold,
+                                             bool may_wait) {
+  const auto drop = [&] { return hold->Discard().map([] { return RecoveredAs::kNothing; }); };
   // Killed between its checkpoint and the end of its journal. Saved again, so that it is durable before the journal
   // goes.
   const auto saved = services_.parts.store.LoadInteraction(ref.chat_id, ref.interaction_id);
-  if (saved) return services_.parts.store.SaveInteraction(*saved).and_then(drop);
+  if (saved) return hold->Finish(*saved).map([] { return RecoveredAs::kNothing; });
   // One that is there and cannot be read has come to its end as well: what it asked must not be asked again.
   if (!IsNotFound(saved.error())) return Fail(saved.error());
   if (interactions_.IsRescued(ref)) return RecoveredAs::kNothing;
-  const auto content = services_.parts.store.ReadJournal(ref.chat_id, ref.interaction_id);
+  const auto content = hold->ReadJournal();
   if (!content && IsNotFound(content.error())) return drop();
   if (!content) return Fail(content.error());
   auto run = ReadRun(ref, *content);
@@ -387,23 +401,25 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, bool may
   RestoreState(**run, state);
   if (auto questions = FindOpenQuestions(**run, state, *services_.parts.tools.Current()); questions && may_wait) {
     if (const auto model = services_.parts.models.Resolve((*run)->interaction.model)) {
-      return AskAgain(**std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
+      return AskAgain(hold, **std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
         return RecoveredAs::kWaiting;
       });
     }
   }
-  return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
+  return SaveInterrupted(*hold, EndInterrupted(**std::move(run), std::move(state))).map([] {
+    return RecoveredAs::kFailed;
+  });
 }
 
 // What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
 // process ended, that is at once.
-Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                             OpenQuestions questions, const JournalContent& content) {
+Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
+                             const ModelDirectory::Resolved& model, OpenQuestions questions,
+                             const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto guards = GuardsFor(chat, model.full_name, interrupted.interaction.usage);
   if (!guards) return Fail(guards.error());
-  auto kept = services_.parts.store.BeginJournal(chat, interrupted.interaction.id, content.records);
-  if (!kept) return Fail(kept.error());
+  if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
   const auto tools = services_.parts.tools.Current();
   for (const auto& approval : questions.approvals) {
@@ -422,7 +438,8 @@ Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const
       static_cast<void>(services_.inputs.Give(reopened, *given));
     }
   }
-  RunJournal journal(*std::move(kept), state, std::move(interrupted.record));
+  RunJournal journal(state, std::move(interrupted.record));
+  journal.KeepIn(hold);
   const auto run =
       NewRun({.interaction = std::move(interrupted.interaction),
               .state = std::move(state),

@@ -34,7 +34,10 @@ class Turns {
     std::shared_ptr<EventLog> log{};
   };
   // REQUIRES: the chat is occupied.
-  Result<std::shared_ptr<Run>> Make(const ChatId& chat, const StartPoint& from, StartRequest request, Waited waited);
+  Result<std::shared_ptr<Run>> Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                    const Waited& waited);
+  Result<std::shared_ptr<Run>> MakeAtHead(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                          const Waited& waited);
   // What a run will need is there, as far as can be told before. `has_thread`: it is made on one of the pool.
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
@@ -49,14 +52,17 @@ class Turns {
   void Execute(const std::shared_ptr<Run>& run);
   void Save(const std::shared_ptr<Run>& run);
   void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
+  // Somebody else holds the run now, and shows what becomes of it.
+  void Abandon(const std::shared_ptr<Run>& run);
   void Complete(const std::shared_ptr<Run>& run, InteractionStatus status);
 
   enum class RecoveredAs { kNothing, kWaiting, kFailed };
+  void TakeUp(AbandonedRun run, Engine::Recovered& recovered);
   // `may_wait`: a run that waited for an answer may go on waiting.
-  Result<RecoveredAs> RecoverOne(const InteractionRef& ref, bool may_wait);
-  Result<void> SaveInterrupted(const Interaction& ended);
-  Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                        OpenQuestions questions, const JournalContent& content);
+  Result<RecoveredAs> RecoverOne(const InteractionRef& ref, const std::shared_ptr<RunHold>& hold, bool may_wait);
+  Result<void> SaveInterrupted(RunHold& hold, const Interaction& ended);
+  Result<void> AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
+                        const ModelDirectory::Resolved& model, OpenQuestions questions, const JournalContent& content);
 
   EngineServices& services_;
   BusyChats& busy_;

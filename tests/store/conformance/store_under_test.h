@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -8,6 +9,7 @@
 #include "crypto/key_set.h"
 #include "reprise/interaction_store.h"
 #include "store/file_interaction_store.h"
+#include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "support/memory_file_system.h"
 #include "support/temp_directory.h"
@@ -20,17 +22,22 @@ class StoreUnderTest {
  public:
   virtual ~StoreUnderTest() = default;
   virtual InteractionStore& store() = 0;
+  virtual RunStore& runs() = 0;
   // Closes the store and opens it again on the same content; a store that does not outlive its object stays as it is.
   virtual void Reopen() = 0;
+  // The same as after a process that was killed: its runs are abandoned.
+  virtual void EndProcess() { Reopen(); }
 };
 
 class MemoryStoreUnderTest final : public StoreUnderTest {
  public:
   InteractionStore& store() override { return store_; }
+  RunStore& runs() override { return runs_; }
   void Reopen() override {}
 
  private:
   MemoryInteractionStore store_;
+  LocalRunStore runs_{store_};
 };
 
 template <typename Disk>
@@ -38,7 +45,9 @@ class FileStoreUnderTest final : public StoreUnderTest {
  public:
   explicit FileStoreUnderTest(std::shared_ptr<const KeySet> keys) : keys_(std::move(keys)) { Reopen(); }
   InteractionStore& store() override { return *store_; }
+  RunStore& runs() override { return *runs_; }
   void Reopen() override {
+    runs_.reset();
     store_.reset();
     constexpr bool kReal = std::is_same_v<Disk, PosixFileSystem>;
     auto store = FileInteractionStore::Open({.root = kReal ? folder_.File("data/chats") : "/data/chats",
@@ -47,6 +56,7 @@ class FileStoreUnderTest final : public StoreUnderTest {
                                              .lock = kReal});
     REQUIRE(store);
     store_ = *std::move(store);
+    runs_.emplace(*store_);
   }
 
  private:
@@ -54,6 +64,7 @@ class FileStoreUnderTest final : public StoreUnderTest {
   Disk disk_;
   const std::shared_ptr<const KeySet> keys_;
   std::unique_ptr<FileInteractionStore> store_;
+  std::optional<LocalRunStore> runs_;
 };
 
 inline constexpr std::string_view kStores[] = {"memory", "sealed files", "plain files", "sealed files in memory"};

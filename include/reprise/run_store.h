@@ -1,0 +1,91 @@
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "reprise/ids.h"
+#include "reprise/interaction.h"
+#include "reprise/journal.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// How a run begins.
+struct RunBeginning {
+  ChatId chat;  // created if it is unknown
+  // The head that it goes on from, nullopt in it: of an empty chat. The outer one is empty for a run that begins
+  // anywhere else.
+  std::optional<std::optional<InteractionId>> expected_head{};
+  std::string record{};  // the journal's first; empty: it keeps no journal, as it ends at once
+  Journal::Reach reach = Journal::Reach::kProcess;
+};
+
+// A run's right to write in its chat. At most one run of a chat is held, anywhere. Append is called by one thread at a
+// time; what is called after it may come from another thread.
+//
+// Failures of all: kConflict (reason "fenced") when somebody else holds the run now: nothing more of it may be written
+// or shown. Otherwise those of InteractionStore.
+class RunHold {
+ public:
+  // What is kept of a run that has not ended stays as it is. No `done` is called afterwards.
+  virtual ~RunHold() = default;
+
+  virtual InteractionId id() const = 0;
+  // False: the store outlives no process, and Append keeps nothing.
+  virtual bool keeps_journal() const = 0;
+
+  // Appends a record to the journal. `done` is called once, in the order of the records, when it reaches as far as was
+  // asked, or with why it does not: then nothing more can be appended. On whatever thread, perhaps within this call; it
+  // must be quick. This waits for a page cache at most, or for a disk if the store keeps files and kPowerLoss is asked
+  // for.
+  using Done = std::function<void(Result<void>)>;
+  virtual void Append(std::string_view record, Journal::Reach reach, Done done) = 0;
+
+  // Saves the interaction as SaveInteraction does and ends journal and run, in one step. The chat is free then.
+  // Afterwards no `done` is outstanding.
+  virtual Result<void> Finish(const Interaction& interaction) = 0;
+  // Ends the run as if it had never begun; its number is not used again.
+  virtual Result<void> Discard() = 0;
+  // The run is abandoned at once: whoever asks first takes it up. Afterwards no `done` is outstanding.
+  virtual void GiveBack() = 0;
+  // The chat is free, and what is kept of the run stays as it is, for people to look at, or for the next start.
+  virtual void SetAside() = 0;
+
+  // --- of a run that was abandoned ------------------------------------------------------------------------------
+  // What it had kept. kNotFound: nothing.
+  virtual Result<JournalContent> ReadJournal() = 0;
+  // From now on records can be appended behind these, which are those that ReadJournal gave.
+  virtual Result<void> GoOn(const std::vector<std::string>& records) = 0;
+};
+
+struct AbandonedRun {
+  InteractionRef ref;
+  std::unique_ptr<RunHold> hold;
+  bool is_last = true;  // no later run of its chat was abandoned: this one may go on
+};
+
+// A run that is held somewhere.
+struct HeldRun {
+  InteractionRef ref;
+  bool is_here = true;  // by this store's process
+};
+
+// Which run may write in a chat. Thread-safe. Holds must not outlive their store.
+class RunStore {
+ public:
+  virtual ~RunStore() = default;
+
+  // Reserves a number, claims the chat for it and begins its journal with the first record, in one step; when it
+  // returns ok the record reaches as far as was asked. kConflict: reason "busy", details {"interaction_id"}, if a run
+  // of the chat is held or abandoned; "head_moved" if its head is not what was expected: to be loaded again.
+  virtual Result<std::unique_ptr<RunHold>> Begin(const RunBeginning& beginning) = 0;
+  // Claims up to `most` abandoned runs, each of which nobody else gets then. Empty: there are none now.
+  virtual Result<std::vector<AbandonedRun>> ClaimAbandoned(std::size_t most) = 0;
+};
+
+}  // namespace reprise
