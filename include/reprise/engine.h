@@ -25,6 +25,7 @@
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
+#include "reprise/question_store.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"
@@ -180,7 +181,8 @@ class Engine {
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;
     const ToolRegistry& tools;
-    GrantStore* grants = nullptr;  // null: nothing can be granted for always
+    QuestionStore* questions = nullptr;  // null: what is asked can be answered in this process alone
+    GrantStore* grants = nullptr;        // null: nothing can be granted for always
     PromptSource prompt{};
     FileStore* files = nullptr;  // of the chats; null: chats have no files
     AuditLog* audit = nullptr;   // null: no account of tool calls is kept

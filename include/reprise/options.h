@@ -53,12 +53,20 @@ struct McpServerOptions {
   std::chrono::milliseconds startup_timeout{30'000};
 };
 
+// Where chats are kept.
+struct StoreOptions {
+  enum class Type { kFiles, kPostgres };
+  Type type = Type::kFiles;  // in the data folder
+  std::string url{};         // of the database, with kPostgres; may hold a password
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
   std::string host = "127.0.0.1";
   int port = 8000;  // 0: any free one
   std::string data_dir = "chats";
+  StoreOptions store;
   std::string workspace = ".";
   std::string config_file;  // the one that was read; empty: none
   std::string trust_file;   // the list of files that a person has allowed (app/trusted_files.h); empty: none has been

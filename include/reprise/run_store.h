@@ -46,6 +46,10 @@ class RunHold {
   using Done = std::function<void(Result<void>)>;
   virtual void Append(std::string_view record, Journal::Reach reach, Done done) = 0;
 
+  // Whether the run is held still, as far as can be known now: asked last before something is done that must not be
+  // done twice. May wait for the store.
+  virtual bool IsStillHeld() { return true; }
+
   // Saves the interaction as SaveInteraction does and ends journal and run, in one step. The chat is free then.
   // Afterwards no `done` is outstanding.
   virtual Result<void> Finish(const Interaction& interaction) = 0;
@@ -69,10 +73,16 @@ struct AbandonedRun {
   bool is_last = true;  // no later run of its chat was abandoned: this one may go on
 };
 
-// A run that is held somewhere.
-struct HeldRun {
-  InteractionRef ref;
-  bool is_here = true;  // by this store's process
+// What is kept of a run that another process holds, or held a short while ago.
+struct HeldJournal {
+  JournalContent content;
+  bool has_ended = false;  // then that is all, and the rest of it is stored
+};
+
+// Somebody wants a run to end.
+struct StopRequest {
+  InteractionRef run;
+  std::string reason;
 };
 
 // Which run may write in a chat. Thread-safe. Holds must not outlive their store.
@@ -86,6 +96,22 @@ class RunStore {
   virtual Result<std::unique_ptr<RunHold>> Begin(const RunBeginning& beginning) = 0;
   // Claims up to `most` abandoned runs, each of which nobody else gets then. Empty: there are none now.
   virtual Result<std::vector<AbandonedRun>> ClaimAbandoned(std::size_t most) = 0;
+
+  // --- runs that other processes hold. As it stands here there are none: the chats are one process's own -----------
+  // The run that holds the chat and is none of this process's.
+  virtual Result<std::optional<InteractionId>> HeldElsewhere(const ChatId&) { return std::optional<InteractionId>(); }
+  // What is kept so far of such a run. kNotFound: nothing.
+  virtual Result<HeldJournal> ReadHeld(const InteractionRef&) {
+    return Fail(ErrorCode::kNotFound, "no other process runs this");
+  }
+  // Asks whoever holds the run to end it. False: nobody does.
+  virtual Result<bool> RequestStop(const InteractionRef&, std::string_view) { return false; }
+  // What others have asked of the runs of this process.
+  virtual Result<std::vector<StopRequest>> StopRequests() { return std::vector<StopRequest>(); }
+  // Calls `look` when there may be something for this process: an abandoned run, a request to stop, an answer. Too
+  // often rather than too seldom; a signal that was lost costs a second. Called by any thread, never after Watch({})
+  // has returned; must be quick.
+  virtual void Watch(std::function<void()> look) { static_cast<void>(look); }
 };
 
 }  // namespace reprise

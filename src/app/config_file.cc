@@ -93,6 +93,7 @@ class ConfigReader {
     if (key == "hooks") return ReadHooks(key, value);
     if (key == "guardrails") return ReadObject(key, value, &ConfigReader::ReadGuardrails);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
+    if (key == "store") return ReadObject(key, value, &ConfigReader::ReadStore);
     if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
     for (const Setting& setting : Settings()) {
       if (ConfigKey(setting) == key) return ReadSetting(key, value, setting);
@@ -311,6 +312,26 @@ class ConfigReader {
       if (!item.contains("event") || hook.command.empty()) return Reject(place, "must have event and command");
       options_.hooks.push_back(std::move(hook));
     }
+    return {};
+  }
+
+  Result<void> ReadStore(const std::string& key, const Json& value) {
+    StoreOptions store;
+    std::string type;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::string* const target = member == "type" ? &type : member == "url" ? &store.url : nullptr;
+      if (target == nullptr) return UnknownKey(place);
+      auto text = ReadText(place, content);
+      if (!text) return Fail(text.error());
+      *target = *std::move(text);
+    }
+    if (type != "files" && type != "postgres") return Reject(Join(key, "type"), "must be files or postgres");
+    if (type == "postgres") store.type = StoreOptions::Type::kPostgres;
+    if (type == "postgres" && store.url.empty())
+      return Reject(Join(key, "url"), "must be the database's, postgresql://...");
+    if (type == "files" && !store.url.empty()) return Reject(Join(key, "url"), "belongs to the type postgres");
+    options_.store = std::move(store);
     return {};
   }
 

@@ -67,6 +67,19 @@ void AddQuery(std::string_view url, std::vector<std::string>& secrets) {
               [&](std::string_view name, std::string_view value) { AddQueryValue(name, value, secrets); });
 }
 
+// Of postgresql://USER:PASSWORD@HOST/...?password=...
+void AddPassword(std::string_view url, std::vector<std::string>& secrets) {
+  AddQuery(url, secrets);
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return;
+  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
+  const std::size_t colon = authority.find(':'), at = authority.rfind('@');
+  if (colon == std::string_view::npos || at == std::string_view::npos || colon > at) return;
+  const std::string_view password = authority.substr(colon + 1, at - colon - 1);
+  secrets.emplace_back(password);
+  if (const auto decoded = PercentDecode(password, /*plus_is_space=*/false)) secrets.push_back(*decoded);
+}
+
 }  // namespace
 
 bool NamesSecret(std::string_view name) {
@@ -98,6 +111,7 @@ std::vector<std::string> SecretsOf(const Options& options, const char* const* en
     for (const auto& [name, value] : server.headers) AddHeader(name, value, secrets);
     AddQuery(server.url, secrets);
   }
+  AddPassword(options.store.url, secrets);
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
     const std::size_t equals = variable.find('=');

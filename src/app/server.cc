@@ -59,6 +59,7 @@ class Server::Impl {
     const std::lock_guard lock(mutex_);
     if (std::exchange(stopped_, true)) return;
     if (http_ != nullptr) http_->BeginStop();
+    parts_->BeginStop();
     engine().Stop();
     if (http_ != nullptr) http_->Stop();
   }

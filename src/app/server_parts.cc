@@ -95,10 +95,14 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   }
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
 
-  Engine::Parts engine_parts{
-      .store = *parts->store_, .runs = *parts->runs_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
-  engine_parts.files = parts->files_.get();
+  Engine::Parts engine_parts{.store = *parts->store_,
+                             .runs = *parts->runs_,
+                             .fallback_stores = {},
+                             .models = *parts->models_,
+                             .tools = *parts->tools_};
+  engine_parts.files = parts->files_;
   engine_parts.grants = parts->grants_.get();
+  if (parts->postgres_) engine_parts.questions = &parts->postgres_->questions();
   if (options.system_prompt) {
     engine_parts.prompt = PromptFolder(options, Resolved(options.workspace).string());
   }
@@ -108,10 +112,13 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   engine_parts.guardrails = options.guardrails;
   engine_parts.check_form = CheckForm;
   for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
+  // A disk that hangs is given up; a database that is away comes back.
+  const auto save_timeout = parts->postgres_ ? std::chrono::milliseconds(0) : EngineOptions{}.save_timeout;
   parts->engine_ = std::make_unique<Engine>(
       std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
                                              .disconnect_grace = options.disconnect_grace,
                                              .tool_timeout = options.tools.timeout,
+                                             .save_timeout = save_timeout,
                                              .approval_mode = options.approval_mode,
                                              .approval_expiry = options.approval_expiry,
                                              .max_retries = options.max_retries,
@@ -129,7 +136,10 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
 }
 
 Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
-  readiness_.emplace([this, folder = options.data_dir] { return ProbeFolder(disk_, folder); });
+  readiness_.emplace([this, folder = options.data_dir]() -> Result<void> {
+    if (auto probed = ProbeFolder(disk_, folder); !probed) return probed;
+    return postgres_ ? postgres_->CheckReady() : Result<void>();
+  });
   auto keys = KeysForWriting(options, options.data_dir, new_key ? FolderUse::kGiveUp : FolderUse::kAdd);
   if (!keys) return Fail(keys.error());
   keys_ = *std::move(keys);
@@ -137,18 +147,38 @@ Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
   if (keys_ && OthersMayReplace(KeyFileOf(options))) {
     LogWarning("other users may replace the key file: its folder is not for its owner alone", {});
   }
+  return options.store.type == StoreOptions::Type::kPostgres ? OpenDatabase(options) : OpenFolder(options);
+}
+
+// The data folder keeps what concerns this server alone: its audit log, and which tools of others are approved.
+Result<void> ServerParts::OpenDatabase(const Options& options) {
+  if (auto made = CreateDirectories(disk_, options.data_dir); !made) return Fail(made.error());
+  auto opened = PostgresParts::Open(
+      {.url = options.store.url, .keys = keys_, .files = options.files, .version = std::string(Version())});
+  if (!opened) return Fail(opened.error());
+  postgres_ = *std::move(opened);
+  store_ = &postgres_->store();
+  runs_ = &postgres_->runs();
+  files_ = &postgres_->files();
+  return {};
+}
+
+Result<void> ServerParts::OpenFolder(const Options& options) {
   auto store = FileInteractionStore::Open({.root = options.data_dir, .keys = keys_, .file_system = disk_});
   if (!store) return Fail(store.error());
-  store_ = *std::move(store);
-  runs_ = std::make_unique<LocalRunStore>(*store_);
+  folder_ = *std::move(store);
+  folder_runs_ = std::make_unique<LocalRunStore>(*folder_);
+  store_ = folder_.get();
+  runs_ = folder_runs_.get();
   NoteKeysOf(options.data_dir, keys_.get());
   grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
   static_cast<void>(grants_->List());  // what cannot be read is named in the log now
-  files_ = std::make_unique<SealedFileStore>(
+  folder_files_ = std::make_unique<SealedFileStore>(
       SealedFileStore::Options{.root = options.data_dir, .keys = keys_, .file_system = disk_, .limits = options.files});
+  files_ = folder_files_.get();
 
   for (const std::string& folder : UnsavedFolders(options.data_dir)) {
-    const auto brought = BringHome(folder, keys_, disk_, *store_);
+    const auto brought = BringHome(folder, keys_, disk_, *folder_);
     // A folder that cannot be read is no reason not to serve: nothing in it is lost by trying again at the next start.
     if (!brought) {
       LogWarning("unsaved interactions could not be brought home", {{"error", brought.error().message}});

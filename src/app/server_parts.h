@@ -12,6 +12,7 @@
 #include "http/server.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
+#include "postgres/postgres_parts.h"
 #include "reprise/engine.h"
 #include "reprise/grant_store.h"
 #include "reprise/interaction_store.h"
@@ -37,24 +38,37 @@ class ServerParts {
 
   Engine& engine() { return *engine_; }
   // For commands that look for the server of this data folder.
-  void NoteUrl(std::string_view url) { store_->NoteUrl(url); }
+  void NoteUrl(std::string_view url) {
+    if (folder_) folder_->NoteUrl(url);
+  }
+  // Nothing that cannot be kept is waited for from now on.
+  void BeginStop() {
+    if (postgres_) postgres_->BeginStop();
+  }
   // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
 
  private:
   ServerParts() = default;
   Result<void> OpenStores(const Options& options, bool new_key);
+  Result<void> OpenFolder(const Options& options);
+  Result<void> OpenDatabase(const Options& options);
   Result<void> OpenModels(const Options& options, Extensions& extensions);
   Result<void> OpenTools(const Options& options, Extensions& extensions);
   void StartMcpServers(const Options& options);
 
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
-  std::unique_ptr<FileInteractionStore> store_;
-  std::unique_ptr<RunStore> runs_;
+  // Chats are in the one or in the other.
+  std::unique_ptr<FileInteractionStore> folder_;
+  std::unique_ptr<RunStore> folder_runs_;
+  std::unique_ptr<FileStore> folder_files_;
+  std::unique_ptr<PostgresParts> postgres_;
+  InteractionStore* store_ = nullptr;
+  RunStore* runs_ = nullptr;
+  FileStore* files_ = nullptr;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
-  std::unique_ptr<GrantStore> grants_;
-  std::unique_ptr<FileStore> files_;
+  std::unique_ptr<GrantStore> grants_;  // null: none are kept
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<ToolCatalog> tools_;

@@ -161,6 +161,8 @@ Values OtherValues(const Options& options) {
       {"log_format", options.log_format},
       {"prompt_dir", options.prompt_dir},
       {"system_prompt", YesOrNo(options.system_prompt)},
+      {"store.type",
+       options.store.type == StoreOptions::Type::kPostgres ? "postgres (chats are kept in a database)" : "files"},
       {"guardrails.input", Words(options.guardrails.input)},
       {"guardrails.output", Words(options.guardrails.output)},
       {"tools.allow", Words(tools.allow)},

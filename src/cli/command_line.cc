@@ -79,6 +79,16 @@ class Grammar {
     AddRotate(*keys);
     AddPassphrase(*keys);
 
+    CLI::App* db = Add("db", "The tables of a database that keeps the chats (store.type postgres)");
+    db->require_subcommand(1);
+    for (const auto& [name, help] : {std::pair("init", "Make the tables in a database that has none"),
+                                     std::pair("migrate", "Bring the tables up to date"),
+                                     std::pair("status", "Which schema there is, and which servers use it")}) {
+      CLI::App* command = db->add_subcommand(name, help);
+      AddConfig(*command);
+      AddJson(*command);
+    }
+
     CLI::App* doctor = Add("doctor", "Check that everything the server needs is in order");
     AddAllSettings(*doctor);
     AddJson(*doctor);

@@ -47,6 +47,9 @@ constexpr CommandExample kExamples[] = {
     {"keys rotate", "reprise keys rotate --rewrap", "a new key, and every file wrapped to it"},
     {"keys rewrap", "reprise keys rewrap --remove-old", "finish that, and drop the old keys"},
     {"keys passphrase", "reprise keys passphrase", "set or change the key file's passphrase"},
+    {"db init", "reprise db init", "make the tables, once"},
+    {"db migrate", "reprise db migrate", "after an update of reprise"},
+    {"db status", "reprise db status", "is the database ready?"},
     {"doctor", "reprise doctor", "is everything in order?"},
     {"trust", "reprise trust", "allow ./reprise.json as it is now"},
     {"trust", "reprise trust --list", "what is allowed, and whether it has changed"},
@@ -114,6 +117,10 @@ constexpr std::pair<std::string_view, std::string_view> kDescriptions[] = {
      "been "
      "written by the agent. They are used only after a person has allowed them as they are. A changed file has to be "
      "allowed anew."},
+    {"db",
+     "Chats are kept in a PostgreSQL database if the configuration says so: "
+     "\"store\": {\"type\": \"postgres\", \"url\": \"postgresql://...\"}. Only these commands make or change its "
+     "tables; a server that finds others than it needs does not start."},
     {"keys",
      "Chats are encrypted with a key in the key file. Keep a copy of that file elsewhere: without it nobody can open "
      "the "

@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "app/chat_keys.h"
+#include "app/embedded.h"
 #include "archive/foreign_chat.h"
 #include "archive/stored_count.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "client/server_access.h"
+#include "postgres/postgres_parts.h"
 #include "store/incoming_chats.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
@@ -73,6 +76,25 @@ Result<Imported> Import(const std::string& path, const std::string& as, const Ta
   return take_in(*name, as.empty(), *std::move(foreign)).map([&](const ChatId& chat) {
     return Imported{chat, interactions, std::move(notes)};
   });
+}
+
+// By this process, into a database that others may use meanwhile.
+TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
+  return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
+    ChatId free = name;
+    for (int number = 2; may_have_another && database.store().LoadSummary(free); ++number) {
+      free = NumberedName(name, number);
+    }
+    const IncomingChat chat = ToIncomingChat(free, std::move(foreign));
+    TRY(database.store().ImportChat(chat));
+    for (const FileId& id : chat.files) {
+      auto put = chat.load_file(id).and_then([&](const StoredFile& file) { return database.files().Put(free, file); });
+      if (!put) static_cast<void>(database.store().DeleteChat(free));
+      TRY(put);
+    }
+    TRY(CountStep(&counter));
+    return free;
+  };
 }
 
 class Report {
@@ -172,6 +194,12 @@ int RunImport(const CommandLine& line, const Environment& environment) {
   const auto keys = KeysForWriting(*options, options->data_dir);
   if (!keys) return Complain(keys.error());
   Progress progress(counter, environment);
+  if (options->store.type == StoreOptions::Type::kPostgres) {
+    const auto database =
+        PostgresParts::Open({.url = options->store.url, .keys = *keys, .version = std::string(Version())});
+    if (!database) return Complain(database.error());
+    return ImportAll(sources, line.as, IntoDatabase(**database, counter), progress, report);
+  }
   const auto folder =
       IncomingChats::Open({.root = options->data_dir, .keys = *keys, .file_system = Disk(), .counter = &counter});
   if (!folder) return Complain(folder.error());

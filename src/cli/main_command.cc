@@ -15,6 +15,7 @@
 #include "cli/chat_command.h"
 #include "cli/command_line.h"
 #include "cli/convert_command.h"
+#include "cli/db_command.h"
 #include "cli/docs_command.h"
 #include "cli/doctor_command.h"
 #include "cli/export_command.h"
@@ -63,6 +64,9 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"keys rotate", RunKeysRotate},
     {"keys rewrap", RunKeysRewrap},
     {"keys passphrase", RunKeysPassphrase},
+    {"db init", RunDbInit},
+    {"db migrate", RunDbMigrate},
+    {"db status", RunDbStatus},
     {"doctor", RunDoctor},
     {"trust", RunTrust},
     {"completion", RunCompletion},

@@ -5,11 +5,13 @@
 #include <nlohmann/json.hpp>
 
 #include "app/chat_keys.h"
+#include "archive/chat_source.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"
@@ -22,12 +24,13 @@ namespace {
 using Keys = std::shared_ptr<const KeySet>;
 
 // What a chat's id names in the data folder, else a file or a chat's folder.
-Result<VerifyReport> Verify(const std::string& what, const Options& options, const Keys& keys, WorkCounter& counter) {
+Result<VerifyReport> Verify(const std::string& what, const Options& options, const ChatSource& source, const Keys& keys,
+                            WorkCounter& counter) {
   if (const auto reference = ParseReference(what)) {
     auto report = reference->interaction
-                      ? VerifyFile(InteractionFile(options.data_dir, reference->chat, *reference->interaction), keys,
-                                   Disk(), &counter)
-                      : VerifyChat(options.data_dir, reference->chat, keys, Disk(), &counter);
+                      ? VerifyFile(InteractionFile(source.root(), reference->chat, *reference->interaction), keys,
+                                   source.file_system(), &counter)
+                      : VerifyChat(source.root(), reference->chat, keys, source.file_system(), &counter);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     if (!IsFile(what) && !IsDirectory(what)) {
       Error missing = NotThere(report.error(), *reference, options.data_dir);
@@ -46,8 +49,10 @@ Result<VerifyReport> Verify(const std::string& what, const Options& options, con
   return VerifyChat(place->root, place->chat, keys, Disk(), &counter);
 }
 
-// How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them.
+// How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them, or
+// they are rows.
 std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
+  if (options.store.type != StoreOptions::Type::kFiles) return 0;
   std::vector<ChatId> chats;
   for (const std::string& what : line.arguments) {
     const auto reference = ParseReference(what);
@@ -64,14 +69,15 @@ std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
 
 Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Keys& keys,
                                WorkCounter& counter) {
+  const ChatSource source = TRY(ChatSource::Open(options));
   if (line.arguments.empty()) {
-    auto report = VerifyStore(options.data_dir, keys, Disk(), &counter);
+    auto report = VerifyStore(source.root(), keys, source.file_system(), &counter);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     return Fail(NoDataFolder(options.data_dir));
   }
   VerifyReport whole;
   for (const std::string& what : line.arguments) {
-    auto report = Verify(what, options, keys, counter);
+    auto report = Verify(what, options, source, keys, counter);
     if (!report) return report;
     whole.checked += report->checked;
     std::move(report->problems.begin(), report->problems.end(), std::back_inserter(whole.problems));

@@ -37,6 +37,18 @@ Result<void> BusyChats::Occupy(const ChatId& chat) {
   return {};
 }
 
+Result<void> BusyChats::OccupyWhenStopped(const ChatId& chat, std::string_view reason) {
+  for (;;) {
+    auto occupied = Occupy(chat);
+    if (occupied || occupied.error().reason != "busy") return occupied;
+    // One that was about to start when it was asked for is there now; another may follow it.
+    if (const auto run = RunOf(chat)) {
+      run->RequestStop(reason);
+      AwaitEndOf(*run);
+    }
+  }
+}
+
 void BusyChats::Put(const std::shared_ptr<Run>& run) {
   {
     const std::lock_guard lock(mutex_);

@@ -56,18 +56,14 @@ class BusyChats {
     const std::shared_ptr<void> release(nullptr, [&](void*) { Release(chat); });  // also when it throws
     return change();
   }
-  // The same, but ends whatever runs in the chat, also what begins meanwhile, and waits for its end.
+  // As Occupy, but ends whatever runs in the chat, also what begins meanwhile, and waits for its end.
+  Result<void> OccupyWhenStopped(const ChatId& chat, std::string_view reason);
+  // As WhileIdle, likewise.
   template <typename Change>
   auto WhenStopped(const ChatId& chat, std::string_view reason, Change change) -> decltype(change()) {
-    for (;;) {
-      auto result = WhileIdle(chat, change);
-      if (result || result.error().reason != "busy") return result;
-      // One that was about to start when it was asked for is there now; another may follow it.
-      if (const auto run = RunOf(chat)) {
-        run->RequestStop(reason);
-        AwaitEndOf(*run);
-      }
-    }
+    if (auto occupied = OccupyWhenStopped(chat, reason); !occupied) return Fail(std::move(occupied.error()));
+    const std::shared_ptr<void> release(nullptr, [&](void*) { Release(chat); });
+    return change();
   }
 
   bool is_stopping() const;

@@ -1,12 +1,17 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/answers.h"
 #include "engine/interactions.h"
+#include "engine/run_follower.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
 
@@ -15,8 +20,9 @@ namespace reprise {
 // Reading chats, and arranging them while they are idle. Functions are as those of Engine. Thread-safe.
 class Chats {
  public:
-  Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points)
-      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points) {}
+  Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
+        const Answers& answers)
+      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points), answers_(answers) {}
 
   // --- reading
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
@@ -65,10 +71,18 @@ class Chats {
   template <typename Take, typename PutFiles>
   Result<ChatListEntry> BringIn(const ChatId& chat, const Take& take, const PutFiles& put_files);
 
+  // A follower of a run that another process holds; kNotFound if none does.
+  Result<std::shared_ptr<RunFollower>> Follow(const InteractionRef& run);
+  // Until no other process runs anything in the chat: asks it to stop.
+  Result<void> StopElsewhere(const ChatId& chat, std::string_view reason);
+
   EngineServices& services_;
   BusyChats& busy_;
   Interactions& interactions_;
   StartPoints& start_points_;
+  const Answers& answers_;
+  std::mutex mutex_;
+  std::map<std::pair<ChatId, InteractionId>, std::weak_ptr<RunFollower>> followers_;  // guarded by mutex_
 };
 
 }  // namespace reprise

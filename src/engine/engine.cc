@@ -7,6 +7,7 @@
 #include "engine/busy_chats.h"
 #include "engine/chats.h"
 #include "engine/interactions.h"
+#include "engine/others.h"
 #include "engine/replays.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
@@ -30,7 +31,8 @@ struct Engine::Impl {
   Turns turns{services, busy, interactions, start_points};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};
-  Chats chats{services, busy, interactions, start_points};
+  Chats chats{services, busy, interactions, start_points, answers};
+  Others others{services, busy, turns, answers};
   EngineServices services;  // last: its threads use the others
 };
 
@@ -39,6 +41,7 @@ Engine::Engine(Parts parts, EngineOptions options)
 Engine::~Engine() { Stop(); }
 
 void Engine::Stop() {
+  impl_->others.Stop();
   impl_->busy.BeginStop();
   for (const auto& run : impl_->busy.Runs()) run->RequestStopWithServer();
   impl_->replays.Stop();
@@ -46,7 +49,12 @@ void Engine::Stop() {
   impl_->busy.AwaitAllWork();
 }
 
-Result<Engine::Recovered> Engine::Recover() { return impl_->turns.Recover(); }
+Result<Engine::Recovered> Engine::Recover() {
+  return impl_->turns.Recover().map([this](const Recovered& recovered) {
+    impl_->others.Watch();
+    return recovered;
+  });
+}
 
 // --- runs ------------------------------------------------------------------------------------------------------------
 
@@ -75,9 +83,13 @@ Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interacti
     run->RequestStop("requested");
     return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
   }
-  return impl_->interactions.FindFinished(chat, interaction).map([](const Interaction& stored) {
-    return CancelOutcome{.was_running = false, .status = stored.status};
-  });
+  const auto stored = impl_->interactions.FindFinished(chat, interaction);
+  if (stored) return CancelOutcome{.was_running = false, .status = stored->status};
+  if (!IsNotFound(stored.error())) return Fail(stored.error());
+  const auto asked = impl_->services.parts.runs.RequestStop({chat, interaction}, "requested");
+  if (!asked) return Fail(asked.error());
+  if (*asked) return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
+  return Fail(stored.error());
 }
 
 Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
@@ -136,9 +148,9 @@ Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const
   return impl_->answers.FindApproval(approval_id);
 }
 
-std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->services.approvals.Waiting(); }
+std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->answers.Approvals(); }
 
-std::vector<PendingInput> Engine::PendingInputs() const { return impl_->services.inputs.Waiting(); }
+std::vector<PendingInput> Engine::PendingInputs() const { return impl_->answers.Inputs(); }
 
 Result<FileChange> Engine::PreviewChange(std::string_view approval_id) const {
   return impl_->answers.PreviewChange(approval_id);

@@ -183,6 +183,11 @@ void MessageQueues::PutBack(QueuedRun& run) {
   run.state_ = QueuedRun::State::kWaiting;
 }
 
+void MessageQueues::Pause(QueuedRun& run) {
+  const std::lock_guard lock(mutex_);
+  run.state_ = QueuedRun::State::kPaused;
+}
+
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
   const std::lock_guard lock(mutex_);
   TellChanged(run.chat_id);

@@ -52,7 +52,7 @@ class QueuedRun final : public WaitingRun {
 
  private:
   friend class MessageQueues;
-  enum class State { kSaving, kWaiting, kStuck, kStarting };
+  enum class State { kSaving, kWaiting, kPaused, kStuck, kStarting };
 
   // Guarded by the mutex of MessageQueues.
   QueuedMessage message_;
@@ -86,6 +86,8 @@ class MessageQueues {
   // was told: so it stays until somebody looks.
   void Begun(QueuedRun& run);
   void PutBack(QueuedRun& run);
+  // Or it waits for something else before it is put back.
+  void Pause(QueuedRun& run);
   void Stuck(QueuedRun& run, Error error);
   QueuedMessage message(const QueuedRun& run) const;
 

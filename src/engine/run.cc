@@ -295,6 +295,7 @@ void Run::UpdateStatus() {
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
   const Journal::Reach reach = ReachOf(payload);
+  const bool starts_tool = std::holds_alternative<event::ToolCallStarted>(payload);
   {
     const std::lock_guard show_lock(show_mutex_);
     if (left_) return;
@@ -307,7 +308,9 @@ void Run::Emit(std::uint32_t round_index, EventPayload payload) {
       answer_shown_.notify_all();
     }
   }
-  if (reach == Journal::Reach::kPowerLoss) AwaitKept();  // before anybody acts upon it
+  if (reach != Journal::Reach::kPowerLoss) return;
+  AwaitKept();  // before anybody acts upon it
+  if (starts_tool && !hold_->IsStillHeld()) stop_.request_stop();
 }
 
 void Run::Record(std::uint32_t round_index, EventPayload payload) {
@@ -363,6 +366,7 @@ void Run::Show(Journal::Reach reach) {
 void Run::Kept(Result<void> kept) {
   std::optional<EventLog::Position> shown;
   bool first_failure = false;
+  if (!kept) stop_.request_stop();  // before anybody goes on who waits for this
   {
     const std::lock_guard lock(kept_mutex_);
     if (kept && !journal_error_) shown = showing_.front();
@@ -381,7 +385,6 @@ void Run::Kept(Result<void> kept) {
                                                     {"interaction", id_.str()},
                                                     {"code", kept.error().reason},
                                                     {"detail", kept.error().detail}});
-  stop_.request_stop();
 }
 
 void Run::AwaitKept() {
@@ -415,6 +418,7 @@ Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
 std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                   std::optional<event::Rejected> withdrawn) {
   std::vector<std::string> ids;
+  std::vector<PendingQuestion> questions;
   for (event::ApprovalRequired& request : requests) {
     request.created_at = Now();
     if (services_.options.approval_expiry.count() > 0) {
@@ -422,9 +426,11 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
     }
     PendingApproval pending{chat_id_, id_, std::move(request)};
     services_.approvals.Open(pending);
+    if (services_.questions) questions.emplace_back(pending);
     request = std::move(pending.request);
     ids.push_back(request.approval_id);
   }
+  TellOthers(std::move(questions));
   {
     const std::lock_guard lock(mutex_);
     approvals_ += requests.size();
@@ -441,6 +447,14 @@ std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::
   }
   AwaitKept();
   return ids;
+}
+
+void Run::TellOthers(std::vector<PendingQuestion> questions) const {
+  if (!services_.questions) return;
+  if (const auto opened = services_.questions->Open(questions); !opened) {
+    LogError("a question cannot be answered at other servers",
+             {{"chat", chat_id_.str()}, {"detail", opened.error().detail}});
+  }
 }
 
 Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
@@ -487,6 +501,7 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
     PendingInput pending{chat_id_, id_, std::move(request)};
     services_.inputs.Open(pending);
     id = pending.request.request_id;
+    TellOthers({pending});
     {
       const std::lock_guard lock(mutex_);
       ++inputs_;

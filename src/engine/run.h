@@ -58,7 +58,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Timer& timer;
     const EngineOptions& options;
     RunGuard::Parts guard;
-    FileStore* files = nullptr;  // null: chats have none
+    FileStore* files = nullptr;          // null: chats have none
+    QuestionStore* questions = nullptr;  // null: nobody else is told what is asked
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);
@@ -123,6 +124,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
                                 const Executor& executor) override;
 
  private:
+  // Puts it where other processes can answer it.
+  void TellOthers(std::vector<PendingQuestion> questions) const;
   // REQUIRES: show_mutex_ is held. To be shown.
   void Record(std::uint32_t round_index, EventPayload payload);
   void AgentEnded(AgentOutcome outcome);
@@ -184,8 +187,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   mutable std::mutex kept_mutex_;            // a leaf; taken under show_mutex_
   std::condition_variable kept_changed_;     // tells of a record that is kept, and of the first that is not
   std::vector<EventLog::Position> showing_;  // guarded by kept_mutex_; where the records end that are under way
-  std::uint64_t records_ = 0, kept_ = 0;     // guarded by kept_mutex_; how many were appended, how many of them are kept
-  std::optional<Error> journal_error_;       // guarded by kept_mutex_
+  std::uint64_t records_ = 0, kept_ = 0;  // guarded by kept_mutex_; how many were appended, how many of them are kept
+  std::optional<Error> journal_error_;    // guarded by kept_mutex_
 
   mutable std::mutex mutex_;
   Interaction interaction_;       // guarded by mutex_

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "domain/codec.h"
 #include "domain/event_codec.h"
+#include "domain/question_codec.h"
 #include "domain/usage_codec.h"
 #include "engine/recorded_events.h"
 
@@ -80,7 +81,6 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.last_seq = 1;
 }
 
-// By round, what responses have cost that no event tells.
 using UsageByRound = std::map<std::uint32_t, TokenUsage>;
 
 void ReadEvent(std::string_view item, InterruptedRun& run, UsageByRound& spent) {
@@ -122,33 +122,9 @@ void ReadDelta(char type, std::string_view item, InterruptedRun& run) {
   }
 }
 
-Json TextOrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
-std::optional<std::string> ReadText(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
-}
-
-Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
-  if (const auto* input = std::get_if<InputAnswer>(&answer)) {
-    return {{"request_id", id}, {"response", TextOrNull(input->response)}};
-  }
-  const auto& approval = std::get<ApprovalAnswer>(answer);
-  return {{"approval_id", id},
-          {"approved", approval.approved},
-          {"arguments", TextOrNull(approval.arguments)},
-          {"feedback", TextOrNull(approval.feedback)},
-          {"scope", ToString(approval.scope)}};
-}
-
 void ReadAnswer(const Json& json, InterruptedRun& run) {
-  if (const auto id = json.find("request_id"); id != json.end()) {
-    run.answers[id->get<std::string>()] = InputAnswer{.response = ReadText(json.at("response"))};
-    return;
-  }
-  ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
-                        .arguments = ReadText(json.at("arguments")),
-                        .feedback = ReadText(json.at("feedback"))};
-  answer.scope = ParseApprovalScope(json.at("scope").get<std::string>()).value_or(ApprovalScope::kOnce);
-  run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
+  auto [id, answer] = AnswerFromJson(json).value();
+  run.answers[std::move(id)] = std::move(answer);
 }
 
 void ReadSpent(const Json& json, UsageByRound& spent) {
@@ -315,7 +291,7 @@ void RunJournal::AddUsage(std::uint32_t round_index, const TokenUsage& usage) {
 }
 
 void RunJournal::AddAnswer(const std::string& id, const GivenAnswer& answer) {
-  if (is_kept_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
+  if (is_kept_) AddItem(kAnswer, DumpJson(ToJson(id, answer)));
 }
 
 void RunJournal::AddItem(char type, std::string_view content) {
@@ -363,19 +339,30 @@ Result<std::string> JournalRecordAsJson(std::string_view record) {
   return lines;
 }
 
-Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
-  if (content.records.empty()) return std::optional<InterruptedRun>();
-  InterruptedRun run{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}};
-  UsageByRound spent;
+RunReader::RunReader(const InteractionRef& ref)
+    : run_{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}} {}
+
+Result<void> RunReader::Add(std::string_view record) {
   try {
-    for (const std::string& record : content.records) {
-      ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run, spent); });
-    }
+    ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run_, spent_); });
   } catch (const std::exception&) {
     return Malformed();
   }
-  for (const auto& [round, usage] : spent) run.interaction.usage += usage;
-  return std::optional<InterruptedRun>(std::move(run));
+  return {};
+}
+
+InterruptedRun RunReader::Take() {
+  for (const auto& [round, usage] : spent_) run_.interaction.usage += usage;
+  return std::move(run_);
+}
+
+Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
+  if (content.records.empty()) return std::optional<InterruptedRun>();
+  RunReader reader(ref);
+  for (const std::string& record : content.records) {
+    if (auto added = reader.Add(record); !added) return Fail(added.error());
+  }
+  return std::optional(reader.Take());
 }
 
 }  // namespace reprise

@@ -18,13 +18,11 @@
 #include "reprise/interaction.h"
 #include "reprise/journal.h"
 #include "reprise/message.h"
+#include "reprise/question_store.h"
 #include "reprise/result.h"
 #include "reprise/run_store.h"
 
 namespace reprise {
-
-// What a person has said to a question of the run.
-using GivenAnswer = std::variant<ApprovalAnswer, InputAnswer>;
 
 // Writes what a run has to say into its journal. A record is a row of items (schemas/FILES.md): how the interaction
 // began, events as they are shown, deltas as their bare text, and what the agent's state has got. What is added gathers
@@ -114,6 +112,21 @@ struct InterruptedRun {
 // {"compaction":...}, {"answer":...}, {"memory":...}, {"usage":...}).
 // kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
+
+// Reads a run record by record. Not thread-safe.
+class RunReader {
+ public:
+  explicit RunReader(const InteractionRef& ref);
+  // kCorruption if it is not what RunJournal writes.
+  Result<void> Add(std::string_view record);
+  // As far as it was read.
+  const InterruptedRun& run() const { return run_; }
+  InterruptedRun Take();
+
+ private:
+  InterruptedRun run_;
+  std::map<std::uint32_t, TokenUsage> spent_{};  // by round: what responses have cost that no event tells
+};
 
 // nullopt: it had not begun. kCorruption if its records are not what RunJournal writes.
 Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content);

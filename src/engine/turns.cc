@@ -1,6 +1,7 @@
 #include "engine/turns.h"
 
 #include <algorithm>
+#include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -51,7 +52,12 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   const std::shared_ptr<void> release(nullptr, [&](void*) {  // also when it throws
     if (!is_made) busy_.Release(chat);
   });
-  auto made = Make(chat, from, std::move(request), {});
+  auto made = Make(chat, from, request, {});
+  if (!made && made.error().reason == "busy" && request.if_running != IfRunning::kReject) {
+    busy_.Release(chat);  // its run is another process's
+    is_made = true;
+    return Wait(chat, from, std::move(request));
+  }
   if (!made) return Fail(std::move(made.error()));
   is_made = true;
   const std::shared_ptr<Run>& run = *made;
@@ -125,9 +131,9 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
 std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
   if (services_.parts.prompt) plan.prompt = services_.parts.prompt();
   return std::make_shared<Run>(
-      std::move(plan),
-      Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
-                    services_.timer, services_.options, services_.guard_parts(), services_.parts.files});
+      std::move(plan), Run::Services{services_.parts.tools, services_.approvals, services_.inputs,
+                                     services_.parts.grants, services_.timer, services_.options,
+                                     services_.guard_parts(), services_.parts.files, services_.parts.questions});
 }
 
 // A run that waits for a thread says nothing, so it is refused. One that cannot be had later, because others were
@@ -265,7 +271,14 @@ Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
     running = run;
     services_.queues.AddFirst(waiting);
   });
-  if (added && running) running->RequestStop("replaced");
+  if (!added) return added;
+  if (running) return running->RequestStop("replaced"), added;
+  const auto elsewhere = services_.parts.runs.HeldElsewhere(waiting->chat_id);
+  if (!elsewhere) return Fail(elsewhere.error());
+  if (*elsewhere) {
+    const auto asked = services_.parts.runs.RequestStop({waiting->chat_id, **elsewhere}, "replaced");
+    if (!asked) return Fail(asked.error());
+  }
   return added;
 }
 
@@ -289,7 +302,7 @@ void Turns::StartNext(const ChatId& chat) {
 void Turns::LaunchNext(const ChatId& chat) {
   services_.pool.Submit([this, chat] {
     const auto waiting = services_.queues.TakeNext(chat);
-    if (const auto run = waiting ? MakeQueued(*waiting) : nullptr) {
+    if (const auto run = waiting ? MakeQueued(waiting) : nullptr) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);
       waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
@@ -303,26 +316,37 @@ void Turns::LaunchNext(const ChatId& chat) {
 }
 
 // Null: it could not begin, and its client knows why; or it stays in the queue.
-std::shared_ptr<Run> Turns::MakeQueued(QueuedRun& waiting) {
-  if (busy_.is_stopping()) return services_.queues.PutBack(waiting), nullptr;
+std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting) {
+  if (busy_.is_stopping()) return services_.queues.PutBack(*waiting), nullptr;
   const auto make = [&]() -> Result<std::shared_ptr<Run>> {
-    if (waiting.make) return waiting.make(waiting);
-    const QueuedMessage message = services_.queues.message(waiting);
-    return Make(waiting.chat_id, {},
+    if (waiting->make) return waiting->make(*waiting);
+    const QueuedMessage message = services_.queues.message(*waiting);
+    return Make(waiting->chat_id, {},
                 {.user_message = message.user_message, .model = message.model, .on_disconnect = message.on_disconnect},
-                {.queue_id = message.id, .log = waiting.log});
+                {.queue_id = message.id, .log = waiting->log});
   };
   auto run = make();
   if (run) {
-    services_.queues.Begun(waiting);
+    services_.queues.Begun(*waiting);
     return *std::move(run);
   }
+  if (run.error().reason == "busy") {  // another process runs something in this chat
+    constexpr std::chrono::seconds kUntilNextTry{1};
+    services_.queues.Pause(*waiting);
+    services_.timer.After(kUntilNextTry, [this, waiting] {
+      services_.pool.Submit([this, waiting] {
+        services_.queues.PutBack(*waiting);
+        StartNext(waiting->chat_id);
+      });
+    });
+    return nullptr;
+  }
   LogWarning("what waited could not begin",
-             {{"chat", waiting.chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
-  if (waiting.End(run.error()) || !waiting.durable()) {
-    services_.queues.Begun(waiting);
+             {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
+  if (waiting->End(run.error()) || !waiting->durable()) {
+    services_.queues.Begun(*waiting);
   } else {
-    services_.queues.Stuck(waiting, std::move(run.error()));
+    services_.queues.Stuck(*waiting, std::move(run.error()));
   }
   return nullptr;
 }
@@ -345,6 +369,26 @@ Result<Engine::Recovered> Turns::Recover() {
     for (const ChatId& chat : *chats) StartNext(chat);
   });
   return recovered;
+}
+
+void Turns::TakeUpAbandoned() {
+  constexpr std::size_t kAtOnce = 20;
+  auto abandoned = services_.parts.runs.ClaimAbandoned(kAtOnce);
+  if (!abandoned) return LogWarning("abandoned runs could not be claimed", {{"detail", abandoned.error().detail}});
+  Engine::Recovered recovered;
+  for (AbandonedRun& run : *abandoned) {
+    const InteractionRef ref = run.ref;
+    // What this process did in the chat is of no use any more.
+    if (const auto occupied = busy_.OccupyWhenStopped(ref.chat_id, "taken_over"); !occupied) {
+      run.hold->GiveBack();
+      continue;
+    }
+    LogInfo("a run of another server is taken up",
+            {{"chat", ref.chat_id.str()}, {"interaction", ref.interaction_id.str()}});
+    const auto waiting = recovered.waiting;
+    TakeUp(std::move(run), recovered);
+    if (recovered.waiting == waiting) busy_.Release(ref.chat_id);
+  }
 }
 
 void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {

@@ -26,6 +26,8 @@ class Turns {
   // The same, when the chat is occupied for it.
   void LaunchNext(const ChatId& chat);
   Result<Engine::Recovered> Recover();
+  // Takes up what other processes have left, while this one works.
+  void TakeUpAbandoned();
 
  private:
   // What a run that waited has besides.
@@ -47,7 +49,7 @@ class Turns {
   Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);
   Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
   void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
-  std::shared_ptr<Run> MakeQueued(QueuedRun& waiting);
+  std::shared_ptr<Run> MakeQueued(const std::shared_ptr<QueuedRun>& waiting);
 
   void Execute(const std::shared_ptr<Run>& run);
   void Save(const std::shared_ptr<Run>& run);

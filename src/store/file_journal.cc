@@ -112,7 +112,7 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_syste
   auto journal = std::make_unique<FileJournal>(nullptr, std::move(cipher), std::move(sync_names));
   std::string bytes;
   for (const std::string& record : records) {
-    TRY(journal->Seal(bytes, record, Reach::kPowerLoss));
+    TRY(journal->text_.Append(bytes, record, Reach::kPowerLoss));
   }
   auto file =
       TRY(AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(bytes); }));
@@ -120,9 +120,9 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_syste
   return journal;
 }
 
-Result<void> FileJournal::Seal(std::string& out, std::string_view record, Reach reach) {
+Result<void> JournalText::Append(std::string& out, std::string_view record, Journal::Reach reach) {
   if (position_ == 0) out.append(cipher_.header()).push_back('\n');
-  const bool to_disk = reach == Reach::kPowerLoss;
+  const bool to_disk = reach == Journal::Reach::kPowerLoss;
   const std::size_t size = record.size() + JournalCipher::kOverhead;
   if (size >= kToDisk) return Fail(ErrorCode::kTooLarge, "too much data for one record");
   const std::size_t prefix = out.size();
@@ -136,7 +136,7 @@ Result<void> FileJournal::Seal(std::string& out, std::string_view record, Reach 
 
 Result<void> FileJournal::Append(std::string_view record, Reach reach) {
   std::string bytes;
-  auto written = Seal(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
+  auto written = text_.Append(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
   if (written && reach == Reach::kPowerLoss && sync_names_) {
     written = std::exchange(sync_names_, nullptr)();
     if (!written) file_->Close();  // nothing more can be promised

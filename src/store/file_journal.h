@@ -30,8 +30,19 @@ class JournalFile {
   std::unique_ptr<WritableFile> file_ GUARDED_BY(mutex_);
 };
 
-// A journal as a file (schemas/FILES.md): a header line, then the records. Each is appended in one write, so that what
-// is cut off is the last one.
+// What a journal's file holds (schemas/FILES.md), record by record: a header line, then the records.
+class JournalText {
+ public:
+  explicit JournalText(JournalCipher cipher) : cipher_(std::move(cipher)) {}
+  // Appends the next record as it stands in the file, behind the header if it is the first.
+  Result<void> Append(std::string& out, std::string_view record, Journal::Reach reach);
+
+ private:
+  const JournalCipher cipher_;
+  std::uint64_t position_ = 0;
+};
+
+// A journal as a file. Each record is appended in one write, so that what is cut off is the last one.
 class FileJournal final : public Journal {
  public:
   // Makes the file's name durable, before the first record that is to survive a power loss.
@@ -40,7 +51,7 @@ class FileJournal final : public Journal {
   // Begins a journal in an empty file. The header is written with the first record.
   FileJournal(std::unique_ptr<WritableFile> file, JournalCipher cipher, SyncNames sync_names)
       : file_(std::make_shared<JournalFile>(std::move(file))),
-        cipher_(std::move(cipher)),
+        text_(std::move(cipher)),
         sync_names_(std::move(sync_names)) {}
   // Replaces the journal at `path` by one that begins with these records, all or nothing: a position whose record was
   // cut off cannot be used again under the same key.
@@ -52,13 +63,9 @@ class FileJournal final : public Journal {
   const std::shared_ptr<JournalFile>& file() const { return file_; }
 
  private:
-  // Appends the record as it stands in the file, behind the header if it is the first.
-  Result<void> Seal(std::string& out, std::string_view record, Reach reach);
-
   std::shared_ptr<JournalFile> file_;
-  const JournalCipher cipher_;
+  JournalText text_;
   SyncNames sync_names_;  // null once done
-  std::uint64_t position_ = 0;
 };
 
 // Reads a journal. A last record that is not whole, or of which the disk has not got all, was being written when the

@@ -10,9 +10,9 @@ namespace {
 
 // Appends, and waits until it is known what came of it.
 Result<void> AppendNow(RunHold& hold, std::string_view record, Journal::Reach reach = Journal::Reach::kProcess) {
-  std::promise<Result<void>> kept;
-  hold.Append(record, reach, [&](Result<void> outcome) { kept.set_value(std::move(outcome)); });
-  return kept.get_future().get();
+  const auto kept = std::make_shared<std::promise<Result<void>>>();
+  hold.Append(record, reach, [kept](Result<void> outcome) { kept->set_value(std::move(outcome)); });
+  return kept->get_future().get();
 }
 
 std::unique_ptr<RunHold> Begun(RunStore& runs, const RunBeginning& beginning) {

@@ -6,12 +6,19 @@
 #include <string_view>
 
 #include "base/posix_file_system.h"
+#include "base/random.h"
 #include "crypto/key_set.h"
+#include "postgres/lease.h"
+#include "postgres/postgres_question_store.h"
+#include "postgres/postgres_run_store.h"
+#include "postgres/postgres_store.h"
+#include "postgres/schema.h"
 #include "reprise/interaction_store.h"
 #include "store/file_interaction_store.h"
 #include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "support/memory_file_system.h"
+#include "support/postgres_server.h"
 #include "support/temp_directory.h"
 #include "support/test.h"
 
@@ -67,12 +74,61 @@ class FileStoreUnderTest final : public StoreUnderTest {
   std::optional<LocalRunStore> runs_;
 };
 
-inline constexpr std::string_view kStores[] = {"memory", "sealed files", "plain files", "sealed files in memory"};
+// Each has a tenant of its own in one database. A process that ends is known to be dead at once.
+class PostgresUnderTest final : public StoreUnderTest {
+ public:
+  explicit PostgresUnderTest(std::shared_ptr<const KeySet> keys) : keys_(std::move(keys)) { Reopen(); }
+  ~PostgresUnderTest() override { Close(); }
+  InteractionStore& store() override { return *store_; }
+  RunStore& runs() override { return *runs_; }
+  QuestionStore& questions() { return *questions_; }
+  void Reopen() override {
+    Close();
+    database_ = Opened();
+    lease_database_ = Opened();
+    REQUIRE(MigrateSchema(*database_));
+    auto store = PostgresStore::Open({.database = *database_, .keys = keys_, .tenant = tenant_});
+    REQUIRE(store);
+    store_ = *std::move(store);
+    auto lease = Lease::Take(*lease_database_, Lease::MakeInstance(), "test");
+    REQUIRE(lease);
+    lease_ = *std::move(lease);
+    runs_.emplace(*database_, *store_, *lease_);
+    questions_.emplace(*database_, *store_);
+  }
+
+ private:
+  static std::unique_ptr<Database> Opened() {
+    auto database = Database::Open({.url = test::PostgresServer::Get()->url()});
+    REQUIRE(database);
+    return *std::move(database);
+  }
+  void Close() {
+    questions_.reset();
+    runs_.reset();
+    lease_.reset();
+    store_.reset();
+    lease_database_.reset();
+    database_.reset();
+  }
+
+  const std::string tenant_ = "tenant_" + RandomHex(8);
+  const std::shared_ptr<const KeySet> keys_;
+  std::unique_ptr<Database> database_, lease_database_;
+  std::unique_ptr<PostgresStore> store_;
+  std::unique_ptr<Lease> lease_;
+  std::optional<PostgresRunStore> runs_;
+  std::optional<PostgresQuestionStore> questions_;
+};
+
+inline constexpr std::string_view kStores[] = {"memory", "sealed files", "plain files", "sealed files in memory",
+                                               "postgres"};
 
 inline std::unique_ptr<StoreUnderTest> MakeStoreUnderTest(std::string_view kind) {
   const auto keys = [] { return std::make_shared<const KeySet>(KeySet::Generate()); };
   if (kind == "memory") return std::make_unique<MemoryStoreUnderTest>();
   if (kind == "sealed files") return std::make_unique<FileStoreUnderTest<PosixFileSystem>>(keys());
+  if (kind == "postgres") return std::make_unique<PostgresUnderTest>(keys());
   if (kind == "plain files") return std::make_unique<FileStoreUnderTest<PosixFileSystem>>(nullptr);
   return std::make_unique<FileStoreUnderTest<MemoryFileSystem>>(keys());
 }
@@ -82,6 +138,7 @@ template <typename Facts>
 void OnEachStore(Facts facts) {
   for (const std::string_view kind : kStores) {
     CAPTURE(kind);
+    if (kind == "postgres" && test::PostgresServer::Get() == nullptr) continue;
     const auto under_test = MakeStoreUnderTest(kind);
     facts(*under_test);
   }
