@@ -29,6 +29,7 @@ struct AuditEntry {
   // "confirmation", "mode", "loop", "rate", "hook" or "cancelled".
   std::string reason{};
   std::string approval_id{};  // empty: none
+  std::string answered_by{};  // of kApproved and kRejected: the user; empty: the only one, or nobody
   // Of kEnded.
   bool is_error = false;
   std::optional<std::int64_t> duration_ms{};

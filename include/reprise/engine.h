@@ -14,6 +14,7 @@
 #include "reprise/approval.h"
 #include "reprise/audit_log.h"
 #include "reprise/chat_changes.h"
+#include "reprise/daily_usage.h"
 #include "reprise/event_log.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
@@ -183,6 +184,7 @@ class Engine {
     FileStore* files = nullptr;  // of the chats; null: chats have no files
     AuditLog* audit = nullptr;   // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
+    DailyUsage* usage = nullptr;  // null: nobody counts what is used in a day, and there is no limit to it
     // Texts that are taken out of what tools say: keys and tokens.
     std::vector<std::string> secrets{};
     GuardrailOptions guardrails{};
@@ -295,6 +297,8 @@ class Engine {
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
+  // Tokens of today in all chats, as far as interactions have ended; nullopt: nobody counts them.
+  std::optional<std::int64_t> UsedToday() const;
   Result<std::vector<ChatListEntry>> ListChats();
   // The interaction that runs in the chat, or waits for a person.
   std::optional<InteractionId> RunningIn(const ChatId& chat) const;

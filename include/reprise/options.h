@@ -53,6 +53,27 @@ struct McpServerOptions {
   std::chrono::milliseconds startup_timeout{30'000};
 };
 
+// Who may use the server, where that is more than one user.
+struct AuthOptions {
+  enum class Type { kNone, kTokens, kOidc };  // kOidc: API tokens too
+  Type type = Type::kNone;
+  std::string tokens_file{};  // of the API tokens; empty: the default place
+  // Of kOidc: whose access tokens count, and what they must hold.
+  std::string issuer{}, audience{};
+  std::string org_claim{};                // empty: there is one org
+  std::string roles_claim{}, admin_role{};  // empty: no access token makes an org admin
+
+  bool has_people() const { return type != Type::kNone; }
+};
+
+// Whose the workspace is, and so whether there are tools that work in it: files, commands, MCP servers that are run.
+enum class WorkspaceMode {
+  kUsual,   // kLocal for one user, kNone for several
+  kLocal,   // the user's own
+  kShared,  // of all who may use the server, who all may see and change what is in it
+  kNone,    // there is none
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
@@ -60,6 +81,7 @@ struct Options {
   int port = 8000;  // 0: any free one
   std::string data_dir = "chats";
   std::string workspace = ".";
+  WorkspaceMode workspace_mode = WorkspaceMode::kUsual;
   std::string config_file;  // the one that was read; empty: none
   std::string trust_file;   // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
   std::string model = "offline";
@@ -67,6 +89,7 @@ struct Options {
   std::string key_file;             // empty: the default place
   std::string passphrase_file;      // of the key file; empty: asked for at the terminal
   std::string token_file;           // empty: no token is asked for
+  AuthOptions auth;
   std::string log_level = "info";   // "debug" | "info" | "warning" | "error"
   std::string log_format = "text";  // "text" | "json"
   std::string log_file;             // empty: standard error
@@ -90,6 +113,10 @@ struct Options {
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
   std::vector<std::string> public_hosts;  // "name" or "name:port", by which clients reach the server beside its own
+
+  bool has_workspace() const {
+    return workspace_mode == WorkspaceMode::kUsual ? !auth.has_people() : workspace_mode != WorkspaceMode::kNone;
+  }
 };
 
 }  // namespace reprise

@@ -3,18 +3,28 @@
 #include <utility>
 
 #include "app/key_access.h"
+#include "app/tenant_folder.h"
 #include "base/logging.h"
 #include "base/output_file.h"
 #include "base/posix_file_system.h"
 #include "store/folder_keys.h"
 
 namespace reprise {
+namespace {
+
+// As what lies in the folder was sealed: for whose it is.
+std::shared_ptr<const KeySet> ForFolder(KeySet keys, const std::string& folder) {
+  const auto tenant = TenantOfFolder(folder, Disk());
+  return std::make_shared<const KeySet>(tenant ? keys.BoundTo(*tenant) : std::move(keys));
+}
+
+}  // namespace
 
 Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {
   if (options.plain) return std::shared_ptr<const KeySet>();
   const std::string path = KeyFileOf(options);
   auto keys = LoadKeyFile(path, Disk(), PassphraseFrom(options));
-  if (keys) return std::make_shared<const KeySet>(*std::move(keys));
+  if (keys) return ForFolder(*std::move(keys), options.data_dir);
   if (keys.error().code != ErrorCode::kNotFound) return Fail(keys.error());
   return Fail(ErrorCode::kForbidden,
               "there is no key file " + path + " to open the chats with (--key-file, or --plain)");
@@ -55,7 +65,7 @@ Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, con
     LogWarning("a new key was made; keep a copy of its file elsewhere, for without it nobody can open the chats",
                {{"key_file", path}});
   }
-  return std::make_shared<const KeySet>(*std::move(keys));
+  return ForFolder(*std::move(keys), folder);
 }
 
 void NoteKeysOf(const std::string& folder, const KeySet* keys) {

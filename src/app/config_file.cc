@@ -11,6 +11,8 @@
 #include "base/json.h"
 #include "base/utf8.h"
 #include "engine/guardrails.h"
+#include "people/access_token.h"
+#include "people/issuer_keys.h"
 #include "tools/shell/hook_commands.h"
 
 namespace reprise {
@@ -90,6 +92,7 @@ class ConfigReader {
     if (key == "mcpServers") return ReadObject(key, value, &ConfigReader::ReadMcpServers);
     if (key == "models") return ReadObject(key, value, &ConfigReader::ReadModels);
     if (key == "budget") return ReadObject(key, value, &ConfigReader::ReadBudget);
+    if (key == "auth") return ReadObject(key, value, &ConfigReader::ReadAuth);
     if (key == "hooks") return ReadHooks(key, value);
     if (key == "guardrails") return ReadObject(key, value, &ConfigReader::ReadGuardrails);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
@@ -496,11 +499,59 @@ class ConfigReader {
       }
       std::int64_t* const target = member == "max_tokens_per_interaction" ? &options_.budget.max_tokens_per_interaction
                                    : member == "max_tokens_per_chat"      ? &options_.budget.max_tokens_per_chat
+                                   : member == "max_tokens_per_day"       ? &options_.budget.max_tokens_per_day
                                                                           : nullptr;
       if (target == nullptr) return UnknownKey(place);
       const auto tokens = ReadTokens(place, content, 1);
       if (!tokens) return Fail(tokens.error());
       *target = *tokens;
+    }
+    return {};
+  }
+
+  // Texts alone; which there must be depends on the type.
+  Result<void> ReadAuth(const std::string& key, const Json& value) {
+    AuthOptions& auth = options_.auth;
+    auth = {};
+    const std::string type = TextMember(value, "type");
+    if (type != "oidc" && type != "tokens") return Reject(Join(key, "type"), "must be oidc or tokens");
+    auth.type = type == "oidc" ? AuthOptions::Type::kOidc : AuthOptions::Type::kTokens;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      if (member == "type") continue;
+      std::string* const target = member == "tokens_file" ? &auth.tokens_file : OidcMember(member);
+      if (target == nullptr) return UnknownKey(place);
+      auto text = ReadText(place, content);
+      if (!text) return Fail(text.error());
+      if (text->empty() || HasControlCharacter(*text)) return Reject(place, "must be a text without control characters");
+      *target = *std::move(text);
+    }
+    return CheckAuth(key);
+  }
+
+  // Null if there is none of that name, or not with this type.
+  std::string* OidcMember(std::string_view member) {
+    AuthOptions& auth = options_.auth;
+    if (auth.type != AuthOptions::Type::kOidc) return nullptr;
+    if (member == "issuer") return &auth.issuer;
+    if (member == "audience") return &auth.audience;
+    if (member == "org_claim") return &auth.org_claim;
+    if (member == "roles_claim") return &auth.roles_claim;
+    return member == "admin_role" ? &auth.admin_role : nullptr;
+  }
+
+  Result<void> CheckAuth(const std::string& key) {
+    const AuthOptions& auth = options_.auth;
+    if (auth.type != AuthOptions::Type::kOidc) return {};
+    if (!IsSafeIssuerUrl(auth.issuer)) {
+      return Reject(Join(key, "issuer"), "must be a URL with https (or http to this machine)");
+    }
+    if (auth.audience.empty()) return Reject(Join(key, "audience"), "must say this server's name in access tokens");
+    if (auth.roles_claim.empty() != auth.admin_role.empty()) {
+      return Reject(key, "must have both roles_claim and admin_role, or neither");
+    }
+    for (const auto& [name, claim] : {std::pair("org_claim", &auth.org_claim), {"roles_claim", &auth.roles_claim}}) {
+      if (!IsClaimName(*claim)) return Reject(Join(key, name), "must be a claim's name, or a JSON pointer");
     }
     return {};
   }

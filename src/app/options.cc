@@ -235,9 +235,13 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
   if (auto finished = FinishProviders(options); !finished) return Fail(finished.error());
   if (options.model.empty()) options.model = ChooseModel(options);
   if (auto checked = CheckModel(options); !checked) return Fail(checked.error());
-  if (!IsLoopback(options.host) && options.token_file.empty()) {
+  if (!IsLoopback(options.host) && options.token_file.empty() && !options.auth.has_people()) {
     return Fail(ErrorCode::kInvalidArgument,
-                "--host " + options.host + " can be reached from other machines and needs --token-file");
+                "--host " + options.host + " can be reached from other machines and needs --token-file, or \"auth\"");
+  }
+  if (options.auth.has_people() && options.workspace_mode == WorkspaceMode::kLocal) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
   }
   // Last, so that whoever is asked sees all that the options have become.
   if (*config && NeedsTrust(**config, options, environment)) {

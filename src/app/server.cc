@@ -48,6 +48,7 @@ class Server::Impl {
     if (stopped_) return Fail(ErrorCode::kConflict, "the server has been stopped");
     ServerOptions options = TRY(HttpOptionsFrom(options_));
     options.ready = [this] { return parts_->CheckReady(); };
+    parts_->AddPeople(options);
     http_ = TRY(HttpServer::Open(engine(), std::move(options)));
     std::string url = UrlOf(http_->host(), http_->port());
     parts_->NoteUrl(url);

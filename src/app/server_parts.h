@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "app/tenant_parts.h"
+#include "app/tenant_tools.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
 #include "engine/readiness.h"
@@ -13,13 +15,9 @@
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
 #include "reprise/engine.h"
-#include "reprise/grant_store.h"
-#include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
 #include "reprise/server.h"
-#include "store/audit_file.h"
-#include "store/file_interaction_store.h"
 #include "tools/shell/hook_commands.h"
 #include "tools/tool_catalog.h"
 
@@ -34,33 +32,35 @@ class ServerParts {
   static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, Extensions extensions = {},
                                                        bool new_key = false);
 
-  Engine& engine() { return *engine_; }
+  // Of the single user; of a server for several people the operator's.
+  Engine& engine() { return own_->engine(); }
   // For commands that look for the server of this data folder.
-  void NoteUrl(std::string_view url) { store_->NoteUrl(url); }
+  void NoteUrl(std::string_view url) { own_->NoteUrl(url); }
+  // Puts in who else may use the server, and their engines, which use this object.
+  void AddPeople(ServerOptions& server);
   // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
 
  private:
-  ServerParts() = default;
-  Result<void> OpenStores(const Options& options, bool new_key);
-  Result<void> OpenModels(const Options& options, Extensions& extensions);
-  Result<void> OpenTools(const Options& options, Extensions& extensions);
-  void StartMcpServers(const Options& options);
+  explicit ServerParts(const Options& options) : options_(options) {}
+  Result<void> OpenStores(bool new_key);
+  Result<void> OpenModels(Extensions& extensions);
+  Result<void> OpenTools(Extensions& extensions);
+  void StartMcpServers();
+  TenantParts::Common CommonWith(const ToolRegistry& tools);
+  Result<std::shared_ptr<Engine>> OpenTenant(const Principal& principal);
 
+  const Options options_;
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
-  std::unique_ptr<FileInteractionStore> store_;
-  std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
-  std::unique_ptr<GrantStore> grants_;
-  std::unique_ptr<FileStore> files_;
   CurlTransport transport_;
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<ToolCatalog> tools_;
-  std::unique_ptr<AuditFile> audit_;
+  std::unique_ptr<TenantTools> tenant_tools_;
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
   std::optional<Readiness> readiness_;
-  std::unique_ptr<Engine> engine_;  // it uses all of the above
+  std::unique_ptr<TenantParts> own_;  // its engine uses all of the above
 };
 
 // What HTTP needs of the options; reads the token.

@@ -119,7 +119,31 @@ std::string Amount(double amount) {
   return text.str();
 }
 
+std::string_view NameOf(WorkspaceMode mode) {
+  switch (mode) {
+    case WorkspaceMode::kUsual:
+      return "";
+    case WorkspaceMode::kLocal:
+      return "local";
+    case WorkspaceMode::kShared:
+      return "shared";
+    case WorkspaceMode::kNone:
+      return "none";
+  }
+  return "";
+}
+
 std::string YesOrNo(bool yes) { return yes ? "true" : "false"; }
+
+std::string AuthOf(const AuthOptions& auth) {
+  if (!auth.has_people()) return {};
+  const std::string file = auth.tokens_file.empty() ? "" : ", from " + auth.tokens_file;
+  if (auth.type == AuthOptions::Type::kTokens) return "OTHER USERS may use the server, with tokens" + file;
+  return "OTHER USERS may use the server, with access tokens of " + auth.issuer + " for " + auth.audience +
+         (auth.org_claim.empty() ? "" : ", org: " + auth.org_claim) +
+         (auth.roles_claim.empty() ? "" : ", admins: " + auth.admin_role + " in " + auth.roles_claim) +
+         ", and with tokens" + file;
+}
 
 std::string ThinkingOf(const ModelFacts& facts) {
   switch (facts.thinking) {
@@ -153,6 +177,8 @@ Values OtherValues(const Options& options) {
       {"port", std::to_string(options.port)},
       {"public_hosts", Words(options.public_hosts)},
       {"token_file", options.token_file},
+      {"auth", AuthOf(options.auth)},
+      {"workspace_mode", std::string(NameOf(options.workspace_mode))},
       {"key_file", options.key_file},
       {"passphrase_file", options.passphrase_file},
       {"plain", options.plain ? "true (chats are stored unencrypted)" : "false"},
@@ -181,6 +207,7 @@ Values OtherValues(const Options& options) {
       {"disconnect_grace_s", SecondsOf(options.disconnect_grace)},
       {"budget.max_tokens_per_interaction", Limit(options.budget.max_tokens_per_interaction)},
       {"budget.max_tokens_per_chat", Limit(options.budget.max_tokens_per_chat)},
+      {"budget.max_tokens_per_day", Limit(options.budget.max_tokens_per_day)},
       {"budget.max_cost_per_chat", Amount(options.budget.max_cost_per_chat)},
   };
   for (const auto& [name, facts] : options.models) {

@@ -30,6 +30,7 @@
 #include "cli/show_command.h"
 #include "cli/trash_commands.h"
 #include "cli/trust_command.h"
+#include "cli/users_command.h"
 #include "cli/verify_command.h"
 #include "terminal/console.h"
 
@@ -65,6 +66,9 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"keys passphrase", RunKeysPassphrase},
     {"doctor", RunDoctor},
     {"trust", RunTrust},
+    {"users token add", RunTokenAdd},
+    {"users token list", RunTokenList},
+    {"users token revoke", RunTokenRevoke},
     {"completion", RunCompletion},
     {"man", RunMan},
 };

@@ -53,6 +53,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   auto parts = ServerParts::Assemble(options, {}, line.new_key);
   if (!parts) return Complain(parts.error());
   server_options->ready = [&parts = **parts] { return parts.CheckReady(); };
+  (*parts)->AddPeople(*server_options);
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();

@@ -13,7 +13,7 @@
 namespace reprise {
 
 // Seals under the set's current key, with a fresh content key and IV. `protected_members` (an object without alg and
-// enc) go into the protected header, which is readable and authenticated.
+// enc) go into the protected header, which is readable and authenticated; so does "tenant", if the keys are bound to one.
 Result<std::string> SealJwe(const Json& protected_members, std::string_view plaintext, const KeySet& keys);
 
 struct OpenedJwe {
@@ -21,7 +21,8 @@ struct OpenedJwe {
   std::string plaintext;
   std::string kid;
 };
-// kCorruption (reason "integrity_auth") unless `text` is exactly such a JWE and was sealed by one of the keys. Strict:
+// kCorruption (reason "integrity_auth") unless `text` is exactly such a JWE and was sealed by one of the keys, (reason
+// "integrity_swap") if that was for another tenant than the keys are bound to. Strict:
 // each member once, no other members, canonical base64url, exact sizes, no "crit", no "zip".
 Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys);
 

@@ -179,6 +179,11 @@ Result<SearchResult> Engine::Search(const std::string& text, const std::optional
 
 Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
 
+std::optional<std::int64_t> Engine::UsedToday() const {
+  DailyUsage* const usage = impl_->services.parts.usage;
+  return usage ? std::optional(usage->Today()) : std::nullopt;
+}
+
 Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {
   return impl_->chats.PreviewEdit(chat, interaction);
 }

@@ -128,25 +128,34 @@ std::optional<std::string> ReadText(const Json& json) {
 }
 
 Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
+  Json json;
+  std::string by;
   if (const auto* input = std::get_if<InputAnswer>(&answer)) {
-    return {{"request_id", id}, {"response", TextOrNull(input->response)}};
+    json = {{"request_id", id}, {"response", TextOrNull(input->response)}};
+    by = input->answered_by;
+  } else {
+    const auto& approval = std::get<ApprovalAnswer>(answer);
+    json = {{"approval_id", id},
+            {"approved", approval.approved},
+            {"arguments", TextOrNull(approval.arguments)},
+            {"feedback", TextOrNull(approval.feedback)},
+            {"scope", ToString(approval.scope)}};
+    by = approval.answered_by;
   }
-  const auto& approval = std::get<ApprovalAnswer>(answer);
-  return {{"approval_id", id},
-          {"approved", approval.approved},
-          {"arguments", TextOrNull(approval.arguments)},
-          {"feedback", TextOrNull(approval.feedback)},
-          {"scope", ToString(approval.scope)}};
+  if (!by.empty()) json["answered_by"] = std::move(by);
+  return json;
 }
 
 void ReadAnswer(const Json& json, InterruptedRun& run) {
   if (const auto id = json.find("request_id"); id != json.end()) {
-    run.answers[id->get<std::string>()] = InputAnswer{.response = ReadText(json.at("response"))};
+    run.answers[id->get<std::string>()] = InputAnswer{.response = ReadText(json.at("response")),
+                                                        .answered_by = TextMember(json, "answered_by")};
     return;
   }
   ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
                         .arguments = ReadText(json.at("arguments")),
                         .feedback = ReadText(json.at("feedback"))};
+  answer.answered_by = TextMember(json, "answered_by");
   answer.scope = ParseApprovalScope(json.at("scope").get<std::string>()).value_or(ApprovalScope::kOnce);
   run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
 }

@@ -25,7 +25,7 @@ struct EngineServices {
         options(std::move(chosen)),
         approvals(delay(), Now, &changes),
         inputs(delay(), Now, &changes),
-        usage_limits(parts.store, options.budget, options.prices),
+        usage_limits(parts.store, options.budget, options.prices, parts.usage),
         call_rate(options.max_tool_calls_per_minute),
         queues(parts.store, &changes),
         saver(parts.store, parts.fallback_stores, pool, timer, options.save_timeout) {}

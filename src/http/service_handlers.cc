@@ -1,12 +1,16 @@
 #include "http/service_handlers.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/try.h"
+#include "http/error_response.h"
 #include "http/requests.h"
+#include "reprise/timestamp.h"
 
 namespace reprise {
 namespace {
@@ -95,6 +99,25 @@ Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
                        (page.next ? std::to_string(*page.next) : "null") + "}"};
 }
 
+Result<Outcome> UsedToday(const HandlerContext& context) {
+  const auto tokens = context.engine.UsedToday();
+  const std::int64_t limit = context.engine.options().budget.max_tokens_per_day;
+  return JsonReply({{"day", FormatTimestamp(std::chrono::floor<std::chrono::days>(Now())).substr(0, 10)},
+                    {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
+                    {"limit", limit > 0 ? Json(limit) : Json(nullptr)}});
+}
+
+// Those of an admin's org; of the operator's server all.
+Result<Outcome> People(const HandlerContext& context, const Request& request) {
+  Json users = Json::array();
+  const auto known = context.shared.people ? context.shared.people() : std::vector<Principal>();
+  for (const Principal& each : known) {
+    if (request.principal.is_tenant() && each.org != request.principal.org) continue;
+    users.push_back({{"org", each.org}, {"user", each.user}});
+  }
+  return JsonReply({{"users", std::move(users)}});
+}
+
 // Prometheus' text format.
 class MetricsText {
  public:
@@ -114,8 +137,8 @@ class MetricsText {
 };
 
 Result<Outcome> Metrics(const HandlerContext& context) {
-  const Engine::Counters runs = context.engine.counters();
-  const HttpMetrics& http = context.metrics;
+  const Engine::Counters runs = context.shared.counters();
+  const HttpMetrics& http = context.shared.metrics;
   MetricsText text;
   text.Add("reprise_active_runs", "gauge", "Interactions that run.", runs.active_runs);
   text.Add("reprise_waiting_approvals", "gauge", "Approvals that wait for an answer.", runs.waiting_approvals);
@@ -142,22 +165,35 @@ Result<Outcome> Metrics(const HandlerContext& context) {
 
 void AddServiceRoutes(Router& router, const HandlerContext& context) {
   const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&),
-                       Lane lane = Lane::kControl) {
+                       Access access, Lane lane = Lane::kControl) {
     router.Add(
-        "GET", path, [&context, handler](const Request&) { return handler(context); }, lane);
+        "GET", path, [&context, handler](const Request&) { return handler(context); }, lane, BodyKind::kJson, access);
   };
-  add("/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; });
+  add(
+      "/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; },
+      Access::kAnybody);
   // A server that is stopping answers 503 before any handler is asked.
-  add("/readyz", [](const HandlerContext& c) -> Result<Outcome> {
-    return (c.ready ? c.ready() : Result<void>()).map([]() -> Outcome {
-      return Reply{.body = R"({"status":"ready"})"};
-    });
-  });
-  add("/metrics", Metrics);
-  add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });
-  add("/tools", Tools);
-  add("/models", Models, Lane::kRemote);  // may ask the providers
-  router.Add("GET", "/audit", [&context](const Request& request) { return Audit(context, request); });
+  add(
+      "/readyz",
+      [](const HandlerContext& c) -> Result<Outcome> {
+        return (c.shared.ready ? c.shared.ready() : Result<void>()).map([]() -> Outcome {
+          return Reply{.body = R"({"status":"ready"})"};
+        });
+      },
+      Access::kAnybody);
+  add("/metrics", Metrics, Access::kOperator);
+  add(
+      "/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.openapi}; },
+      Access::kTenant);
+  add("/tools", Tools, Access::kTenant);
+  add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
+  add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
+  router.Add(
+      "GET", "/audit", [&context](const Request& request) { return Audit(context, request); }, Lane::kWork,
+      BodyKind::kJson, Access::kTenantOrAdmin);
+  router.Add(
+      "GET", "/users", [&context](const Request& request) { return People(context, request); }, Lane::kWork,
+      BodyKind::kJson, Access::kOrgAdmin);
 }
 
 }  // namespace reprise

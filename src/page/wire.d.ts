@@ -77,6 +77,7 @@ export interface ApprovedEvent {
   at: Timestamp;
   approval_id: ApprovalId;
   call_id: string;
+  answered_by?: string;
   arguments_digest: Digest;
   scope: "once" | "chat" | "always";
   tool_input?: string;
@@ -106,6 +107,7 @@ export interface AuditEntry {
   arguments_digest: Digest;
   reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook";
   approval_id?: string;
+  answered_by?: string;
   is_error?: boolean;
   duration_ms?: number;
   exit_status?: number;
@@ -250,6 +252,12 @@ export interface CreateChatRequest {
 export interface DamagedInteraction {
   interaction_id: InteractionId;
   error: { code: string; message: string };
+}
+
+export interface DayUsage {
+  day: string;
+  tokens: number | null;
+  limit: number | null;
 }
 
 export type Digest = string;
@@ -414,6 +422,7 @@ export interface InputReceivedEvent {
   at: Timestamp;
   request_id: RequestId;
   call_id: string;
+  answered_by?: string;
   response: string | null;
 }
 
@@ -662,6 +671,7 @@ export interface RejectedEvent {
   at: Timestamp;
   approval_id: ApprovalId;
   call_id: string;
+  answered_by?: string;
   feedback?: string;
   expired?: boolean;
   superseded?: boolean;
@@ -926,4 +936,8 @@ export interface UsageTotal {
   cache_write_tokens?: number;
   cost: Cost;
   models: ModelUsage[];
+}
+
+export interface Users {
+  users: { org: string; user: string }[];
 }

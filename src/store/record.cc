@@ -107,6 +107,7 @@ class SealedFormat final : public RecordFormat {
     auto opened = OpenJwe(text, *keys_);
     if (!opened) {
       if (opened.error().code != ErrorCode::kCorruption) return Fail(std::move(opened.error()));
+      if (opened.error().reason == "integrity_swap") return Damaged("swap", place, opened.error().message);
       return NotSealed(place, text, opened.error().message);
     }
     const auto header = ParseJson(opened->protected_header);
