@@ -1,15 +1,18 @@
 #include "cli/keys_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "app/key_access.h"
+#include "app/tenant_folder.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "crypto/key_file.h"
 #include "store/directory_lock.h"
 #include "store/file_names.h"
@@ -78,12 +81,27 @@ std::uint64_t FilesToWrap(const Options& options) {
   return files;
 }
 
+// The folder, with those of its users in it, and what could not be saved in any of them.
+Result<Rewrapped> RewrapAll(const std::string& data_dir, const KeySet& keys, WorkCounter& counter) {
+  auto all = TRY(RewrapStore(data_dir, keys, Disk(), &counter));
+  for (const Principal& user : ListTenants(data_dir, Disk())) {
+    auto more = TRY(RewrapStore(TenantFolder(data_dir, user), keys, Disk(), &counter));
+    all.files += more.files;  // outside of the data folder; what is in it is wrapped by now
+    for (Error& left : more.left) {
+      const bool told = std::any_of(all.left.begin(), all.left.end(),
+                                    [&](const Error& other) { return other.detail == left.detail; });
+      if (!told) all.left.push_back(std::move(left));
+    }
+  }
+  return all;
+}
+
 // REQUIRES: the data folder's lock is held.
 int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
   Progress progress(counter, environment);
   progress.Begin({.doing = "wrapping", .things = "files", .total = progress.is_shown() ? FilesToWrap(options) : 0});
-  const auto done = RewrapStore(options.data_dir, file.keys(), Disk(), &counter);
+  const auto done = RewrapAll(options.data_dir, file.keys(), counter);
   if (progress.interrupted()) Warn("interrupted; nothing is lost, and `reprise keys rewrap` goes on from there");
   progress.End();
   if (!done) {

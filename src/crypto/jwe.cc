@@ -184,7 +184,7 @@ Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
 }
 
 Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
-  auto opened = OpenJwe(text, keys);  // all of it: what is damaged must stay as it is
+  auto opened = OpenJwe(text, KeysOfRecord(text, keys));  // all of it: what is damaged must stay as it is
   if (!opened) return Fail(std::move(opened.error()));
   WipeBytes(opened->plaintext.data(), opened->plaintext.size());  // a journal's is a key
   const Envelope envelope = *ScanEnvelope(text);
@@ -210,6 +210,11 @@ Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
 
 Result<Json> ReadJweHeader(std::string_view text) {
   return ScanEnvelope(text).and_then(HeaderText).and_then(ParseHeader);
+}
+
+KeySet KeysOfRecord(std::string_view text, const KeySet& keys) {
+  const auto header = ReadJweHeader(text);
+  return keys.BoundTo(header ? TextMember(*header, "tenant") : "");
 }
 
 std::optional<std::string> KeyIdOf(std::string_view text) {

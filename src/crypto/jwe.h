@@ -27,11 +27,14 @@ struct OpenedJwe {
 Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys);
 
 // The same record for the set's current key: only what stands in "header" and "encrypted_key" is replaced, so the
-// content and RecordDigest stay. Nothing to do: the same text. Fails as OpenJwe does.
+// content and RecordDigest stay, whatever tenant it is of. Nothing to do: the same text. Fails as OpenJwe does.
 Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys);
 
 // The protected header as it stands there: anyone could have written it. kCorruption if `text` is no JWE of ours.
 Result<Json> ReadJweHeader(std::string_view text);
+
+// The keys as they open `text`: bound to the tenant that it says it is of, if any. Anyone could have written that.
+KeySet KeysOfRecord(std::string_view text, const KeySet& keys);
 
 // The id of the key that `text` says it is sealed by: anyone could have written it. nullopt if it is no JWE of ours.
 std::optional<std::string> KeyIdOf(std::string_view text);

@@ -72,7 +72,7 @@ class Rewrapping {
 
   // Asked before the old one is replaced: the same record, and the current key opens it.
   bool IsSame(std::string_view sealed, std::string_view rewrapped) const {
-    const auto opened = OpenJwe(rewrapped, keys_);
+    const auto opened = OpenJwe(rewrapped, KeysOfRecord(rewrapped, keys_));
     return opened && opened->kid == keys_.current().kid && *RecordDigest(sealed) == *RecordDigest(rewrapped);
   }
 

@@ -438,3 +438,26 @@ def test_a_revoked_token_ends_what_it_listens_to(server):
     while "after" not in json.dumps(own.next().data):
         pass
     own.close()
+
+
+def test_keys_are_changed_for_all_users_at_once(make_server, home):
+    """What is wrapped anew, and the old key removed: nothing of anybody's is lost."""
+    server = start(make_server, home)
+    tokens = {user: api_token(home, user)["token"] for user in ("alice", "bob")}
+    for token in tokens.values():
+        as_user(server, token).turn("notes", "calculate 1+1")
+    server.client.turn("own", "calculate 1+1")
+    server.stop()
+    for arguments in (["keys", "rotate", "--rewrap"], ["keys", "rewrap", "--remove-old"]):
+        done = subprocess.run([str(BINARY), *arguments, "--data-dir", str(home.data), "--config", str(home.path / "server.json")], env=home.environment(),
+                              cwd=home.path, capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10 * SLACK, check=False)
+        assert done.returncode == 0, done.stdout + done.stderr
+    assert len(json.loads(home.keys.read_text())["keys"]) == 1
+    again = start(make_server, home)
+    for token in tokens.values():
+        assert len(as_user(again, token).history("notes")["interactions"]) == 1
+    assert len(again.client.history("own")["interactions"]) == 1
+    again.stop()
+    done = subprocess.run([str(BINARY), "decrypt", "--all", "--in-place", "--data-dir", str(home.data)], env=home.environment(), cwd=home.path,
+                          capture_output=True, text=True, stdin=subprocess.DEVNULL, timeout=10 * SLACK, check=False)
+    assert done.returncode == 1 and "several users" in done.stderr, done.stderr
