@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/utf8.h"
+#include "domain/role.h"
 
 namespace reprise {
 namespace {
@@ -44,20 +45,6 @@ class TimedStream final : public ModelStream {
   std::optional<double> to_first_;
   std::string text_;
 };
-
-std::string_view RoleName(Role role) {
-  switch (role) {
-    case Role::kSystem:
-      return "system";
-    case Role::kUser:
-      return "user";
-    case Role::kAssistant:
-      return "assistant";
-    case Role::kTool:
-      return "tool";
-  }
-  return "user";
-}
 
 // What was said, as those who watch may see it, in the form of gen_ai.input.messages.
 class Content {

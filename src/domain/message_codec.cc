@@ -8,6 +8,7 @@
 #include "domain/codec.h"
 #include "domain/json_reader.h"
 #include "domain/members.h"
+#include "domain/role.h"
 
 namespace reprise {
 namespace {
@@ -15,12 +16,16 @@ namespace {
 constexpr std::array<std::pair<Role, std::string_view>, 4> kRoleNames{
     {{Role::kSystem, "system"}, {Role::kUser, "user"}, {Role::kAssistant, "assistant"}, {Role::kTool, "tool"}}};
 
+}  // namespace
+
 std::string_view RoleName(Role role) {
   for (const auto& [value, name] : kRoleNames) {
     if (value == role) return name;
   }
   return "user";
 }
+
+namespace {
 
 void Write(auto& out, const ToolCall& call) {
   out["id"] = call.id;

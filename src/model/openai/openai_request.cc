@@ -4,26 +4,13 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
+#include "domain/role.h"
 #include "model/anthropic_blocks.h"
 #include "model/openai/kept_members.h"
 #include "model/provider_extras.h"
 
 namespace reprise {
 namespace {
-
-std::string_view RoleName(Role role) {
-  switch (role) {
-    case Role::kSystem:
-      return "system";
-    case Role::kUser:
-      return "user";
-    case Role::kAssistant:
-      return "assistant";
-    case Role::kTool:
-      return "tool";
-  }
-  return "user";
-}
 
 using Names = std::set<std::string, std::less<>>;
 
