@@ -25,6 +25,7 @@ struct UsageBudget {
   std::int64_t max_tokens_per_interaction = 0;
   std::int64_t max_tokens_per_chat = 0;
   double max_cost_per_chat = 0;
+  std::int64_t max_tokens_per_day = 0;  // of the user, in all chats; a day is one of UTC
   bool operator==(const UsageBudget&) const = default;
 };
 

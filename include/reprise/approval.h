@@ -37,6 +37,7 @@ struct ApprovalAnswer {
   std::optional<std::string> arguments_digest{};  // if given, must be the digest that was shown
   bool expired = false;                           // nobody has answered in time; only the engine says so
   bool superseded = false;                        // what was shown is not so any more; likewise
+  std::string answered_by{};                      // the user; empty: the only one, or nobody
 };
 
 struct PendingApproval {
@@ -48,6 +49,7 @@ struct PendingApproval {
 // What a person answers to input_required.
 struct InputAnswer {
   std::optional<std::string> response{};  // JSON object text if the question has a schema; nullopt: declined
+  std::string answered_by{};              // as in ApprovalAnswer
 };
 
 struct PendingInput {

@@ -30,6 +30,7 @@ struct AuditEntry {
   // "confirmation", "mode", "loop", "rate", "hook" or "cancelled". kModeChanged: the mode, "server" for the server's.
   std::string reason{};
   std::string approval_id{};  // empty: none
+  std::string answered_by{};  // of kApproved and kRejected: the user; empty: the only one, or nobody
   // Of kEnded.
   bool is_error = false;
   std::optional<std::int64_t> duration_ms{};

@@ -3,10 +3,12 @@
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/ids.h"
@@ -48,6 +50,14 @@ class ChatChanges {
  public:
   void Add(ChatChange::Kind kind, const ChatId& chat, std::optional<InteractionId> interaction = std::nullopt,
            std::string request_id = {});
+  // One that was made in another process.
+  void AddFromOthers(ChatChange change);
+  // Some were made in others, and nobody knows which: whoever asks for what comes after an earlier number is told that
+  // it is forgotten.
+  void Forget();
+  // Told of each that Add adds, by whoever adds it, under whatever locks that has: must be quick. To be set before the
+  // first is added.
+  void OnAdded(std::function<void(const ChatChange&)> call) { on_added_ = std::move(call); }
 
   // The number of the newest; 0: there is none.
   std::uint64_t last() const;
@@ -62,12 +72,25 @@ class ChatChanges {
   std::uint64_t interrupts() const;
 
  private:
+  std::function<void(const ChatChange&)> on_added_{};
   mutable std::mutex mutex_;
   std::condition_variable added_;
   std::deque<ChatChange> changes_;  // guarded by mutex_
   std::uint64_t last_ = 0;          // guarded by mutex_
   std::size_t waiting_ = 0;         // guarded by mutex_
   std::uint64_t interrupts_ = 0;    // guarded by mutex_
+};
+
+// Passes changes on between processes that use the same chats. One that is lost on its way comes a second later.
+// Thread-safe.
+class SharedChanges {
+ public:
+  virtual ~SharedChanges() = default;
+  // To all other processes. Does not wait.
+  virtual void Tell(const ChatChange& change) = 0;
+  // Calls `heard` with those of other processes, each once, in no certain order; nullopt: some are lost for good. By
+  // any thread, never after Hear({}) has returned; must be quick.
+  virtual void Hear(std::function<void(std::optional<ChatChange>)> heard) = 0;
 };
 
 }  // namespace reprise

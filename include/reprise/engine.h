@@ -15,6 +15,7 @@
 #include "reprise/audio.h"
 #include "reprise/audit_log.h"
 #include "reprise/chat_changes.h"
+#include "reprise/daily_usage.h"
 #include "reprise/event_log.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
@@ -26,9 +27,11 @@
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
+#include "reprise/question_store.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
 #include "reprise/result.h"
+#include "reprise/run_store.h"
 #include "reprise/system_prompt.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
@@ -67,6 +70,8 @@ struct StartRequest {
   std::optional<std::vector<FileId>> attachments{};
   // From this message on a summary, which the model makes first, stands in requests for what was said before it.
   bool compact = false;
+  // If a request of the same chat had the same key, this one leads to what that one began, and begins nothing.
+  std::optional<ClientRequest> request{};
   TraceContext trace_parent{};  // the span of the client that this is a part of; not valid: none
 };
 
@@ -177,17 +182,21 @@ class Engine {
  public:
   struct Parts {  // all must outlive the engine
     InteractionStore& store;
+    RunStore& runs;  // of the chats in `store`
     // Where a finished interaction goes when `store` cannot take it, in this order; brought home at the next start.
     std::vector<InteractionStore*> fallback_stores;
     const ModelDirectory& models;
     const ToolRegistry& tools;
-    GrantStore* grants = nullptr;  // null: nothing can be granted for always
+    QuestionStore* questions = nullptr;  // null: what is asked can be answered in this process alone
+    SharedChanges* changes = nullptr;    // null: no other process uses these chats
+    GrantStore* grants = nullptr;        // null: nothing can be granted for always
     PromptSource prompt{};
     FileStore* files = nullptr;  // of the chats; null: chats have no files
     Audio* audio = nullptr;      // null: speech is neither heard nor made. For clients; runs do not use it
     AuditLog* audit = nullptr;   // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
     Telemetry* telemetry = nullptr;  // who is told of runs, requests and calls; null: nobody
+    DailyUsage* usage = nullptr;  // null: nobody counts what is used in a day, and there is no limit to it
     // Texts that are taken out of what tools say: keys and tokens.
     std::vector<std::string> secrets{};
     GuardrailOptions guardrails{};
@@ -300,6 +309,8 @@ class Engine {
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   // What the chat's interactions have used; reads all of them.
   Result<ChatUsage> GetUsage(const ChatId& chat);
+  // Tokens of today in all chats, as far as interactions have ended; nullopt: nobody counts them.
+  std::optional<std::int64_t> UsedToday() const;
   Result<std::vector<ChatListEntry>> ListChats();
   // The interaction that runs in the chat, or waits for a person.
   std::optional<InteractionId> RunningIn(const ChatId& chat) const;
@@ -363,6 +374,9 @@ class Engine {
   };
   Counters counters() const;
 
+  // Refuses new runs and changes from now on (kUnavailable, reason "stopping"), gives up at once what waits for a person,
+  // as Stop does, and lets what runs go on: until it has ended, `limit` has passed, or Stop is called.
+  void Drain(std::chrono::milliseconds limit);
   // Refuses new runs, cancels the running ones (reason "server_stopping") and waits until each has its checkpoint. What
   // waits for a person stays in its journal if the store keeps one: Recover of the next engine takes it up. Its log is
   // closed without an end. (A tool that runs meanwhile is ended and has its result; a tool that has asked ends the wait

@@ -103,6 +103,7 @@ struct Approved {
   std::string approval_id, call_id, arguments_digest, scope;
   std::optional<std::string> tool_input;  // set if the answer replaced the arguments
   std::optional<std::string> feedback = std::nullopt;
+  std::string answered_by{};  // the user; empty: the only one
   bool operator==(const Approved&) const = default;
 };
 struct Rejected {
@@ -111,6 +112,7 @@ struct Rejected {
   std::optional<std::string> feedback;
   bool expired = false;     // nobody has answered in time
   bool superseded = false;  // the terms are not what was shown; if the call can still be made, it is asked about again
+  std::string answered_by{};  // as in Approved; empty too if nobody did
   bool operator==(const Rejected&) const = default;
 };
 // A tool asks a person. Without `schema` and `url` any text answers it.
@@ -126,6 +128,7 @@ struct InputReceived {
   static constexpr std::string_view kType = "INPUT_RECEIVED", kName = "input_received";
   std::string request_id, call_id;
   std::optional<std::string> response;  // nullopt: declined
+  std::string answered_by{};            // as in Approved
   bool operator==(const InputReceived&) const = default;
 };
 // The tasks have changed: all of them, as they are now.

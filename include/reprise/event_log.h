@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -47,10 +48,21 @@ class EventLog {
   void AppendTextDelta(std::uint32_t round_index, std::string_view text);
   void AppendThinkingDelta(std::uint32_t round_index, std::string_view text);
 
+  // The offset just behind what was appended last, and the number of its last event.
+  struct Position {
+    std::uint64_t offset = 0;
+    std::uint64_t last_seq = 0;  // 0: none
+    bool closed = false;
+  };
+  Position appended() const;
   // Makes all that was appended visible and tells the listeners.
   void Publish();
+  // The same for what was appended up to `position`, which `appended` gave. Does nothing when that is visible already.
+  void PublishUpTo(const Position& position);
   // Publishes; nothing follows. Whoever sees that the log is closed sees all of it.
   void Close();
+  // Closes it as it is seen now: what is not visible never will be.
+  void CutOff();
 
   struct View {
     // Valid as long as the log lives; whole frames only at `offset` boundaries given by the log.
@@ -67,12 +79,7 @@ class EventLog {
   // Where the first event with a number above `seq` begins. kInvalidArgument (reason "cursor_ahead") if `seq` is beyond
   // the last visible event.
   Result<std::uint64_t> OffsetAfter(std::uint64_t seq) const;
-  // The offset just behind the last visible event, and that event's number (0: none).
-  struct Position {
-    std::uint64_t offset = 0;
-    std::uint64_t last_seq = 0;
-    bool closed = false;
-  };
+  // The same as `appended` of what is visible.
   Position end() const;
 
   // Listeners are called for every Publish after this. A listener added to a closed log is never called.
@@ -84,7 +91,8 @@ class EventLog {
   using Segments = std::vector<std::unique_ptr<Segment>>;
   using Listeners = std::vector<std::shared_ptr<EventLogListener>>;
 
-  void Show(bool close);
+  // What is visible reaches up to here, if it did not before; then the listeners are told.
+  void Show(const std::optional<Position>& up_to, bool close);
 
   // All with mutex_ held.
   Segments::const_iterator SegmentAt(std::uint64_t offset) const;  // REQUIRES: offset < size_

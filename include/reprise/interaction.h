@@ -38,6 +38,14 @@ struct ResumedFrom {
   bool operator==(const ResumedFrom&) const = default;
 };
 
+// The name that a client gave its request (the header Idempotency-Key). A request that comes again under the same name
+// begins nothing.
+struct ClientRequest {
+  std::string key;
+  std::string digest;  // of what it asked for, "sha256:" and hexadecimal digits
+  bool operator==(const ClientRequest&) const = default;
+};
+
 // What a run knew of itself that neither its events nor its final state say. From `first_message` on each round has one
 // message of the model, but for the last, which may have none. They count from 0; from 1 if calls of another
 // interaction came first (resumed_from).
@@ -45,6 +53,7 @@ struct RunRecord {
   std::size_t first_message = 0;  // of the final state: those before it were there when the agent began
   std::optional<ResumedFrom> resumed_from{};
   std::optional<Agenda> agenda_before{};  // if it has changed since
+  std::optional<ClientRequest> request{};
   bool operator==(const RunRecord&) const = default;
 };
 

@@ -31,22 +31,27 @@ struct JournalContent {
   bool cut_off = false;  // the last record had not been written to its end, and is left out
 };
 
-// Keeps the journals of interactions that run. Failures as those of InteractionStore.
+// Keeps the journals of interactions that run, for a RunStore of one process (store/local_run_store). As it stands here
+// it keeps none: that of a store that outlives no process, or whose runs keep their journals themselves. Failures as
+// those of InteractionStore.
 class JournalStore {
  public:
   virtual ~JournalStore() = default;
 
   // Begins the journal of an interaction whose number was reserved, with these records already in it (of the journal
-  // that it continues; durable then). A store that outlives no process keeps none: null. SaveInteraction ends it.
-  virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId& chat, InteractionId id,
-                                                        const std::vector<std::string>& records) = 0;
+  // that it continues; durable then). Null: none is kept. SaveInteraction ends it.
+  virtual Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId, const std::vector<std::string>&) {
+    return nullptr;
+  }
   // The interactions whose process ended before they did. Takes a time that depends on their number, not on that of the
   // chats. To be asked once, before the first is reserved.
-  virtual Result<std::vector<InteractionRef>> ListUnfinished() = 0;
+  virtual Result<std::vector<InteractionRef>> ListUnfinished() { return std::vector<InteractionRef>(); }
   // kNotFound if there is none.
-  virtual Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) = 0;
+  virtual Result<JournalContent> ReadJournal(const ChatId&, InteractionId) {
+    return Fail(ErrorCode::kNotFound, "no journals are kept here");
+  }
   // Forgets a journal that nobody needs: of an interaction that is saved, or of which nobody has seen anything.
-  virtual Result<void> DropJournal(const ChatId& chat, InteractionId id) = 0;
+  virtual Result<void> DropJournal(const ChatId&, InteractionId) { return {}; }
 };
 
 }  // namespace reprise

@@ -23,12 +23,20 @@ enum class ThinkingMode {
   kBudget,    // up to a number of tokens
 };
 
+// How much a model is asked to reason. kDefault: as its provider sees fit.
+enum class Effort { kDefault, kNone, kLow, kMedium, kHigh };
+constexpr std::string_view ToString(Effort effort) {
+  constexpr std::string_view kNames[] = {"default", "none", "low", "medium", "high"};
+  return kNames[static_cast<int>(effort)];
+}
+
 // What is known about a model. Zero: not known.
 struct ModelFacts {
   std::int64_t context_window = 0;     // tokens, of request and response together
   std::int64_t max_output_tokens = 0;  // of one response
   ThinkingMode thinking = ThinkingMode::kDefault;
   std::int64_t thinking_budget = 0;  // tokens, with kBudget
+  Effort effort = Effort::kDefault;
   bool operator==(const ModelFacts&) const = default;
 };
 

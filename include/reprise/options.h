@@ -23,7 +23,7 @@ namespace reprise {
 // whole.
 struct ProviderOptions {
   std::string name;                                            // the part of a model's name before the slash
-  std::string type;                                            // "openai" | "anthropic"
+  std::string type;                                            // "openai" | "openai_responses" | "anthropic"
   std::string base_url;                                        // without a trailing slash; empty: the type's own
   std::string api_key;                                         // empty: none
   std::vector<std::pair<std::string, std::string>> headers{};  // sent with each request, in place of our own
@@ -99,13 +99,51 @@ struct TelemetryOptions {
   std::vector<std::string> problems{};  // with OTEL_* variables, for the log: what they say there does not count
 };
 
+// Where chats are kept.
+struct StoreOptions {
+  enum class Type { kFiles, kPostgres };
+  Type type = Type::kFiles;  // in the data folder
+  std::string url{};         // of the database, with kPostgres; may hold a password
+  std::string listen_url{};  // the same without a pooler between; empty: there is none
+};
+
+// Through which servers tell each other where to look, beside the database.
+struct RedisOptions {
+  std::vector<std::string> urls{};  // redis://... or rediss://...; may hold a password. Empty: none
+  std::string ca_file{};            // of certificates that are trusted besides the system's
+};
+
+// Who may use the server, where that is more than one user.
+struct AuthOptions {
+  enum class Type { kNone, kTokens, kOidc };  // kOidc: API tokens too
+  Type type = Type::kNone;
+  std::string tokens_file{};  // of the API tokens; empty: the default place
+  // Of kOidc: whose access tokens count, and what they must hold.
+  std::string issuer{}, audience{};
+  std::string org_claim{};                // empty: there is one org
+  std::string roles_claim{}, admin_role{};  // empty: no access token makes an org admin
+
+  bool has_people() const { return type != Type::kNone; }
+};
+
+// Whose the workspace is, and so whether there are tools that work in it: files, commands, MCP servers that are run.
+enum class WorkspaceMode {
+  kUsual,   // kLocal for one user, kNone for several
+  kLocal,   // the user's own
+  kShared,  // of all who may use the server, who all may see and change what is in it
+  kNone,    // there is none
+};
+
 // Everything that can be configured, after flags, environment, configuration file and defaults have been put together.
 // schemas/config.schema.json describes the file; src/app/options.h puts them together.
 struct Options {
   std::string host = "127.0.0.1";
   int port = 8000;  // 0: any free one
   std::string data_dir = "chats";
+  StoreOptions store;
+  RedisOptions redis;
   std::string workspace = ".";
+  WorkspaceMode workspace_mode = WorkspaceMode::kUsual;
   std::string config_file;  // the one that was read; empty: none
   std::string trust_file;   // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
   std::string model = "offline";
@@ -113,6 +151,7 @@ struct Options {
   std::string key_file;             // empty: the default place
   std::string passphrase_file;      // of the key file; empty: asked for at the terminal
   std::string token_file;           // empty: no token is asked for
+  AuthOptions auth;
   std::string log_level = "info";   // "debug" | "info" | "warning" | "error"
   std::string log_format = "text";  // "text" | "json"
   std::string log_file;             // empty: standard error
@@ -137,8 +176,14 @@ struct Options {
   int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   std::chrono::milliseconds provider_idle_timeout{120'000};
   std::chrono::milliseconds disconnect_grace{2000};
+  // That runs may go on when the server is to stop; unset: three minutes with a database, none without.
+  std::optional<std::chrono::milliseconds> drain{};
   TelemetryOptions telemetry;
   std::vector<std::string> public_hosts;  // "name" or "name:port", by which clients reach the server beside its own
+
+  bool has_workspace() const {
+    return workspace_mode == WorkspaceMode::kUsual ? !auth.has_people() : workspace_mode != WorkspaceMode::kNone;
+  }
 };
 
 }  // namespace reprise

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "reprise/ids.h"
+#include "reprise/interaction.h"
 #include "reprise/result.h"
 #include "reprise/timestamp.h"
 
@@ -19,6 +21,7 @@ struct QueuedMessage {
   std::string model{};  // empty: the default, when it starts
   OnDisconnect on_disconnect = OnDisconnect::kCancel;
   Timestamp created_at{};
+  std::optional<ClientRequest> request{};
   bool operator==(const QueuedMessage&) const = default;
 };
 

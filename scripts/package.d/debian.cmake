@@ -23,5 +23,5 @@ set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 # The sandbox of commands; certificates of model providers; time zones.
 set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "bubblewrap, ca-certificates, tzdata")
-set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3")
+set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, libpq5")
 include(CPack)

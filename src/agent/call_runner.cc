@@ -370,14 +370,18 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
   std::string digest = entry.arguments_digest;
   static_cast<void>(Note(std::move(entry)));
   if (!answer.approved) {
-    return Emit(event::Rejected{asked.approval_id, call.id, answer.feedback, answer.expired});
+    return Emit(event::Rejected{.approval_id = asked.approval_id,
+                                .call_id = call.id,
+                                .feedback = answer.feedback,
+                                .expired = answer.expired,
+                                .answered_by = answer.answered_by});
   }
   if (answer.scope == ApprovalScope::kChat) {
     turn_.state.grants.push_back({call.name, digest, asked.terms_digest});
     turn_.parts.observer.StateGrew(turn_.state);
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
-                       answer.arguments, answer.feedback});
+                       answer.arguments, answer.feedback, answer.answered_by});
 }
 
 Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
@@ -557,7 +561,7 @@ event::InputRequired CallRunner::RequestFor(const ToolCall& call, const ToolQues
 ToolAnswer CallRunner::TakeReply(const ToolCall& call, Result<ApprovalGate::Reply> reply) const {
   if (!reply) return {.action = ToolAnswer::Action::kCancel};
   std::optional<std::string>& response = reply->answer.response;
-  Emit(event::InputReceived{reply->request_id, call.id, response});
+  Emit(event::InputReceived{reply->request_id, call.id, response, reply->answer.answered_by});
   if (!response) return {.action = ToolAnswer::Action::kDecline};
   return {.action = ToolAnswer::Action::kAccept, .content = *std::move(response)};
 }

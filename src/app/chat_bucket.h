@@ -26,6 +26,7 @@ class ChatBucket {
   Result<void> TakeNewFiles(const std::string& data_folder, FileSystem& file_system);
 
   const FileBucket& files() const { return files_; }
+  ObjectStore& objects() { return bucket_; }
   // Whether it can be used now. Waits for an answer, ten seconds at most.
   Result<void> Check() { return bucket_.Check(); }
 

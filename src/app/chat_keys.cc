@@ -3,18 +3,19 @@
 #include <utility>
 
 #include "app/key_access.h"
+#include "app/org_keys.h"
 #include "base/logging.h"
 #include "base/output_file.h"
 #include "base/posix_file_system.h"
+#include "base/try.h"
 #include "store/folder_keys.h"
 
 namespace reprise {
-
 Result<std::shared_ptr<const KeySet>> KeysFor(const Options& options) {
   if (options.plain) return std::shared_ptr<const KeySet>();
   const std::string path = KeyFileOf(options);
   auto keys = LoadKeyFile(path, Disk(), PassphraseFrom(options));
-  if (keys) return std::make_shared<const KeySet>(*std::move(keys));
+  if (keys) return KeysOfFolder(*std::move(keys), options.data_dir, Disk());
   if (keys.error().code != ErrorCode::kNotFound) return Fail(keys.error());
   return Fail(ErrorCode::kForbidden,
               "there is no key file " + path + " to open the chats with (--key-file, or --plain)");
@@ -48,14 +49,15 @@ Result<std::shared_ptr<const KeySet>> KeysForWriting(const Options& options, con
   const bool made = !keys && keys.error().code == ErrorCode::kNotFound;
   if (!keys && !made) return Fail(keys.error());
   // Before a key is made: the one that is missing may only be in another place.
-  if (auto sound = CheckFolder(options, folder, made ? nullptr : &*keys, use); !sound) return Fail(sound.error());
-  if (made) keys = LoadOrCreateKeyFile(path, Disk(), PassphraseFrom(options));
+  std::shared_ptr<const KeySet> of_folder;
+  if (!made) of_folder = TRY(KeysOfFolder(*std::move(keys), folder, Disk()));
+  if (auto sound = CheckFolder(options, folder, of_folder.get(), use); !sound) return Fail(sound.error());
+  if (!made) return of_folder;
+  keys = LoadOrCreateKeyFile(path, Disk(), PassphraseFrom(options));
   if (!keys) return Fail(keys.error());
-  if (made) {
-    LogWarning("a new key was made; keep a copy of its file elsewhere, for without it nobody can open the chats",
-               {{"key_file", path}});
-  }
-  return std::make_shared<const KeySet>(*std::move(keys));
+  LogWarning("a new key was made; keep a copy of its file elsewhere, for without it nobody can open the chats",
+             {{"key_file", path}});
+  return KeysOfFolder(*std::move(keys), folder, Disk());
 }
 
 void NoteKeysOf(const std::string& folder, const KeySet* keys) {

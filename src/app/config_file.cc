@@ -13,6 +13,9 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "engine/guardrails.h"
+#include "people/access_token.h"
+#include "people/issuer_keys.h"
+#include "redis/redis_url.h"
 #include "tools/shell/hook_commands.h"
 
 namespace reprise {
@@ -80,6 +83,9 @@ class ConfigReader {
     for (const auto& [key, value] : root.items()) {
       if (auto read = ReadMember(key, value); !read) return read;
     }
+    if (!options_.redis.urls.empty() && options_.store.type != StoreOptions::Type::kPostgres) {
+      return Reject("redis", "belongs to the store.type postgres");
+    }
     return {};
   }
 
@@ -92,10 +98,13 @@ class ConfigReader {
     if (key == "mcpServers") return ReadObject(key, value, &ConfigReader::ReadMcpServers);
     if (key == "models") return ReadObject(key, value, &ConfigReader::ReadModels);
     if (key == "budget") return ReadObject(key, value, &ConfigReader::ReadBudget);
+    if (key == "auth") return ReadObject(key, value, &ConfigReader::ReadAuth);
     if (key == "hooks") return ReadHooks(key, value);
     if (key == "guardrails") return ReadObject(key, value, &ConfigReader::ReadGuardrails);
     if (key == "audio") return ReadObject(key, value, &ConfigReader::ReadAudio);
     if (key == "tools") return ReadObject(key, value, &ConfigReader::ReadTools);
+    if (key == "store") return ReadObject(key, value, &ConfigReader::ReadStore);
+    if (key == "redis") return ReadObject(key, value, &ConfigReader::ReadRedis);
     if (key == "files") return ReadObject(key, value, &ConfigReader::ReadFiles);
     if (key == "telemetry") return ReadObject(key, value, &ConfigReader::ReadTelemetry);
     for (const Setting& setting : Settings()) {
@@ -206,8 +215,8 @@ class ConfigReader {
       if (!text) return Fail(text.error());
       *target = *std::move(text);
     }
-    if (provider.type != "openai" && provider.type != "anthropic") {
-      return tl::unexpected(Reject(Join(place, "type"), "must be openai or anthropic").error());
+    if (provider.type != "openai" && provider.type != "openai_responses" && provider.type != "anthropic") {
+      return tl::unexpected(Reject(Join(place, "type"), "must be openai, openai_responses or anthropic").error());
     }
     const bool has_scheme = provider.base_url.starts_with("http://") || provider.base_url.starts_with("https://");
     if (members.contains("base_url") && !has_scheme) {
@@ -318,6 +327,54 @@ class ConfigReader {
     return {};
   }
 
+  Result<void> ReadStore(const std::string& key, const Json& value) {
+    StoreOptions store;
+    std::string type;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      std::string* const target = member == "type"         ? &type
+                                  : member == "url"        ? &store.url
+                                  : member == "listen_url" ? &store.listen_url
+                                                           : nullptr;
+      if (target == nullptr) return UnknownKey(place);
+      auto text = ReadText(place, content);
+      if (!text) return Fail(text.error());
+      *target = *std::move(text);
+    }
+    if (type != "files" && type != "postgres") return Reject(Join(key, "type"), "must be files or postgres");
+    if (type == "postgres") store.type = StoreOptions::Type::kPostgres;
+    if (type == "postgres" && store.url.empty())
+      return Reject(Join(key, "url"), "must be the database's, postgresql://...");
+    if (type == "files" && !store.url.empty()) return Reject(Join(key, "url"), "belongs to the type postgres");
+    if (type == "files" && !store.listen_url.empty()) {
+      return Reject(Join(key, "listen_url"), "belongs to the type postgres");
+    }
+    options_.store = std::move(store);
+    return {};
+  }
+
+  Result<void> ReadRedis(const std::string& key, const Json& value) {
+    RedisOptions redis;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      if (member == "url" && content.is_array()) {
+        if (auto read = ReadTexts(place, content, redis.urls); !read) return read;
+      } else if (member == "url" || member == "ca_file") {
+        auto text = ReadText(place, content);
+        if (!text) return Fail(text.error());
+        member == "url" ? redis.urls.push_back(*std::move(text)) : void(redis.ca_file = *std::move(text));
+      } else {
+        return UnknownKey(place);
+      }
+    }
+    if (redis.urls.empty()) return Reject(Join(key, "url"), "must be the server's, redis://... or rediss://...");
+    for (const std::string& url : redis.urls) {
+      if (auto parsed = RedisUrl::Parse(url); !parsed) return Reject(Join(key, "url"), parsed.error().message);
+    }
+    options_.redis = std::move(redis);
+    return {};
+  }
+
   Result<void> ReadGuardrails(const std::string& key, const Json& value) {
     for (const auto& [member, content] : value.items()) {
       const std::string place = Join(key, member);
@@ -420,6 +477,12 @@ class ConfigReader {
       facts.thinking = value == "off" ? ThinkingMode::kOff : ThinkingMode::kAdaptive;
       return {};
     }
+    if (fact == "effort") {
+      for (const Effort effort : {Effort::kNone, Effort::kLow, Effort::kMedium, Effort::kHigh}) {
+        if (value == ToString(effort)) return facts.effort = effort, Result<void>();
+      }
+      return Reject(place, "must be none, low, medium or high");
+    }
     std::int64_t* const target = fact == "context_window"      ? &facts.context_window
                                  : fact == "max_output_tokens" ? &facts.max_output_tokens
                                  : fact == "thinking"          ? &facts.thinking_budget
@@ -500,6 +563,7 @@ class ConfigReader {
       }
       std::int64_t* const target = member == "max_tokens_per_interaction" ? &options_.budget.max_tokens_per_interaction
                                    : member == "max_tokens_per_chat"      ? &options_.budget.max_tokens_per_chat
+                                   : member == "max_tokens_per_day"       ? &options_.budget.max_tokens_per_day
                                                                           : nullptr;
       if (target == nullptr) return UnknownKey(place);
       const auto tokens = ReadTokens(place, content, 1);
@@ -524,6 +588,53 @@ class ConfigReader {
       if (slash == std::string::npos || slash == 0 || slash + 1 == target->size()) {
         return Reject(place, "must be PROVIDER/MODEL");
       }
+    }
+    return {};
+  }
+
+  // Texts alone; which there must be depends on the type.
+  Result<void> ReadAuth(const std::string& key, const Json& value) {
+    AuthOptions& auth = options_.auth;
+    auth = {};
+    const std::string type = TextMember(value, "type");
+    if (type != "oidc" && type != "tokens") return Reject(Join(key, "type"), "must be oidc or tokens");
+    auth.type = type == "oidc" ? AuthOptions::Type::kOidc : AuthOptions::Type::kTokens;
+    for (const auto& [member, content] : value.items()) {
+      const std::string place = Join(key, member);
+      if (member == "type") continue;
+      std::string* const target = member == "tokens_file" ? &auth.tokens_file : OidcMember(member);
+      if (target == nullptr) return UnknownKey(place);
+      auto text = ReadText(place, content);
+      if (!text) return Fail(text.error());
+      if (text->empty() || HasControlCharacter(*text)) return Reject(place, "must be a text without control characters");
+      *target = *std::move(text);
+    }
+    return CheckAuth(key);
+  }
+
+  // Null if there is none of that name, or not with this type.
+  std::string* OidcMember(std::string_view member) {
+    AuthOptions& auth = options_.auth;
+    if (auth.type != AuthOptions::Type::kOidc) return nullptr;
+    if (member == "issuer") return &auth.issuer;
+    if (member == "audience") return &auth.audience;
+    if (member == "org_claim") return &auth.org_claim;
+    if (member == "roles_claim") return &auth.roles_claim;
+    return member == "admin_role" ? &auth.admin_role : nullptr;
+  }
+
+  Result<void> CheckAuth(const std::string& key) {
+    const AuthOptions& auth = options_.auth;
+    if (auth.type != AuthOptions::Type::kOidc) return {};
+    if (!IsSafeIssuerUrl(auth.issuer)) {
+      return Reject(Join(key, "issuer"), "must be a URL with https (or http to this machine)");
+    }
+    if (auth.audience.empty()) return Reject(Join(key, "audience"), "must say this server's name in access tokens");
+    if (auth.roles_claim.empty() != auth.admin_role.empty()) {
+      return Reject(key, "must have both roles_claim and admin_role, or neither");
+    }
+    for (const auto& [name, claim] : {std::pair("org_claim", &auth.org_claim), {"roles_claim", &auth.roles_claim}}) {
+      if (!IsClaimName(*claim)) return Reject(Join(key, name), "must be a claim's name, or a JSON pointer");
     }
     return {};
   }

@@ -7,6 +7,7 @@
 #include "app/kept_folders.h"
 #include "app/key_access.h"
 #include "app/model_catalog.h"
+#include "app/people.h"
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
 #include "base/atomic_write.h"
@@ -15,8 +16,10 @@
 #include "base/posix_file_system.h"
 #include "base/try.h"
 #include "net/curl_transport.h"
+#include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "store/unsaved.h"
+#include "tools/tool_catalog.h"
 
 namespace reprise {
 namespace {
@@ -29,6 +32,7 @@ Result<std::vector<std::string>> ProtectedPaths(const Options& options) {
   paths.push_back(PromptDirectoryOf(options));  // likewise for what the next turn is told
   if (!options.passphrase_file.empty()) paths.push_back(options.passphrase_file);
   if (!options.token_file.empty()) paths.push_back(options.token_file);
+  if (options.auth.has_people()) paths.push_back(TokensFileOf(options));
   paths.push_back(ConfigDirectoryOf(options));  // nor the list of what is allowed
   auto programs = FilesOfPrograms(options);     // nor what the server is going to run
   if (!programs) return Fail(programs.error());
@@ -77,6 +81,7 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
   ToolOptions tools{.workspace_directory = Resolved(options.workspace).string(), .transport = transport};
   tools.allow = options.tools.allow;
   tools.deny = options.tools.deny;
+  if (!options.has_workspace()) tools.deny.insert(tools.deny.end(), kWorkspaceTools.begin(), kWorkspaceTools.end());
   tools.require_approval = options.tools.require_approval;
   // What is not there cannot be closed to commands, and they would be the ones to make it.
   std::error_code failed;
@@ -97,6 +102,8 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
 }
 
 std::unique_ptr<InteractionStore> MakeMemoryStore() { return std::make_unique<MemoryInteractionStore>(); }
+
+std::unique_ptr<RunStore> MakeLocalRuns(InteractionStore& store) { return std::make_unique<LocalRunStore>(store); }
 
 Result<std::unique_ptr<ModelDirectory>> MakeModels(const Options& options) {
   auto models = std::make_unique<ModelsApart>();

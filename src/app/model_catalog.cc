@@ -69,7 +69,7 @@ Result<std::unique_ptr<Audio>> MakeAudio(Transport& transport, const Options& op
                            .speech_model = options.audio.speech,
                            .voice = options.audio.voice};
   for (const ProviderOptions& provider : options.providers) {
-    if (provider.type != "openai") continue;
+    if (provider.type == "anthropic") continue;
     audio.providers.emplace(provider.name,
                             OpenAiOptions{.base_url = provider.base_url,
                                           .api_key = provider.api_key,

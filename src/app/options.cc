@@ -126,7 +126,7 @@ Result<void> FinishProviders(Options& options) {
     SplitQuery(provider);
     while (provider.base_url.ends_with('/')) provider.base_url.pop_back();
     if (provider.base_url.empty()) {
-      provider.base_url = provider.type == "openai" ? "https://api.openai.com/v1" : "https://api.anthropic.com";
+      provider.base_url = provider.type == "anthropic" ? "https://api.anthropic.com" : "https://api.openai.com/v1";
     }
     if (!provider.base_url.starts_with("http://") && !provider.base_url.starts_with("https://")) {
       return Fail(ErrorCode::kInvalidArgument,
@@ -201,7 +201,7 @@ Result<std::string> DefaultDataFolder(bool has_config_here, const Environment& e
 
 std::string UsualModel(const ProviderOptions& provider) {
   if (provider.api_key.empty()) return {};
-  if (provider.name == "openai" && provider.type == "openai") return "openai/gpt-4o-mini";
+  if (provider.name == "openai" && provider.type != "anthropic") return "openai/gpt-4o-mini";
   if (provider.name == "anthropic" && provider.type == "anthropic") return "anthropic/claude-sonnet-5";
   return {};
 }
@@ -237,9 +237,13 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
   if (auto finished = FinishProviders(options); !finished) return Fail(finished.error());
   if (options.model.empty()) options.model = ChooseModel(options);
   if (auto checked = CheckModel(options); !checked) return Fail(checked.error());
-  if (!IsLoopback(options.host) && options.token_file.empty()) {
+  if (!IsLoopback(options.host) && options.token_file.empty() && !options.auth.has_people()) {
     return Fail(ErrorCode::kInvalidArgument,
-                "--host " + options.host + " can be reached from other machines and needs --token-file");
+                "--host " + options.host + " can be reached from other machines and needs --token-file, or \"auth\"");
+  }
+  if (options.auth.has_people() && options.workspace_mode == WorkspaceMode::kLocal) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
   }
   // Last, so that whoever is asked sees all that the options have become.
   if (*config && NeedsTrust(**config, options, environment)) {

@@ -67,6 +67,34 @@ void AddQuery(std::string_view url, std::vector<std::string>& secrets) {
               [&](std::string_view name, std::string_view value) { AddQueryValue(name, value, secrets); });
 }
 
+// Of "host=... password='...'", as libpq takes it too.
+void AddPasswordWord(std::string_view text, std::vector<std::string>& secrets) {
+  constexpr std::string_view kName = "password";
+  for (std::size_t at = text.find(kName); at != std::string_view::npos; at = text.find(kName, at + 1)) {
+    std::size_t begin = text.find_first_not_of(' ', at + kName.size());
+    if (begin == std::string_view::npos || text[begin] != '=') continue;
+    begin = std::min(text.find_first_not_of(' ', begin + 1), text.size());
+    const bool quoted = begin < text.size() && text[begin] == '\'';
+    if (quoted) ++begin;
+    std::size_t end = begin;
+    while (end < text.size() && text[end] != (quoted ? '\'' : ' ')) end += text[end] == '\\' ? 2 : 1;
+    if (end > begin) secrets.emplace_back(text.substr(begin, end - begin));
+  }
+}
+
+// Of postgresql://USER:PASSWORD@HOST/...?password=...
+void AddPassword(std::string_view url, std::vector<std::string>& secrets) {
+  AddQuery(url, secrets);
+  const std::size_t begin = url.find("://");
+  if (begin == std::string_view::npos) return AddPasswordWord(url, secrets);
+  const std::string_view authority = url.substr(begin + 3, url.find('/', begin + 3) - begin - 3);
+  const std::size_t colon = authority.find(':'), at = authority.rfind('@');
+  if (colon == std::string_view::npos || at == std::string_view::npos || colon > at) return;
+  const std::string_view password = authority.substr(colon + 1, at - colon - 1);
+  secrets.emplace_back(password);
+  if (const auto decoded = PercentDecode(password, /*plus_is_space=*/false)) secrets.push_back(*decoded);
+}
+
 }  // namespace
 
 bool NamesSecret(std::string_view name) {
@@ -77,6 +105,18 @@ bool NamesSecret(std::string_view name) {
   if (std::any_of(kPlaces.begin(), kPlaces.end(), ends_it)) return false;
   return variable == "KEY" || variable.ends_with("_KEY") ||
          std::any_of(kSecretParts.begin(), kSecretParts.end(), is_in_it);
+}
+
+std::string WithoutPassword(std::string url) {
+  std::vector<std::string> secrets;
+  AddPassword(url, secrets);
+  for (const std::string& secret : secrets) {
+    for (std::size_t at = secret.empty() ? std::string::npos : url.find(secret); at != std::string::npos;
+         at = url.find(secret, at + 3)) {
+      url.replace(at, secret.size(), "***");
+    }
+  }
+  return url;
 }
 
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment) {
@@ -103,6 +143,9 @@ std::vector<std::string> SecretsOf(const Options& options, const char* const* en
     for (const auto& [name, value] : endpoint->headers) AddHeader(name, value, secrets);
     AddQuery(endpoint->url, secrets);
   }
+  AddPassword(options.store.url, secrets);
+  AddPassword(options.store.listen_url, secrets);
+  for (const std::string& url : options.redis.urls) AddPassword(url, secrets);
   for (; *environment != nullptr; ++environment) {
     const std::string_view variable = *environment;
     const std::size_t equals = variable.find('=');

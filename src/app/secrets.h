@@ -16,4 +16,7 @@ bool NamesSecret(std::string_view name);
 // configured for an MCP server, has under the name of a secret.
 std::vector<std::string> SecretsOf(const Options& options, const char* const* environment);
 
+// What names a database, for people to read: passwords in it are "***".
+std::string WithoutPassword(std::string url);
+
 }  // namespace reprise

@@ -49,6 +49,7 @@ class Server::Impl {
     ServerOptions options = TRY(HttpOptionsFrom(options_));
     options.ready = [this] { return parts_->CheckReady(); };
     options.failing = [this] { return parts_->CheckParts(); };
+    parts_->AddPeople(options);
     http_ = TRY(HttpServer::Open(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });
     std::string url = UrlOf(http_->host(), http_->port());
@@ -62,7 +63,9 @@ class Server::Impl {
     if (std::exchange(stopped_, true)) return;
     if (http_ != nullptr) http_->BeginStop();
     parts_->LeaveBucket();
+    parts_->BeginStop();
     engine().Stop();
+    if (http_ != nullptr) http_->StopTenants();
     parts_->BeginStopTelemetry();
     if (http_ != nullptr) http_->Stop();
     parts_->StopTelemetry();

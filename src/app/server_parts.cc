@@ -1,7 +1,5 @@
 #include "app/server_parts.h"
 
-#include <unistd.h>
-
 #include <algorithm>
 #include <filesystem>
 #include <map>
@@ -11,25 +9,24 @@
 #include "app/chat_keys.h"
 #include "app/embedded.h"
 #include "app/factories.h"
-#include "app/kept_folders.h"
 #include "app/key_access.h"
 #include "app/mcp_folder.h"
 #include "app/model_catalog.h"
+#include "app/org_keys.h"
 #include "app/page_assets.h"
+#include "app/people.h"
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
-#include "app/secrets.h"
+#include "app/redis_checks.h"
+#include "app/tenant_folder.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
 #include "base/path.h"
 #include "base/private_file.h"
-#include "store/file_interaction_store.h"
+#include "base/try.h"
+#include "postgres/postgres_api_tokens.h"
 #include "store/file_names.h"
 #include "store/folder_probe.h"
-#include "store/grant_file.h"
-#include "store/sealed_file_store.h"
-#include "store/unsaved.h"
-#include "tools/form.h"
 #include "tools/tool_catalog.h"
 
 namespace reprise {
@@ -77,12 +74,22 @@ Error BucketSilent() {
           .retryable = true};
 }
 
+Error RedisAway() {
+  return {.code = ErrorCode::kUnavailable,
+          .reason = "redis_unreachable",
+          .message = "Redis is away; servers tell each other through the database",
+          .retryable = true};
+}
+
 }  // namespace
 
 std::vector<Error> ServerParts::CheckParts() {
-  if (!bucket_readiness_) return {};
-  auto checked = bucket_readiness_->Check();
-  return checked ? std::vector<Error>() : std::vector{std::move(checked.error())};
+  std::vector<Error> failing;
+  if (bucket_readiness_) {
+    if (auto checked = bucket_readiness_->Check(); !checked) failing.push_back(std::move(checked.error()));
+  }
+  if (redis_ && !redis_->is_connected()) failing.push_back(RedisAway());
+  return failing;
 }
 
 Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& options, Extensions extensions,
@@ -91,62 +98,26 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   if (!std::filesystem::is_directory(options.workspace, failed)) {
     return Fail(ErrorCode::kInvalidArgument, "the workspace " + options.workspace + " is not a folder");
   }
-  std::unique_ptr<ServerParts> parts(new ServerParts);
-  if (auto opened = parts->OpenStores(options, new_key); !opened) return Fail(opened.error());
-  parts->StartTelemetry(options);
-  if (auto opened = parts->OpenModels(options, extensions); !opened) return Fail(opened.error());
-  if (auto opened = parts->OpenTools(options, extensions); !opened) return Fail(opened.error());
+  std::unique_ptr<ServerParts> parts(new ServerParts(options));
+  TRY(parts->OpenStores(new_key));
+  parts->StartTelemetry();
+  TRY(parts->OpenModels(extensions));
+  TRY(parts->OpenTools(extensions));
 
   if (options.budget.max_cost_per_chat > 0 && !options.prices.contains(options.model)) {
     LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
   }
-  parts->StartMcpServers(options);  // before the engine asks for tools of interrupted runs
-
-  parts->audit_ = std::make_unique<AuditFile>(options.data_dir, parts->keys_, parts->disk_);
-  if (const auto end = parts->audit_->CheckEnd(); !end) {
-    LogError("the audit log is not as it was left", {{"code", end.error().reason}, {"error", end.error().message}});
-  }
+  if (!options.has_workspace()) LogInfo("no workspace: tools for files and commands are off, and MCP servers that are run");
+  parts->StartMcpServers();  // before the engine asks for tools of interrupted runs
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
-
-  Engine::Parts engine_parts{
-      .store = *parts->store_, .fallback_stores = {}, .models = *parts->models_, .tools = *parts->tools_};
-  engine_parts.files = parts->files_.get();
-  engine_parts.grants = parts->grants_.get();
-  if (options.system_prompt) {
-    engine_parts.prompt = PromptFolder(options, Resolved(options.workspace).string());
-  }
-  engine_parts.audio = parts->audio_.get();
-  engine_parts.audit = parts->audit_.get();
-  engine_parts.hooks = parts->hooks_.get();
-  engine_parts.telemetry = parts->telemetry_.get();
-  engine_parts.secrets = SecretsOf(options, environ);
-  engine_parts.guardrails = options.guardrails;
-  engine_parts.check_form = CheckForm;
-  for (const auto& fallback : parts->fallback_stores_) engine_parts.fallback_stores.push_back(fallback.get());
-  parts->engine_ = std::make_unique<Engine>(
-      std::move(engine_parts), EngineOptions{.max_rounds = options.max_rounds,
-                                             .disconnect_grace = options.disconnect_grace,
-                                             .tool_timeout = options.tools.timeout,
-                                             .approval_mode = options.approval_mode,
-                                             .approval_expiry = options.approval_expiry,
-                                             .max_retries = options.max_retries,
-                                             .max_tool_calls_per_minute = options.max_tool_calls_per_minute,
-                                             .budget = options.budget,
-                                             .prices = options.prices,
-                                             .workspace = Resolved(options.workspace).string()});
-  const auto recovered = parts->engine_->Recover();
-  if (!recovered) return Fail(recovered.error());
-  if (recovered->waiting + recovered->failed + recovered->left > 0) {
-    LogInfo("interrupted interactions taken up",
-            {{"waiting", recovered->waiting}, {"failed", recovered->failed}, {"left", recovered->left}});
-  }
+  TRY(parts->own_->Start(parts->CommonWith(*parts->tools_)));
   return parts;
 }
 
-void ServerParts::StartTelemetry(const Options& options) {
-  for (const std::string& problem : options.telemetry.problems) LogWarning(problem + "; it does not count");
-  if (options.telemetry.disabled) return;
-  TelemetryOptions telemetry = options.telemetry;
+void ServerParts::StartTelemetry() {
+  for (const std::string& problem : options_.telemetry.problems) LogWarning(problem + "; it does not count");
+  if (options_.telemetry.disabled) return;
+  TelemetryOptions telemetry = options_.telemetry;
   telemetry.service_version = Version();
   telemetry_ = std::make_unique<OtlpTelemetry>(telemetry_transport_, telemetry);
 }
@@ -161,82 +132,151 @@ void ServerParts::StopTelemetry() {
   if (telemetry_) telemetry_->Stop();
 }
 
-Result<void> ServerParts::OpenStores(const Options& options, bool new_key) {
-  readiness_.emplace([this, folder = options.data_dir] { return ProbeFolder(disk_, folder); });
-  auto keys = KeysForWriting(options, options.data_dir, new_key ? FolderUse::kGiveUp : FolderUse::kAdd);
+Result<void> ServerParts::OpenStores(bool new_key) {
+  readiness_.emplace([this]() -> Result<void> {
+    TRY(ProbeFolder(disk_, options_.data_dir));
+    return database_ ? database_->CheckReady() : Result<void>();
+  });
+  auto keys = KeysForWriting(options_, options_.data_dir, new_key ? FolderUse::kGiveUp : FolderUse::kAdd);
   if (!keys) return Fail(keys.error());
   keys_ = *std::move(keys);
   if (keys_) KeepInMemory(*keys_);
-  if (keys_ && OthersMayReplace(KeyFileOf(options))) {
+  if (keys_ && OthersMayReplace(KeyFileOf(options_))) {
     LogWarning("other users may replace the key file: its folder is not for its owner alone", {});
   }
-  auto bucket = ChatBucket::Open(options, bucket_stop_.get_token());
-  if (!bucket) return Fail(bucket.error());
-  bucket_ = *std::move(bucket);
-  auto store = FileInteractionStore::Open(
-      {.root = options.data_dir, .keys = keys_, .file_system = disk_, .bucket = FilesOf(bucket_)});
-  if (!store) return Fail(store.error());
-  store_ = *std::move(store);
+  bucket_ = TRY(ChatBucket::Open(options_, bucket_stop_.get_token()));
   if (bucket_) {
-    if (auto ready = bucket_->TakeNewFiles(options.data_dir, disk_); !ready) return ready;
     bucket_readiness_.emplace([this] { return bucket_->Check(); }, Readiness::Limits{.silent = BucketSilent()});
   }
-  NoteKeysOf(options.data_dir, keys_.get());
-  grants_ = std::make_unique<FileGrantStore>(disk_, options.data_dir, keys_);
-  static_cast<void>(grants_->List());  // what cannot be read is named in the log now
-  files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = options.data_dir,
-                                                                      .keys = keys_,
-                                                                      .file_system = disk_,
-                                                                      .limits = options.files,
-                                                                      .bucket = FilesOf(bucket_)});
-
-  for (const std::string& folder : UnsavedFolders(options.data_dir)) {
-    const auto brought = BringHome(folder, keys_, disk_, *store_);
-    // A folder that cannot be read is no reason not to serve: nothing in it is lost by trying again at the next start.
-    if (!brought) {
-      LogWarning("unsaved interactions could not be brought home", {{"error", brought.error().message}});
-    } else if (brought->moved + brought->left > 0) {
-      LogInfo("unsaved interactions brought home", {{"moved", brought->moved}, {"left", brought->left}});
-    }
-    fallback_stores_.push_back(OpenUnsavedStore(folder, keys_, disk_));
-  }
+  if (options_.store.type == StoreOptions::Type::kPostgres) TRY(OpenDatabase());
+  own_ = TRY(TenantParts::Open(Shared(), {.owner = {}, .tenant = {}, .folder = options_.data_dir, .keys = keys_}));
   return {};
 }
 
-Result<void> ServerParts::OpenModels(const Options& options, Extensions& extensions) {
-  Options configured = options;
-  if (extensions.models.contains(ProviderOf(options.model))) configured.model = "offline";
+// The data folder keeps what concerns this server alone: which tools of others are approved.
+Result<void> ServerParts::OpenDatabase() {
+  TRY(CreateDirectories(disk_, options_.data_dir));
+  const std::string& listen_url = options_.store.listen_url.empty() ? options_.store.url : options_.store.listen_url;
+  notify_ = TRY(NotifySignals::Open(listen_url));
+  Signals* signals = notify_.get();
+  if (!options_.redis.urls.empty()) {
+    redis_ = TRY(RedisSignals::Open(RedisOptionsFrom(options_, signals)));
+    signals = redis_.get();
+  }
+  database_ = TRY(
+      SharedDatabase::Open({.url = options_.store.url, .signals = signals, .version = std::string(Version())}));
+  last_instance_.emplace(LastInstance::Take(options_.data_dir, disk_));
+  if (last_instance_->ended()) database_->lease().DeclareDead(*last_instance_->ended());
+  last_instance_->Note(database_->lease().instance());
+  return {};
+}
+
+TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
+  const std::string workspace = options_.has_workspace() ? Resolved(options_.workspace).string() : "";
+  return {.models = *models_,
+          .tools = tools,
+          .hooks = hooks_.get(),
+          .audio = audio_.get(),
+          .telemetry = telemetry_.get(),
+          .prompt = options_.system_prompt ? PromptSource(PromptFolder(options_, workspace)) : PromptSource(),
+          .workspace = workspace};
+}
+
+void ServerParts::AddPeople(ServerOptions& server) {
+  std::shared_ptr<ApiTokenStore> tokens;
+  if (database_) {
+    tokens = std::make_shared<PostgresApiTokens>(database_->database());
+  } else {
+    tokens = std::make_shared<ApiTokenFile>(TokensFileOf(options_), TokenUsesFileOf(options_));
+  }
+  server.people = MakeAuthenticator(options_, transport_, std::move(tokens));
+  if (server.people) server.tenants = Tenants();
+}
+
+TenantSource ServerParts::Tenants() {
+  TenantSource source{.open = [this](const Principal& principal) { return OpenTenant(principal); },
+                      .list = [this] { return ListTenants(options_.data_dir, disk_); },
+                      .left = [this] { return ListTenants(options_.data_dir, disk_); }};
+  if (!database_) return source;
+  const auto or_none = [](Result<std::vector<Principal>> tenants) {
+    if (!tenants) LogWarning("who the users are cannot be read", {{"detail", tenants.error().detail}});
+    return tenants.value_or(std::vector<Principal>());
+  };
+  source.list = [this, or_none] { return or_none(database_->ListTenants()); };
+  source.left = [this, or_none] { return or_none(database_->ListLeft()); };
+  source.watch = [this](std::function<void(const Principal&)> left) { database_->WatchLeft(std::move(left)); };
+  return source;
+}
+
+Result<std::shared_ptr<Engine>> ServerParts::OpenTenant(const Principal& principal) {
+  TenantParts::Place place{.owner = principal,
+                           .tenant = TenantOf(principal),
+                           .folder = TenantFolder(options_.data_dir, principal),
+                           .keys = nullptr};
+  if (database_) {
+    TRY(database_->NoteTenant(place.tenant, principal));
+  } else {
+    TRY(MarkTenantFolder(place.folder, principal, disk_));
+  }
+  if (keys_) place.keys = TRY(OrgKeysFor(place));
+  std::shared_ptr<TenantParts> parts = TRY(TenantParts::Open(Shared(), std::move(place)));
+  TRY(parts->Start(CommonWith(*tenant_tools_)));
+  return std::shared_ptr<Engine>(parts, &parts->engine());
+}
+
+Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts::Place& place) {
+  const MutexLock lock(org_keys_mutex_);
+  const std::string& org = place.owner.org;
+  const std::string kept = TRY(database_ ? NewOrgKey(*keys_, org).and_then([&](const std::string& fresh) {
+    return database_->OrgKey(org, fresh);
+  })
+                                         : OrgKeyOf(place.folder, org, *keys_, disk_));
+  return KeysOfTenant(*keys_, place.owner, kept);
+}
+
+Result<void> ServerParts::OpenModels(Extensions& extensions) {
+  Options configured = options_;
+  if (extensions.models.contains(ProviderOf(options_.model))) configured.model = "offline";
   auto models = MakeModelDirectory(transport_, configured);
   if (!models) return Fail(models.error());
   models_ = *std::move(models);
-  auto audio = MakeAudio(transport_, options);
-  if (!audio) return Fail(audio.error());
-  audio_ = *std::move(audio);
+  audio_ = TRY(MakeAudio(transport_, options_));
   if (extensions.models.empty()) return {};
-  models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options.model);
+  models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options_.model);
   return {};
 }
 
-Result<void> ServerParts::OpenTools(const Options& options, Extensions& extensions) {
-  return MakeToolCatalog(options, transport_, disk_, std::move(extensions.tools)).map([this](auto catalog) {
-    tools_ = std::move(catalog);
-  });
+Result<void> ServerParts::OpenTools(Extensions& extensions) {
+  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools)));
+  tenant_tools_ = std::make_unique<TenantTools>(*tools_);
+  return {};
 }
 
-void ServerParts::StartMcpServers(const Options& options) {
-  if (options.mcp_servers.empty()) return;
+void ServerParts::StartMcpServers() {
+  std::vector<McpServerOptions> servers;
+  for (const McpServerOptions& server : options_.mcp_servers) {
+    if (options_.has_workspace() || server.command.empty()) {
+      servers.push_back(server);
+    } else {
+      tools_->SetServer({.name = server.name,
+                         .state = ToolServer::State::kFailed,
+                         .message = "off: without a workspace this server runs no programs (workspace_mode)"},
+                        {});
+    }
+  }
+  if (servers.empty()) return;
   McpServers::Parts parts{.transport = transport_,
                           .file_system = disk_,
-                          .approvals_file = ApprovedToolsFile(options.data_dir),
+                          .approvals_file = ApprovedToolsFile(options_.data_dir),
                           .keys = keys_,
-                          .workspace = Resolved(options.workspace).string(),
-                          .folders = McpFolder(options),
+                          .workspace = Resolved(options_.workspace).string(),
+                          .folders = McpFolder(options_),
                           .client_version = std::string(Version()),
                           .on_change = {}};
   parts.on_change = [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
     tools_->SetServer(std::move(server), std::move(tools), std::move(unlisted));
   };
-  mcp_servers_ = std::make_unique<McpServers>(options.mcp_servers, std::move(parts));
+  mcp_servers_ = std::make_unique<McpServers>(std::move(servers), std::move(parts));
   mcp_servers_->Start();
 }
 

@@ -9,21 +9,24 @@
 #include <vector>
 
 #include "app/chat_bucket.h"
+#include "app/last_instance.h"
+#include "app/tenant_parts.h"
+#include "app/tenant_tools.h"
+#include "base/mutex.h"
 #include "base/posix_file_system.h"
 #include "crypto/key_file.h"
 #include "engine/readiness.h"
 #include "http/server.h"
 #include "mcp/mcp_servers.h"
 #include "net/curl_transport.h"
+#include "postgres/notify_signals.h"
+#include "postgres/shared_database.h"
+#include "redis/redis_signals.h"
 #include "reprise/audio.h"
 #include "reprise/engine.h"
-#include "reprise/grant_store.h"
-#include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
 #include "reprise/options.h"
 #include "reprise/server.h"
-#include "store/audit_file.h"
-#include "store/file_interaction_store.h"
 #include "telemetry/otlp_telemetry.h"
 #include "tools/shell/hook_commands.h"
 #include "tools/tool_catalog.h"
@@ -39,12 +42,20 @@ class ServerParts {
   static Result<std::unique_ptr<ServerParts>> Assemble(const Options& options, Extensions extensions = {},
                                                        bool new_key = false);
 
-  Engine& engine() { return *engine_; }
+  // Of the single user; of a server for several people the operator's.
+  Engine& engine() { return own_->engine(); }
   // For commands that look for the server of this data folder.
-  void NoteUrl(std::string_view url) { store_->NoteUrl(url); }
+  void NoteUrl(std::string_view url) { own_->NoteUrl(url); }
+  // Nothing that cannot be kept is waited for from now on.
+  void BeginStop() {
+    if (database_) database_->BeginStop();
+  }
+  // Puts in who else may use the server, and their engines, which use this object.
+  void AddPeople(ServerOptions& server);
   // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.
   Result<void> CheckReady() { return readiness_->Check(); }
-  // What does not work now without keeping the server from working: the bucket of the files. Likewise.
+  // What does not work now without keeping the server from working: the bucket of the files, Redis.
+  // Likewise.
   std::vector<Error> CheckParts();
   // Nobody waits for the bucket any more: what is under way ends, and what comes fails.
   void LeaveBucket() { bucket_stop_.request_stop(); }
@@ -56,32 +67,40 @@ class ServerParts {
   void StopTelemetry();
 
  private:
-  ServerParts() = default;
-  void StartTelemetry(const Options& options);
-  Result<void> OpenStores(const Options& options, bool new_key);
-  Result<void> OpenModels(const Options& options, Extensions& extensions);
-  Result<void> OpenTools(const Options& options, Extensions& extensions);
-  void StartMcpServers(const Options& options);
+  explicit ServerParts(const Options& options) : options_(options) {}
+  void StartTelemetry();
+  Result<void> OpenStores(bool new_key);
+  Result<void> OpenDatabase();
+  Result<void> OpenModels(Extensions& extensions);
+  Result<void> OpenTools(Extensions& extensions);
+  void StartMcpServers();
+  TenantParts::Common CommonWith(const ToolRegistry& tools);
+  TenantParts::Shared Shared() { return {options_, disk_, bucket_.get(), database_.get()}; }
+  TenantSource Tenants();
+  Result<std::shared_ptr<Engine>> OpenTenant(const Principal& principal);
+  Result<std::shared_ptr<const KeySet>> OrgKeysFor(const TenantParts::Place& place);
 
+  const Options options_;
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
   std::stop_source bucket_stop_;
-  std::unique_ptr<ChatBucket> bucket_;  // null: files are in the data folder
-  std::unique_ptr<FileInteractionStore> store_;
-  std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
-  std::unique_ptr<GrantStore> grants_;
-  std::unique_ptr<FileStore> files_;
+  std::unique_ptr<ChatBucket> bucket_;  // null: files are where the chats are
+  std::unique_ptr<NotifySignals> notify_;  // null without a database
+  std::unique_ptr<RedisSignals> redis_;    // null: the database alone
+  std::unique_ptr<SharedDatabase> database_;  // null: chats are in folders
+  std::optional<LastInstance> last_instance_;
   CurlTransport transport_;
   CurlTransport telemetry_transport_;  // of its own: a collector is not to hold up the thread that answers come on
   std::unique_ptr<OtlpTelemetry> telemetry_;  // null: disabled
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::unique_ptr<ToolCatalog> tools_;
-  std::unique_ptr<AuditFile> audit_;
+  std::unique_ptr<TenantTools> tenant_tools_;
+  Mutex org_keys_mutex_;  // held while an org's key is looked for and made
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
   std::optional<Readiness> readiness_, bucket_readiness_;  // the second: null without a bucket
-  std::unique_ptr<Engine> engine_;                         // it uses all of the above
+  std::unique_ptr<TenantParts> own_;  // its engine uses all of the above
 };
 
 // What HTTP needs of the options; reads the token.

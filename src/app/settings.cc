@@ -67,6 +67,15 @@ Result<void> SetApprovalMode(Options& options, std::string_view text) {
   return {};
 }
 
+Result<void> SetWorkspaceMode(Options& options, std::string_view text) {
+  constexpr std::array<std::pair<std::string_view, WorkspaceMode>, 3> kModes{
+      {{"local", WorkspaceMode::kLocal}, {"shared", WorkspaceMode::kShared}, {"none", WorkspaceMode::kNone}}};
+  for (const auto& [name, mode] : kModes) {
+    if (text == name) return options.workspace_mode = mode, Result<void>();
+  }
+  return Wrong("one of local, shared, none");
+}
+
 Result<void> SetPublicHosts(Options& options, std::string_view text) {
   std::vector<std::string> hosts;
   for (std::size_t at = 0; at <= text.size() && !text.empty();) {
@@ -93,6 +102,8 @@ constexpr std::array kSettings{
             SettingKind::kText, [](Options& o, std::string_view t) { return SetText(o.data_dir, t); }},
     Setting{"workspace", "DIR", "folder that the tools work in (default .)", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.workspace, t); }},
+    Setting{"workspace-mode", "MODE", "local, shared or none: whose the workspace is (default local; with auth none)",
+            SettingKind::kText, SetWorkspaceMode, "local,shared,none"},
     Setting{"model", "NAME", "default model: offline or PROVIDER/NAME", SettingKind::kText,
             [](Options& o, std::string_view t) { return SetText(o.model, t); }},
     Setting{"plain", "", "store chats unencrypted", SettingKind::kBool,
@@ -129,6 +140,9 @@ constexpr std::array kSettings{
             [](Options& o, std::string_view t) { return SetSeconds(o.provider_idle_timeout, t, false); }},
     Setting{"disconnect-grace-s", "S", "how long a run outlives its last client (default 2)", SettingKind::kNumber,
             [](Options& o, std::string_view t) { return SetSeconds(o.disconnect_grace, t, true); }},
+    Setting{"drain-s", "S", "how long runs may go on when the server is to stop (default 0, with a database 180)",
+            SettingKind::kNumber,
+            [](Options& o, std::string_view t) { return SetSeconds(o.drain.emplace(), t, true); }},
     Setting{"tool-timeout-s", "S", "longest run of one tool call (default 60)", SettingKind::kNumber,
             [](Options& o, std::string_view t) { return SetSeconds(o.tools.timeout, t, false); }},
 };

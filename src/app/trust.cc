@@ -15,10 +15,12 @@
 #include "app/options.h"
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
+#include "app/secrets.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/terminal_text.h"
 #include "crypto/digest.h"
+#include "redis/redis_url.h"
 #include "terminal/console.h"
 #include "tools/shell/hook_commands.h"
 
@@ -75,6 +77,12 @@ std::string Names(const std::vector<std::pair<std::string, std::string>>& pairs)
   return names;
 }
 
+// Of redis://USER:PASSWORD@HOST/...
+std::string HostOf(const std::string& url) {
+  const auto parsed = RedisUrl::Parse(url);
+  return parsed ? parsed->name() : "an address that cannot be read";
+}
+
 std::string SecondsOf(std::chrono::milliseconds time) {
   const std::int64_t whole = time.count() / 1000, rest = time.count() % 1000;
   return std::to_string(whole) + (rest == 0 ? "" : "." + std::to_string(1000 + rest).substr(1)) + " s";
@@ -119,7 +127,31 @@ std::string Amount(double amount) {
   return text.str();
 }
 
+std::string_view NameOf(WorkspaceMode mode) {
+  switch (mode) {
+    case WorkspaceMode::kUsual:
+      return "";
+    case WorkspaceMode::kLocal:
+      return "local";
+    case WorkspaceMode::kShared:
+      return "shared";
+    case WorkspaceMode::kNone:
+      return "none";
+  }
+  return "";
+}
+
 std::string YesOrNo(bool yes) { return yes ? "true" : "false"; }
+
+std::string AuthOf(const AuthOptions& auth) {
+  if (!auth.has_people()) return {};
+  const std::string file = auth.tokens_file.empty() ? "" : ", from " + auth.tokens_file;
+  if (auth.type == AuthOptions::Type::kTokens) return "OTHER USERS may use the server, with tokens" + file;
+  return "OTHER USERS may use the server, with access tokens of " + auth.issuer + " for " + auth.audience +
+         (auth.org_claim.empty() ? "" : ", org: " + auth.org_claim) +
+         (auth.roles_claim.empty() ? "" : ", admins: " + auth.admin_role + " in " + auth.roles_claim) +
+         ", and with tokens" + file;
+}
 
 std::string ThinkingOf(const ModelFacts& facts) {
   switch (facts.thinking) {
@@ -133,6 +165,10 @@ std::string ThinkingOf(const ModelFacts& facts) {
       return ", thinking with " + std::to_string(facts.thinking_budget) + " tokens";
   }
   return {};
+}
+
+std::string EffortOf(const ModelFacts& facts) {
+  return facts.effort == Effort::kDefault ? "" : ", effort " + std::string(ToString(facts.effort));
 }
 
 // Keys of the configuration and what they are, in the order in which they are shown. What WhatItWouldDo says in words
@@ -159,6 +195,8 @@ Values OtherValues(const Options& options) {
       {"port", std::to_string(options.port)},
       {"public_hosts", Words(options.public_hosts)},
       {"token_file", options.token_file},
+      {"auth", AuthOf(options.auth)},
+      {"workspace_mode", std::string(NameOf(options.workspace_mode))},
       {"key_file", options.key_file},
       {"passphrase_file", options.passphrase_file},
       {"plain", options.plain ? "true (chats are stored unencrypted)" : "false"},
@@ -167,6 +205,11 @@ Values OtherValues(const Options& options) {
       {"log_format", options.log_format},
       {"prompt_dir", options.prompt_dir},
       {"system_prompt", YesOrNo(options.system_prompt)},
+      {"store.type",
+       options.store.type == StoreOptions::Type::kPostgres ? "postgres (chats are kept in a database)" : "files"},
+      {"store.url", WithoutPassword(options.store.url)},
+      {"store.listen_url", WithoutPassword(options.store.listen_url)},
+      {"redis.ca_file", options.redis.ca_file},
       {"guardrails.input", Words(options.guardrails.input)},
       {"guardrails.output", Words(options.guardrails.output)},
       {"tools.allow", Words(tools.allow)},
@@ -188,13 +231,17 @@ Values OtherValues(const Options& options) {
       {"max_tool_calls_per_minute", std::to_string(options.max_tool_calls_per_minute)},
       {"provider_idle_timeout_s", SecondsOf(options.provider_idle_timeout)},
       {"disconnect_grace_s", SecondsOf(options.disconnect_grace)},
+      {"drain_s", options.drain ? SecondsOf(*options.drain) : ""},
+      {"drain_s", options.drain ? SecondsOf(*options.drain) : "as usual"},
       {"budget.max_tokens_per_interaction", Limit(options.budget.max_tokens_per_interaction)},
       {"budget.max_tokens_per_chat", Limit(options.budget.max_tokens_per_chat)},
+      {"budget.max_tokens_per_day", Limit(options.budget.max_tokens_per_day)},
       {"budget.max_cost_per_chat", Amount(options.budget.max_cost_per_chat)},
   };
   for (const auto& [name, facts] : options.models) {
     values.emplace_back("models." + name, "context window " + std::to_string(facts.context_window) + ", output " +
-                                              std::to_string(facts.max_output_tokens) + ThinkingOf(facts));
+                                              std::to_string(facts.max_output_tokens) + ThinkingOf(facts) +
+                                              EffortOf(facts));
   }
   for (const auto& [name, price] : options.prices) {
     std::string text = Amount(price.input) + " for input, " + Amount(price.output) + " for output";
@@ -247,6 +294,9 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
   if (options.bucket) {
     add("keeps the files of chats, sealed, in the bucket " + options.bucket->bucket + " at " +
         options.bucket->endpoint + " (region " + options.bucket->region + ")");
+  }
+  for (const std::string& url : options.redis.urls) {
+    add("tells other servers of the same database where to look through Redis at " + HostOf(url));
   }
   for (const ProviderOptions& provider : options.providers) {
     add("sends what models are told to " + provider.name + " at " + provider.base_url +

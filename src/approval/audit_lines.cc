@@ -40,6 +40,7 @@ AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const 
   AuditEntry line = LineOf(event, call, arguments, approval_id);
   if (answer.approved) line.reason = ToString(answer.scope);
   if (answer.expired) line.reason = "expired";
+  line.answered_by = answer.answered_by;
   return line;
 }
 

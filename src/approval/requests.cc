@@ -62,8 +62,13 @@ auto Requests<Kind>::PendingOf(const Entry& entry) -> const Pending& {
 }
 
 template <typename Kind>
-void Requests<Kind>::Open(Pending& pending) {
+void Requests<Kind>::Name(Pending& pending) {
   pending.request.*Kind::kId = std::string(Kind::kIdPrefix) + RandomHex(16);
+}
+
+template <typename Kind>
+void Requests<Kind>::Open(Pending& pending) {
+  Name(pending);
   Reopen(pending);
 }
 

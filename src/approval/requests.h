@@ -68,6 +68,8 @@ class Requests {
   explicit Requests(Delay delay, std::function<Timestamp()> now = Now, ChatChanges* changes = nullptr)
       : delay_(std::move(delay)), now_(std::move(now)), changes_(changes) {}
 
+  // Gives a request its id, fresh and unguessable: the first half of Open; the second is Reopen.
+  static void Name(Pending& pending);
   // Registers a request under a fresh unguessable id, which it writes into `pending`. From now on it can be answered.
   void Open(Pending& pending);
   // Puts back one that another process opened, under its id.

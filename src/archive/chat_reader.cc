@@ -4,7 +4,6 @@
 
 #include "app/chat_keys.h"
 #include "archive/record_reference.h"
-#include "base/posix_file_system.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/sealed_file_store.h"
@@ -17,9 +16,11 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
   if (!options) return Fail(options.error());
   auto keys = KeysFor(*options);
   if (!keys) return Fail(keys.error());
-  auto store = FileInteractionStore::Open({.root = options->data_dir,
+  auto source = ChatSource::Open(*options);
+  if (!source) return Fail(source.error());
+  auto store = FileInteractionStore::Open({.root = source->root(),
                                            .keys = *keys,
-                                           .file_system = Disk(),
+                                           .file_system = source->file_system(),
                                            .access = FileInteractionStore::Access::kReadOnly,
                                            .reads = reads});
   if (!store && store.error().code == ErrorCode::kNotFound) {
@@ -27,14 +28,16 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
   }
   if (!store) return Fail(store.error());
   auto bucket = ChatBucket::OpenToRead(*options, reads ? reads->stop_token() : std::stop_token());
-  auto files = std::make_unique<SealedFileStore>(SealedFileStore::Options{
-      .root = options->data_dir, .keys = *keys, .file_system = Disk(), .bucket = FilesOf(bucket)});
-  return ChatReader(*std::move(options), std::move(bucket), *std::move(store), std::move(files));
+  auto files = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = source->root(),
+                                                                          .keys = *keys,
+                                                                          .file_system = source->file_system(),
+                                                                          .bucket = FilesOf(bucket)});
+  return ChatReader(*std::move(options), std::move(bucket), *std::move(source), *std::move(store), std::move(files));
 }
 
 Result<std::vector<ChatId>> ChatReader::AllChats() const {
   // Only names are read: which format they are in does not matter.
-  auto chats = ChatFiles(options_.data_dir, MakeRecordFormat(nullptr), Disk()).ListChats();
+  auto chats = ChatFiles(source_.root(), MakeRecordFormat(nullptr), source_.file_system()).ListChats();
   if (chats) std::sort(chats->begin(), chats->end());
   return chats;
 }

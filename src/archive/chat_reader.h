@@ -6,6 +6,7 @@
 
 #include "app/chat_bucket.h"
 #include "app/options.h"
+#include "archive/chat_source.h"
 #include "base/environment.h"
 #include "base/work_counter.h"
 #include "reprise/file_store.h"
@@ -13,7 +14,8 @@
 
 namespace reprise {
 
-// The stored chats for commands that only look: opened without the lock, so that a server may be running meanwhile.
+// The stored chats, in a folder or a database, for commands that only look: opened without the lock, so that a server
+// may be running meanwhile.
 class ChatReader {
  public:
   // kNotFound if there is no data folder, kForbidden if there is no key file. `reads` counts each interaction that the
@@ -27,12 +29,17 @@ class ChatReader {
   Result<std::vector<ChatId>> AllChats() const;
 
  private:
-  ChatReader(Options options, std::unique_ptr<ChatBucket> bucket, std::unique_ptr<InteractionStore> store,
-             std::unique_ptr<FileStore> files)
-      : options_(std::move(options)), bucket_(std::move(bucket)), store_(std::move(store)), files_(std::move(files)) {}
+  ChatReader(Options options, std::unique_ptr<ChatBucket> bucket, ChatSource source,
+             std::unique_ptr<InteractionStore> store, std::unique_ptr<FileStore> files)
+      : options_(std::move(options)),
+        bucket_(std::move(bucket)),
+        source_(std::move(source)),
+        store_(std::move(store)),
+        files_(std::move(files)) {}
 
   Options options_;
   std::unique_ptr<ChatBucket> bucket_;  // null: there is none, or it cannot be used
+  ChatSource source_;
   std::unique_ptr<InteractionStore> store_;
   std::unique_ptr<FileStore> files_;
 };

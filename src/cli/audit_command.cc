@@ -4,6 +4,7 @@
 #include <string>
 
 #include "app/chat_keys.h"
+#include "archive/chat_source.h"
 #include "archive/record_reference.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
@@ -47,7 +48,9 @@ int RunAudit(const CommandLine& line, const Environment& environment) {
   if (!options) return ComplainOfUse(options.error());
   // The lines can be read without a key, and are.
   const auto keys = KeysFor(*options);
-  const AuditFile log(options->data_dir, nullptr, Disk());
+  const auto source = ChatSource::Open(*options);
+  if (!source) return Complain(source.error());
+  const AuditFile log(source->root(), nullptr, source->file_system());
   std::uint64_t after = 0;
   for (;;) {
     const auto page = log.Read(after, kPage);
@@ -65,7 +68,7 @@ int RunAudit(const CommandLine& line, const Environment& environment) {
     return kExitOk;
   }
   VerifyReport report;
-  VerifyAudit(options->data_dir, keys->get(), Disk(), report);
+  VerifyAudit(source->root(), keys->get(), source->file_system(), report);
   for (const Problem& problem : report.problems) {
     Complain(MakeError(ErrorCode::kCorruption, problem.file + ": " + problem.kind + ": " + problem.message));
   }

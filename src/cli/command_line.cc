@@ -80,6 +80,15 @@ class Grammar {
     AddPassphrase(*keys);
 
     AddFiles();
+    CLI::App* db = Add("db", "The tables of a database that keeps the chats (store.type postgres)");
+    db->require_subcommand(1);
+    for (const auto& [name, help] : {std::pair("init", "Make the tables in a database that has none"),
+                                     std::pair("migrate", "Bring the tables up to date"),
+                                     std::pair("status", "Which schema there is, and which servers use it")}) {
+      CLI::App* command = db->add_subcommand(name, help);
+      AddConfig(*command);
+      AddJson(*command);
+    }
 
     CLI::App* doctor = Add("doctor", "Check that everything the server needs is in order");
     AddAllSettings(*doctor);
@@ -93,6 +102,7 @@ class Grammar {
     AddSettings(*trust, {"workspace", "prompt-dir"});
     AddJson(*trust);
 
+    AddUsers();
     AddDocs();
     CLI::App* help = Add("help", "Print this help, or a command's");
     help->add_option("COMMAND", help_about_);
@@ -127,7 +137,7 @@ class Grammar {
     if (chosen->get_name() == "help") return Help();
     if (out_.format.empty()) out_.format = "json";
     if (chosen->get_name() == "search" && chosen->count("--limit") == 0) out_.limit = 100;
-    out_.command = (chosen->get_parent() == &app_ ? "" : chosen->get_parent()->get_name() + " ") + chosen->get_name();
+    out_.command = NameOf(chosen);
     return out_;
   }
 
@@ -246,6 +256,34 @@ class Grammar {
     AddConfig(command);
     AddJson(command);
   }
+  // Who may use a server that is for several people.
+  void AddUsers() {
+    CLI::App* users = Add("users", "Who may use a server with \"auth\" in its configuration");
+    users->require_subcommand(1);
+    CLI::App* token = users->add_subcommand("token", "Tokens for scripts, and for people without an identity provider");
+    token->require_subcommand(1);
+    CLI::App* add = token->add_subcommand("add", "Make a token and print it, this once");
+    add->add_option("USER", out_.argument, "whose it is")->required();
+    add->add_option("--org", out_.token.org, "the user's organization (default: default)")->type_name("ORG");
+    add->add_option("--name", out_.token.name, "what it is for, in your words")->type_name("TEXT");
+    add->add_option("--expires-days", out_.token.expires_days, "how long it counts (default: until it is revoked)")
+        ->type_name("N")
+        ->check(CLI::Range(1, 36'500));
+    add->add_flag("--org-admin", out_.token.org_admin, "may see what the users of the organization use, and delete it");
+    CLI::App* list = token->add_subcommand("list", "List the tokens; never what they are");
+    CLI::App* revoke = token->add_subcommand("revoke", "Take a token back; a running server refuses it at once");
+    revoke->add_option("TOKEN", out_.argument, "its id, as the list shows it")->required();
+    CLI::App* org = users->add_subcommand("org", "Organizations, whose users the server is for");
+    org->require_subcommand(1);
+    CLI::App* remove = org->add_subcommand("delete", "Delete all chats of an organization's users, and the key that copies of them need");
+    remove->add_option("ORG", out_.argument, "its name")->required();
+    remove->add_flag("--yes", out_.yes, "it is meant");
+    for (CLI::App* command : {add, list, revoke, remove}) {
+      AddSettings(*command, {"data-dir"});
+      AddConfig(*command);
+      AddJson(*command);
+    }
+  }
   void AddOutput(CLI::App& command, const std::string& help) {
     command.add_option("-o,--output", out_.output, help)->type_name("PATH");
     command.add_flag("--force", out_.force, "replace files that are there");
@@ -356,12 +394,16 @@ class Grammar {
     const auto below = app->get_subcommands();  // those that the line named
     return below.empty() ? app : Deepest(below.front());
   }
+  // "keys init", "users token add".
+  static std::string NameOf(const CLI::App* app) {
+    if (app->get_parent() == nullptr) return {};
+    const std::string above = NameOf(app->get_parent());
+    return (above.empty() ? "" : above + " ") + app->get_name();
+  }
   static std::string HelpOf(CLI::App* app) {
-    const std::string before = app->get_parent() == nullptr ? ""
-                               : app->get_parent()->get_parent() == nullptr
-                                   ? "reprise"
-                                   : "reprise " + app->get_parent()->get_name();
-    return app->help(before);
+    if (app->get_parent() == nullptr) return app->help("");
+    const std::string above = NameOf(app->get_parent());
+    return app->help("reprise" + (above.empty() ? "" : " " + above));
   }
   EarlyExit Help() {
     // A grammar that has parsed "help" prints the help of that command; a fresh one prints its own.
@@ -389,13 +431,13 @@ class Grammar {
     const std::vector<std::string> below = NamesBelow(*command);
     if (below.empty()) return Usage("\"" + first + "\" is one argument too many");
     if (command == &app_) return Usage("there is no command " + first + DidYouMean(first, below));
-    const std::string of = command->get_name();
+    const std::string of = NameOf(command);
     return Usage("there is no command " + of + " " + first + DidYouMean(first, below), of);
   }
   static EarlyExit CommandMissing(const CLI::App& command) {
     std::string list;
     for (const std::string& name : NamesBelow(command)) list += (list.empty() ? "" : ", ") + name;
-    return Usage(command.get_name() + " needs one of its commands: " + list, command.get_name());
+    return Usage(NameOf(&command) + " needs one of its commands: " + list, NameOf(&command));
   }
   static std::vector<std::string> NamesBelow(const CLI::App& command) {
     std::vector<std::string> names;

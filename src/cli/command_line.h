@@ -16,6 +16,13 @@ struct KeysRequest {
   std::string new_passphrase_file;  // empty: asks
 };
 
+// What `users token add` is told of the new token.
+struct TokenRequest {
+  std::string org = "default", name;
+  int expires_days = 0;  // 0: never
+  bool org_admin = false;
+};
+
 // A command line that was understood.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -24,6 +31,8 @@ struct CommandLine {
   bool json = false;
   bool all_branches = false;
   KeysRequest keys;
+  TokenRequest token;
+  bool yes = false;  // of `users org delete`
 
   // Of the commands that take a folder's chats in and out.
   std::vector<std::string> arguments;          // what `verify`, `export`, `import`, `encrypt` and `decrypt` are about

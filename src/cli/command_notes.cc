@@ -50,9 +50,16 @@ constexpr CommandExample kExamples[] = {
     {"files sweep", "reprise files sweep --dry-run", "what is in the bucket that no chat needs any more"},
     {"files push", "reprise files push", "the files that were in the folder, to the bucket"},
     {"files pull", "reprise files pull", "all back into the folder"},
+    {"db init", "reprise db init", "make the tables, once"},
+    {"db migrate", "reprise db migrate", "after an update of reprise"},
+    {"db status", "reprise db status", "is the database ready?"},
     {"doctor", "reprise doctor", "is everything in order?"},
     {"trust", "reprise trust", "allow ./reprise.json as it is now"},
     {"trust", "reprise trust --list", "what is allowed, and whether it has changed"},
+    {"users token add", "reprise users token add alice --name backup --expires-days 90", "a token for a script"},
+    {"users token list", "reprise users token list", "whose they are, and when they were last used"},
+    {"users org delete", "reprise users org delete acme --yes", "delete all that the users of acme have"},
+    {"users token revoke", "reprise users token revoke token_5f0c1d2e3a4b", "take one back"},
     {"completion", "reprise completion bash > ~/.local/share/bash-completion/completions/reprise", "for bash"},
     {"completion", "reprise completion fish > ~/.config/fish/completions/reprise.fish", "for fish"},
     {"man", "reprise man serve | man -l -", "read the page of a command without installing it"},
@@ -117,6 +124,10 @@ constexpr std::pair<std::string_view, std::string_view> kDescriptions[] = {
      "been "
      "written by the agent. They are used only after a person has allowed them as they are. A changed file has to be "
      "allowed anew."},
+    {"db",
+     "Chats are kept in a PostgreSQL database if the configuration says so: "
+     "\"store\": {\"type\": \"postgres\", \"url\": \"postgresql://...\"}. Only these commands make or change its "
+     "tables; a server that finds others than it needs does not start."},
     {"keys",
      "Chats are encrypted with a key in the key file. Keep a copy of that file elsewhere: without it nobody can open "
      "the "

@@ -9,6 +9,7 @@
 
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
+#include "app/tenant_folder.h"
 #include "archive/folder_conversion.h"
 #include "archive/lone_file.h"
 #include "archive/record_reference.h"
@@ -190,6 +191,10 @@ class Conversion {
 
   // --- the data folder ---
   int InPlace() {
+    if (!ListTenants(options_.data_dir, Disk()).empty()) {
+      return Complain(MakeError(ErrorCode::kConflict, options_.data_dir + " holds chats of several users, in .tenants; "
+                                                          "convert each user's folder by itself, with --output"));
+    }
     const auto keys = Keys(options_.data_dir);
     if (!keys) return Complain(keys.error());
     WorkCounter counter;

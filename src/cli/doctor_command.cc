@@ -9,7 +9,9 @@
 #include "app/health_checks.h"
 #include "app/mcp_checks.h"
 #include "app/model_catalog.h"
+#include "app/people_checks.h"
 #include "app/provider_checks.h"
+#include "app/redis_checks.h"
 #include "app/trust.h"
 #include "app/unknown_variables.h"
 #include "base/json.h"
@@ -58,6 +60,8 @@ int RunDoctor(const CommandLine& line, const Environment& environment) {
     findings = CheckHealth(*options);
     for (Finding& finding : CheckProviders(*options)) findings.push_back(std::move(finding));
     if (options->bucket) findings.push_back(CheckBucket(*options));
+    if (!options->redis.urls.empty()) findings.push_back(CheckRedis(*options));
+    for (Finding& finding : CheckPeople(*options)) findings.push_back(std::move(finding));
     // What the server would not run is not run here either.
     auto programs = FilesToTrust(*options).and_then(
         [&](const FileDigests& files) { return RequireTrust(*options, files, /*ask=*/false); });

@@ -10,11 +10,14 @@
 
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
+#include "app/embedded.h"
 #include "archive/foreign_chat.h"
 #include "archive/stored_count.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "client/server_access.h"
+#include "postgres/postgres_parts.h"
 #include "store/incoming_chats.h"
 #include "terminal/console.h"
 #include "terminal/progress.h"
@@ -74,6 +77,20 @@ Result<Imported> Import(const std::string& path, const std::string& as, const Ta
   return take_in(*name, as.empty(), *std::move(foreign)).map([&](const ChatId& chat) {
     return Imported{chat, interactions, std::move(notes)};
   });
+}
+
+// By this process, into a database that others may use meanwhile.
+TakeIn IntoDatabase(PostgresParts& database, WorkCounter& counter) {
+  return [&](const ChatId& name, bool may_have_another, ForeignChat foreign) -> Result<ChatId> {
+    ChatId free = name;
+    for (int number = 2; may_have_another && database.store().LoadSummary(free); ++number) {
+      free = NumberedName(name, number);
+    }
+    const IncomingChat chat = ToIncomingChat(free, std::move(foreign));
+    TRY(database.store().ImportChat(chat));
+    TRY(CountStep(&counter));
+    return free;
+  };
 }
 
 class Report {
@@ -175,15 +192,26 @@ int RunImport(const CommandLine& line, const Environment& environment) {
   Progress progress(counter, environment);
   const auto bucket = ChatBucket::Open(*options, counter.stop_token());
   if (!bucket) return Complain(bucket.error());
+  const auto take_new_files = [&](const std::string& root, FileSystem& file_system) -> Result<void> {
+    return *bucket ? (*bucket)->TakeNewFiles(root, file_system) : Result<void>();
+  };
+  if (options->store.type == StoreOptions::Type::kPostgres) {
+    const auto shared = SharedDatabase::Open({.url = options->store.url, .version = std::string(Version())});
+    if (!shared) return Complain(shared.error());
+    const auto database =
+        PostgresParts::Open(**shared, {.tenant = {}, .keys = *keys, .bucket = FilesOf(*bucket)});
+    if (!database) return Complain(database.error());
+    auto ready = take_new_files(DatabaseFiles::kRoot, (*database)->store().files());
+    if (!ready) return Complain(ready.error());
+    return ImportAll(sources, line.as, IntoDatabase(**database, counter), progress, report);
+  }
   const auto folder = IncomingChats::Open({.root = options->data_dir,
                                            .keys = *keys,
                                            .file_system = Disk(),
                                            .counter = &counter,
                                            .bucket = FilesOf(*bucket)});
   if (!folder) return Complain(folder.error());
-  if (*bucket) {
-    if (const auto ready = (*bucket)->TakeNewFiles(options->data_dir, Disk()); !ready) return Complain(ready.error());
-  }
+  if (const auto ready = take_new_files(options->data_dir, Disk()); !ready) return Complain(ready.error());
   NoteKeysOf(options->data_dir, keys->get());
   return ImportAll(sources, line.as, IntoFolder(*folder), progress, report);
 }

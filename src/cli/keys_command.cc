@@ -1,16 +1,20 @@
 #include "cli/keys_command.h"
 
+#include <algorithm>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 
 #include "app/chat_bucket.h"
 #include "app/key_access.h"
+#include "app/org_keys.h"
+#include "app/tenant_folder.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "crypto/key_file.h"
 #include "store/bucket_upkeep.h"
 #include "store/directory_lock.h"
@@ -47,8 +51,17 @@ void PrintKeys(const std::string& path, const KeySet& keys, bool has_passphrase,
   }
 }
 
+// The folder is not all that the keys open then: an old one must not be taken for unneeded.
+Result<void> CheckIsFolder(const Options& options) {
+  if (options.store.type == StoreOptions::Type::kFiles) return {};
+  return Fail(ErrorCode::kInvalidArgument,
+              "what is in a database cannot be wrapped anew yet: keep the old keys in the key file (keys rotate, without "
+              "--rewrap, adds one that seals from then on)");
+}
+
 // The data folder for this process alone: a server would go on sealing by the keys it has, and rewrite chat.json.
 Result<std::unique_ptr<DirectoryLock>> LockDataFolder(const Options& options) {
+  TRY(CheckIsFolder(options));
   if (const auto there = Disk().ListDirectory(options.data_dir); !there) {
     return Fail(there.error().code == ErrorCode::kNotFound ? NoDataFolder(options.data_dir) : there.error());
   }
@@ -81,15 +94,15 @@ std::uint64_t FilesToWrap(const Options& options) {
 }
 
 // Without a bucket that can be asked, the old keys are kept for what is in it.
-Result<void> RewrapInBucket(const Options& options, const KeySet& key_set, WorkCounter& counter, Rewrapped& done) {
-  const std::shared_ptr<const KeySet> keys(std::shared_ptr<void>(), &key_set);  // the caller's
+Result<void> RewrapInBucket(const Options& options, const std::string& folder, std::shared_ptr<const KeySet> keys,
+                            WorkCounter& counter, Rewrapped& done) {
   const auto bucket = ChatBucket::OpenToRead(options, counter.stop_token());
   if (bucket) {
     return RewrapObjects(
-        {.root = options.data_dir, .keys = keys, .file_system = Disk(), .bucket = bucket->files(), .counter = &counter},
+        {.root = folder, .keys = keys, .file_system = Disk(), .bucket = bucket->files(), .counter = &counter},
         done);
   }
-  const auto count = CountReferences(options.data_dir, keys, Disk());
+  const auto count = CountReferences(folder, keys, Disk());
   if (!count) return Fail(count.error());
   if (*count == 0) return {};
   done.left.push_back(MakeError(ErrorCode::kUnavailable,
@@ -99,15 +112,37 @@ Result<void> RewrapInBucket(const Options& options, const KeySet& key_set, WorkC
   return {};
 }
 
+// A data folder with its objects.
+Result<Rewrapped> RewrapFolder(const Options& options, const std::string& folder, const KeySet& operators,
+                               WorkCounter& counter) {
+  const auto keys = TRY(KeysOfFolder(operators.BoundTo(""), folder, Disk()));
+  auto done = TRY(RewrapStore(folder, *keys, Disk(), &counter));
+  TRY(RewrapInBucket(options, folder, keys, counter, done));
+  return done;
+}
+
+// The folder, with the keys of orgs that are in it, those of its users, and what could not be saved in any of them.
+Result<Rewrapped> RewrapAll(const Options& options, const KeySet& keys, WorkCounter& counter) {
+  auto all = TRY(RewrapFolder(options, options.data_dir, keys, counter));
+  for (const Principal& user : ListTenants(options.data_dir, Disk())) {
+    auto more = TRY(RewrapFolder(options, TenantFolder(options.data_dir, user), keys, counter));
+    all.files += more.files;
+    all.current += more.current;
+    for (Error& left : more.left) {
+      const bool told = std::any_of(all.left.begin(), all.left.end(),
+                                    [&](const Error& other) { return other.detail == left.detail; });
+      if (!told) all.left.push_back(std::move(left));
+    }
+  }
+  return all;
+}
+
 // REQUIRES: the data folder's lock is held.
 int Rewrap(KeyFile& file, const Options& options, const CommandLine& line, const Environment& environment) {
   WorkCounter counter;
   Progress progress(counter, environment);
   progress.Begin({.doing = "wrapping", .things = "files", .total = progress.is_shown() ? FilesToWrap(options) : 0});
-  auto done = RewrapStore(options.data_dir, file.keys(), Disk(), &counter);
-  if (done) {
-    if (auto objects = RewrapInBucket(options, file.keys(), counter, *done); !objects) done = Fail(objects.error());
-  }
+  const auto done = RewrapAll(options, file.keys(), counter);
   if (progress.interrupted()) Warn("interrupted; nothing is lost, and `reprise keys rewrap` goes on from there");
   progress.End();
   if (!done) {

@@ -15,6 +15,7 @@
 #include "cli/chat_command.h"
 #include "cli/command_line.h"
 #include "cli/convert_command.h"
+#include "cli/db_command.h"
 #include "cli/docs_command.h"
 #include "cli/doctor_command.h"
 #include "cli/export_command.h"
@@ -31,6 +32,8 @@
 #include "cli/show_command.h"
 #include "cli/trash_commands.h"
 #include "cli/trust_command.h"
+#include "cli/org_command.h"
+#include "cli/users_command.h"
 #include "cli/verify_command.h"
 #include "terminal/console.h"
 
@@ -67,8 +70,15 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"files sweep", RunFilesSweep},
     {"files push", RunFilesPush},
     {"files pull", RunFilesPull},
+    {"db init", RunDbInit},
+    {"db migrate", RunDbMigrate},
+    {"db status", RunDbStatus},
     {"doctor", RunDoctor},
     {"trust", RunTrust},
+    {"users token add", RunTokenAdd},
+    {"users token list", RunTokenList},
+    {"users token revoke", RunTokenRevoke},
+    {"users org delete", RunOrgDelete},
     {"completion", RunCompletion},
     {"man", RunMan},
 };

@@ -3,6 +3,8 @@
 #include <sys/prctl.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <functional>
 #include <optional>
 #include <string>
@@ -45,6 +47,15 @@ std::string ReachableHost(const std::string& host) {
   return host == "::" ? "::1" : host;
 }
 
+constexpr std::chrono::minutes kUsualDrain{3};
+
+Error Draining() {
+  return {.code = ErrorCode::kUnavailable,
+          .reason = "stopping",
+          .message = "the server is stopping, and takes nothing new",
+          .retryable = true};
+}
+
 int Serve(const Options& options, const CommandLine& line, StopSignals& signals, ProviderCheck& providers,
           ServiceManager& manager) {
   auto server_options = HttpOptionsFrom(options);
@@ -52,8 +63,13 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   const std::string wanted = manager.sockets.empty() ? UrlOf(server_options->host, options.port) + ": " : "";
   auto parts = ServerParts::Assemble(options, {}, line.new_key);
   if (!parts) return Complain(parts.error());
-  server_options->ready = [&parts = **parts] { return parts.CheckReady(); };
+  std::atomic<bool> is_draining = false;
+  server_options->ready = [&parts = **parts, &is_draining]() -> Result<void> {
+    if (is_draining) return Fail(Draining());
+    return parts.CheckReady();
+  };
   server_options->failing = [&parts = **parts] { return parts.CheckParts(); };
+  (*parts)->AddPeople(*server_options);
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {
     Error error = server.error();
@@ -87,10 +103,16 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
   watch.reset();
   LogInfo("stopping");
   manager.Tell("STOPPING=1");
+  // What asks whether the server is ready sends nothing new meanwhile, and streams go on.
+  const bool has_database = options.store.type == StoreOptions::Type::kPostgres;
+  is_draining = true;
+  (*parts)->engine().Drain(options.drain.value_or(has_database ? kUsualDrain : std::chrono::milliseconds(0)));
   // In this order every stream still gets its last event: no new work, then the runs' ends, then the connections.
   (*server)->BeginStop();
   (*parts)->LeaveBucket();
+  (*parts)->BeginStop();
   (*parts)->engine().Stop();
+  (*server)->StopTenants();
   (*parts)->BeginStopTelemetry();
   (*server)->Stop();
   (*parts)->StopTelemetry();

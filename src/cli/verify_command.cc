@@ -6,11 +6,13 @@
 
 #include "app/chat_bucket.h"
 #include "app/chat_keys.h"
+#include "archive/chat_source.h"
 #include "archive/record_reference.h"
 #include "archive/stored_count.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/terminal_text.h"
+#include "base/try.h"
 #include "store/chat_files.h"
 #include "store/file_names.h"
 #include "store/verify.h"
@@ -27,13 +29,14 @@ struct Access {
 };
 
 // What a chat's id names in the data folder, else a file or a chat's folder.
-Result<VerifyReport> Verify(const std::string& what, const Options& options, const Access& access,
-                            WorkCounter& counter) {
+Result<VerifyReport> Verify(const std::string& what, const Options& options, const ChatSource& source,
+                            const Access& access, WorkCounter& counter) {
   if (const auto reference = ParseReference(what)) {
     auto report = reference->interaction
-                      ? VerifyFile(InteractionFile(options.data_dir, reference->chat, *reference->interaction),
-                                   access.keys, Disk(), &counter, access.bucket)
-                      : VerifyChat(options.data_dir, reference->chat, access.keys, Disk(), &counter, access.bucket);
+                      ? VerifyFile(InteractionFile(source.root(), reference->chat, *reference->interaction),
+                                   access.keys, source.file_system(), &counter, access.bucket)
+                      : VerifyChat(source.root(), reference->chat, access.keys, source.file_system(), &counter,
+                                   access.bucket);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     if (!IsFile(what) && !IsDirectory(what)) {
       Error missing = NotThere(report.error(), *reference, options.data_dir);
@@ -52,8 +55,10 @@ Result<VerifyReport> Verify(const std::string& what, const Options& options, con
   return VerifyChat(place->root, place->chat, access.keys, Disk(), &counter, access.bucket);
 }
 
-// How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them.
+// How many files those of chats are that are named by their ids, or all if none are named; 0: a path is among them, or
+// they are rows.
 std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
+  if (options.store.type != StoreOptions::Type::kFiles) return 0;
   std::vector<ChatId> chats;
   for (const std::string& what : line.arguments) {
     const auto reference = ParseReference(what);
@@ -70,14 +75,15 @@ std::uint64_t FilesToCheck(const CommandLine& line, const Options& options) {
 
 Result<VerifyReport> VerifyAll(const CommandLine& line, const Options& options, const Access& access,
                                WorkCounter& counter) {
+  const ChatSource source = TRY(ChatSource::Open(options));
   if (line.arguments.empty()) {
-    auto report = VerifyStore(options.data_dir, access.keys, Disk(), &counter, access.bucket);
+    auto report = VerifyStore(source.root(), access.keys, source.file_system(), &counter, access.bucket);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     return Fail(NoDataFolder(options.data_dir));
   }
   VerifyReport whole;
   for (const std::string& what : line.arguments) {
-    auto report = Verify(what, options, access, counter);
+    auto report = Verify(what, options, source, access, counter);
     if (!report) return report;
     whole.checked += report->checked;
     std::move(report->problems.begin(), report->problems.end(), std::back_inserter(whole.problems));

@@ -166,6 +166,12 @@ Result<std::unique_ptr<ChatWriter>> ChatWriter::Open(const Flags& flags, const s
   if (!server) return Fail(std::move(server.error()));
   if (*server) return std::make_unique<ServedChats>(*std::move(server));
 
+  if (options->store.type == StoreOptions::Type::kPostgres) {
+    return Fail(
+        ErrorCode::kUnavailable,
+        "the chats are in a database, and no server of this data folder runs: start one (`reprise serve`), or name "
+        "one with --url");
+  }
   if (!IsDirectory(options->data_dir)) return Fail(NoDataFolder(options->data_dir));
   auto keys = KeysOfFolder(*options);
   if (!keys) return Fail(std::move(keys.error()));

@@ -138,6 +138,7 @@ void AppendMember(std::string& out, std::string_view name, std::string_view byte
 Result<std::string> SealJwe(const Json& protected_members, std::string_view plaintext, const KeySet& keys) {
   Json header = {{"alg", kAlg}, {"enc", kEnc}};
   header.update(protected_members);
+  if (!keys.tenant().empty()) header["tenant"] = keys.tenant();
   const std::string protected_header = EncodeBase64Url(DumpJson(header));
 
   const SecretKey content_key = SecretKey::Random();
@@ -159,7 +160,7 @@ Result<std::string> SealJwe(const Json& protected_members, std::string_view plai
 Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
   const auto envelope = TRY(ScanEnvelope(text));
   auto header_text = TRY(HeaderText(envelope));
-  TRY(ParseHeader(header_text));
+  const auto header = TRY(ParseHeader(header_text));
   const KeySet::Key* key = keys.Find(envelope.kid);
   if (key == nullptr) return Refuse("sealed by a key that is not in the key file");
 
@@ -172,11 +173,18 @@ Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys) {
   const auto content_key = UnwrapKey(key->secret, wrapped);
   if (!content_key) return Fail(content_key.error());
   auto plaintext = TRY(GcmOpen(*content_key, envelope.protected_header, iv, *std::move(ciphertext), tag));
+  const bool is_ours = keys.tenant().empty() ? !header.contains("tenant") : Says(header, "tenant", keys.tenant());
+  if (!is_ours) {
+    WipeBytes(plaintext.data(), plaintext.size());
+    return Fail(Error{.code = ErrorCode::kCorruption,
+                      .reason = "integrity_swap",
+                      .message = "it was sealed for another user than the one whose chats these are"});
+  }
   return OpenedJwe{.protected_header = std::move(header_text), .plaintext = std::move(plaintext), .kid = key->kid};
 }
 
 Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
-  auto opened = OpenJwe(text, keys);  // all of it: what is damaged must stay as it is
+  auto opened = OpenJwe(text, KeysOfRecord(text, keys));  // all of it: what is damaged must stay as it is
   if (!opened) return Fail(std::move(opened.error()));
   WipeBytes(opened->plaintext.data(), opened->plaintext.size());  // a journal's is a key
   const Envelope envelope = *ScanEnvelope(text);
@@ -202,6 +210,11 @@ Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys) {
 
 Result<Json> ReadJweHeader(std::string_view text) {
   return ScanEnvelope(text).and_then(HeaderText).and_then(ParseHeader);
+}
+
+KeySet KeysOfRecord(std::string_view text, const KeySet& keys) {
+  const auto header = ReadJweHeader(text);
+  return keys.BoundTo(header ? TextMember(*header, "tenant") : "");
 }
 
 std::optional<std::string> KeyIdOf(std::string_view text) {

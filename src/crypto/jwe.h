@@ -13,7 +13,7 @@
 namespace reprise {
 
 // Seals under the set's current key, with a fresh content key and IV. `protected_members` (an object without alg and
-// enc) go into the protected header, which is readable and authenticated.
+// enc) go into the protected header, which is readable and authenticated; so does "tenant", if the keys are bound to one.
 Result<std::string> SealJwe(const Json& protected_members, std::string_view plaintext, const KeySet& keys);
 
 struct OpenedJwe {
@@ -21,16 +21,20 @@ struct OpenedJwe {
   std::string plaintext;
   std::string kid;
 };
-// kCorruption (reason "integrity_auth") unless `text` is exactly such a JWE and was sealed by one of the keys. Strict:
+// kCorruption (reason "integrity_auth") unless `text` is exactly such a JWE and was sealed by one of the keys, (reason
+// "integrity_swap") if that was for another tenant than the keys are bound to. Strict:
 // each member once, no other members, canonical base64url, exact sizes, no "crit", no "zip".
 Result<OpenedJwe> OpenJwe(std::string_view text, const KeySet& keys);
 
 // The same record for the set's current key: only what stands in "header" and "encrypted_key" is replaced, so the
-// content and RecordDigest stay. Nothing to do: the same text. Fails as OpenJwe does.
+// content and RecordDigest stay, whatever tenant it is of. Nothing to do: the same text. Fails as OpenJwe does.
 Result<std::string> RewrapJwe(std::string_view text, const KeySet& keys);
 
 // The protected header as it stands there: anyone could have written it. kCorruption if `text` is no JWE of ours.
 Result<Json> ReadJweHeader(std::string_view text);
+
+// The keys as they open `text`: bound to the tenant that it says it is of, if any. Anyone could have written that.
+KeySet KeysOfRecord(std::string_view text, const KeySet& keys);
 
 // The id of the key that `text` says it is sealed by: anyone could have written it. nullopt if it is no JWE of ours.
 std::optional<std::string> KeyIdOf(std::string_view text);

@@ -137,14 +137,29 @@ SecretText KeySet::ToJwkSet() const {
   return text;
 }
 
+KeySet KeySet::BoundTo(std::string tenant) const {
+  std::vector<Key> keys;
+  for (const Key& key : keys_) keys.push_back(CopyOf(key));
+  KeySet bound(std::move(keys));
+  bound.tenant_ = std::move(tenant);
+  return bound;
+}
+
+KeySet KeySet::Before(const KeySet& others) const {
+  std::vector<Key> keys;
+  for (const Key& key : keys_) keys.push_back(CopyOf(key));
+  for (const Key& key : others.keys_) keys.push_back(CopyOf(key));
+  return KeySet(std::move(keys)).BoundTo(tenant_);
+}
+
 KeySet KeySet::WithNewKey() const {
   std::vector<Key> keys;
   keys.push_back(NewKey());
   for (const Key& key : keys_) keys.push_back(CopyOf(key));
-  return KeySet(std::move(keys));
+  return KeySet(std::move(keys)).BoundTo(tenant_);
 }
 
-KeySet KeySet::WithoutOldKeys() const { return Of(CopyOf(current())); }
+KeySet KeySet::WithoutOldKeys() const { return Of(CopyOf(current())).BoundTo(tenant_); }
 
 const KeySet::Key* KeySet::Find(std::string_view kid) const {
   const auto key = std::find_if(keys_.begin(), keys_.end(), [&](const Key& candidate) { return candidate.kid == kid; });

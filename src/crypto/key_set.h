@@ -31,6 +31,12 @@ class KeySet {
   // What Parse reads.
   SecretText ToJwkSet() const;
 
+  // The same keys for one tenant's records: what they seal says so in its protected header, and they open nothing else.
+  KeySet BoundTo(std::string tenant) const;
+  const std::string& tenant() const { return tenant_; }  // empty: of no tenant
+
+  // These keys, and `others` behind them.
+  KeySet Before(const KeySet& others) const;
   // The same keys behind a new one.
   KeySet WithNewKey() const;
   // The current key alone.
@@ -44,6 +50,7 @@ class KeySet {
  private:
   explicit KeySet(std::vector<Key> keys) : keys_(std::move(keys)) {}
   std::vector<Key> keys_;  // never empty
+  std::string tenant_{};
 };
 
 }  // namespace reprise

@@ -39,18 +39,30 @@ std::string_view ToString(ChatChange::Kind kind) {
 
 void ChatChanges::Add(ChatChange::Kind kind, const ChatId& chat, std::optional<InteractionId> interaction,
                       std::string request_id) {
+  ChatChange change{.kind = kind, .chat_id = chat, .interaction_id = interaction, .request_id = std::move(request_id)};
+  if (on_added_) on_added_(change);
+  AddFromOthers(std::move(change));
+}
+
+void ChatChanges::AddFromOthers(ChatChange change) {
   bool wake;
   {
     const std::lock_guard lock(mutex_);
-    changes_.push_back({.number = ++last_,
-                        .kind = kind,
-                        .chat_id = chat,
-                        .interaction_id = interaction,
-                        .request_id = std::move(request_id)});
+    change.number = ++last_;
+    changes_.push_back(std::move(change));
     if (changes_.size() > kKept) changes_.pop_front();
     wake = waiting_ > 0;
   }
   if (wake) added_.notify_all();
+}
+
+void ChatChanges::Forget() {
+  {
+    const std::lock_guard lock(mutex_);
+    ++last_;
+    changes_.clear();
+  }
+  added_.notify_all();
 }
 
 std::uint64_t ChatChanges::last() const {

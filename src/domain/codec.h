@@ -54,6 +54,8 @@ Result<AgentEvent> AgentEventFromJson(const Json& json);
 std::string_view EventName(const EventPayload& payload);
 std::string_view EventType(const EventPayload& payload);
 
+Json ToJson(const ClientRequest& request);
+Result<ClientRequest> ClientRequestFromJson(const Json& json);
 Json ToJson(const Attachment& attachment);
 void AppendJson(std::string& out, const Attachment& attachment);
 Json ToJson(const std::vector<Attachment>& attachments);

@@ -123,11 +123,12 @@ void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
 }
 void Members(auto& m, Is<event::Approved> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("arguments_digest", e.arguments_digest)("scope", e.scope);
-  m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback);
+  m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback).IfSet("answered_by", e.answered_by);
 }
 void Members(auto& m, Is<event::Rejected> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id);
   m.IfSet("feedback", e.feedback).IfSet("expired", e.expired).IfSet("superseded", e.superseded);
+  m.IfSet("answered_by", e.answered_by);
 }
 void Members(auto& m, Is<event::InputRequired> auto& e) {
   m("request_id", e.request_id)("call_id", e.call_id)("question", e.question)("options", e.options);
@@ -135,6 +136,7 @@ void Members(auto& m, Is<event::InputRequired> auto& e) {
 }
 void Members(auto& m, Is<event::InputReceived> auto& e) {
   m("request_id", e.request_id)("call_id", e.call_id).OrNull("response", e.response);
+  m.IfSet("answered_by", e.answered_by);
 }
 void Members(auto& m, Is<event::TaskUpdated> auto& e) { m.IfSet("call_id", e.call_id).List("tasks", e.tasks); }
 void Members(auto& m, Is<event::PlanUpdated> auto& e) { m.IfSet("call_id", e.call_id)("steps", e.steps); }

@@ -51,6 +51,7 @@ void Write(auto& out, const RunRecord& record) {
     out["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
   if (record.agenda_before) out["agenda_before"] = ToJson(*record.agenda_before);
+  if (record.request) out["request"] = ToJson(*record.request);
 }
 
 Result<RunRecord> RecordFromJson(const Json& json) {
@@ -67,6 +68,7 @@ Result<RunRecord> RecordFromJson(const Json& json) {
   if (const Json* agenda = reader.Find("agenda_before")) {
     record.agenda_before = reader.Take(AgendaFromJson(*agenda), {});
   }
+  if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.error()) return Fail(*reader.error());
   return record;
 }
@@ -107,6 +109,15 @@ void Write(auto& out, const Interaction& interaction, auto write_state) {
 }
 
 }  // namespace
+
+Json ToJson(const ClientRequest& request) { return {{"key", request.key}, {"digest", request.digest}}; }
+
+Result<ClientRequest> ClientRequestFromJson(const Json& json) {
+  JsonReader reader(json, "request");
+  ClientRequest request{.key = reader.String("key"), .digest = reader.String("digest")};
+  if (reader.error()) return Fail(*reader.error());
+  return request;
+}
 
 Json ToJson(const Attachment& attachment) {
   Json json = Json::object();

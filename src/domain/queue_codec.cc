@@ -6,11 +6,13 @@
 namespace reprise {
 
 Json ToJson(const QueuedMessage& message) {
-  return {{"id", message.id},
-          {"user_message", message.user_message},
-          {"model", message.model.empty() ? Json(nullptr) : Json(message.model)},
-          {"on_disconnect", message.on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"},
-          {"created_at", FormatTimestamp(message.created_at)}};
+  Json json = {{"id", message.id},
+               {"user_message", message.user_message},
+               {"model", message.model.empty() ? Json(nullptr) : Json(message.model)},
+               {"on_disconnect", message.on_disconnect == OnDisconnect::kContinue ? "continue" : "cancel"},
+               {"created_at", FormatTimestamp(message.created_at)}};
+  if (message.request) json["request"] = ToJson(*message.request);
+  return json;
 }
 
 Result<QueuedMessage> QueuedMessageFromJson(const Json& json) {
@@ -24,6 +26,7 @@ Result<QueuedMessage> QueuedMessageFromJson(const Json& json) {
     reader.Reject("on_disconnect");
   }
   message.created_at = reader.Time("created_at");
+  if (const Json* request = reader.Find("request")) message.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.error()) return Fail(*reader.error());
   return message;
 }

@@ -10,6 +10,8 @@
 
 #include "approval/decision.h"
 #include "base/json.h"
+#include "base/logging.h"
+#include "base/try.h"
 #include "domain/codec.h"
 
 namespace reprise {
@@ -32,19 +34,32 @@ Error InvalidMember(std::string message) {
 
 Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                                 const std::optional<InteractionRef>& within) {
+  if (services_.parts.questions && !IsAskedHere(services_.approvals, approval_id)) {
+    auto pending = FindElsewhere<ApprovalKind>(approval_id, within);
+    if (!pending) return pending;
+    const std::string id(approval_id);
+    const InteractionRef run{pending->chat_id, pending->interaction_id};
+    const auto supersede = [&] { return services_.parts.questions->Answer(run, id, kSuperseded); };
+    if (auto checked = CheckApproval(pending->request, answer, supersede); !checked) return Fail(checked.error());
+    const auto given = answer.scope == ApprovalScope::kAlways
+                           ? GrantAndAnswer(run, pending->request, answer)
+                           : services_.parts.questions->Answer(run, id, answer);
+    return given.map([&] { return *pending; });
+  }
   const auto found = FindOpen(services_.approvals, approval_id, within);
   if (!found) return Fail(found.error());
   const PendingApproval& pending = ApprovalRequests::PendingOf(**found);
-  if (auto checked = CheckApproval(pending.request, answer, *found); !checked) return Fail(checked.error());
+  const auto supersede = [&] { return Give(services_.approvals, *found, kSuperseded); };
+  if (auto checked = CheckApproval(pending.request, answer, supersede); !checked) return Fail(checked.error());
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
   const bool for_always = answer.approved && answer.scope == ApprovalScope::kAlways;
-  const auto given = for_always ? GrantAndGive(*found, answer) : services_.approvals.Give(*found, answer);
+  const auto given = for_always ? GrantAndGive(*found, answer) : Give(services_.approvals, *found, answer);
   if (!given) return Fail(WhyNotGiven(given.error()));
   return KeepAnswer(run, pending.request.approval_id, std::move(answer)).map([&] { return pending; });
 }
 
 Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
-                                    const ApprovalRequests::Found& found) {
+                                    const std::function<Result<void>()>& supersede) {
   if (answer.arguments_digest && *answer.arguments_digest != request.arguments_digest) {
     return Fail(
         Conflict("digest_mismatch", "arguments_digest is not the digest of the arguments that wait for approval"));
@@ -52,9 +67,7 @@ Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, cons
   if (!answer.approved) return {};
   const auto tools = services_.parts.tools.Current();
   if (IsOutdated(request, *tools)) {
-    if (auto withdrawn = services_.approvals.Give(found, kSuperseded); !withdrawn) {
-      return Fail(WhyNotGiven(withdrawn.error()));
-    }
+    if (auto withdrawn = supersede(); !withdrawn) return Fail(WhyNotGiven(withdrawn.error()));
     return Fail(Conflict("stale",
                          "the tool, or where it would run, is not what was shown any more; the call was not approved "
                          "and is asked about again"));
@@ -69,22 +82,126 @@ Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, cons
 
 Result<PendingInput> Answers::AnswerInput(std::string_view request_id, InputAnswer answer,
                                           const std::optional<InteractionRef>& within) {
+  if (services_.parts.questions && !IsAskedHere(services_.inputs, request_id)) {
+    auto pending = FindElsewhere<InputKind>(request_id, within);
+    if (!pending) return pending;
+    if (auto checked = CheckInput(pending->request, answer); !checked) return Fail(checked.error());
+    return services_.parts.questions
+        ->Answer({pending->chat_id, pending->interaction_id}, std::string(request_id), answer)
+        .map([&] { return *pending; });
+  }
   const auto found = FindOpen(services_.inputs, request_id, within);
   if (!found) return Fail(found.error());
   const PendingInput& pending = InputRequests::PendingOf(**found);
-  const std::optional<std::string>& schema = pending.request.schema;
-  if (schema && answer.response && !IsJsonObject(*answer.response)) {
-    return Fail(InvalidMember("\"response\" must be a JSON object, as the question's schema says"));
-  }
-  if (schema && answer.response && services_.parts.check_form) {
-    if (auto checked = services_.parts.check_form(*schema, *answer.response); !checked) return Fail(checked.error());
-  }
+  if (auto checked = CheckInput(pending.request, answer); !checked) return Fail(checked.error());
   const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);  // before it can end
-  if (auto given = services_.inputs.Give(*found, answer); !given) return Fail(WhyNotGiven(given.error()));
+  if (auto given = Give(services_.inputs, *found, answer); !given) return Fail(WhyNotGiven(given.error()));
   return KeepAnswer(run, pending.request.request_id, std::move(answer)).map([&] { return pending; });
 }
 
+Result<void> Answers::CheckInput(const event::InputRequired& request, const InputAnswer& answer) const {
+  if (!request.schema || !answer.response) return {};
+  if (!IsJsonObject(*answer.response)) {
+    return Fail(InvalidMember("\"response\" must be a JSON object, as the question's schema says"));
+  }
+  return services_.parts.check_form ? services_.parts.check_form(*request.schema, *answer.response) : Result<void>();
+}
+
+template <typename Kind>
+Result<void> Answers::Give(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
+                           const typename Kind::Answer& answer) {
+  QuestionStore* const questions = services_.parts.questions;
+  if (questions == nullptr) return requests.Give(found, answer);
+  if (auto claimed = requests.Claim(found); !claimed) return claimed;
+  const auto& asked = Requests<Kind>::PendingOf(*found);
+  auto decided = questions->Answer({asked.chat_id, asked.interaction_id}, asked.request.*Kind::kId, answer);
+  // If another answer was first, it is on its way here.
+  auto settled = requests.Settle(found, decided ? std::optional(answer) : std::nullopt);
+  return decided ? settled : decided;
+}
+
+template <typename Kind>
+bool Answers::IsAskedHere(const Requests<Kind>& requests, std::string_view id) const {
+  const auto found = requests.Find(id, std::nullopt);
+  if (!found) return false;
+  const auto& pending = Requests<Kind>::PendingOf(**found);
+  const auto run = busy_.RunOf(pending.chat_id, pending.interaction_id);
+  return !run || run->hold()->IsStillHeld();  // else whoever has taken it up asks it
+}
+
+template <typename Kind>
+Result<typename Kind::Pending> Answers::FindElsewhere(std::string_view id,
+                                                      const std::optional<InteractionRef>& within) const {
+  auto question = services_.parts.questions->Find(std::string(id));
+  const bool is_gone = !question && IsNotFound(question.error());
+  if (is_gone && within && WasAsked<Kind>(id, *within)) return Fail(AlreadyProcessed<Kind>());
+  if (is_gone) return Fail(NeverAsked<Kind>());
+  if (!question) return Fail(std::move(question.error()));
+  auto* const pending = std::get_if<typename Kind::Pending>(&*question);
+  const bool is_meant = pending && (!within || QuestionRun(*question) == *within);
+  if (!is_meant) return Fail(NeverAsked<Kind>());
+  return std::move(*pending);
+}
+
+void Answers::TakeFromOthers(const std::optional<InteractionRef>& of) {
+  QuestionStore* const questions = services_.parts.questions;
+  if (questions == nullptr) return;
+  for (const auto& run : busy_.Runs()) {
+    if (of && of->interaction_id != run->id()) continue;
+    if (of && of->chat_id != run->chat_id()) continue;
+    if (run->status() == InteractionStatus::kRunning) continue;  // it asks nothing
+    const auto answered = questions->Answered({run->chat_id(), run->id()});
+    if (!answered) {
+      LogWarning("answers could not be looked for",
+                 {{"chat", run->chat_id().str()}, {"detail", answered.error().detail}});
+      continue;
+    }
+    for (const auto& [id, answer] : *answered) {
+      // One that was given here is not found any more.
+      if (const auto* const approval = std::get_if<ApprovalAnswer>(&answer)) {
+        if (const auto found = services_.approvals.Find(id, std::nullopt)) {
+          static_cast<void>(services_.approvals.Give(*found, *approval));
+        }
+      } else if (const auto found = services_.inputs.Find(id, std::nullopt)) {
+        static_cast<void>(services_.inputs.Give(*found, std::get<InputAnswer>(answer)));
+      }
+    }
+  }
+}
+
+namespace {
+
+// Those of `all` that are of this kind, and are not in `here`.
+template <typename Pending, typename Id>
+void AddOthers(std::vector<Pending>& here, const std::vector<PendingQuestion>& all, Id id) {
+  for (const PendingQuestion& question : all) {
+    const auto* const pending = std::get_if<Pending>(&question);
+    if (!pending) continue;
+    const auto is_it = [&](const Pending& each) { return each.request.*id == pending->request.*id; };
+    if (std::none_of(here.begin(), here.end(), is_it)) here.push_back(*pending);
+  }
+}
+
+}  // namespace
+
+std::vector<PendingApproval> Answers::Approvals() const {
+  auto waiting = services_.approvals.Waiting();
+  if (!services_.parts.questions) return waiting;
+  if (const auto all = services_.parts.questions->Waiting()) AddOthers(waiting, *all, ApprovalKind::kId);
+  return waiting;
+}
+
+std::vector<PendingInput> Answers::Inputs() const {
+  auto waiting = services_.inputs.Waiting();
+  if (!services_.parts.questions) return waiting;
+  if (const auto all = services_.parts.questions->Waiting()) AddOthers(waiting, *all, InputKind::kId);
+  return waiting;
+}
+
 Result<PendingApproval> Answers::FindApproval(std::string_view approval_id) const {
+  if (services_.parts.questions && !IsAskedHere(services_.approvals, approval_id)) {
+    return FindElsewhere<ApprovalKind>(approval_id, std::nullopt);
+  }
   return services_.approvals.Find(approval_id, std::nullopt).map([](const auto& found) {
     return ApprovalRequests::PendingOf(*found);
   });
@@ -124,6 +241,18 @@ bool Answers::WasAsked(std::string_view id, const InteractionRef& within) const 
 // Nobody need have answered what does not wait any more when the engine stops; the next one may ask again.
 Error Answers::WhyNotGiven(const Error& error) const {
   return busy_.is_stopping() && error.reason == "already_processed" ? Stopping() : error;
+}
+
+// The grant is there before the answer: whoever reads that may ask for the next call at once.
+Result<void> Answers::GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
+                                     const ApprovalAnswer& answer) {
+  GrantStore* const grants = services_.parts.grants;
+  if (grants == nullptr) return Fail(InvalidMember("\"scope\" cannot be \"always\": this server keeps no grants"));
+  const auto grant = TRY(StandingGrantFor(request, answer, *services_.parts.tools.Current()));
+  const bool added = TRY(grants->Add(grant));
+  auto given = services_.parts.questions->Answer(run, request.approval_id, answer);
+  if (!given && added) static_cast<void>(grants->Remove(GrantId(grant.grant)));
+  return given;
 }
 
 Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer) {

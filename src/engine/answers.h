@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -23,6 +24,11 @@ class Answers {
                                    const std::optional<InteractionRef>& within);
   Result<PendingApproval> FindApproval(std::string_view approval_id) const;
   Result<FileChange> PreviewChange(std::string_view approval_id) const;
+  // Gives the runs of this process, or one of them, what was answered at others.
+  void TakeFromOthers(const std::optional<InteractionRef>& of = std::nullopt);
+  // What waits, here and at others.
+  std::vector<PendingApproval> Approvals() const;
+  std::vector<PendingInput> Inputs() const;
 
  private:
   template <typename Kind>
@@ -33,9 +39,22 @@ class Answers {
   bool WasAsked(std::string_view id, const InteractionRef& within) const;
   // What an answer is told that did not count.
   Error WhyNotGiven(const Error& error) const;
+  // `supersede` withdraws what is not so any more as it was shown.
   Result<void> CheckApproval(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
-                             const ApprovalRequests::Found& found);
+                             const std::function<Result<void>()>& supersede);
+  Result<void> CheckInput(const event::InputRequired& request, const InputAnswer& answer) const;
+  // Gives the answer, if it is the first one anywhere.
+  template <typename Kind>
+  Result<void> Give(Requests<Kind>& requests, const typename Requests<Kind>::Found& found,
+                    const typename Kind::Answer& answer);
+  // One that a run of another process asks.
+  template <typename Kind>
+  Result<typename Kind::Pending> FindElsewhere(std::string_view id, const std::optional<InteractionRef>& within) const;
+  template <typename Kind>
+  bool IsAskedHere(const Requests<Kind>& requests, std::string_view id) const;
   // An answer for always: the grant is kept before the answer counts.
+  Result<void> GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
+                              const ApprovalAnswer& answer);
   Result<void> GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer);
   // A tool that needs consent is not what was granted for always, if anything was: consent does not bring that back.
   Result<void> DropOutdatedGrants(const Tool* tool);

@@ -24,7 +24,7 @@ void BusyChats::AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& c
 Result<void> BusyChats::Occupy(const ChatId& chat) {
   std::unique_lock lock(mutex_);
   AwaitStarted(lock, chat);
-  if (stopping_) return Fail(Stopping());
+  if (draining_) return Fail(Stopping());
   if (const auto found = active_.find(chat); found != active_.end()) return Fail(Busy(found->second));
   if (active_.size() >= services_.options.max_active_runs) {
     return Fail(Error{.code = ErrorCode::kUnavailable,
@@ -35,6 +35,18 @@ Result<void> BusyChats::Occupy(const ChatId& chat) {
   }
   active_.emplace(chat, nullptr);
   return {};
+}
+
+Result<void> BusyChats::OccupyWhenStopped(const ChatId& chat, std::string_view reason) {
+  for (;;) {
+    auto occupied = Occupy(chat);
+    if (occupied || occupied.error().reason != "busy") return occupied;
+    // One that was about to start when it was asked for is there now; another may follow it.
+    if (const auto run = RunOf(chat)) {
+      run->RequestStop(reason);
+      AwaitEndOf(*run);
+    }
+  }
 }
 
 void BusyChats::Put(const std::shared_ptr<Run>& run) {
@@ -53,7 +65,7 @@ void BusyChats::Release(const ChatId& chat) {
   bool next;
   {
     const std::lock_guard lock(mutex_);
-    next = !stopping_ && services_.queues.HasNext(chat);
+    next = !draining_ && services_.queues.HasNext(chat);
     if (next) {
       active_[chat] = nullptr;
       ++unfinished_;
@@ -67,7 +79,7 @@ void BusyChats::Release(const ChatId& chat) {
 
 bool BusyChats::OccupyForNext(const ChatId& chat) {
   const std::lock_guard lock(mutex_);
-  if (stopping_ || active_.contains(chat) || !services_.queues.HasNext(chat)) return false;
+  if (draining_ || active_.contains(chat) || !services_.queues.HasNext(chat)) return false;
   active_.emplace(chat, nullptr);
   ++unfinished_;
   return true;
@@ -130,10 +142,20 @@ bool BusyChats::is_stopping() const {
   return stopping_;
 }
 
+void BusyChats::BeginDrain() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+}
+
+bool BusyChats::is_draining() const {
+  const std::lock_guard lock(mutex_);
+  return draining_;
+}
+
 void BusyChats::BeginStop() {
   {
     const std::lock_guard lock(mutex_);
-    stopping_ = true;
+    draining_ = stopping_ = true;
   }
   changed_.notify_all();
 }
@@ -141,6 +163,14 @@ void BusyChats::BeginStop() {
 void BusyChats::AwaitAllWork() {
   std::unique_lock lock(mutex_);
   changed_.wait(lock, [this] { return unfinished_ == 0; });
+}
+
+bool BusyChats::AwaitAllWork(std::chrono::nanoseconds limit) {
+  std::unique_lock lock(mutex_);
+  return changed_.wait_for(lock, limit, [this] {
+    const auto is_about_to_start = [](const auto& chat) { return chat.second == nullptr; };
+    return unfinished_ == 0 && std::none_of(active_.begin(), active_.end(), is_about_to_start);
+  });
 }
 
 Engine::Counters BusyChats::counters() const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <chrono>
 #include <condition_variable>
 #include <cstddef>
 #include <functional>
@@ -56,24 +57,25 @@ class BusyChats {
     const std::shared_ptr<void> release(nullptr, [&](void*) { Release(chat); });  // also when it throws
     return change();
   }
-  // The same, but ends whatever runs in the chat, also what begins meanwhile, and waits for its end.
+  // As Occupy, but ends whatever runs in the chat, also what begins meanwhile, and waits for its end.
+  Result<void> OccupyWhenStopped(const ChatId& chat, std::string_view reason);
+  // As WhileIdle, likewise.
   template <typename Change>
   auto WhenStopped(const ChatId& chat, std::string_view reason, Change change) -> decltype(change()) {
-    for (;;) {
-      auto result = WhileIdle(chat, change);
-      if (result || result.error().reason != "busy") return result;
-      // One that was about to start when it was asked for is there now; another may follow it.
-      if (const auto run = RunOf(chat)) {
-        run->RequestStop(reason);
-        AwaitEndOf(*run);
-      }
-    }
+    if (auto occupied = OccupyWhenStopped(chat, reason); !occupied) return Fail(std::move(occupied.error()));
+    const std::shared_ptr<void> release(nullptr, [&](void*) { Release(chat); });
+    return change();
   }
 
   bool is_stopping() const;
-  // From now on nothing is occupied.
+  // From now on nothing is occupied; what runs goes on.
+  void BeginDrain();
+  bool is_draining() const;
+  // And nobody waits for anything.
   void BeginStop();
   void AwaitAllWork();
+  // And for what is about to start. False: not within `limit`.
+  bool AwaitAllWork(std::chrono::nanoseconds limit);
   Engine::Counters counters() const;
 
  private:
@@ -87,6 +89,7 @@ class BusyChats {
   std::condition_variable changed_;
   // A null run is one that is about to start, or a chat that is being rearranged.
   std::unordered_map<ChatId, std::shared_ptr<Run>> active_;  // guarded by mutex_
+  bool draining_ = false;                                    // guarded by mutex_; also when stopping
   bool stopping_ = false;                                    // guarded by mutex_
   std::size_t unfinished_ = 0;   // guarded by mutex_; runs whose thread is not done, and what is about to begin
   Engine::Counters counters_{};  // guarded by mutex_; the totals only

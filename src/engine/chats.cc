@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <future>
 #include <iterator>
 #include <map>
 #include <nlohmann/json.hpp>
@@ -78,13 +79,16 @@ Result<std::vector<ChatListEntry>> Chats::List() {
   auto summaries = services_.parts.store.ListChats();
   if (!summaries) return Fail(std::move(summaries.error()));
   std::map<ChatId, std::size_t> waiting;
-  for (const PendingApproval& each : services_.approvals.Waiting()) ++waiting[each.chat_id];
-  for (const PendingInput& each : services_.inputs.Waiting()) ++waiting[each.chat_id];
+  for (const PendingApproval& each : answers_.Approvals()) ++waiting[each.chat_id];
+  for (const PendingInput& each : answers_.Inputs()) ++waiting[each.chat_id];
+  std::set<ChatId> elsewhere;
+  for (const InteractionRef& each : TRY(services_.parts.runs.AllHeldElsewhere())) elsewhere.insert(each.chat_id);
   std::vector<ChatListEntry> entries;
   entries.reserve(summaries->size());
   for (ChatSummary& summary : *summaries) {
     const auto found = waiting.find(summary.id);
-    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? 0 : found->second));
+    const bool runs_elsewhere = elsewhere.contains(summary.id);
+    entries.push_back(EntryOf(std::move(summary), found == waiting.end() ? 0 : found->second, runs_elsewhere));
   }
   return entries;
 }
@@ -93,13 +97,30 @@ Result<ChatListEntry> Chats::ListEntryOf(const ChatId& chat) {
   const auto run = busy_.RunOf(chat);
   auto summary = services_.parts.store.LoadSummary(chat);
   if (!summary && !(run && IsNotFound(summary.error()))) return Fail(std::move(summary.error()));
+  const bool runs_elsewhere = !run && TRY(services_.parts.runs.HeldElsewhere(chat));
   return EntryOf(summary ? *std::move(summary) : ChatSummary{.id = chat},
-                 services_.approvals.waiting_in(chat) + services_.inputs.waiting_in(chat));
+                 runs_elsewhere ? WaitingElsewhere(chat)
+                                : services_.approvals.waiting_in(chat) + services_.inputs.waiting_in(chat),
+                 runs_elsewhere);
 }
 
-ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting) const {
+std::size_t Chats::WaitingElsewhere(const ChatId& chat) const {
+  const auto questions =
+      services_.parts.questions ? services_.parts.questions->Waiting() : std::vector<PendingQuestion>();
+  if (!questions) return 0;
+  return static_cast<std::size_t>(std::count_if(questions->begin(), questions->end(), [&](const auto& question) {
+    return QuestionRun(question).chat_id == chat;
+  }));
+}
+
+ChatListEntry Chats::EntryOf(ChatSummary summary, std::size_t waiting, bool runs_elsewhere) const {
   const auto run = busy_.RunOf(summary.id);
-  if (!run) return {.summary = std::move(summary), .status = summary.head_status, .waiting = waiting};
+  if (!run) {
+    const auto status = !runs_elsewhere ? summary.head_status
+                        : waiting > 0   ? std::optional(InteractionStatus::kWaitingApproval)
+                                        : std::optional(InteractionStatus::kRunning);
+    return {.summary = std::move(summary), .status = status, .waiting = waiting};
+  }
   if (!summary.head) FillFromBegun(summary, run->Snapshot());
   summary.model = run->model();
   return {.summary = std::move(summary), .status = run->status(), .waiting = waiting};
@@ -158,31 +179,53 @@ Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interac
 Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
   const auto run = busy_.RunOf(chat, interaction);
   std::shared_ptr<EventLog> log;
+  std::shared_ptr<void> hold;
   InteractionStatus status;
   if (run) {
     log = run->log();
     status = run->status();
-  } else {
-    const auto stored = interactions_.FindFinished(chat, interaction);
-    if (!stored) return Fail(stored.error());
+  } else if (const auto stored = interactions_.FindFinished(chat, interaction)) {
     log = RecordedLog(*stored);
     status = stored->status;
+  } else {
+    const auto follower = IsNotFound(stored.error()) ? Follow({chat, interaction}) : Fail(stored.error());
+    if (!follower) return Fail(stored.error());
+    log = (*follower)->log();
+    status = (*follower)->Snapshot().status;
+    hold = *follower;
   }
   const auto last = log->end();
   const auto offset = log->OffsetAfter(after_seq);
   if (!offset) return Fail(offset.error());
   const auto elsewhere = [&](const auto& each) { return each.chat_id != chat || each.interaction_id != interaction; };
-  std::vector<PendingApproval> approvals = services_.approvals.Waiting();
+  std::vector<PendingApproval> approvals = answers_.Approvals();
   std::erase_if(approvals, elsewhere);
-  std::vector<PendingInput> inputs = services_.inputs.Waiting();
+  std::vector<PendingInput> inputs = answers_.Inputs();
   std::erase_if(inputs, elsewhere);
-  return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), nullptr),
+  if (hold && !inputs.empty()) status = InteractionStatus::kWaitingInput;
+  if (hold && !approvals.empty()) status = InteractionStatus::kWaitingApproval;
+  return AttachedEvents{.subscription = EventSubscription(chat, interaction, std::move(log), std::move(hold)),
                         .offset = *offset,
                         .status = status,
                         .first_seq = after_seq + 1,
                         .last_seq = last.last_seq,
                         .pending_approvals = std::move(approvals),
                         .pending_inputs = std::move(inputs)};
+}
+
+Result<std::shared_ptr<RunFollower>> Chats::Follow(const InteractionRef& run) {
+  const std::pair key(run.chat_id, run.interaction_id);
+  {
+    const std::lock_guard lock(mutex_);
+    std::erase_if(followers_, [](const auto& each) { return each.second.expired(); });
+    const auto found = followers_.find(key);
+    if (auto follower = found == followers_.end() ? nullptr : found->second.lock()) return follower;
+  }
+  const auto follower = std::make_shared<RunFollower>(services_, run);
+  TRY(follower->Begin());
+  const std::lock_guard lock(mutex_);
+  followers_[key] = follower;
+  return follower;
 }
 
 Result<Beginning> Chats::LoadForChange(const ChatId& chat) {
@@ -234,9 +277,8 @@ Result<void> Chats::RevokeGrant(const ChatId& chat, std::string_view id) {
 }
 
 Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events) {
-  const auto id = services_.parts.store.ReserveInteraction(chat);
-  if (!id) return Fail(id.error());
-  Interaction saved{.id = *id, .chat_id = chat};
+  const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = changed.expected_head}));
+  Interaction saved{.id = hold->id(), .chat_id = chat};
   saved.parent_id = changed.parent;
   saved.status = InteractionStatus::kCompleted;
   saved.created_at = saved.completed_at.emplace(Now());
@@ -245,7 +287,7 @@ Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std
     saved.events.push_back({.seq = seq, .at = saved.created_at, .payload = std::move(payload)});
   }
   saved.final_agent_state = std::move(changed.state);
-  if (auto kept = services_.parts.store.SaveInteraction(saved); !kept) return Fail(kept.error());
+  TRY(hold->Finish(saved));
   Changed(ChatChange::Kind::kHeadMoved, chat);
   return saved;
 }
@@ -308,7 +350,29 @@ Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interactio
 
 Result<void> Chats::Delete(const ChatId& chat) {
   if (auto cleared = services_.queues.Clear(chat); !cleared) return cleared;
-  return busy_.WhenStopped(chat, "chat_deleted", [&] { return DeleteIdle(chat); });
+  return busy_.WhenStopped(chat, "chat_deleted", [&]() -> Result<void> {
+    if (auto stopped = StopElsewhere(chat, "chat_deleted"); !stopped) return stopped;
+    return DeleteIdle(chat);
+  });
+}
+
+Result<void> Chats::StopElsewhere(const ChatId& chat, std::string_view reason) {
+  constexpr std::chrono::milliseconds kPause{50};
+  constexpr std::chrono::seconds kLongest{20};  // a process that has died is known to be dead by then
+  const auto until = std::chrono::steady_clock::now() + kLongest;
+  for (;;) {
+    const auto id = services_.parts.runs.HeldElsewhere(chat);
+    if (!id) return Fail(id.error());
+    if (!*id) return {};
+    if (std::chrono::steady_clock::now() > until) return Fail(Busy(nullptr));
+    const auto asked = services_.parts.runs.RequestStop({chat, **id}, reason);
+    if (!asked) return Fail(asked.error());
+    if (busy_.is_stopping()) return Fail(Stopping());
+    // Its end is in the store: nobody tells of it. A timer that goes drops what is not due.
+    const auto later = std::make_shared<std::promise<void>>();
+    services_.timer.After(kPause, [later] { later->set_value(); });
+    later->get_future().wait_for(2 * kPause);
+  }
 }
 
 Result<void> Chats::DeleteIdle(const ChatId& chat) {

@@ -1,12 +1,17 @@
 #pragma once
 
+#include <map>
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "engine/answers.h"
 #include "engine/interactions.h"
+#include "engine/run_follower.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
 
@@ -15,8 +20,9 @@ namespace reprise {
 // Reading chats, and arranging them while they are idle. Functions are as those of Engine. Thread-safe.
 class Chats {
  public:
-  Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points)
-      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points) {}
+  Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
+        const Answers& answers)
+      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points), answers_(answers) {}
 
   // --- reading
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
@@ -46,7 +52,9 @@ class Chats {
 
  private:
   // What is stored of it, together with what runs in it.
-  ChatListEntry EntryOf(ChatSummary summary, std::size_t waiting) const;
+  // `runs_elsewhere`: another process has a run in the chat.
+  ChatListEntry EntryOf(ChatSummary summary, std::size_t waiting, bool runs_elsewhere = false) const;
+  std::size_t WaitingElsewhere(const ChatId& chat) const;
   void Changed(ChatChange::Kind kind, const ChatId& chat) { services_.changes.Add(kind, chat); }
   // A line for what a person has done that is no call.
   void Note(const AuditEntry& line);
@@ -67,10 +75,18 @@ class Chats {
   template <typename Take, typename PutFiles>
   Result<ChatListEntry> BringIn(const ChatId& chat, const Take& take, const PutFiles& put_files);
 
+  // A follower of a run that another process holds; kNotFound if none does.
+  Result<std::shared_ptr<RunFollower>> Follow(const InteractionRef& run);
+  // Until no other process runs anything in the chat: asks it to stop.
+  Result<void> StopElsewhere(const ChatId& chat, std::string_view reason);
+
   EngineServices& services_;
   BusyChats& busy_;
   Interactions& interactions_;
   StartPoints& start_points_;
+  const Answers& answers_;
+  std::mutex mutex_;
+  std::map<std::pair<ChatId, InteractionId>, std::weak_ptr<RunFollower>> followers_;  // guarded by mutex_
 };
 
 }  // namespace reprise

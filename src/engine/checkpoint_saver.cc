@@ -7,18 +7,19 @@ namespace reprise {
 namespace {
 
 // Of the attempt and its time limit the first to settle it goes on.
-struct Attempt {
+struct Race {
   CheckpointSaver::Done done;
   std::atomic<bool> settled{false};
 };
 
 }  // namespace
 
-void CheckpointSaver::SaveTo(CheckpointStore& store, const std::shared_ptr<const Interaction>& interaction, Done done) {
-  const auto attempt = std::make_shared<Attempt>();
-  attempt->done = std::move(done);
+void CheckpointSaver::Attempt(const std::function<Result<void>()>& save, Done done) {
+  if (time_limit_.count() == 0) return done(save());
+  const auto race = std::make_shared<Race>();
+  race->done = std::move(done);
   // Weak: an attempt that has ended is not kept until its limit passes.
-  timer_.After(time_limit_, [this, weak = std::weak_ptr(attempt)] {
+  timer_.After(time_limit_, [this, weak = std::weak_ptr(race)] {
     const auto late = weak.lock();
     if (!late || late->settled.exchange(true)) return;
     pool_.Submit([late] {
@@ -27,12 +28,12 @@ void CheckpointSaver::SaveTo(CheckpointStore& store, const std::shared_ptr<const
                             .message = "the checkpoint could not be written in time"}));
     });
   });
-  auto result = store.SaveInteraction(*interaction);
-  if (!attempt->settled.exchange(true)) attempt->done(std::move(result));
+  auto result = save();
+  if (!race->settled.exchange(true)) race->done(std::move(result));
 }
 
-void CheckpointSaver::Save(std::shared_ptr<const Interaction> interaction, Done done) {
-  SaveTo(store_, interaction, std::move(done));
+void CheckpointSaver::Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done) {
+  Attempt([&] { return hold->Finish(*interaction); }, std::move(done));
 }
 
 void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done) {
@@ -41,11 +42,11 @@ void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interact
 }
 
 void CheckpointSaver::TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done) {
-  SaveTo(*fallbacks_[index], interaction,
-         [this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
-           if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
-           TryFallback(index + 1, std::move(interaction), std::move(done));
-         });
+  Attempt([&] { return fallbacks_[index]->SaveInteraction(*interaction); },
+          [this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
+            if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
+            TryFallback(index + 1, std::move(interaction), std::move(done));
+          });
 }
 
 }  // namespace reprise

@@ -11,6 +11,7 @@
 #include "engine/timer.h"
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
+#include "reprise/run_store.h"
 
 namespace reprise {
 
@@ -21,24 +22,23 @@ class CheckpointSaver {
   // Told once what came of it: on the calling thread, or, if the disk hangs, on another one when the limit has passed.
   using Done = std::function<void(Result<void>)>;
 
-  // All must outlive the saver and the attempts under way.
-  CheckpointSaver(CheckpointStore& store, std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
+  // All must outlive the saver and the attempts under way. No time limit: 0.
+  CheckpointSaver(std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
                   std::chrono::milliseconds time_limit)
-      : store_(store), fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
+      : fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
 
-  // Saves to the store, on the calling thread: a write that hangs in the kernel cannot be interrupted, so the caller's
+  // Finishes the run, on the calling thread: a write that hangs in the kernel cannot be interrupted, so the caller's
   // thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt
   // may still succeed later, which does no harm (the same interaction may be saved twice).
-  void Save(std::shared_ptr<const Interaction> interaction, Done done);
+  void Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done);
 
   // Saves to the first fallback that takes it, each within the limit. The last error if none does.
   void SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done);
 
  private:
-  void SaveTo(CheckpointStore& store, const std::shared_ptr<const Interaction>& interaction, Done done);
+  void Attempt(const std::function<Result<void>()>& save, Done done);
   void TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done);
 
-  CheckpointStore& store_;
   const std::vector<InteractionStore*> fallbacks_;
   ElasticPool& pool_;
   Timer& timer_;

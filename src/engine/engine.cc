@@ -1,12 +1,17 @@
 #include "reprise/engine.h"
 
+#include <algorithm>
+#include <chrono>
 #include <utility>
 
+#include "base/try.h"
 #include "engine/answers.h"
 #include "engine/branches.h"
 #include "engine/busy_chats.h"
 #include "engine/chats.h"
 #include "engine/interactions.h"
+#include "engine/others.h"
+#include "engine/repeated_requests.h"
 #include "engine/replays.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
@@ -26,19 +31,60 @@ struct Engine::Impl {
 
   BusyChats busy{services, [this](const ChatId& chat) { turns.LaunchNext(chat); }};
   Interactions interactions{services, busy};
+  RepeatedRequests repeated{services, busy, interactions};
   StartPoints start_points{services, interactions};
-  Turns turns{services, busy, interactions, start_points};
+  Turns turns{services, busy, interactions, start_points, repeated};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};
-  Chats chats{services, busy, interactions, start_points};
+  Chats chats{services, busy, interactions, start_points, answers};
+  Others others{services, busy, turns, answers};
   EngineServices services;  // last: its threads use the others
+
+  Result<EventSubscription> Begin(const ChatId& chat, const StartPoint& from, StartRequest request);
+  // What the same request has begun before; nullopt: nothing.
+  Result<std::optional<EventSubscription>> FollowRepeated(const ChatId& chat, const ClientRequest& request);
 };
+
+Result<std::optional<EventSubscription>> Engine::Impl::FollowRepeated(const ChatId& chat,
+                                                                      const ClientRequest& request) {
+  const auto begun = TRY(repeated.Find(chat, request));
+  if (!begun) return std::nullopt;
+  return TRY(chats.Attach(chat, *begun, 0)).subscription;
+}
+
+Result<EventSubscription> Engine::Impl::Begin(const ChatId& chat, const StartPoint& from, StartRequest request) {
+  const auto key = request.request;
+  if (key) {
+    if (auto before = TRY(FollowRepeated(chat, *key))) return *std::move(before);
+  }
+  auto started = turns.Start(chat, from, std::move(request));
+  if (started || !key || (started.error().reason != "busy" && started.error().reason != "request_begun")) return started;
+  // It was sent twice at once.
+  if (auto meanwhile = TRY(FollowRepeated(chat, *key))) return *std::move(meanwhile);
+  return started;
+}
 
 Engine::Engine(Parts parts, EngineOptions options)
     : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
 Engine::~Engine() { Stop(); }
 
+void Engine::Drain(std::chrono::milliseconds limit) {
+  constexpr std::chrono::milliseconds kLookEvery{100};
+  const auto until = std::chrono::steady_clock::now() + limit;
+  impl_->busy.BeginDrain();
+  impl_->services.queues.TellStopping();
+  for (;;) {
+    const auto left = until - std::chrono::steady_clock::now();
+    if (left <= left.zero()) return;
+    for (const auto& run : impl_->busy.Runs()) {  // those too that have begun to wait meanwhile
+      if (run->status() != InteractionStatus::kRunning) run->RequestStopWithServer();
+    }
+    if (impl_->busy.AwaitAllWork(std::min<std::chrono::nanoseconds>(left, kLookEvery))) return;
+  }
+}
+
 void Engine::Stop() {
+  impl_->others.Stop();
   impl_->busy.BeginStop();
   for (const auto& run : impl_->busy.Runs()) run->RequestStopWithServer();
   impl_->replays.Stop();
@@ -46,28 +92,33 @@ void Engine::Stop() {
   impl_->busy.AwaitAllWork();
 }
 
-Result<Engine::Recovered> Engine::Recover() { return impl_->turns.Recover(); }
+Result<Engine::Recovered> Engine::Recover() {
+  return impl_->turns.Recover().map([this](const Recovered& recovered) {
+    impl_->others.Watch();
+    return recovered;
+  });
+}
 
 // --- runs ------------------------------------------------------------------------------------------------------------
 
 Result<EventSubscription> Engine::Start(const ChatId& chat, StartRequest request) {
-  return impl_->turns.Start(chat, {}, std::move(request));
+  return impl_->Begin(chat, {}, std::move(request));
 }
 
 Result<EventSubscription> Engine::Compact(const ChatId& chat, StartRequest request) {
-  return impl_->turns.Start(chat, {StartPoint::Kind::kCompact}, std::move(request));
+  return impl_->Begin(chat, {StartPoint::Kind::kCompact}, std::move(request));
 }
 
 Result<EventSubscription> Engine::Resume(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->turns.Start(chat, {StartPoint::Kind::kResume, interaction}, std::move(request));
+  return impl_->Begin(chat, {StartPoint::Kind::kResume, interaction}, std::move(request));
 }
 
 Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->turns.Start(chat, {StartPoint::Kind::kEdit, interaction}, std::move(request));
+  return impl_->Begin(chat, {StartPoint::Kind::kEdit, interaction}, std::move(request));
 }
 
 Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request) {
-  return impl_->turns.Start(chat, {StartPoint::Kind::kRegenerate, interaction}, std::move(request));
+  return impl_->Begin(chat, {StartPoint::Kind::kRegenerate, interaction}, std::move(request));
 }
 
 Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interaction) {
@@ -75,9 +126,13 @@ Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interacti
     run->RequestStop("requested");
     return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
   }
-  return impl_->interactions.FindFinished(chat, interaction).map([](const Interaction& stored) {
-    return CancelOutcome{.was_running = false, .status = stored.status};
-  });
+  const auto stored = impl_->interactions.FindFinished(chat, interaction);
+  if (stored) return CancelOutcome{.was_running = false, .status = stored->status};
+  if (!IsNotFound(stored.error())) return Fail(stored.error());
+  const auto asked = impl_->services.parts.runs.RequestStop({chat, interaction}, "requested");
+  if (!asked) return Fail(asked.error());
+  if (*asked) return CancelOutcome{.was_running = true, .status = InteractionStatus::kRunning};
+  return Fail(stored.error());
 }
 
 Result<AttachedEvents> Engine::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
@@ -136,9 +191,9 @@ Result<PendingApproval> Engine::FindApproval(std::string_view approval_id) const
   return impl_->answers.FindApproval(approval_id);
 }
 
-std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->services.approvals.Waiting(); }
+std::vector<PendingApproval> Engine::PendingApprovals() const { return impl_->answers.Approvals(); }
 
-std::vector<PendingInput> Engine::PendingInputs() const { return impl_->services.inputs.Waiting(); }
+std::vector<PendingInput> Engine::PendingInputs() const { return impl_->answers.Inputs(); }
 
 Result<FileChange> Engine::PreviewChange(std::string_view approval_id) const {
   return impl_->answers.PreviewChange(approval_id);
@@ -179,6 +234,11 @@ Result<SearchResult> Engine::Search(const std::string& text, const std::optional
 
 Result<ChatUsage> Engine::GetUsage(const ChatId& chat) { return GetHistory(chat, /*all_branches=*/true).map(UsageOf); }
 
+std::optional<std::int64_t> Engine::UsedToday() const {
+  DailyUsage* const usage = impl_->services.parts.usage;
+  return usage ? std::optional(usage->Today()) : std::nullopt;
+}
+
 Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId interaction) {
   return impl_->chats.PreviewEdit(chat, interaction);
 }
@@ -187,7 +247,7 @@ Result<std::vector<ChatListEntry>> Engine::ListChats() { return impl_->chats.Lis
 
 std::optional<InteractionId> Engine::RunningIn(const ChatId& chat) const {
   const auto run = impl_->busy.RunOf(chat);
-  return run ? std::optional(run->id()) : std::nullopt;
+  return run ? std::optional(run->id()) : impl_->services.parts.runs.HeldElsewhere(chat).value_or(std::nullopt);
 }
 
 Result<ChatListEntry> Engine::GetListEntry(const ChatId& chat) { return impl_->chats.ListEntryOf(chat); }

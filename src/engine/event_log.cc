@@ -108,19 +108,37 @@ void EventLog::AppendDelta(std::string_view type, std::string_view name, std::ui
   size_ += out.size() - before;
 }
 
-void EventLog::Publish() { Show(/*close=*/false); }
+void EventLog::Publish() { Show(std::nullopt, /*close=*/false); }
+void EventLog::PublishUpTo(const Position& position) { Show(position, /*close=*/false); }
 
 // In one step: nobody sees a closed log that does not yet show its last events.
-void EventLog::Close() { Show(/*close=*/true); }
+void EventLog::Close() { Show(std::nullopt, /*close=*/true); }
 
-void EventLog::Show(bool close) {
+void EventLog::CutOff() {
+  {
+    const std::lock_guard lock(mutex_);
+    size_ = visible_;
+    last_seq_ = last_visible_seq_;
+  }
+  Close();
+}
+
+EventLog::Position EventLog::appended() const {
+  const std::lock_guard lock(mutex_);
+  return {.offset = size_, .last_seq = last_seq_, .closed = closed_};
+}
+
+void EventLog::Show(const std::optional<Position>& up_to, bool close) {
   std::shared_ptr<const Listeners> listeners;
   {
     const std::lock_guard lock(mutex_);
     closed_ = closed_ || close;
-    if (visible_ == size_ && !closed_) return;
-    visible_ = size_;
-    last_visible_seq_ = last_seq_;
+    const std::uint64_t end = up_to ? up_to->offset : size_;
+    if (visible_ >= end && !closed_) return;
+    if (visible_ < end) {
+      visible_ = end;
+      last_visible_seq_ = up_to ? up_to->last_seq : last_seq_;
+    }
     listeners = listeners_;
   }
   for (const auto& listener : *listeners) listener->OnPublished(listeners->size());

@@ -1,5 +1,9 @@
 #include "engine/interactions.h"
 
+#include <algorithm>
+
+#include "engine/run_journal.h"
+
 namespace reprise {
 namespace {
 
@@ -9,7 +13,14 @@ constexpr std::size_t kMaxRescued = 100;
 
 Result<Interaction> Interactions::Find(const ChatId& chat, InteractionId id) const {
   if (const auto run = busy_.RunOf(chat, id)) return run->Snapshot();
-  return FindFinished(chat, id);
+  auto finished = FindFinished(chat, id);
+  if (finished || !IsNotFound(finished.error())) return finished;
+  // Another process may run it.
+  const auto held = services_.parts.runs.ReadHeld({chat, id});
+  if (!held) return finished;
+  auto run = ReadRun({chat, id}, held->content);
+  if (!run) return Fail(std::move(run.error()));
+  return *run ? Result<Interaction>((*run)->interaction) : finished;
 }
 
 Result<Interaction> Interactions::FindFinished(const ChatId& chat, InteractionId id) const {
@@ -48,6 +59,11 @@ bool Interactions::IsRescued(const InteractionRef& ref) {
     return true;
   }
   return false;
+}
+
+bool Interactions::HasRescued(const ChatId& chat) const {
+  const std::lock_guard lock(mutex_);
+  return std::any_of(rescued_.begin(), rescued_.end(), [&](const auto& each) { return each.first.first == chat; });
 }
 
 std::vector<Interaction> Interactions::RescuedAfter(const ChatId& chat, std::optional<InteractionId> head) {

@@ -32,6 +32,8 @@ class Interactions {
   void Rescue(const Interaction& finished);
   // Whether a fallback folder has it, from where it is brought home at another start.
   bool IsRescued(const InteractionRef& ref);
+  // Whether there is anything of the chat that only a fallback could take.
+  bool HasRescued(const ChatId& chat) const;
   // What follows the head and only a fallback could take, oldest first; without what can be saved now.
   std::vector<Interaction> RescuedAfter(const ChatId& chat, std::optional<InteractionId> head);
   void Forget(const ChatId& chat);

@@ -183,11 +183,37 @@ void MessageQueues::PutBack(QueuedRun& run) {
   run.state_ = QueuedRun::State::kWaiting;
 }
 
+void MessageQueues::Pause(QueuedRun& run) {
+  const std::lock_guard lock(mutex_);
+  run.state_ = QueuedRun::State::kPaused;
+}
+
+void MessageQueues::GoOn(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  const auto found = queues_.find(chat);
+  if (found == queues_.end()) return;
+  for (const auto& run : found->second) {
+    if (run->state_ == QueuedRun::State::kPaused) run->state_ = QueuedRun::State::kWaiting;
+  }
+}
+
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
   const std::lock_guard lock(mutex_);
   TellChanged(run.chat_id);
   run.state_ = QueuedRun::State::kStuck;
   run.error_ = std::move(error);
+}
+
+std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const std::string& key) {
+  const std::lock_guard files_lock(files_mutex_);
+  if (!Load(chat)) return std::nullopt;
+  const std::lock_guard lock(mutex_);
+  const auto queue = queues_.find(chat);
+  if (queue == queues_.end()) return std::nullopt;
+  for (const auto& each : queue->second) {
+    if (const auto& request = each->message_.request; request && request->key == key) return request;
+  }
+  return std::nullopt;
 }
 
 QueuedMessage MessageQueues::message(const QueuedRun& run) const {

@@ -54,7 +54,7 @@ class QueuedRun final : public WaitingRun {
 
  private:
   friend class MessageQueues;
-  enum class State { kSaving, kWaiting, kStuck, kStarting };
+  enum class State { kSaving, kWaiting, kPaused, kStuck, kStarting };
 
   // Guarded by the mutex of MessageQueues.
   QueuedMessage message_;
@@ -88,8 +88,14 @@ class MessageQueues {
   // was told: so it stays until somebody looks.
   void Begun(QueuedRun& run);
   void PutBack(QueuedRun& run);
+  // Or it waits for something else before it is put back.
+  void Pause(QueuedRun& run);
+  // Puts those of the chat back that wait for something else, which has come.
+  void GoOn(const ChatId& chat);
   void Stuck(QueuedRun& run, Error error);
   QueuedMessage message(const QueuedRun& run) const;
+  // The request that has brought the message of this Idempotency-Key, if it waits.
+  std::optional<ClientRequest> RequestOf(const ChatId& chat, const std::string& key);
 
   Result<std::vector<QueueEntry>> List(const ChatId& chat);
   Result<QueueEntry> Change(const ChatId& chat, std::string_view id, const std::string& user_message);

@@ -382,7 +382,7 @@ Async<Result<ApprovalGate::Reply>> Replay::AskInput(std::uint32_t round_index, e
     const auto* answer = std::get_if<event::InputReceived>(&step.payload);
     if (answer == nullptr || answer->request_id != request.request_id) continue;
     if (!AwaitTurn(*call, step.at)) break;
-    co_return Reply{request.request_id, {.response = answer->response}};
+    co_return Reply{request.request_id, {.response = answer->response, .answered_by = answer->answered_by}};
   }
   co_return Fail(Cancelled());
 }
@@ -424,7 +424,8 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
     ApprovalAnswer answer{.approved = true,
                           .arguments = approved->tool_input,
                           .feedback = approved->feedback,
-                          .scope = ParseApprovalScope(approved->scope).value_or(ApprovalScope::kOnce)};
+                          .scope = ParseApprovalScope(approved->scope).value_or(ApprovalScope::kOnce),
+                          .answered_by = approved->answered_by};
     co_return Answered{approved->approval_id, std::move(answer)};
   }
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;
@@ -433,7 +434,8 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
                        {.approved = false,
                         .feedback = rejected->feedback,
                         .expired = rejected->expired,
-                        .superseded = rejected->superseded}};
+                        .superseded = rejected->superseded,
+                        .answered_by = rejected->answered_by}};
   }
   stop_.request_stop();
   co_return Fail(Cancelled());

@@ -57,13 +57,17 @@ std::vector<Message>::const_iterator LastCalling(const std::vector<Message>& mes
 std::optional<ApprovalAnswer> AnswerTo(const event::ApprovalRequired& asked, const event::Approved* approved,
                                        const event::Rejected* rejected) {
   if (approved != nullptr && approved->approval_id == asked.approval_id) {
-    return ApprovalAnswer{.approved = true, .arguments = approved->tool_input, .feedback = approved->feedback};
+    return ApprovalAnswer{.approved = true,
+                          .arguments = approved->tool_input,
+                          .feedback = approved->feedback,
+                          .answered_by = approved->answered_by};
   }
   if (rejected != nullptr && rejected->approval_id == asked.approval_id) {
     return ApprovalAnswer{.approved = false,
                           .feedback = rejected->feedback,
                           .expired = rejected->expired,
-                          .superseded = rejected->superseded};
+                          .superseded = rejected->superseded,
+                          .answered_by = rejected->answered_by};
   }
   return std::nullopt;
 }

@@ -43,11 +43,13 @@ Run::Run(Plan plan, Services services)
     : chat_id_(plan.interaction.chat_id),
       id_(plan.interaction.id),
       parent_id_(plan.interaction.parent_id),
+      request_(plan.journal.record().request),
       on_disconnect_(plan.on_disconnect),
       services_(services),
       log_(plan.shown ? std::move(plan.shown->log)
            : plan.log ? plan.log
                       : std::make_shared<EventLog>()),
+      hold_(plan.journal.hold()),
       initial_state_(std::move(plan.state)),
       compact_(plan.compact),
       only_compact_(plan.only_compact),
@@ -130,10 +132,10 @@ void Run::AgentEnded(AgentOutcome outcome) {
   {
     const std::lock_guard lock(show_mutex_);
     ended_ = true;
-    if (journal_error_) {
-      outcome.status = InteractionStatus::kFailed;
-      outcome.error = journal_error_;
-    }
+  }
+  if (auto error = journal_error()) {
+    outcome.status = InteractionStatus::kFailed;
+    outcome.error = std::move(error);
   }
   if (outcome.status == InteractionStatus::kCancelled) {
     Emit(round, event::Cancelled{stop_reason});
@@ -190,6 +192,12 @@ void Run::Leave() {
   log_->Close();
 }
 
+void Run::CutOff() {
+  span_.Fail("fenced");
+  span_.End();
+  log_->CutOff();
+}
+
 void Run::Complete() {
   span_.End();
   if (IsLogged(LogLevel::kInfo)) LogEnd();  // before a client can start the next one: lines come in the runs' order
@@ -242,7 +250,7 @@ void Run::RequestStopWithServer() {
 
 bool Run::LeavesNow() {
   const std::lock_guard show_lock(show_mutex_);
-  if (!journal_.is_kept() || holding_) return false;
+  if (!journal_.is_kept() || holding_ || journal_error()) return false;
   const std::lock_guard lock(mutex_);
   if (!server_stops_) return false;
   left_ = true;
@@ -309,16 +317,23 @@ void Run::UpdateStatus() {
 }
 
 void Run::Emit(std::uint32_t round_index, EventPayload payload) {
-  const std::lock_guard show_lock(show_mutex_);
-  if (left_) return;
   const Journal::Reach reach = ReachOf(payload);
-  std::optional<std::string> answered = AnsweredQuestion(payload);
-  if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
-  Record(round_index, std::move(payload));
-  Show(reach);
-  if (!answered) return;
-  answered_.insert(*std::move(answered));
-  answer_shown_.notify_all();
+  const bool starts_tool = std::holds_alternative<event::ToolCallStarted>(payload);
+  {
+    const std::lock_guard show_lock(show_mutex_);
+    if (left_) return;
+    std::optional<std::string> answered = AnsweredQuestion(payload);
+    if (std::holds_alternative<event::Answer>(payload)) holding_ = true;
+    Record(round_index, std::move(payload));
+    Show(reach);
+    if (answered) {
+      answered_.insert(*std::move(answered));
+      answer_shown_.notify_all();
+    }
+  }
+  if (reach != Journal::Reach::kPowerLoss) return;
+  AwaitKept();  // before anybody acts upon it
+  if (starts_tool && !hold_->IsStillHeld()) stop_.request_stop();
 }
 
 void Run::Record(std::uint32_t round_index, EventPayload payload) {
@@ -361,31 +376,64 @@ void Run::Spent(std::uint32_t round_index, const TokenUsage& usage) {
 }
 
 void Run::Show(Journal::Reach reach) {
-  if (holding_) return;
-  if (auto kept = journal_.Append(reach); !kept) {
-    LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
-                                                      {"interaction", id_.str()},
-                                                      {"code", kept.error().reason},
-                                                      {"detail", kept.error().detail}});
-    journal_error_ = std::move(kept.error());
-    holding_ = true;
-    stop_.request_stop();
-    return;
+  if (holding_ || !journal_.has_something()) return;
+  {
+    const std::lock_guard lock(kept_mutex_);
+    if (journal_error_) return;
+    showing_.push_back(log_->appended());
+    ++records_;
   }
-  log_->Publish();
+  journal_.Append(reach, [this](Result<void> kept) { Kept(std::move(kept)); });
+}
+
+void Run::Kept(Result<void> kept) {
+  std::optional<EventLog::Position> shown;
+  bool first_failure = false;
+  if (!kept) stop_.request_stop();  // before anybody goes on who waits for this
+  {
+    const std::lock_guard lock(kept_mutex_);
+    if (kept && !journal_error_) shown = showing_.front();
+    showing_.erase(showing_.begin());
+    first_failure = !kept && !journal_error_;
+    if (first_failure) journal_error_ = kept.error();
+  }
+  if (shown) log_->PublishUpTo(*shown);
+  {
+    const std::lock_guard lock(kept_mutex_);
+    ++kept_;
+  }
+  kept_changed_.notify_all();
+  if (!first_failure) return;
+  LogError("a run's journal could not be written", {{"chat", chat_id_.str()},
+                                                    {"interaction", id_.str()},
+                                                    {"code", kept.error().reason},
+                                                    {"detail", kept.error().detail}});
+}
+
+void Run::AwaitKept() {
+  std::unique_lock lock(kept_mutex_);
+  kept_changed_.wait(lock, [this, all = records_] { return kept_ >= all || journal_error_; });
+}
+
+std::optional<Error> Run::journal_error() const {
+  const std::lock_guard lock(kept_mutex_);
+  return journal_error_;
 }
 
 // An agent that waited for the answer is about to show it, in the journal too. One that runs another call meanwhile
 // shows it when that has ended: until then the journal has the answer by itself.
 Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
-  std::unique_lock lock(show_mutex_);
-  const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_; };
-  if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
-  if (!is_kept()) {
-    journal_.AddAnswer(id, answer);
-    Show(Journal::Reach::kProcess);
+  {
+    std::unique_lock lock(show_mutex_);
+    const auto is_kept = [&] { return answered_.contains(id) || holding_ || ended_ || journal_error(); };
+    if (IsTaken(id)) answer_shown_.wait_for(lock, kSoonShown, is_kept);
+    if (!is_kept()) {
+      journal_.AddAnswer(id, answer);
+      Show(Journal::Reach::kProcess);
+    }
   }
-  if (journal_error_) return Fail(*journal_error_);
+  AwaitKept();
+  if (auto error = journal_error()) return Fail(*std::move(error));
   return {};
 }
 
@@ -393,29 +441,44 @@ Result<void> Run::KeepAnswer(const std::string& id, const GivenAnswer& answer) {
 std::vector<std::string> Run::Ask(std::uint32_t round_index, std::vector<event::ApprovalRequired> requests,
                                   std::optional<event::Rejected> withdrawn) {
   std::vector<std::string> ids;
+  std::vector<PendingQuestion> questions;
   for (event::ApprovalRequired& request : requests) {
     request.created_at = Now();
     if (services_.options.approval_expiry.count() > 0) {
       request.expires_at = request.created_at + services_.options.approval_expiry;
     }
     PendingApproval pending{chat_id_, id_, std::move(request)};
-    services_.approvals.Open(pending);
+    ApprovalRequests::Name(pending);
+    questions.emplace_back(pending);
     request = std::move(pending.request);
     ids.push_back(request.approval_id);
   }
+  TellOthers(questions);  // first: who is told that it is open finds it anywhere
+  for (const PendingQuestion& question : questions) services_.approvals.Reopen(std::get<PendingApproval>(question));
   {
     const std::lock_guard lock(mutex_);
     approvals_ += requests.size();
     UpdateStatus();
   }
-  const std::lock_guard show_lock(show_mutex_);
-  if (withdrawn) {
-    answered_.insert(withdrawn->approval_id);
-    Record(round_index, *std::move(withdrawn));
+  {
+    const std::lock_guard show_lock(show_mutex_);
+    if (withdrawn) {
+      answered_.insert(withdrawn->approval_id);
+      Record(round_index, *std::move(withdrawn));
+    }
+    for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
+    Show(Journal::Reach::kPowerLoss);
   }
-  for (event::ApprovalRequired& request : requests) Record(round_index, std::move(request));
-  Show(Journal::Reach::kPowerLoss);
+  AwaitKept();
   return ids;
+}
+
+void Run::TellOthers(const std::vector<PendingQuestion>& questions) const {
+  if (!services_.questions) return;
+  if (const auto opened = services_.questions->Open(questions); !opened) {
+    LogError("a question cannot be answered at other servers",
+             {{"chat", chat_id_.str()}, {"detail", opened.error().detail}});
+  }
 }
 
 Async<Result<ApprovalGate::Answered>> Run::AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
@@ -450,7 +513,13 @@ bool Run::IsTaken(const std::string& id) const {
   return taken_.contains(id);
 }
 
-ApprovalMode Run::ModeFor(const std::string&) { return services_.mode(chat_id_); }
+// A store that is away is waited for: a run that nobody looks after would ask in vain.
+ApprovalMode Run::ModeFor(const std::string&) {
+  while (!stop_.stop_requested()) {
+    if (const auto mode = services_.mode(chat_id_)) return *mode;
+  }
+  return ApprovalMode::kAsk;
+}
 
 bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
 
@@ -462,8 +531,10 @@ Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, even
     id = *std::exchange(request_id_, std::nullopt);
   } else {
     PendingInput pending{chat_id_, id_, std::move(request)};
-    services_.inputs.Open(pending);
+    InputRequests::Name(pending);
     id = pending.request.request_id;
+    TellOthers({pending});
+    services_.inputs.Reopen(pending);
     {
       const std::lock_guard lock(mutex_);
       ++inputs_;
@@ -501,19 +572,28 @@ void Run::ListenerGone() {
     if (interaction_.status != InteractionStatus::kRunning) return;
     grace = grace_;
   }
+  CancelLater(grace);
+}
+
+// On a thread that may wait: whether others listen is in the store.
+void Run::CancelLater(std::uint64_t grace) {
   services_.timer.After(services_.options.disconnect_grace, [weak = weak_from_this(), grace] {
-    if (const auto self = weak.lock()) self->CancelIfAbandoned(grace);
+    const auto self = weak.lock();
+    if (!self || !self->IsAbandoned(grace)) return;
+    self->services_.submit([self, grace] { self->CancelIfAbandoned(grace); });
   });
 }
 
 // A pending approval or question stays pending: somebody may still answer it from elsewhere, and who does wants the run
 // to go on, so no second look is taken after the answer.
+bool Run::IsAbandoned(std::uint64_t grace) const {
+  const std::lock_guard lock(mutex_);
+  return grace == grace_ && listeners_ == 0 && interaction_.status == InteractionStatus::kRunning;
+}
+
 void Run::CancelIfAbandoned(std::uint64_t grace) {
-  {
-    const std::lock_guard lock(mutex_);
-    if (grace != grace_ || listeners_ > 0 || interaction_.status != InteractionStatus::kRunning) return;
-  }
-  RequestStop("client_disconnected");
+  if (services_.is_followed_elsewhere({chat_id_, id_})) return CancelLater(grace);  // who goes there is not told of
+  if (IsAbandoned(grace)) RequestStop("client_disconnected");
 }
 
 }  // namespace reprise

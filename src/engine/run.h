@@ -35,7 +35,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     std::string client_model;         // the client's own name for the model
     std::int64_t context_window = 0;  // tokens; 0: not known
     OnDisconnect on_disconnect;
-    RunJournal journal;  // begun: its first record is written
+    RunJournal journal;  // begun: its first record is kept
     SystemPrompt prompt{};
     AgentGuards guards{};
     Span span{};  // of the interaction, for those who watch
@@ -59,8 +59,12 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Timer& timer;
     const EngineOptions& options;
     RunGuard::Parts guard;
-    FileStore* files = nullptr;                         // null: chats have none
-    std::function<ApprovalMode(const ChatId&)> mode{};  // of a chat, as it is now
+    FileStore* files = nullptr;                                 // null: chats have none
+    QuestionStore* questions = nullptr;                         // null: nobody else is told what is asked
+    std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // of a chat, as it is now
+    std::function<void(std::function<void()>)> submit{};        // to a thread that may wait
+    // Whether somebody listens to this run at another process; may wait for the store.
+    std::function<bool(const InteractionRef&)> is_followed_elsewhere{};
   };
   // Emits interaction_started.
   Run(Plan plan, Services services);
@@ -68,7 +72,9 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const ChatId& chat_id() const { return chat_id_; }
   InteractionId id() const { return id_; }
   const std::optional<InteractionId>& parent_id() const { return parent_id_; }
+  const std::optional<ClientRequest>& request() const { return request_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
+  const std::shared_ptr<RunHold>& hold() const { return hold_; }
 
   // --- one after the other, each once -----------------------------------------------------------------------------
   // Starts the agent. When it has come to its end and its last word (error, cancelled) is emitted, `ended` is called on
@@ -78,6 +84,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Then there is nothing to save, and instead of completing the log is closed as it is.
   bool is_left() const;
   void Leave();
+  // Somebody else holds the run now: nothing that is not shown yet ever will be.
+  void CutOff();
   // The finished interaction, to be saved.
   Interaction TakeFinished();
   // `finished` could not be saved where it belongs: an error event, and FAILED.
@@ -123,14 +131,23 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
                                 const Executor& executor) override;
 
  private:
+  // Puts it where other processes can answer it.
+  void TellOthers(const std::vector<PendingQuestion>& questions) const;
   // REQUIRES: show_mutex_ is held. To be shown.
   void Record(std::uint32_t round_index, EventPayload payload);
   void AgentEnded(AgentOutcome outcome);
   void LogEnd() const;
-  // Journals what is not visible yet, and makes it visible. REQUIRES: show_mutex_ is held.
+  // Journals what is not visible yet; it is made visible when it is kept. REQUIRES: show_mutex_ is held.
   void Show(Journal::Reach reach);
+  // The first of what Show was asked for is kept, or is not. Any thread; show_mutex_ may be held.
+  void Kept(Result<void> kept);
+  // Until all that Show was asked for so far is kept, or cannot be. REQUIRES: show_mutex_ is not held.
+  void AwaitKept();
+  std::optional<Error> journal_error() const;
   void ListenerGone();
+  void CancelLater(std::uint64_t grace);
   void CancelIfAbandoned(std::uint64_t grace);
+  bool IsAbandoned(std::uint64_t grace) const;
   // After a wait for a person that a stop has ended. True: nothing more of this run is kept or shown.
   bool LeavesNow();
   // Whether another process could ask this question again, as nothing else of the round is under way.
@@ -145,9 +162,11 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const ChatId chat_id_;
   const InteractionId id_;
   const std::optional<InteractionId> parent_id_;
+  const std::optional<ClientRequest> request_;  // that has begun it
   const OnDisconnect on_disconnect_;
   const Services services_;
   const std::shared_ptr<EventLog> log_;  // synchronises itself
+  const std::shared_ptr<RunHold> hold_;  // its Append is called by journal_ alone
   std::stop_source stop_;                // synchronises itself
 
   // Used by Start only.
@@ -166,16 +185,21 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const std::optional<Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 
-  mutable std::mutex show_mutex_;       // keeps journal and log in step; taken before mutex_
-  RunJournal journal_;                  // guarded by show_mutex_
-  std::optional<Error> journal_error_;  // guarded by show_mutex_
-  std::set<std::string> answered_;      // guarded by show_mutex_; ids of questions whose answers were shown
+  mutable std::mutex show_mutex_;   // keeps journal and log in step; taken before mutex_
+  RunJournal journal_;              // guarded by show_mutex_
+  std::set<std::string> answered_;  // guarded by show_mutex_; ids of questions whose answers were shown
   std::condition_variable answer_shown_;
   // From here on everything is shown when the checkpoint is durable: behind the answer, as there is no need to sync it
   // to the journal before, and when the journal failed.
   bool holding_ = false;  // guarded by show_mutex_
   bool ended_ = false;    // guarded by show_mutex_; the agent came to its end: the checkpoint has all there is
   bool left_ = false;     // guarded by show_mutex_
+
+  mutable std::mutex kept_mutex_;            // a leaf; taken under show_mutex_
+  std::condition_variable kept_changed_;     // tells of a record that is kept, and of the first that is not
+  std::vector<EventLog::Position> showing_;  // guarded by kept_mutex_; where the records end that are under way
+  std::uint64_t records_ = 0, kept_ = 0;  // guarded by kept_mutex_; how many were appended, how many of them are kept
+  std::optional<Error> journal_error_;    // guarded by kept_mutex_
 
   mutable std::mutex mutex_;
   Interaction interaction_;       // guarded by mutex_

@@ -7,6 +7,7 @@
 #include "base/json.h"
 #include "domain/codec.h"
 #include "domain/event_codec.h"
+#include "domain/question_codec.h"
 #include "domain/usage_codec.h"
 #include "engine/recorded_events.h"
 
@@ -75,6 +76,9 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
     run.record.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
+  if (const auto request = begin.find("request"); request != begin.end()) {
+    run.record.request = ClientRequestFromJson(*request).value();
+  }
   if (const auto queued = begin.find("queue_id"); queued != begin.end()) run.queue_id = queued->get<std::string>();
   if (const auto span = begin.find("traceparent"); span != begin.end()) {
     run.span = ParseTraceparent(span->get_ref<const std::string&>()).value_or(TraceContext{});
@@ -83,7 +87,6 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   run.last_seq = 1;
 }
 
-// By round, what responses have cost that no event tells.
 using UsageByRound = std::map<std::uint32_t, TokenUsage>;
 
 void ReadEvent(std::string_view item, InterruptedRun& run, UsageByRound& spent) {
@@ -125,33 +128,9 @@ void ReadDelta(char type, std::string_view item, InterruptedRun& run) {
   }
 }
 
-Json TextOrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
-std::optional<std::string> ReadText(const Json& json) {
-  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
-}
-
-Json AnswerToJson(const std::string& id, const GivenAnswer& answer) {
-  if (const auto* input = std::get_if<InputAnswer>(&answer)) {
-    return {{"request_id", id}, {"response", TextOrNull(input->response)}};
-  }
-  const auto& approval = std::get<ApprovalAnswer>(answer);
-  return {{"approval_id", id},
-          {"approved", approval.approved},
-          {"arguments", TextOrNull(approval.arguments)},
-          {"feedback", TextOrNull(approval.feedback)},
-          {"scope", ToString(approval.scope)}};
-}
-
 void ReadAnswer(const Json& json, InterruptedRun& run) {
-  if (const auto id = json.find("request_id"); id != json.end()) {
-    run.answers[id->get<std::string>()] = InputAnswer{.response = ReadText(json.at("response"))};
-    return;
-  }
-  ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
-                        .arguments = ReadText(json.at("arguments")),
-                        .feedback = ReadText(json.at("feedback"))};
-  answer.scope = ParseApprovalScope(json.at("scope").get<std::string>()).value_or(ApprovalScope::kOnce);
-  run.answers[json.at("approval_id").get<std::string>()] = std::move(answer);
+  auto [id, answer] = AnswerFromJson(json).value();
+  run.answers[std::move(id)] = std::move(answer);
 }
 
 void ReadSpent(const Json& json, UsageByRound& spent) {
@@ -248,7 +227,7 @@ Json ItemAsJson(char type, std::string_view content) {
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
                           const std::string& attached_text, const std::string& traceparent) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
                 {"user_message", interaction.user_message},
@@ -258,6 +237,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (const auto& from = record_.resumed_from) {
     begin["resumed_from"] = {{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
+  if (record_.request) begin["request"] = ToJson(*record_.request);
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
   if (!traceparent.empty()) begin["traceparent"] = traceparent;
   if (!interaction.attachments.empty()) {
@@ -268,7 +248,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
 }
 
 void RunJournal::AddEvent(const AgentEvent& event) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   const std::size_t begin = BeginItem(kEvent);
   pending_ += EventName(event.payload);
   pending_ += '\n';
@@ -287,9 +267,9 @@ void RunJournal::AddState(const AgentState& state) {
   if (agenda_ != state.agenda) {
     if (!record_.agenda_before) record_.agenda_before = agenda_;
     agenda_ = state.agenda;
-    if (journal_) AddItem(kAgenda, DumpJson(ToJson(agenda_)));
+    if (is_kept_) AddItem(kAgenda, DumpJson(ToJson(agenda_)));
   }
-  if (!journal_) return;
+  if (!is_kept_) return;
   for (; messages_kept_ < state.messages.size(); ++messages_kept_) {
     const std::size_t begin = BeginItem(kMessage);
     AppendJson(pending_, state.messages[messages_kept_]);
@@ -312,14 +292,14 @@ void RunJournal::AddState(const AgentState& state) {
 }
 
 void RunJournal::AddUsage(std::uint32_t round_index, const TokenUsage& usage) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   Json tokens = {{"round_index", round_index}};
   WriteUsage(tokens, usage);
   AddItem(kUsage, DumpJson(tokens));
 }
 
 void RunJournal::AddAnswer(const std::string& id, const GivenAnswer& answer) {
-  if (journal_) AddItem(kAnswer, DumpJson(AnswerToJson(id, answer)));
+  if (is_kept_) AddItem(kAnswer, DumpJson(ToJson(id, answer)));
 }
 
 void RunJournal::AddItem(char type, std::string_view content) {
@@ -342,19 +322,18 @@ void RunJournal::EndItem(std::size_t begin) {
 }
 
 void RunJournal::AddDelta(char type, std::uint32_t round_index, std::string_view text) {
-  if (!journal_) return;
+  if (!is_kept_) return;
   pending_ += type;
   AppendNumber(pending_, static_cast<std::uint32_t>(kNumberBytes + text.size()));
   AppendNumber(pending_, round_index);
   pending_ += text;
 }
 
-Result<void> RunJournal::Append(Journal::Reach reach) {
-  if (!journal_ || pending_.empty()) return {};
-  auto appended = journal_->Append(pending_, reach);
+void RunJournal::Append(Journal::Reach reach, RunHold::Done done) {
+  if (!is_kept_) return done({});
+  hold_->Append(pending_, reach, std::move(done));
   pending_.clear();
   if (pending_.capacity() > kKeptCapacity) std::string().swap(pending_);
-  return appended;
 }
 
 Result<std::string> JournalRecordAsJson(std::string_view record) {
@@ -368,19 +347,30 @@ Result<std::string> JournalRecordAsJson(std::string_view record) {
   return lines;
 }
 
-Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
-  if (content.records.empty()) return std::optional<InterruptedRun>();
-  InterruptedRun run{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}};
-  UsageByRound spent;
+RunReader::RunReader(const InteractionRef& ref)
+    : run_{.interaction = {.id = ref.interaction_id, .chat_id = ref.chat_id}} {}
+
+Result<void> RunReader::Add(std::string_view record) {
   try {
-    for (const std::string& record : content.records) {
-      ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run, spent); });
-    }
+    ForEachItem(record, [&](char type, std::string_view item) { ReadItem(type, item, run_, spent_); });
   } catch (const std::exception&) {
     return Malformed();
   }
-  for (const auto& [round, usage] : spent) run.interaction.usage += usage;
-  return std::optional<InterruptedRun>(std::move(run));
+  return {};
+}
+
+InterruptedRun RunReader::Take() {
+  for (const auto& [round, usage] : spent_) run_.interaction.usage += usage;
+  return std::move(run_);
+}
+
+Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content) {
+  if (content.records.empty()) return std::optional<InterruptedRun>();
+  RunReader reader(ref);
+  for (const std::string& record : content.records) {
+    if (auto added = reader.Add(record); !added) return Fail(added.error());
+  }
+  return std::optional(reader.Take());
 }
 
 }  // namespace reprise

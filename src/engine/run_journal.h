@@ -7,6 +7,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <variant>
 #include <vector>
 
@@ -17,32 +18,37 @@
 #include "reprise/interaction.h"
 #include "reprise/journal.h"
 #include "reprise/message.h"
+#include "reprise/question_store.h"
 #include "reprise/result.h"
+#include "reprise/run_store.h"
 #include "reprise/telemetry.h"
 
 namespace reprise {
-
-// What a person has said to a question of the run.
-using GivenAnswer = std::variant<ApprovalAnswer, InputAnswer>;
 
 // Writes what a run has to say into its journal. A record is a row of items (schemas/FILES.md): how the interaction
 // began, events as they are shown, deltas as their bare text, and what the agent's state has got. What is added gathers
 // until Append. Not thread-safe.
 class RunJournal {
  public:
-  // `journal` may be null: nothing is kept then. `state` is what the agent goes on from, with the user's message: it
-  // need not be kept, as it follows from the interaction's parent or is in the journal already. `record`: what the run
-  // has on record by then.
-  RunJournal(std::unique_ptr<Journal> journal, const AgentState& state, RunRecord record)
-      : journal_(std::move(journal)),
-        messages_kept_(state.messages.size()),
+  // `state` is what the agent goes on from, with the user's message: it need not be kept, as it follows from the
+  // interaction's parent or is in the journal already. `record`: what the run has on record by then.
+  RunJournal(const AgentState& state, RunRecord record)
+      : messages_kept_(state.messages.size()),
         grants_(state.grants),
         agenda_(state.agenda),
         compaction_(state.compaction),
         memory_(state.memory),
         record_(std::move(record)) {}
 
-  bool is_kept() const { return journal_ != nullptr; }
+  // What has gathered, as the journal's first record.
+  std::string TakeFirst() { return std::exchange(pending_, {}); }
+  // Where what is added from now on is kept. Not null.
+  void KeepIn(std::shared_ptr<RunHold> hold) {
+    hold_ = std::move(hold);
+    is_kept_ = hold_->keeps_journal();
+  }
+  const std::shared_ptr<RunHold>& hold() const { return hold_; }
+  bool is_kept() const { return is_kept_; }
   // For the checkpoint, when the agent has come to its end.
   const RunRecord& record() const { return record_; }
 
@@ -61,8 +67,11 @@ class RunJournal {
   // Before it is shown.
   void AddAnswer(const std::string& id, const GivenAnswer& answer);
 
-  // Writes what has gathered, as one record.
-  Result<void> Append(Journal::Reach reach);
+  // Whether Append would call anybody.
+  bool has_something() const { return !is_kept_ || !pending_.empty(); }
+  // Appends what has gathered, as one record (RunHold::Append); `done` is called at once if nothing is kept.
+  // REQUIRES: KeepIn, has_something().
+  void Append(Journal::Reach reach, RunHold::Done done);
 
  private:
   void AddItem(char type, std::string_view content);
@@ -70,7 +79,8 @@ class RunJournal {
   void EndItem(std::size_t begin);
   void AddDelta(char type, std::uint32_t round_index, std::string_view text);
 
-  std::unique_ptr<Journal> journal_;
+  std::shared_ptr<RunHold> hold_;  // null: it has not begun
+  bool is_kept_ = true;
   std::size_t messages_kept_;
   std::vector<Grant> grants_;             // the last that were added
   Agenda agenda_;                         // likewise
@@ -105,6 +115,21 @@ struct InterruptedRun {
 // {"compaction":...}, {"answer":...}, {"memory":...}, {"usage":...}).
 // kCorruption likewise.
 Result<std::string> JournalRecordAsJson(std::string_view record);
+
+// Reads a run record by record. Not thread-safe.
+class RunReader {
+ public:
+  explicit RunReader(const InteractionRef& ref);
+  // kCorruption if it is not what RunJournal writes.
+  Result<void> Add(std::string_view record);
+  // As far as it was read.
+  const InterruptedRun& run() const { return run_; }
+  InterruptedRun Take();
+
+ private:
+  InterruptedRun run_;
+  std::map<std::uint32_t, TokenUsage> spent_{};  // by round: what responses have cost that no event tells
+};
 
 // nullopt: it had not begun. kCorruption if its records are not what RunJournal writes.
 Result<std::optional<InterruptedRun>> ReadRun(const InteractionRef& ref, const JournalContent& content);

@@ -25,10 +25,12 @@ struct EngineServices {
         options(std::move(chosen)),
         approvals(delay(), Now, &changes),
         inputs(delay(), Now, &changes),
-        usage_limits(parts.store, options.budget, options.prices),
+        usage_limits(parts.store, options.budget, options.prices, parts.usage),
         call_rate(options.max_tool_calls_per_minute),
         queues(parts.store, &changes),
-        saver(parts.store, parts.fallback_stores, pool, timer, options.save_timeout) {}
+        saver(parts.fallback_stores, pool, timer, options.save_timeout) {
+    if (parts.changes) changes.OnAdded([this](const ChatChange& change) { parts.changes->Tell(change); });
+  }
   EngineServices(const EngineServices&) = delete;
   EngineServices& operator=(const EngineServices&) = delete;
 
@@ -36,10 +38,12 @@ struct EngineServices {
     return [this](std::chrono::milliseconds pause, std::function<void()> call) { timer.After(pause, std::move(call)); };
   }
   // What decides on the calls of this chat: what was set for it, else what holds for the server. A server that refuses
-  // what needs approval refuses it in every chat, and a chat that cannot be read is asked about.
-  ApprovalMode ModeOf(const ChatId& chat) const {
+  // what needs approval refuses it in every chat, and a chat that cannot be read is asked about. kUnavailable: nobody
+  // knows now.
+  Result<ApprovalMode> ModeOf(const ChatId& chat) const {
     if (options.approval_mode == ApprovalMode::kDenyAll) return ApprovalMode::kDenyAll;
     const auto summary = parts.store.LoadSummary(chat);
+    if (!summary && summary.error().code == ErrorCode::kUnavailable) return Fail(summary.error());
     if (!summary) return summary.error().code == ErrorCode::kNotFound ? options.approval_mode : ApprovalMode::kAsk;
     return summary->approval_mode.value_or(options.approval_mode);
   }

@@ -36,18 +36,22 @@ Result<Beginning> StartPoints::AtHead(const ChatId& chat) {
   InteractionStore& store = services_.parts.store;
   auto summary = store.LoadSummary(chat);
   if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
-  auto rescued = interactions_.RescuedAfter(chat, summary ? summary->head : std::nullopt);
-  if (!rescued.empty()) {
-    return Beginning{.parent = rescued.back().id,
-                     .state = std::move(rescued.back().final_agent_state).value_or(AgentState{})};
+  if (interactions_.HasRescued(chat)) {
+    auto rescued = interactions_.RescuedAfter(chat, summary ? summary->head : std::nullopt);
+    if (!rescued.empty()) {
+      return Beginning{.parent = rescued.back().id,
+                       .state = std::move(rescued.back().final_agent_state).value_or(AgentState{})};
+    }
+    summary = store.LoadSummary(chat);  // what was saved just now has become the head
+    if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
   }
-  summary = store.LoadSummary(chat);  // what was saved just now has become the head
-  if (!summary && IsNotFound(summary.error())) return Beginning{.makes_chat = true};
-  if (!summary) return Fail(summary.error());
-  if (!summary->head) return Beginning{};
+  if (!summary || !summary->head) {
+    return Beginning{.makes_chat = !summary, .expected_head = std::optional<InteractionId>()};
+  }
   auto state = store.LoadFinalState(chat, *summary->head);
   if (!state) return Fail(std::move(state.error()));
-  return Beginning{.parent = summary->head, .state = (*std::move(state)).value_or(AgentState{})};
+  return Beginning{
+      .parent = summary->head, .state = (*std::move(state)).value_or(AgentState{}), .expected_head = summary->head};
 }
 
 Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {

@@ -34,6 +34,8 @@ struct Beginning {
   std::string model{};      // that was asked for, or chosen for the chat; empty: the default
   Attached attached{};      // to the message
   bool makes_chat = false;  // there is none of that name yet
+  // RunBeginning::expected_head.
+  std::optional<std::optional<InteractionId>> expected_head{};
 };
 
 // Puts together what interactions begin with.

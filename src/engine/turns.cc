@@ -1,7 +1,7 @@
 #include "engine/turns.h"
 
 #include <algorithm>
-#include <map>
+#include <chrono>
 #include <new>
 #include <system_error>
 #include <utility>
@@ -14,6 +14,8 @@
 
 namespace reprise {
 namespace {
+
+constexpr std::size_t kAtOnce = 20;  // abandoned runs that are claimed together
 
 Error NoMemory() {
   return Error{.code = ErrorCode::kUnavailable,
@@ -52,7 +54,12 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   const std::shared_ptr<void> release(nullptr, [&](void*) {  // also when it throws
     if (!is_made) busy_.Release(chat);
   });
-  auto made = Make(chat, from, std::move(request), {});
+  auto made = Make(chat, from, request, {});
+  if (!made && made.error().reason == "busy" && request.if_running != IfRunning::kReject) {
+    busy_.Release(chat);  // its run is another process's
+    is_made = true;
+    return Wait(chat, from, std::move(request));
+  }
   if (!made) return Fail(std::move(made.error()));
   is_made = true;
   const std::shared_ptr<Run>& run = *made;
@@ -62,12 +69,29 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   return subscription;
 }
 
-// Everything that may fail is done here, in this order: what it begins with, its number, its journal. After that the
-// run exists.
-Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, StartRequest request,
-                                         Waited waited) {
+// Another process may have moved the head since it was read.
+Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                         const Waited& waited) {
+  for (;;) {
+    auto made = MakeAtHead(chat, from, request, waited);
+    if (made || made.error().reason != "head_moved") return made;
+  }
+}
+
+// Everything that may fail is done here, in this order: what it begins with, then its number, the chat and its journal
+// in one. After that the run exists.
+Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                               const Waited& waited) {
   auto beginning = start_points_.Load(chat, from, request);
   if (!beginning) return Fail(beginning.error());
+  if (request.request && !waited.log) {
+    // The head is read before the look. If another server begins the request after the look, the head has moved, and
+    // Begin fails.
+    if (!beginning->expected_head) beginning->expected_head = HeadOf(chat);
+    auto before = repeated_.Find(chat, *request.request);
+    if (!before) return Fail(std::move(before.error()));
+    if (*before) return Fail(Conflict("request_begun", "another server has just begun this request"));
+  }
   for (const std::string* text : {&beginning->user_message, &beginning->attached.text}) {
     if (auto admitted = services_.guardrails.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
   }
@@ -76,36 +100,35 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
   if (auto room = CheckResources(waited.log != nullptr); !room) return Fail(std::move(room.error()));
   auto guards = GuardsFor(chat, model->full_name, {});
   if (!guards) return Fail(guards.error());
-  InteractionStore& store = services_.parts.store;
-  const auto id = store.ReserveInteraction(chat);
-  if (!id) return Fail(id.error());
 
-  Interaction interaction{.id = *id, .chat_id = chat};
+  Interaction interaction{.id = InteractionId::FromNumber(1), .chat_id = chat};  // its number is known when it begins
   interaction.parent_id = beginning->parent;
   interaction.edited_from = beginning->edited_from;
   interaction.user_message = std::move(beginning->user_message);
   interaction.attachments = std::move(beginning->attached.files);
   interaction.model = model->full_name;
   interaction.created_at = Now();
-  auto kept = store.BeginJournal(chat, *id, {});
-  if (!kept) return Fail(std::move(kept.error()));
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
   if (!beginning->interrupted && !only_compact) {
     beginning->state.messages.push_back(
         {.role = Role::kUser, .content = interaction.user_message + beginning->attached.text});
   }
-  RunJournal journal(*std::move(kept), beginning->state,
-                     {.first_message = beginning->state.messages.size(), .resumed_from = beginning->resumed_from});
+  RunJournal journal(beginning->state, {.first_message = beginning->state.messages.size(),
+                                        .resumed_from = beginning->resumed_from,
+                                        .request = request.request});
   Span span = BeginSpan(request.trace_parent);
   journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text,
                    FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
-  if (auto begun = journal.Append(reach); !begun) {
-    span.Fail(begun.error().reason);
-    static_cast<void>(store.DropJournal(chat, *id));
-    return Fail(begun.error());
+  auto hold = services_.parts.runs.Begin(
+      {.chat = chat, .expected_head = beginning->expected_head, .record = journal.TakeFirst(), .reach = reach});
+  if (!hold) {
+    span.Fail(hold.error().reason);
+    return Fail(std::move(hold.error()));
   }
+  interaction.id = (*hold)->id();
+  journal.KeepIn(*std::move(hold));
   if (beginning->makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
@@ -119,7 +142,12 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact || only_compact,
                  .only_compact = only_compact,
-                 .log = std::move(waited.log)});
+                 .log = waited.log});
+}
+
+std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
+  const auto summary = services_.parts.store.LoadSummary(chat);
+  return summary ? summary->head : std::nullopt;
 }
 
 std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
@@ -128,7 +156,11 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
                     services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
-                    [this](const ChatId& chat) { return services_.ModeOf(chat); }});
+                    services_.parts.questions, [this](const ChatId& chat) { return services_.ModeOf(chat); },
+                    [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
+                    [this](const InteractionRef& run) {
+                      return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // it is asked again
+                    }});
 }
 
 // A run that waits for a thread says nothing, so it is refused. One that cannot be had later, because others were
@@ -169,6 +201,7 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
   };
   run->Start(executor, [this, run] {
     if (run->is_left()) {  // its chat stays taken as long as this process lives
+      run->hold()->GiveBack();
       run->Leave();
       return busy_.WorkEnded();
     }
@@ -176,6 +209,7 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
       Save(run);
     } catch (const std::bad_alloc&) {  // its journal stays, and the next start takes it up
       LogError("no memory to save an interaction", {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+      run->hold()->SetAside();
       Complete(run, InteractionStatus::kFailed);
     }
   });
@@ -184,9 +218,18 @@ void Turns::Execute(const std::shared_ptr<Run>& run) {
 void Turns::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
   services_.usage_limits.Add(*finished);
-  services_.saver.Save(finished, [this, run, finished](const Result<void>& saved) {
-    saved ? Complete(run, finished->status) : Rescue(run, *finished, saved.error());
+  services_.saver.Save(run->hold(), finished, [this, run, finished](const Result<void>& saved) {
+    if (saved) return Complete(run, finished->status);
+    saved.error().reason == "fenced" ? Abandon(run) : Rescue(run, *finished, saved.error());
   });
+}
+
+void Turns::Abandon(const std::shared_ptr<Run>& run) {
+  LogWarning("another server has taken up a run of this one",
+             {{"chat", run->chat_id().str()}, {"interaction", run->id().str()}});
+  run->CutOff();
+  busy_.Release(run->chat_id());
+  busy_.WorkEnded();
 }
 
 void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error) {
@@ -194,6 +237,7 @@ void Turns::Rescue(const std::shared_ptr<Run>& run, Interaction finished, const 
                                                {"interaction", run->id().str()},
                                                {"code", error.reason},
                                                {"detail", error.detail}});
+  if (error.reason != "database_unavailable") run->hold()->SetAside();  // else others take it up
   run->FailToSave(finished, NotSaved(error));
   interactions_.Rescue(finished);
   const auto rescued = std::make_shared<Interaction>(std::move(finished));
@@ -231,7 +275,8 @@ Result<EventSubscription> Turns::Wait(const ChatId& chat, const StartPoint& from
                         .user_message = request.user_message,
                         .model = request.model,
                         .on_disconnect = request.on_disconnect,
-                        .created_at = Now()};
+                        .created_at = Now(),
+                        .request = request.request};
   QueuedRun::MakeRun make;
   if (cancel) {
     make = [this, request, from](QueuedRun& run) { return Make(run.chat_id, from, request, {.log = run.log}); };
@@ -255,7 +300,14 @@ Result<void> Turns::Interrupt(const std::shared_ptr<QueuedRun>& waiting) {
     running = run;
     services_.queues.AddFirst(waiting);
   });
-  if (added && running) running->RequestStop("replaced");
+  if (!added) return added;
+  if (running) return running->RequestStop("replaced"), added;
+  const auto elsewhere = services_.parts.runs.HeldElsewhere(waiting->chat_id);
+  if (!elsewhere) return Fail(elsewhere.error());
+  if (*elsewhere) {
+    const auto asked = services_.parts.runs.RequestStop({waiting->chat_id, **elsewhere}, "replaced");
+    if (!asked) return Fail(asked.error());
+  }
   return added;
 }
 
@@ -279,7 +331,7 @@ void Turns::StartNext(const ChatId& chat) {
 void Turns::LaunchNext(const ChatId& chat) {
   services_.pool.Submit([this, chat] {
     const auto waiting = services_.queues.TakeNext(chat);
-    if (const auto run = waiting ? MakeQueued(*waiting) : nullptr) {
+    if (const auto run = waiting ? MakeQueued(waiting) : nullptr) {
       auto hold = waiting->had_client() ? waiting->Began(run->id(), run->AddListener()) : nullptr;
       busy_.Put(run);
       waiting->log->Publish();  // not before: who sees it may ask for it, or cancel it
@@ -293,29 +345,41 @@ void Turns::LaunchNext(const ChatId& chat) {
 }
 
 // Null: it could not begin, and its client knows why; or it stays in the queue.
-std::shared_ptr<Run> Turns::MakeQueued(QueuedRun& waiting) {
-  if (busy_.is_stopping()) return services_.queues.PutBack(waiting), nullptr;
+std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting) {
+  if (busy_.is_draining()) return services_.queues.PutBack(*waiting), nullptr;
   const auto make = [&]() -> Result<std::shared_ptr<Run>> {
-    if (waiting.make) return waiting.make(waiting);
-    const QueuedMessage message = services_.queues.message(waiting);
-    return Make(waiting.chat_id, {},
+    if (waiting->make) return waiting->make(*waiting);
+    const QueuedMessage message = services_.queues.message(*waiting);
+    return Make(waiting->chat_id, {},
                 {.user_message = message.user_message,
                  .model = message.model,
                  .on_disconnect = message.on_disconnect,
-                 .trace_parent = waiting.trace_parent},
-                {.queue_id = message.id, .log = waiting.log});
+                 .request = message.request,
+                 .trace_parent = waiting->trace_parent},
+                {.queue_id = message.id, .log = waiting->log});
   };
   auto run = make();
   if (run) {
-    services_.queues.Begun(waiting);
+    services_.queues.Begun(*waiting);
     return *std::move(run);
   }
+  if (run.error().reason == "busy") {  // another process runs something in this chat
+    constexpr std::chrono::seconds kUntilNextTry{1};
+    services_.queues.Pause(*waiting);
+    services_.timer.After(kUntilNextTry, [this, waiting] {
+      services_.pool.Submit([this, waiting] {
+        services_.queues.GoOn(waiting->chat_id);
+        StartNext(waiting->chat_id);
+      });
+    });
+    return nullptr;
+  }
   LogWarning("what waited could not begin",
-             {{"chat", waiting.chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
-  if (waiting.End(run.error()) || !waiting.durable()) {
-    services_.queues.Begun(waiting);
+             {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
+  if (waiting->End(run.error()) || !waiting->durable()) {
+    services_.queues.Begun(*waiting);
   } else {
-    services_.queues.Stuck(waiting, std::move(run.error()));
+    services_.queues.Stuck(*waiting, std::move(run.error()));
   }
   return nullptr;
 }
@@ -323,29 +387,12 @@ std::shared_ptr<Run> Turns::MakeQueued(QueuedRun& waiting) {
 // --- after a crash ---------------------------------------------------------------------------------------------------
 
 Result<Engine::Recovered> Turns::Recover() {
-  const auto unfinished = services_.parts.store.ListUnfinished();
-  if (!unfinished) return Fail(unfinished.error());
-  // A chat may have several if an earlier start had to leave some. It can have one run: that of the newest.
-  std::map<ChatId, InteractionId> newest;
-  for (const InteractionRef& ref : *unfinished) {
-    const auto known = newest.try_emplace(ref.chat_id, ref.interaction_id).first;
-    known->second = std::max(known->second, ref.interaction_id);
-  }
   Engine::Recovered recovered;
-  for (const InteractionRef& ref : *unfinished) {
-    const auto outcome = RecoverOne(ref, newest.at(ref.chat_id) == ref.interaction_id);
-    if (!outcome) {
-      ++recovered.left;
-      LogError("an interrupted interaction could not be recovered; its journal is left as it is",
-               {{"chat", ref.chat_id.str()},
-                {"interaction", ref.interaction_id.str()},
-                {"code", outcome.error().reason},
-                {"detail", outcome.error().message}});
-    } else if (*outcome == RecoveredAs::kWaiting) {
-      ++recovered.waiting;
-    } else if (*outcome == RecoveredAs::kFailed) {
-      ++recovered.failed;
-    }
+  for (;;) {
+    auto abandoned = services_.parts.runs.ClaimAbandoned(kAtOnce);
+    if (!abandoned) return Fail(abandoned.error());
+    if (abandoned->empty()) break;
+    for (AbandonedRun& run : *abandoned) TakeUp(std::move(run), recovered);
   }
   // Every chat's folder is looked at: nobody need wait for that.
   services_.pool.Submit([this] {
@@ -356,29 +403,63 @@ Result<Engine::Recovered> Turns::Recover() {
   return recovered;
 }
 
+void Turns::TakeUpAbandoned() {
+  auto abandoned = services_.parts.runs.ClaimAbandoned(kAtOnce);
+  if (!abandoned) return LogWarning("abandoned runs could not be claimed", {{"detail", abandoned.error().detail}});
+  Engine::Recovered recovered;
+  for (AbandonedRun& run : *abandoned) {
+    const InteractionRef ref = run.ref;
+    // What this process did in the chat is of no use any more.
+    if (const auto occupied = busy_.OccupyWhenStopped(ref.chat_id, "taken_over"); !occupied) {
+      run.hold->GiveBack();
+      continue;
+    }
+    LogInfo("a run of another server is taken up",
+            {{"chat", ref.chat_id.str()}, {"interaction", ref.interaction_id.str()}});
+    const auto waiting = recovered.waiting;
+    TakeUp(std::move(run), recovered);
+    if (recovered.waiting == waiting) busy_.Release(ref.chat_id);
+  }
+}
+
+void Turns::TakeUp(AbandonedRun run, Engine::Recovered& recovered) {
+  const std::shared_ptr<RunHold> hold = std::move(run.hold);
+  const auto outcome = RecoverOne(run.ref, hold, run.is_last);
+  if (!outcome) {
+    ++recovered.left;
+    LogError("an interrupted interaction could not be recovered; its journal is left as it is",
+             {{"chat", run.ref.chat_id.str()},
+              {"interaction", run.ref.interaction_id.str()},
+              {"code", outcome.error().reason},
+              {"detail", outcome.error().message}});
+    // What cannot be reached now is not damaged: the hold goes, and whoever asks next takes the run up.
+    if (outcome.error().reason != "database_unavailable") hold->SetAside();
+  } else if (*outcome == RecoveredAs::kWaiting) {
+    ++recovered.waiting;
+  } else if (*outcome == RecoveredAs::kFailed) {
+    ++recovered.failed;
+  }
+}
+
 // One that was left at an earlier start must not take the head from what was built since.
-Result<void> Turns::SaveInterrupted(const Interaction& ended) {
+Result<void> Turns::SaveInterrupted(RunHold& hold, const Interaction& ended) {
   const auto before = services_.parts.store.LoadSummary(ended.chat_id);
-  if (auto saved = services_.parts.store.SaveInteraction(ended); !saved) return saved;
+  if (auto saved = hold.Finish(ended); !saved) return saved;
   if (!before || !before->head || *before->head < ended.id) return {};
   return services_.parts.store.MoveHead(ended.chat_id, *before->head).map([](const ChatSummary&) {});
 }
 
-Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, bool may_wait) {
-  const auto drop = [&]() -> Result<RecoveredAs> {
-    if (auto dropped = services_.parts.store.DropJournal(ref.chat_id, ref.interaction_id); !dropped) {
-      return Fail(dropped.error());
-    }
-    return RecoveredAs::kNothing;
-  };
+Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const std::shared_ptr<RunHold>& hold,
+                                             bool may_wait) {
+  const auto drop = [&] { return hold->Discard().map([] { return RecoveredAs::kNothing; }); };
   // Killed between its checkpoint and the end of its journal. Saved again, so that it is durable before the journal
   // goes.
   const auto saved = services_.parts.store.LoadInteraction(ref.chat_id, ref.interaction_id);
-  if (saved) return services_.parts.store.SaveInteraction(*saved).and_then(drop);
+  if (saved) return hold->Finish(*saved).map([] { return RecoveredAs::kNothing; });
   // One that is there and cannot be read has come to its end as well: what it asked must not be asked again.
   if (!IsNotFound(saved.error())) return Fail(saved.error());
   if (interactions_.IsRescued(ref)) return RecoveredAs::kNothing;
-  const auto content = services_.parts.store.ReadJournal(ref.chat_id, ref.interaction_id);
+  const auto content = hold->ReadJournal();
   if (!content && IsNotFound(content.error())) return drop();
   if (!content) return Fail(content.error());
   auto run = ReadRun(ref, *content);
@@ -396,23 +477,25 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, bool may
   RestoreState(**run, state);
   if (auto questions = FindOpenQuestions(**run, state, *services_.parts.tools.Current()); questions && may_wait) {
     if (const auto model = services_.parts.models.Resolve((*run)->interaction.model)) {
-      return AskAgain(**std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
+      return AskAgain(hold, **std::move(run), std::move(state), *model, *std::move(questions), *content).map([] {
         return RecoveredAs::kWaiting;
       });
     }
   }
-  return SaveInterrupted(EndInterrupted(**std::move(run), std::move(state))).map([] { return RecoveredAs::kFailed; });
+  return SaveInterrupted(*hold, EndInterrupted(**std::move(run), std::move(state))).map([] {
+    return RecoveredAs::kFailed;
+  });
 }
 
 // What was pending is pending again, under its id; the run goes on when it is answered. If it was, just before the
 // process ended, that is at once.
-Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                             OpenQuestions questions, const JournalContent& content) {
+Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
+                             const ModelDirectory::Resolved& model, OpenQuestions questions,
+                             const JournalContent& content) {
   const ChatId chat = interrupted.interaction.chat_id;
   auto guards = GuardsFor(chat, model.full_name, interrupted.interaction.usage);
   if (!guards) return Fail(guards.error());
-  auto kept = services_.parts.store.BeginJournal(chat, interrupted.interaction.id, content.records);
-  if (!kept) return Fail(kept.error());
+  if (auto goes_on = hold->GoOn(content.records); !goes_on) return goes_on;
   const InteractionId id = interrupted.interaction.id;
   const auto tools = services_.parts.tools.Current();
   for (const auto& approval : questions.approvals) {
@@ -431,7 +514,8 @@ Result<void> Turns::AskAgain(InterruptedRun interrupted, AgentState state, const
       static_cast<void>(services_.inputs.Give(reopened, *given));
     }
   }
-  RunJournal journal(*std::move(kept), state, std::move(interrupted.record));
+  RunJournal journal(state, std::move(interrupted.record));
+  journal.KeepIn(hold);
   const auto run =
       NewRun({.interaction = std::move(interrupted.interaction),
               .state = std::move(state),

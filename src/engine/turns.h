@@ -7,6 +7,7 @@
 #include "engine/interactions.h"
 #include "engine/message_queue.h"
 #include "engine/recovery.h"
+#include "engine/repeated_requests.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
 
@@ -16,8 +17,13 @@ namespace reprise {
 // ended, and lets the chat go. What a process left unfinished goes on here too. Thread-safe.
 class Turns {
  public:
-  Turns(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points)
-      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points) {}
+  Turns(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
+        RepeatedRequests& repeated)
+      : services_(services),
+        busy_(busy),
+        interactions_(interactions),
+        start_points_(start_points),
+        repeated_(repeated) {}
 
   // As Engine::Start, Edit, Regenerate and Resume.
   Result<EventSubscription> Start(const ChatId& chat, const StartPoint& from, StartRequest request);
@@ -26,6 +32,8 @@ class Turns {
   // The same, when the chat is occupied for it.
   void LaunchNext(const ChatId& chat);
   Result<Engine::Recovered> Recover();
+  // Takes up what other processes have left, while this one works.
+  void TakeUpAbandoned();
 
  private:
   // What a run that waited has besides.
@@ -34,10 +42,14 @@ class Turns {
     std::shared_ptr<EventLog> log{};
   };
   // REQUIRES: the chat is occupied.
-  Result<std::shared_ptr<Run>> Make(const ChatId& chat, const StartPoint& from, StartRequest request, Waited waited);
+  Result<std::shared_ptr<Run>> Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                    const Waited& waited);
+  Result<std::shared_ptr<Run>> MakeAtHead(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                          const Waited& waited);
   // What a run will need is there, as far as can be told before. `has_thread`: it is made on one of the pool.
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
+  std::optional<InteractionId> HeadOf(const ChatId& chat) const;
   std::shared_ptr<Run> NewRun(Run::Plan plan);
   Span BeginSpan(const TraceContext& parent) const {
     return Span::Begin(services_.parts.telemetry, "invoke_agent reprise", parent);
@@ -47,24 +59,28 @@ class Turns {
   Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);
   Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
   void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
-  std::shared_ptr<Run> MakeQueued(QueuedRun& waiting);
+  std::shared_ptr<Run> MakeQueued(const std::shared_ptr<QueuedRun>& waiting);
 
   void Execute(const std::shared_ptr<Run>& run);
   void Save(const std::shared_ptr<Run>& run);
   void Rescue(const std::shared_ptr<Run>& run, Interaction finished, const Error& error);
+  // Somebody else holds the run now, and shows what becomes of it.
+  void Abandon(const std::shared_ptr<Run>& run);
   void Complete(const std::shared_ptr<Run>& run, InteractionStatus status);
 
   enum class RecoveredAs { kNothing, kWaiting, kFailed };
+  void TakeUp(AbandonedRun run, Engine::Recovered& recovered);
   // `may_wait`: a run that waited for an answer may go on waiting.
-  Result<RecoveredAs> RecoverOne(const InteractionRef& ref, bool may_wait);
-  Result<void> SaveInterrupted(const Interaction& ended);
-  Result<void> AskAgain(InterruptedRun interrupted, AgentState state, const ModelDirectory::Resolved& model,
-                        OpenQuestions questions, const JournalContent& content);
+  Result<RecoveredAs> RecoverOne(const InteractionRef& ref, const std::shared_ptr<RunHold>& hold, bool may_wait);
+  Result<void> SaveInterrupted(RunHold& hold, const Interaction& ended);
+  Result<void> AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRun interrupted, AgentState state,
+                        const ModelDirectory::Resolved& model, OpenQuestions questions, const JournalContent& content);
 
   EngineServices& services_;
   BusyChats& busy_;
   Interactions& interactions_;
   StartPoints& start_points_;
+  RepeatedRequests& repeated_;
 };
 
 }  // namespace reprise

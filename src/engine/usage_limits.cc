@@ -6,6 +6,8 @@
 #include <utility>
 #include <variant>
 
+#include "base/logging.h"
+
 namespace reprise {
 namespace {
 
@@ -26,8 +28,16 @@ std::string Amount(double cost) {
 
 }  // namespace
 
-UsageLimits::UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices)
-    : store_(store), budget_(budget), prices_(std::move(prices)) {}
+UsageLimits::UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices, DailyUsage* daily)
+    : store_(store), daily_(daily), budget_(budget), prices_(std::move(prices)) {}
+
+std::int64_t UsageLimits::DayWith(const ChatId& chat, std::int64_t tokens) {
+  const std::lock_guard lock(mutex_);
+  running_[chat] = tokens;
+  std::int64_t all = daily_->Today();
+  for (const auto& [other, used] : running_) all += used;
+  return all;
+}
 
 void UsageLimits::Count(Spent& spent, const std::string& model, const TokenUsage& usage) const {
   spent.tokens += TokensOf(usage);
@@ -45,7 +55,8 @@ Result<UsageLimits::Spent> UsageLimits::Read(const ChatId& chat) const {
 
 Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::string& model, const TokenUsage& before) {
   const bool for_chat = budget_.max_tokens_per_chat > 0 || budget_.max_cost_per_chat > 0;
-  if (!for_chat && budget_.max_tokens_per_interaction == 0) return Check();
+  const bool for_day = budget_.max_tokens_per_day > 0 && daily_ != nullptr;
+  if (!for_chat && !for_day && budget_.max_tokens_per_interaction == 0) return Check();
   Spent spent;
   if (for_chat) {
     std::unique_lock lock(mutex_);
@@ -59,7 +70,7 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
     }
     spent = known->second;
   }
-  return Check([this, model, before, spent](const TokenUsage& used) -> std::optional<std::string> {
+  return Check([this, chat, model, before, spent, for_day](const TokenUsage& used) -> std::optional<std::string> {
     TokenUsage run = before;
     run += used;
     Spent chat_has = spent;
@@ -74,12 +85,21 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
     if (budget.max_cost_per_chat > 0 && chat_has.cost >= budget.max_cost_per_chat) {
       return "this chat has cost " + Amount(chat_has.cost) + ", and may cost " + Amount(budget.max_cost_per_chat);
     }
+    const std::int64_t day = for_day ? DayWith(chat, TokensOf(run)) : 0;
+    if (for_day && day >= budget.max_tokens_per_day) return Exceeded("user, today,", day, budget.max_tokens_per_day);
     return std::nullopt;
   });
 }
 
 void UsageLimits::Add(const Interaction& finished) {
+  // Before it runs no more: counted twice for a moment, but never not at all.
+  if (const std::int64_t tokens = TokensOf(finished.usage); daily_ != nullptr && tokens > 0) {
+    if (auto kept = daily_->Add(tokens); !kept) {
+      LogWarning("what was used today cannot be kept", {{"error", kept.error().message}, {"detail", kept.error().detail}});
+    }
+  }
   const std::lock_guard lock(mutex_);
+  running_.erase(finished.chat_id);
   const auto known = spent_.find(finished.chat_id);
   if (known != spent_.end()) Count(known->second, finished.model, finished.usage);
 }

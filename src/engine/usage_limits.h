@@ -20,7 +20,8 @@ namespace reprise {
 // counted from then on; without a budget for chats nothing is read or kept. Thread-safe.
 class UsageLimits {
  public:
-  UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices);
+  // Without `daily` there is no limit for a day. Both must outlive the object.
+  UsageLimits(CheckpointStore& store, UsageBudget budget, PriceTable prices, DailyUsage* daily = nullptr);
 
   // Why the run may send no further request, after it has used so much; null: it always may.
   using Check = std::function<std::optional<std::string>(const TokenUsage& used)>;
@@ -39,11 +40,16 @@ class UsageLimits {
   void Count(Spent& spent, const std::string& model, const TokenUsage& usage) const;
   Result<Spent> Read(const ChatId& chat) const;
 
+  // Of today, with what runs have used so far.
+  std::int64_t DayWith(const ChatId& chat, std::int64_t tokens);
+
   CheckpointStore& store_;
+  DailyUsage* const daily_;
   const UsageBudget budget_;
   const PriceTable prices_;
   std::mutex mutex_;
-  std::unordered_map<ChatId, Spent> spent_;  // guarded by mutex_
+  std::unordered_map<ChatId, Spent> spent_;           // guarded by mutex_
+  std::unordered_map<ChatId, std::int64_t> running_;  // tokens of runs, if there is a limit for a day; likewise
 };
 
 // What an interaction has used; one that runs, so far.

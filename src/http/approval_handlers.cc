@@ -48,6 +48,7 @@ Result<Outcome> AnswerWithin(Engine& engine, const Request& request, Result<Body
   auto chat = TRY(ChatInPath(request));
   const auto interaction = TRY(InteractionInPath(request));
   auto body = TRY(parse(request.body));
+  body.answer.answered_by = request.principal.user;
   return AnswerAndFollow(engine, request, std::move(body), Engine::InteractionRef{chat, interaction});
 }
 
@@ -62,6 +63,7 @@ Result<Outcome> Respond(Engine& engine, const Request& request) {
 
 Result<Outcome> AnswerAnywhere(Engine& engine, const Request& request) {
   auto body = TRY(ParseApprovalBody(request.body, request.captures.at(0)));
+  body.answer.answered_by = request.principal.user;
   const auto pending = TRY(engine.FindApproval(body.approval_id));
   return AnswerAndFollow(engine, request, std::move(body),
                          Engine::InteractionRef{pending.chat_id, pending.interaction_id});

@@ -158,6 +158,7 @@ Result<Outcome> Fork(Engine& engine, const Request& request) {
 
 Json ToJson(const QueueEntry& entry) {
   Json json = reprise::ToJson(entry.message);
+  json.erase("request");  // its client's own
   json["error"] = Json(nullptr);
   if (entry.error) json["error"] = {{"code", entry.error->reason}, {"message", entry.error->message}};
   return json;
@@ -208,14 +209,14 @@ void AddChatRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats", with(Create));
   router.Add("GET", "/chats/*", with(GetHistory));
   router.Add("PATCH", "/chats/*", with(ChangeChat));
-  router.Add("DELETE", "/chats/*", with(DeleteChat));
+  router.Add("DELETE", "/chats/*", with(DeleteChat), Lane::kWork, BodyKind::kJson, Access::kTenantOrAdmin);
   router.Add("DELETE", "/chats/*/interactions/*", with(RemoveBranch));
   router.Add("GET", "/trash", with(Trash));
   router.Add("POST", "/trash/*/restore", with(Restore));
   router.Add("POST", "/chats/*/head", with(MoveHead));
   router.Add("POST", "/chats/*/undo", with(Undo));
   router.Add("POST", "/chats/*/fork", with(Fork));
-  router.Add("GET", "/chats/*/usage", with(Usage));
+  router.Add("GET", "/chats/*/usage", with(Usage), Lane::kWork, BodyKind::kJson, Access::kTenantOrAdmin);
   router.Add("GET", "/chats/*/export", with(Export));
   router.Add("GET", "/chats/*/queue", with(Queue));
   router.Add("PATCH", "/chats/*/queue/*", with(ChangeQueued));

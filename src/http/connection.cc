@@ -12,6 +12,7 @@
 #include <utility>
 
 #include "base/logging.h"
+#include "base/try.h"
 #include "http/error_response.h"
 #include "http/multipart.h"
 #include "reprise/audio.h"
@@ -58,6 +59,10 @@ std::string_view MethodInLog(std::string_view method) {
 
 // Asked every few seconds by what watches the server.
 bool IsProbe(std::string_view route) { return route == "/healthz" || route == "/readyz" || route == "/metrics"; }
+
+Reply NotAllowed(std::string code, std::string message) {
+  return ErrorReply({.code = ErrorCode::kForbidden, .reason = std::move(code), .message = std::move(message)});
+}
 
 void CountResponse(HttpMetrics& metrics, int status) {
   auto& counter = status < 400 ? metrics.responses_2xx : status < 500 ? metrics.responses_4xx : metrics.responses_5xx;
@@ -131,6 +136,9 @@ void Connection::Close() {
 
 void Connection::OnTick(Clock::time_point now) {
   if (stream_) stream_->OnTick(now);
+  // Who listens is let in once and listens for long: a token that is taken back ends that too.
+  const bool listens = state_ == State::kStreaming || state_ == State::kWaiting;
+  if (listens && !principal_.token_id.empty() && !shared_.gate.StillCounts(principal_)) return Close();
   if (!deadline_ || now < *deadline_) return;
   const bool mid_request = state_ == State::kBody || (state_ == State::kHead && !idle_);
   if (!mid_request) return Close();
@@ -150,7 +158,10 @@ void Connection::WantRead() {
 
 void Connection::OnReadable() {
   // While a request is answered, what follows it stays in the kernel; a later WantRead finds it there.
-  if (state_ == State::kClosed || state_ == State::kHandling || state_ == State::kWriting) return;
+  if (state_ == State::kClosed || state_ == State::kIdentifying || state_ == State::kHandling ||
+      state_ == State::kWriting) {
+    return;
+  }
   std::vector<char>& buffer = shared_.read_buffer;
   const ssize_t size = ::recv(socket_.fd(), buffer.data(), buffer.size(), MSG_DONTWAIT);
   if (size > 0) return OnBytes({buffer.data(), static_cast<std::size_t>(size)});
@@ -221,12 +232,24 @@ void Connection::OnHead(std::size_t size) {
   version_ = head.version;
   if (malformed) return SendAndEnd(std::move(*malformed));
   end_after_ = end_after_ || !parser_->keep_alive();
-  if (auto refusal = CheckRequest(head)) {
-    // A body that was not read must never be taken for the next request. And who is not let in is refused once: a
-    // thousand small requests in one segment would be a thousand refusals for everybody else to wait for.
-    const bool let_in = refusal->status != 401 && refusal->status != 403;
-    return parser_->has_body() || !let_in ? SendAndEnd(std::move(*refusal)) : Send(std::move(*refusal));
-  }
+  if (auto refusal = shared_.gate.Check(head, peer_)) return RefuseRequest(std::move(*refusal));
+  if (shared_.stopping.load()) return RefuseRequest(ProtocolErrorReply(503, "stopping", "the server is stopping"));
+  auto principal = shared_.gate.Identify(head, [self = shared_from_this()](Result<Principal> known) {
+    auto told = std::make_shared<Result<Principal>>(std::move(known));
+    self->shared_.loop.Post([self, told] {
+      if (self->state_ == State::kIdentifying) self->OnIdentified(std::move(*told));
+    });
+  });
+  if (principal) return OnIdentified(std::move(*principal));
+  state_ = State::kIdentifying;
+  deadline_.reset();  // it is told in time
+}
+
+// Who sends the request is known; nothing of its body has been read.
+void Connection::OnIdentified(Result<Principal> principal) {
+  if (!principal) return RefuseRequest(ErrorReply(principal.error()));
+  principal_ = *std::move(principal);
+  if (auto refusal = CheckRequest(parser_->head())) return RefuseRequest(std::move(*refusal));
   if (!parser_->has_body()) return Dispatch();
   state_ = State::kBody;
   deadline_ = Clock::now() + shared_.options.body_timeout;
@@ -234,13 +257,36 @@ void Connection::OnHead(std::size_t size) {
   ContinueBody();
 }
 
+// A body that was not read must never be taken for the next request. And who is not let in is refused once: a thousand
+// small requests in one segment would be a thousand refusals for everybody else to wait for.
+void Connection::RefuseRequest(Reply refusal) {
+  const bool let_in = refusal.status != 401 && refusal.status != 403;
+  parser_->has_body() || !let_in ? SendAndEnd(std::move(refusal)) : Send(std::move(refusal));
+}
+
 std::optional<Reply> Connection::CheckRequest(const RequestHead& head) {
-  if (auto refusal = shared_.gate.Check(head, peer_)) return refusal;
-  if (shared_.stopping.load()) return ProtocolErrorReply(503, "stopping", "the server is stopping");
-  match_ = shared_.router.Find(head.method, head.target);
+  match_ = shared_.tenants.root().router().Find(head.method, head.target);
   if (match_.refusal) return std::move(match_.refusal);
   account_->route = match_.route->path;
+  if (auto refusal = CheckAccess(head)) return refusal;
   return CheckBodyHeaders(head);
+}
+
+std::optional<Reply> Connection::CheckAccess(const RequestHead& head) {
+  const Access access = match_.route->access;
+  about_.reset();
+  if (access == Access::kAnybody || principal_.role == Principal::Role::kOperator) return std::nullopt;
+  if (access == Access::kOperator || !principal_.is_tenant()) {
+    return NotAllowed("operator_only", "only the operator of this server may see this");
+  }
+  const bool is_admin = principal_.role == Principal::Role::kOrgAdmin;
+  if (access == Access::kOrgAdmin && !is_admin) return NotAllowed("org_admin_only", "only an admin of the org may see this");
+  if (access != Access::kTenantOrAdmin) return std::nullopt;
+  auto user = Request{.head = head}.Query("user");
+  if (!user) return std::nullopt;
+  if (!is_admin) return NotAllowed("org_admin_only", "only an admin of the org may see what is another user's");
+  about_ = Principal{.role = Principal::Role::kUser, .org = principal_.org, .user = *std::move(user)};
+  return std::nullopt;
 }
 
 std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
@@ -299,6 +345,7 @@ void Connection::ContinueBody() {
 
 void Connection::NextRequest() {
   state_ = State::kHead;
+  tenant_ = nullptr;
   idle_ = true;
   parser_.reset();
   if (in_.empty()) in_.Clear();
@@ -316,13 +363,25 @@ void Connection::Dispatch() {
   request->head = parser_->ReleaseHead();
   request->body = parser_->ReleaseBody();
   request->captures = std::move(match_.captures);
+  request->principal = principal_;
   parser_.reset();
   const Route& route = *match_.route;
   WorkerPool& workers = route.lane == Lane::kControl  ? shared_.control
                         : route.lane == Lane::kRemote ? shared_.remote
                         : route.lane == Lane::kFiles  ? shared_.files
                                                       : shared_.work;
-  RunHandler(workers, [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); });
+  if (route.access == Access::kAnybody || !request->principal.is_tenant()) {
+    return RunHandler(workers, [&route, request, upload = std::exchange(upload_, nullptr)] {
+      return route.handler(*request);
+    });
+  }
+  // The same route of this tenant's own router.
+  tenant_ = std::make_shared<std::shared_ptr<TenantService>>();
+  RunHandler(workers, [&tenants = shared_.tenants, tenant = tenant_, request, about = std::exchange(about_, {}),
+                       upload = std::exchange(upload_, nullptr)]() -> Result<Outcome> {
+    *tenant = TRY(about ? tenants.EnterKnown(*about) : tenants.Enter(request->principal));
+    return (*tenant)->router().Find(request->head.method, request->head.target).route->handler(*request);
+  });
 }
 
 void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler) {

@@ -21,6 +21,7 @@
 #include "http/request_parser.h"
 #include "http/router.h"
 #include "http/server.h"
+#include "http/tenants.h"
 
 namespace reprise {
 
@@ -34,7 +35,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   struct Shared {
     const ServerOptions& options;
     const Gate& gate;
-    const Router& router;
+    Tenants& tenants;
     IoLoop& loop;
     WorkerPool& work;
     WorkerPool& control;
@@ -63,7 +64,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnTick(Clock::time_point now);
 
  private:
-  enum class State { kHead, kBody, kHandling, kWriting, kStreaming, kWaiting, kLingering, kClosed };
+  enum class State { kHead, kIdentifying, kBody, kHandling, kWriting, kStreaming, kWaiting, kLingering, kClosed };
 
   // Reading.
   void WantRead();
@@ -73,7 +74,10 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool SkipBlankLines();
   void ContinueHead();
   void OnHead(std::size_t size);
+  void OnIdentified(Result<Principal> principal);
   std::optional<Reply> CheckRequest(const RequestHead& head);
+  void RefuseRequest(Reply refusal);
+  std::optional<Reply> CheckAccess(const RequestHead& head);
   std::optional<Reply> CheckBodyHeaders(const RequestHead& head);
   std::optional<Reply> TakeUploadShare(std::size_t most);
   void SendContinue();
@@ -107,6 +111,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   Shared& shared_;
   IoLoop::Socket socket_;
   const Peer peer_;
+  // Whose engine answers the request under way; before all that came from it, which goes first.
+  std::shared_ptr<std::shared_ptr<TenantService>> tenant_;
 
   State state_ = State::kHead;
   // What the log will say of the request under way. Both names are constants, or the router's.
@@ -133,6 +139,8 @@ class Connection : public std::enable_shared_from_this<Connection> {
   std::unique_ptr<RequestParser> parser_;
   std::shared_ptr<void> upload_;  // its share of upload_bytes, of a file or a chat
   Router::Match match_;
+  Principal principal_;
+  std::optional<Principal> about_;  // whose it is that an org admin asks for
 
   std::string out_;
   std::size_t out_sent_ = 0;

@@ -3,6 +3,8 @@
 #include <arpa/inet.h>
 
 #include <algorithm>
+#include <chrono>
+#include <cstdint>
 #include <utility>
 
 #include "crypto/digest.h"
@@ -32,15 +34,19 @@ std::optional<std::string_view> BearerToken(const RequestHead& head) {
 }
 
 // Cookies know no port: other servers of this machine may have set some as well.
-bool HasCookie(const RequestHead& head, std::string_view name, std::string_view value) {
+template <typename Use>
+bool AnyCookie(const RequestHead& head, std::string_view name, const Use& use) {
   return std::any_of(head.headers.begin(), head.headers.end(), [&](const auto& header) {
     return header.first == "cookie" && AnyPart(header.second, ';', [&](std::string_view part) {
              const std::string_view cookie = TrimBlanks(part);
              const std::size_t equals = cookie.find('=');
              return equals != std::string_view::npos && cookie.substr(0, equals) == name &&
-                    EqualsInConstantTime(cookie.substr(equals + 1), value);
+                    use(cookie.substr(equals + 1));
            });
   });
+}
+bool HasCookie(const RequestHead& head, std::string_view name, std::string_view value) {
+  return AnyCookie(head, name, [&](std::string_view shown) { return EqualsInConstantTime(shown, value); });
 }
 
 // What a browser needs to ask for the token: nothing in it is anybody's.
@@ -48,6 +54,17 @@ bool IsOfPage(const RequestHead& head) {
   const std::string_view path = std::string_view(head.target).substr(0, head.target.find('?'));
   if (head.method == "POST") return path == "/login";
   return (head.method == "GET" || head.method == "HEAD") && (path == "/" || path.starts_with("/assets/"));
+}
+
+// What a balancer asks, which has no token: whether the server is well, and nothing of anybody's.
+bool IsProbe(const RequestHead& head) {
+  return (head.method == "GET" || head.method == "HEAD") && (head.target == "/healthz" || head.target == "/readyz");
+}
+
+Error NoToken() {
+  return {.code = ErrorCode::kUnauthenticated,
+          .reason = "unauthenticated",
+          .message = "a valid bearer token is needed"};
 }
 
 // "192.0.2.1:8000" or "[2001:db8::1]:8000".
@@ -69,7 +86,9 @@ Gate::Gate(Options options)
       any_address_(options.any_address),
       public_hosts_(std::move(options.public_hosts)),
       token_(std::move(options.token)),
-      cookie_name_("reprise_" + std::to_string(options.port)),
+      people_(std::move(options.people)),
+      // Equal servers behind one name have many ports, and a cookie for all of them.
+      cookie_name_(people_ ? "reprise" : "reprise_" + std::to_string(options.port)),
       cookie_(token_ ? Sha256Digest({"reprise cookie\n", *token_}).substr(std::string_view("sha256:").size()) : "") {
   options.hosts.insert(options.hosts.end(), {"127.0.0.1", "localhost", "[::1]"});
   for (const std::string& host : options.hosts) {
@@ -85,11 +104,21 @@ std::optional<Reply> Gate::Check(const RequestHead& head, Peer peer) const {
 }
 
 std::optional<std::string> Gate::CookieFor(std::string_view token, const RequestHead& head) const {
-  if (!token_) return std::string();
-  if (!EqualsInConstantTime(token, *token_)) return std::nullopt;
+  if (!token_ && !people_) return std::string();
+  std::string value = cookie_;
+  std::int64_t seconds = 31'536'000;
+  if (!token_ || !EqualsInConstantTime(token, *token_)) {
+    auto cookie = people_ ? people_->CookieFor(token) : Fail(NoToken());
+    if (!cookie) return std::nullopt;
+    value = std::move(cookie->value);
+    if (cookie->expires_at) {
+      const auto left = std::chrono::duration_cast<std::chrono::seconds>(*cookie->expires_at - Now());
+      seconds = std::min<std::int64_t>(seconds, left.count());
+    }
+  }
   const std::string* origin = head.Find("origin");
   const bool tls = origin && origin->starts_with("https://");
-  return cookie_name_ + "=" + cookie_ + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=31536000" +
+  return cookie_name_ + "=" + value + "; Path=/; HttpOnly; SameSite=Strict; Max-Age=" + std::to_string(seconds) +
          (tls ? "; Secure" : "");
 }
 
@@ -154,16 +183,30 @@ std::optional<Reply> Gate::CheckOrigin(const RequestHead& head) const {
 }
 
 std::optional<Reply> Gate::CheckCaller(const RequestHead& head, Peer peer) const {
+  if (people_) return std::nullopt;  // Identify tells
   if (token_) {
     const auto shown = BearerToken(head);
     if (shown && EqualsInConstantTime(*shown, *token_)) return std::nullopt;
     if (!shown && (IsOfPage(head) || HasCookie(head, cookie_name_, cookie_))) return std::nullopt;
-    return ErrorReply({.code = ErrorCode::kUnauthenticated,
-                       .reason = "unauthenticated",
-                       .message = "a valid bearer token is needed"});
+    return ErrorReply(NoToken());
   }
   if (peer == Peer::kTrusted) return std::nullopt;
   return Forbidden("forbidden_user", "only the user who runs this server may use it");
+}
+
+std::optional<Result<Principal>> Gate::Identify(const RequestHead& head, Authenticator::Done done) const {
+  if (!people_) return Principal{};
+  if (const auto shown = BearerToken(head)) {
+    if (token_ && EqualsInConstantTime(*shown, *token_)) return Principal{};
+    return people_->Identify(*shown, std::move(done));
+  }
+  if (IsOfPage(head) || IsProbe(head)) return Principal{.role = Principal::Role::kNobody};
+  if (token_ && HasCookie(head, cookie_name_, cookie_)) return Principal{};
+  std::string cookie;
+  if (!AnyCookie(head, cookie_name_, [&](std::string_view shown) { return cookie = shown, true; })) {
+    return Fail(NoToken());
+  }
+  return people_->IdentifyCookie(cookie, std::move(done));
 }
 
 }  // namespace reprise

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,6 +9,8 @@
 #include "http/message.h"
 #include "http/peer_user.h"
 #include "http/public_host.h"
+#include "people/authenticator.h"
+#include "reprise/principal.h"
 
 namespace reprise {
 
@@ -22,16 +25,26 @@ class Gate {
     bool any_address = false;
     // Names by which clients reach this server through something else; a request may also come from their pages.
     std::vector<PublicHost> public_hosts = {};
-    std::optional<std::string> token = {};  // if set, every request must show it
+    std::optional<std::string> token = {};  // if set, every request must show it; with `people`: the operator's
+    std::shared_ptr<Authenticator> people = {};  // null: one user, whoever passes
   };
   explicit Gate(Options options);
 
   // The Set-Cookie of who shows `token` to this request, by which later ones are known; empty if this server has no
-  // token. nullopt: it is not the token.
+  // token. nullopt: it is not the token, or nobody's. May read a file.
   std::optional<std::string> CookieFor(std::string_view token, const RequestHead& head) const;
 
   // The refusal, or nullopt if the request may pass. The page itself may be had without a token: it asks for it.
   std::optional<Reply> Check(const RequestHead& head, Peer peer) const;
+
+  // Whether somebody who was let in would still be, as far as that can be told at once.
+  bool StillCounts(const Principal& principal) const {
+    return !people_ || principal.token_id.empty() || people_->Counts(principal.token_id);
+  }
+
+  // Who sends a request that may pass, or nullopt: then `done` is called, once, by another thread. kUnauthenticated,
+  // kUnavailable as Authenticator.
+  std::optional<Result<Principal>> Identify(const RequestHead& head, Authenticator::Done done) const;
 
  private:
   bool IsOurs(std::string_view host_and_port) const;
@@ -46,6 +59,7 @@ class Gate {
   std::vector<std::string> authorities_;  // lower case "host:port"
   std::vector<PublicHost> public_hosts_;
   std::optional<std::string> token_;
+  const std::shared_ptr<Authenticator> people_;
   const std::string cookie_name_, cookie_;  // which show that somebody had the token
 };
 

@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "reprise/engine.h"
+#include "reprise/principal.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -35,6 +36,7 @@ struct Request {
   RequestHead head;
   std::vector<std::string> captures = {};
   std::string body = {};
+  Principal principal = {};  // who sends it
 
   // The decoded value of a query parameter, nullopt if it is not there.
   std::optional<std::string> Query(std::string_view name) const;

@@ -93,8 +93,7 @@ void AppendDistribution(std::string& out, const std::string& name, const Metric&
 
 }  // namespace
 
-std::vector<Metric> CollectMetrics(const Engine& engine, const HttpMetrics& http) {
-  const Engine::Counters runs = engine.counters();
+std::vector<Metric> CollectMetrics(const Engine::Counters& runs, const Telemetry* telemetry, const HttpMetrics& http) {
   std::vector<Metric> metrics{
       One("reprise.active_runs", Type::kGauge, "Interactions that run.", runs.active_runs),
       One("reprise.waiting_approvals", Type::kGauge, "Approvals that wait for an answer.", runs.waiting_approvals),
@@ -114,7 +113,7 @@ std::vector<Metric> CollectMetrics(const Engine& engine, const HttpMetrics& http
        .help = "Responses by class.",
        .points = {Labelled("class", "2xx", http.responses_2xx), Labelled("class", "4xx", http.responses_4xx),
                   Labelled("class", "5xx", http.responses_5xx)}}};
-  if (const Telemetry* telemetry = engine.telemetry()) telemetry->Collect(metrics);
+  if (telemetry) telemetry->Collect(metrics);
   return metrics;
 }
 

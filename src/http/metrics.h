@@ -18,8 +18,9 @@ struct HttpMetrics {
   std::atomic<std::int64_t> connections{0}, streams{0};
 };
 
-// All that is counted: what the HTTP layer does, the engine, and what its telemetry has made of spans.
-std::vector<Metric> CollectMetrics(const Engine& engine, const HttpMetrics& http);
+// All that is counted: what the HTTP layer does, the engines, and what their telemetry has made of spans.
+// `runs`: of all tenants. `telemetry`: null if there is none.
+std::vector<Metric> CollectMetrics(const Engine::Counters& runs, const Telemetry* telemetry, const HttpMetrics& http);
 
 // In Prometheus' text format. Names are those of OpenTelemetry, translated as it says: dots become underscores, units
 // and _total stand at the end.

@@ -83,7 +83,7 @@ Result<Outcome> LogIn(const Gate& gate, const Request& request) {
   const auto cookie = gate.CookieFor(token, request.head);
   if (!cookie) {
     return Fail(Error{
-        .code = ErrorCode::kUnauthenticated, .reason = "unauthenticated", .message = "this is not the server's token"});
+        .code = ErrorCode::kUnauthenticated, .reason = "unauthenticated", .message = "this is no token of this server"});
   }
   Reply reply{.status = 204};
   if (!cookie->empty()) reply.headers.emplace_back("Set-Cookie", *cookie);
@@ -93,11 +93,14 @@ Result<Outcome> LogIn(const Gate& gate, const Request& request) {
 }  // namespace
 
 void AddPageRoutes(Router& router, const HandlerContext& context) {
-  router.Add("GET", "/", [page = context.page](const Request& request) { return Asset(page, request, "index.html"); });
-  router.Add("GET", "/assets/*", [page = context.page](const Request& request) {
+  const auto add = [&](std::string method, std::string_view path, Handler handler) {
+    router.Add(std::move(method), path, std::move(handler), Lane::kWork, BodyKind::kJson, Access::kAnybody);
+  };
+  add("GET", "/", [page = context.shared.page](const Request& request) { return Asset(page, request, "index.html"); });
+  add("GET", "/assets/*", [page = context.shared.page](const Request& request) {
     return Asset(page, request, request.captures.at(0) == "index.html" ? "" : request.captures.at(0));
   });
-  router.Add("POST", "/login", [&gate = context.gate](const Request& request) { return LogIn(gate, request); });
+  add("POST", "/login", [&gate = context.shared.gate](const Request& request) { return LogIn(gate, request); });
 }
 
 }  // namespace reprise

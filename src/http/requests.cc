@@ -10,6 +10,7 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "base/utf8.h"
+#include "crypto/digest.h"
 
 namespace reprise {
 namespace {
@@ -378,6 +379,20 @@ Result<void> ParseEmptyBody(std::string_view text) {
   BodyReader reader(text);
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   return {};
+}
+
+Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request) {
+  constexpr std::size_t kLongest = 255;
+  constexpr std::string_view kName = "idempotency-key";
+  const std::size_t count = request.head.Count(kName);
+  if (count == 0) return std::nullopt;
+  std::string_view key = *request.head.Find(kName);
+  if (key.size() >= 2 && key.front() == '"' && key.back() == '"') key = key.substr(1, key.size() - 2);
+  const bool is_visible = std::all_of(key.begin(), key.end(), [](char c) { return c > ' ' && c <= '~' && c != '"'; });
+  if (count > 1 || key.empty() || key.size() > kLongest || !is_visible) {
+    return Invalid("invalid_argument", "Idempotency-Key must be there once, with 1 to 255 visible ASCII characters");
+  }
+  return ClientRequest{.key = std::string(key), .digest = Sha256Digest({request.head.target, "\n", request.body})};
 }
 
 TraceContext TraceParentOf(const Request& request) {

@@ -77,6 +77,11 @@ struct ForkBody {
 Result<ForkBody> ParseForkBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);
 
+// What the header Idempotency-Key calls this request (draft-ietf-httpapi-idempotency-key-header; the quotes of a
+// structured string may be left out); nullopt without one. kInvalidArgument: it is there twice, empty, longer than 255
+// characters, or has others than visible ASCII ones.
+Result<std::optional<ClientRequest>> ClientRequestOf(const Request& request);
+
 // The client's span (traceparent, tracestate); not valid if there is none, or what is there cannot be one.
 TraceContext TraceParentOf(const Request& request);
 

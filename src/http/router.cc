@@ -37,13 +37,15 @@ std::vector<std::string> Captures(const Route& route, std::vector<std::string> s
 
 }  // namespace
 
-void Router::Add(std::string method, std::string_view path, Handler handler, Lane lane, BodyKind body) {
+void Router::Add(std::string method, std::string_view path, Handler handler, Lane lane, BodyKind body,
+                 Access access) {
   Route route{.method = std::move(method),
               .path = std::string(path),
               .pattern = {},
               .handler = std::move(handler),
               .lane = lane,
-              .body = body};
+              .body = body,
+              .access = access};
   for (const std::string_view segment : Split(path)) route.pattern.emplace_back(segment);
   routes_.push_back(std::move(route));
 }

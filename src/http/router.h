@@ -20,6 +20,15 @@ enum class BodyKind {
   kChat,   // application/json, up to the size of a whole chat
 };
 
+// Who may use a route (beside the single user, who may use all).
+enum class Access {
+  kTenant,         // a user for what is the user's own, and the operator for what is the operator's
+  kTenantOrAdmin,  // likewise, and with ?user=NAME an admin of the user's org
+  kOrgAdmin,       // an admin of an org, and the operator
+  kOperator,       // what is of the whole server
+  kAnybody,        // what is nobody's
+};
+
 struct Route {
   std::string method;
   std::string path;                  // as it was added; what logs call the route
@@ -27,6 +36,7 @@ struct Route {
   Handler handler;
   Lane lane = Lane::kWork;
   BodyKind body = BodyKind::kJson;
+  Access access = Access::kTenant;
 };
 
 // Finds the handler of a request by the segments of its path. Immutable after the last Add, then thread-safe.
@@ -34,7 +44,7 @@ class Router {
  public:
   // `path` as "/chats/*/interactions".
   void Add(std::string method, std::string_view path, Handler handler, Lane lane = Lane::kWork,
-           BodyKind body = BodyKind::kJson);
+           BodyKind body = BodyKind::kJson, Access access = Access::kTenant);
 
   struct Match {
     const Route* route = nullptr;

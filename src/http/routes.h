@@ -3,27 +3,35 @@
 #include <functional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "http/metrics.h"
 #include "http/router.h"
 #include "reprise/engine.h"
+#include "reprise/principal.h"
 
 namespace reprise {
 
-// What the handlers work on; outlives the router.
 class ChatFeed;
 class Gate;
 struct PageAsset;
 
-struct HandlerContext {
-  Engine& engine;
+// What the handlers of all tenants have in common.
+struct SharedContext {
   const HttpMetrics& metrics;
   const std::string& openapi;
   const std::function<Result<void>()>& ready;
   const std::function<std::vector<Error>()>& failing;
-  ChatFeed& feed;
   const Gate& gate;
-  std::span<const PageAsset> page;  // empty: there is none
+  std::span<const PageAsset> page;             // empty: there is none
+  std::function<Engine::Counters()> counters;  // of all tenants
+  std::function<std::vector<Principal>()> people;  // who have been here; null: there is one user
+};
+// What the handlers of one work on; outlives the router.
+struct HandlerContext {
+  Engine& engine;
+  ChatFeed& feed;
+  const SharedContext& shared;
 };
 
 // Every route of the server (DESIGN section 6).

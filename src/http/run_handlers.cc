@@ -29,6 +29,10 @@ Outcome Defer(EventSubscription run, std::function<Result<Reply>()> finish) {
 
 // The answer to whatever started a run: its events, or the finished interaction if the client wants no stream.
 Result<Outcome> Follow(Engine& engine, Result<EventSubscription> started, bool stream) {
+  if (started) engine.Listen(*started);  // to what the same request has begun before
+  if (!started && started.error().reason == "idempotency_key_reused") {
+    return ProtocolErrorReply(422, started.error().reason, started.error().message);
+  }
   if (!started) return Fail(std::move(started.error()));
   if (stream) {
     std::string preamble = started->waiting ? QueuedFrame(*started->waiting) : std::string();
@@ -52,6 +56,7 @@ Result<Outcome> Start(Engine& engine, const Request& request) {
   auto chat = TRY(ChatInPath(request));
   auto body = TRY(ParseStartBody(request.body));
   body.request.trace_parent = TraceParentOf(request);
+  body.request.request = TRY(ClientRequestOf(request));
   auto started = engine.Start(chat, std::move(body.request));
   // Unlike all that is unavailable for a while: it is this client that has to send less.
   if (!started && started.error().reason == "queue_full") {
@@ -92,6 +97,7 @@ Result<Outcome> Edit(Engine& engine, const Request& request) {
     return JsonReply(ToJson(preview));
   }
   body.request.trace_parent = TraceParentOf(request);
+  body.request.request = TRY(ClientRequestOf(request));
   return Follow(engine, engine.Edit(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
@@ -99,6 +105,7 @@ Result<Outcome> Regenerate(Engine& engine, const Request& request) {
   const auto target = TRY(RunTargetOf(request));
   auto body = TRY(ParseRegenerateBody(request.body));
   body.request.trace_parent = TraceParentOf(request);
+  body.request.request = TRY(ClientRequestOf(request));
   return Follow(engine, engine.Regenerate(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 
@@ -106,6 +113,7 @@ Result<Outcome> Compact(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   auto body = TRY(ParseRegenerateBody(request.body));
   body.request.trace_parent = TraceParentOf(request);
+  body.request.request = TRY(ClientRequestOf(request));
   return Follow(engine, engine.Compact(chat, std::move(body.request)), body.stream);
 }
 
@@ -113,6 +121,7 @@ Result<Outcome> Resume(Engine& engine, const Request& request) {
   auto target = TRY(RunTargetOf(request));
   auto body = TRY(ParseRegenerateBody(request.body));
   body.request.trace_parent = TraceParentOf(request);
+  body.request.request = TRY(ClientRequestOf(request));
   return Follow(engine, engine.Resume(target.chat, target.interaction, std::move(body.request)), body.stream);
 }
 

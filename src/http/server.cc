@@ -21,10 +21,10 @@
 #include "base/mutex.h"
 #include "base/try.h"
 #include "base/unique_fd.h"
-#include "http/chat_feed.h"
 #include "http/connection.h"
 #include "http/io_loop.h"
 #include "http/routes.h"
+#include "http/tenants.h"
 
 namespace reprise {
 namespace {
@@ -161,7 +161,7 @@ Result<Listeners> Bind(const ServerOptions& options) {
   if (!address) return Fail(ErrorCode::kInvalidArgument, "the host to listen on must be an IP address");
   if (options.port < 0 || options.port > 65'535)
     return Fail(ErrorCode::kInvalidArgument, "the port must be 0 to 65535");
-  if (!address->is_loopback() && !options.token) {
+  if (!address->is_loopback() && !options.token && !options.people) {
     return Fail(ErrorCode::kInvalidArgument, "listening on anything but loopback needs a token");
   }
   return ListenOn(host, options.port);
@@ -233,21 +233,21 @@ class HttpServer::Impl {
                .hosts = InUrls(listeners.hosts),
                .any_address = std::any_of(listeners.hosts.begin(), listeners.hosts.end(), IsAnyAddress),
                .public_hosts = options_.public_hosts,
-               .token = options_.token}),
-        feed_(engine),
-        context_{.engine = engine,
-                 .metrics = metrics_,
-                 .openapi = options_.openapi,
-                 .ready = options_.ready,
-                 .failing = options_.failing,
-                 .feed = feed_,
-                 .gate = gate_,
-                 .page = options_.page},
-        router_(MakeRoutes(context_)),
+               .token = options_.token,
+               .people = options_.people}),
+        common_{.metrics = metrics_,
+                .openapi = options_.openapi,
+                .ready = options_.ready,
+                .failing = options_.failing,
+                .gate = gate_,
+                .page = options_.page,
+                .counters = [this] { return tenants_.counters(); },
+                .people = options_.tenants.list},
+        tenants_(engine, common_, options_.tenants),
         max_connections_(std::min(options_.max_connections, RaiseDescriptorLimit() * 3 / 5)),
         shared_{.options = options_,
                 .gate = gate_,
-                .router = router_,
+                .tenants = tenants_,
                 .loop = loop_,
                 .work = work_,
                 .control = control_,
@@ -271,13 +271,16 @@ class HttpServer::Impl {
       for (const auto& listener : listeners_) WantAccept(*listener);
     });
     loop_.Start();
+    tenants_.TakeUp();
   }
 
   const std::string& host() const { return host_; }
   int port() const { return port_; }
   std::size_t connections() const { return static_cast<std::size_t>(std::max<std::int64_t>(0, metrics_.connections)); }
 
-  std::vector<Metric> CollectMetrics() const { return reprise::CollectMetrics(context_.engine, metrics_); }
+  std::vector<Metric> CollectMetrics() const { 
+    return reprise::CollectMetrics(tenants_.counters(), tenants_.root().engine().telemetry(), metrics_);
+  }
 
   void BeginStop() {
     if (stopping_.exchange(true)) return;
@@ -290,16 +293,19 @@ class HttpServer::Impl {
     });
   }
 
+  void StopTenants() { tenants_.Stop(); }
+
   void Stop() {
     BeginStop();
     const MutexLock stop_lock(stop_mutex_);
     if (std::exchange(stopped_, true)) return;
-    feed_.Stop();
+    tenants_.Stop();
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.EndIfReading(); }); });
     MutexLock lock(mutex_);
     changed_.wait_for(lock, options_.stop_timeout,
                       [this]() REQUIRES(mutex_) { return accepting_ended_ && open_ == 0; });
     lock.unlock();
+    if (options_.people) options_.people->Stop();  // what it says last is posted before the connections go
     loop_.Post([this] { ForEachConnection([](Connection& connection) { connection.Close(); }); });
     lock.lock();
     changed_.wait(lock, [this]() REQUIRES(mutex_) { return accepting_ended_ && open_ == 0; });
@@ -341,7 +347,7 @@ class HttpServer::Impl {
   void Admit(UniqueFd fd) {
     const bool full = connections_.size() >= max_connections_;
     if (full && connections_.size() >= max_connections_ + kMaxRefusals) return;
-    const Peer peer = options_.token ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
+    const Peer peer = options_.token || options_.people ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
     auto connection = std::make_shared<Connection>(shared_, fd.Release(), peer);
     connections_.emplace(connection.get(), connection);
     {
@@ -379,6 +385,7 @@ class HttpServer::Impl {
   void Tick() {
     ticking_ = false;
     const auto now = Connection::Clock::now();
+    if (options_.people) options_.people->Refresh();
     try {
       ForEachConnection([now](Connection& connection) { connection.OnTick(now); });
     } catch (const std::bad_alloc&) {  // at the next tick
@@ -394,9 +401,8 @@ class HttpServer::Impl {
   const int port_;
   const Gate gate_;
   HttpMetrics metrics_;
-  ChatFeed feed_;
-  const HandlerContext context_;
-  const Router router_;
+  const SharedContext common_;
+  Tenants tenants_;
   const std::size_t max_connections_;
   std::atomic<bool> stopping_{false};
   std::atomic<std::size_t> upload_bytes_{0};
@@ -425,7 +431,7 @@ HttpServer::~HttpServer() { Stop(); }
 Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptions options,
                                                      std::vector<UniqueFd> sockets) {
   if (options.token && options.token->empty()) return Fail(ErrorCode::kInvalidArgument, "the token is empty");
-  auto listeners = TRY(sockets.empty() ? Bind(options) : Adopt(std::move(sockets), options.token.has_value()));
+  auto listeners = TRY(sockets.empty() ? Bind(options) : Adopt(std::move(sockets), options.token || options.people));
   auto impl = std::make_unique<Impl>(engine, std::move(options), std::move(listeners));
   impl->Start();
   return std::unique_ptr<HttpServer>(new HttpServer(std::move(impl)));
@@ -434,6 +440,7 @@ Result<std::unique_ptr<HttpServer>> HttpServer::Open(Engine& engine, ServerOptio
 const std::string& HttpServer::host() const { return impl_->host(); }
 int HttpServer::port() const { return impl_->port(); }
 std::size_t HttpServer::connections() const { return impl_->connections(); }
+void HttpServer::StopTenants() { impl_->StopTenants(); }
 std::vector<Metric> HttpServer::CollectMetrics() const { return impl_->CollectMetrics(); }
 void HttpServer::BeginStop() { impl_->BeginStop(); }
 void HttpServer::Stop() { impl_->Stop(); }

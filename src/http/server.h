@@ -13,6 +13,8 @@
 #include "http/page_asset.h"
 #include "http/public_host.h"
 #include "http/request_parser.h"
+#include "http/tenant_source.h"
+#include "people/authenticator.h"
 #include "reprise/engine.h"
 #include "reprise/result.h"
 #include "reprise/telemetry.h"
@@ -22,7 +24,9 @@ namespace reprise {
 struct ServerOptions {
   std::string host = "127.0.0.1";             // an address; anything but loopback needs a token
   int port = 8000;                            // 0: any free one
-  std::optional<std::string> token = {};      // if set, every request must show it
+  std::optional<std::string> token = {};      // if set, every request must show it; with `people`: the operator's
+  std::shared_ptr<Authenticator> people = {};  // tells who sends a request; null: one user, whoever passes
+  TenantSource tenants = {};                   // needed with `people`
   std::vector<PublicHost> public_hosts = {};  // names that clients use beside those it listens under
   std::string openapi = "{}";                 // what GET /openapi.json answers
   std::span<const PageAsset> page = {};       // what a browser is shown; empty: nothing
@@ -45,7 +49,7 @@ class HttpServer {
  public:
   // Listens; when this returns, connections are accepted. For 127.0.0.1 also on ::1 where there is one, same port.
   // kInvalidArgument: not an address, or one that needs a token; kUnavailable (reason "address_in_use"); kIo.
-  // `engine` must outlive the server.
+  // `engine` must outlive the server; with `people` it is the operator's.
   //
   // With `sockets`, which listen already, it accepts on these: `options.host` and `options.port` do not matter. They
   // must be TCP sockets on one port; those on anything but loopback need a token. Else kInvalidArgument.
@@ -61,6 +65,9 @@ class HttpServer {
 
   // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
   void BeginStop();
+  // Ends the runs of all tenants but the engine's that Open was given. Call it between BeginStop and Stop, which does it
+  // otherwise.
+  void StopTenants();
   // BeginStop, then lets streams whose log is closed send the rest, for at most `stop_timeout`, closes everything and
   // ends the threads. Call it after Engine::Stop.
   void Stop();

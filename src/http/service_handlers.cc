@@ -1,8 +1,10 @@
 #include "http/service_handlers.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "base/json.h"
 #include "base/try.h"
@@ -10,6 +12,7 @@
 #include "http/model_list.h"
 #include "http/requests.h"
 #include "reprise/audio.h"
+#include "reprise/timestamp.h"
 
 namespace reprise {
 namespace {
@@ -78,8 +81,28 @@ Result<Outcome> Audit(const HandlerContext& context, const Request& request) {
                        (page.next ? std::to_string(*page.next) : "null") + "}"};
 }
 
+Result<Outcome> UsedToday(const HandlerContext& context) {
+  const auto tokens = context.engine.UsedToday();
+  const std::int64_t limit = context.engine.options().budget.max_tokens_per_day;
+  return JsonReply({{"day", FormatTimestamp(std::chrono::floor<std::chrono::days>(Now())).substr(0, 10)},
+                    {"tokens", tokens ? Json(*tokens) : Json(nullptr)},
+                    {"limit", limit > 0 ? Json(limit) : Json(nullptr)}});
+}
+
+// Those of an admin's org; of the operator's server all.
+Result<Outcome> People(const HandlerContext& context, const Request& request) {
+  Json users = Json::array();
+  const auto known = context.shared.people ? context.shared.people() : std::vector<Principal>();
+  for (const Principal& each : known) {
+    if (request.principal.is_tenant() && each.org != request.principal.org) continue;
+    users.push_back({{"org", each.org}, {"user", each.user}});
+  }
+  return JsonReply({{"users", std::move(users)}});
+}
+
 Result<Outcome> Metrics(const HandlerContext& context) {
-  return Reply{.body = PrometheusText(CollectMetrics(context.engine, context.metrics)),
+  const SharedContext& shared = context.shared;
+  return Reply{.body = PrometheusText(CollectMetrics(shared.counters(), context.engine.telemetry(), shared.metrics)),
                .content_type = "text/plain; version=0.0.4; charset=utf-8"};
 }
 
@@ -87,25 +110,38 @@ Result<Outcome> Metrics(const HandlerContext& context) {
 
 void AddServiceRoutes(Router& router, const HandlerContext& context) {
   const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&),
-                       Lane lane = Lane::kControl) {
+                       Access access, Lane lane = Lane::kControl) {
     router.Add(
-        "GET", path, [&context, handler](const Request&) { return handler(context); }, lane);
+        "GET", path, [&context, handler](const Request&) { return handler(context); }, lane, BodyKind::kJson, access);
   };
-  add("/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; });
+  add(
+      "/healthz", [](const HandlerContext&) -> Result<Outcome> { return Reply{.body = R"({"status":"ok"})"}; },
+      Access::kAnybody);
   // A server that is stopping answers 503 before any handler is asked.
-  add("/readyz", [](const HandlerContext& c) -> Result<Outcome> {
-    if (c.ready) TRY(c.ready());
-    Json body = {{"status", "ready"}};
-    for (const Error& error : c.failing ? c.failing() : std::vector<Error>()) {
-      body["failing"].push_back({{"code", error.reason}, {"message", error.message}});
-    }
-    return Reply{.body = DumpJson(body)};
-  });
-  add("/metrics", Metrics);
-  add("/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.openapi}; });
-  add("/tools", Tools);
-  add("/models", Models, Lane::kRemote);  // may ask the providers
-  router.Add("GET", "/audit", [&context](const Request& request) { return Audit(context, request); });
+  add(
+      "/readyz",
+      [](const HandlerContext& c) -> Result<Outcome> {
+        if (c.shared.ready) TRY(c.shared.ready());
+        Json body = {{"status", "ready"}};
+        for (const Error& error : c.shared.failing ? c.shared.failing() : std::vector<Error>()) {
+          body["failing"].push_back({{"code", error.reason}, {"message", error.message}});
+        }
+        return Reply{.body = DumpJson(body)};
+      },
+      Access::kAnybody);
+  add("/metrics", Metrics, Access::kOperator);
+  add(
+      "/openapi.json", [](const HandlerContext& c) -> Result<Outcome> { return Reply{.body = c.shared.openapi}; },
+      Access::kTenant);
+  add("/tools", Tools, Access::kTenant);
+  add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
+  add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
+  router.Add(
+      "GET", "/audit", [&context](const Request& request) { return Audit(context, request); }, Lane::kWork,
+      BodyKind::kJson, Access::kTenantOrAdmin);
+  router.Add(
+      "GET", "/users", [&context](const Request& request) { return People(context, request); }, Lane::kWork,
+      BodyKind::kJson, Access::kOrgAdmin);
 }
 
 }  // namespace reprise

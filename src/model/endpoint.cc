@@ -45,6 +45,13 @@ ModelService ServiceAt(std::string provider, std::string_view base_url) {
   return service;
 }
 
+void AskForStream(HttpRequest& http, const ModelRequest& request) {
+  http.method = "POST";
+  http.headers.emplace_back("Content-Type", "application/json");
+  http.headers.emplace_back("Accept", "text/event-stream");
+  if (!request.traceparent.empty()) http.headers.emplace_back("traceparent", request.traceparent);
+}
+
 void AddHeaders(HttpRequest& request, const EndpointAdditions& additions) {
   std::erase_if(request.headers, [&](const auto& ours) {
     return std::any_of(additions.headers.begin(), additions.headers.end(),

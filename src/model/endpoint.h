@@ -22,6 +22,9 @@ std::string UrlOf(std::string_view base_url, std::string_view path, const Endpoi
 // What is served at `base_url`.
 ModelService ServiceAt(std::string provider, std::string_view base_url);
 
+// Makes it a POST of JSON whose answer is to be streamed; for the caller's trace too, if there is one.
+void AskForStream(HttpRequest& http, const ModelRequest& request);
+
 // Adds the configured headers. Nothing may add others after that.
 void AddHeaders(HttpRequest& request, const EndpointAdditions& additions);
 

@@ -9,6 +9,7 @@
 #include "model/model_table.h"
 #include "model/offline/offline_client.h"
 #include "model/openai/openai_client.h"
+#include "model/openai/responses_client.h"
 
 namespace reprise {
 namespace {
@@ -58,9 +59,9 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
     providers_.emplace(name, Provider{std::make_unique<OfflineClient>(options), /*has_models=*/false});
     return {};
   }
-  if (config.type != "openai" && config.type != "anthropic") {
-    return Fail(
-        InvalidConfig("provider " + Quoted(name) + " is of an unknown type; known are openai, anthropic and offline"));
+  if (config.type != "openai" && config.type != "openai_responses" && config.type != "anthropic") {
+    return Fail(InvalidConfig("provider " + Quoted(name) +
+                              " is of an unknown type; known are openai, openai_responses, anthropic and offline"));
   }
   if (config.base_url.empty()) return Fail(InvalidConfig("provider " + Quoted(name) + " has no base_url"));
   Provider provider{.client = nullptr, .has_models = true, .lists_models = config.lists_models, .facts = config.facts};
@@ -75,14 +76,19 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
                                                                       .facts = std::move(config.facts),
                                                                       .additions = std::move(config.additions)});
   } else {
-    provider.client =
-        std::make_unique<OpenAiClient>(transport, OpenAiOptions{.base_url = std::move(config.base_url),
-                                                                .api_key = std::move(config.api_key),
-                                                                .provider = config.name,
-                                                                .connect_timeout = config.connect_timeout,
-                                                                .idle_timeout = config.idle_timeout,
-                                                                .models = std::move(config.models),
-                                                                .additions = std::move(config.additions)});
+    OpenAiOptions options{.base_url = std::move(config.base_url),
+                          .api_key = std::move(config.api_key),
+                          .provider = config.name,
+                          .connect_timeout = config.connect_timeout,
+                          .idle_timeout = config.idle_timeout,
+                          .models = std::move(config.models),
+                          .facts = std::move(config.facts),
+                          .additions = std::move(config.additions)};
+    if (config.type == "openai_responses") {
+      provider.client = std::make_unique<ResponsesClient>(transport, std::move(options));
+    } else {
+      provider.client = std::make_unique<OpenAiClient>(transport, std::move(options));
+    }
   }
   providers_.emplace(name, std::move(provider));
   return {};

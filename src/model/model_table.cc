@@ -88,6 +88,7 @@ ModelFacts Complete(ModelFacts facts, const ModelFacts& more) {
     facts.thinking = more.thinking;
     facts.thinking_budget = more.thinking_budget;
   }
+  if (facts.effort == Effort::kDefault) facts.effort = more.effort;
   return facts;
 }
 

@@ -176,4 +176,19 @@ void ResponseReader::TakeUnfinishedEvent() {
   if (event && is_whole(event->data)) response_->TakeEvent(event->data);
 }
 
+void SendModelRequest(Transport& transport, HttpRequest http, std::shared_ptr<ResponseReader> reader,
+                      std::stop_token stop, std::function<bool(const Error&)> learns, ModelClient::Done done) {
+  ResponseReader& handler = *reader;
+  transport.Send(std::move(http), handler, std::move(stop),
+                 [reader = std::move(reader), learns = std::move(learns),
+                  done = std::move(done)](const Result<void>& transported) {
+                   auto response = reader->Take(transported);
+                   if (!response && learns(response.error())) {
+                     response.error().retryable = true;
+                     response.error().retry_after = std::chrono::milliseconds(1);
+                   }
+                   done(std::move(response));
+                 });
+}
+
 }  // namespace reprise

@@ -1,14 +1,17 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
 #include "base/sse_parser.h"
 #include "model/provider_error.h"
 #include "model/provider_response.h"
+#include "reprise/model_client.h"
 #include "reprise/transport.h"
 
 namespace reprise {
@@ -54,5 +57,11 @@ class ResponseReader : public HttpResponseHandler {
   Clock::time_point last_progress_ = Clock::now();
   std::optional<Error> error_;
 };
+
+// Sends a model request and hands over what `reader`, whose `api_key` outlives the request, makes of the answer.
+// `learns`, on the transport's thread, is told of a failure: true if the next request of this kind leaves out what was
+// refused. The error is retryable then, at once.
+void SendModelRequest(Transport& transport, HttpRequest http, std::shared_ptr<ResponseReader> reader,
+                      std::stop_token stop, std::function<bool(const Error&)> learns, ModelClient::Done done);
 
 }  // namespace reprise

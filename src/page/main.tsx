@@ -25,7 +25,7 @@ const OF_CHAT: [View, string, IconName][] = [["chat", t.chat, "chat"], ["board",
 const OF_ALL: [View, string, IconName][] = [["inbox", t.inbox, "inbox"], ["settings", t.settings, "settings"]];
 
 function Page() {
-  const { view, open, chats, approvals, inputs, connection, loggedOut, toasts, said, dialog, menu } = useStore();
+  const { view, open, chats, approvals, inputs, connection, loggedOut, whyLoggedOut, toasts, said, dialog, menu } = useStore();
   const waiting = approvals.size + inputs.size;
   const running = [...chats.values()].filter((chat) => chat.status === "running").length;
   const narrow = useNarrow();
@@ -43,7 +43,7 @@ function Page() {
     addEventListener("keydown", onKey);
     return () => removeEventListener("keydown", onKey);
   }, []);
-  if (loggedOut) return <LogIn />;
+  if (loggedOut) return <LogIn why={whyLoggedOut} />;
   const tab = ([name, text, icon]: [View, string, IconName]): JSX.Element => (
     <button type="button" key={name} aria-current={view === name ? "page" : undefined} title={text} data-testid={`tab-${name}`}
       onClick={() => store.set({ view: name })}>
@@ -107,7 +107,7 @@ function ChatTitle({ id, title }: { id: string | null; title: string }) {
   );
 }
 
-function LogIn() {
+function LogIn({ why }: { why: string }) {
   const [token, setToken] = useState("");
   const [wrong, setWrong] = useState(false);
   return (
@@ -118,6 +118,7 @@ function LogIn() {
         store.logIn(token).catch((error) => setWrong(error instanceof ApiError));
       }}>
         <p>{t.login}</p>
+        {why && <p>{t.notLetIn(why)}</p>}
         <label className="field"><span>{t.token}</span><input type="password" autoFocus autoComplete="current-password" data-testid="token" value={token}
           onChange={(e) => setToken(e.target.value)} /></label>
         {wrong && <p className="bad" role="alert">{t.wrongToken}</p>}

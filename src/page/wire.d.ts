@@ -79,6 +79,7 @@ export interface ApprovedEvent {
   at: Timestamp;
   approval_id: ApprovalId;
   call_id: string;
+  answered_by?: string;
   arguments_digest: Digest;
   scope: "once" | "chat" | "always";
   tool_input?: string;
@@ -108,6 +109,7 @@ export interface AuditEntry {
   arguments_digest: Digest;
   reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
   approval_id?: string;
+  answered_by?: string;
   is_error?: boolean;
   duration_ms?: number;
   exit_status?: number;
@@ -235,6 +237,11 @@ export interface ChatUsage {
   all: UsageTotal;
 }
 
+export interface ClientRequest {
+  key: string;
+  digest: string;
+}
+
 export interface CompactedEvent {
   type: "COMPACTED";
   seq: number;
@@ -264,6 +271,12 @@ export interface CreateChatRequest {
 export interface DamagedInteraction {
   interaction_id: InteractionId;
   error: { code: string; message: string };
+}
+
+export interface DayUsage {
+  day: string;
+  tokens: number | null;
+  limit: number | null;
 }
 
 export type Digest = string;
@@ -429,6 +442,7 @@ export interface InputReceivedEvent {
   at: Timestamp;
   request_id: RequestId;
   call_id: string;
+  answered_by?: string;
   response: string | null;
 }
 
@@ -678,6 +692,7 @@ export interface RejectedEvent {
   at: Timestamp;
   approval_id: ApprovalId;
   call_id: string;
+  answered_by?: string;
   feedback?: string;
   expired?: boolean;
   superseded?: boolean;
@@ -725,6 +740,7 @@ export interface RunRecord {
   first_message: number;
   resumed_from?: { interaction_id: InteractionId; call_ids: string[] };
   agenda_before?: { tasks?: Task[]; plan?: string[] };
+  request?: ClientRequest;
 }
 
 export interface SearchMatch {
@@ -949,4 +965,8 @@ export interface UsageTotal {
   cache_write_tokens?: number;
   cost: Cost;
   models: ModelUsage[];
+}
+
+export interface Users {
+  users: { org: string; user: string }[];
 }

@@ -97,6 +97,7 @@ std::string LineOf(const AuditEntry& entry, std::uint64_t number, const std::str
                {"arguments_digest", entry.arguments_digest}};
   if (!entry.reason.empty()) line["reason"] = entry.reason;
   if (!entry.approval_id.empty()) line["approval_id"] = entry.approval_id;
+  if (!entry.answered_by.empty()) line["answered_by"] = entry.answered_by;
   if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
   if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;
   if (entry.exit_status) line["exit_status"] = *entry.exit_status;
@@ -149,14 +150,18 @@ Result<std::optional<AuditHead>> ReadHead(const std::string& root, FileSystem& f
   return std::optional(std::move(head));
 }
 
-Result<void> WriteHead(const std::string& root, FileSystem& file_system, const KeySet* keys, const AuditHead& head) {
+std::string HeadJson(const AuditHead& head) {
   Json json = {{"schema", kHeadSchema},
                {"count", head.count},
                {"last", head.last.empty() ? Json() : Json(head.last)},
                {"keyed_from", head.keyed_from},
                {"unproven", head.unproven}};
   if (head.key) json["key"] = EncodeBase64Url(head.key->bytes());
-  std::string text = DumpJson(json);
+  return DumpJson(json);
+}
+
+Result<void> WriteHead(const std::string& root, FileSystem& file_system, const KeySet* keys, const AuditHead& head) {
+  std::string text = HeadJson(head);
   auto written = WriteHeadFile(file_system, AuditHeadFile(root), kAuditHeadType, text, keys);
   WipeBytes(text.data(), text.size());
   return written;
@@ -244,6 +249,22 @@ Result<Found> ReadFiles(const Files& files, FileSystem& file_system, std::uint64
 }
 
 }  // namespace
+
+Result<std::optional<AuditHead>> ReadAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys) {
+  return ReadHead(root, file_system, keys);
+}
+
+Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys) {
+  std::string text = HeadJson(head);
+  auto sealed = HeadText(kAuditHeadType, text, keys);
+  WipeBytes(text.data(), text.size());
+  return sealed;
+}
+
+std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous,
+                      const SecretKey* key) {
+  return LineOf(entry, number, previous, key);
+}
 
 AuditFile::AuditFile(std::string root, std::shared_ptr<const KeySet> keys, FileSystem& file_system, Settings settings)
     : root_(std::move(root)), keys_(std::move(keys)), file_system_(file_system), settings_(settings) {}

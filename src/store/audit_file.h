@@ -27,6 +27,14 @@ struct AuditHead {
   std::optional<SecretKey> key;  // of the MACs; nullopt: a plain folder
 };
 
+// nullopt: there is none yet. kCorruption, kIo.
+Result<std::optional<AuditHead>> ReadAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys);
+// What .audit_head holds then: sealed if there are keys.
+Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys);
+// A line of the log, without its end; `previous`: the digest of the line before it, empty if there is none. `key` may be
+// null: no MAC.
+std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key);
+
 // The audit log as files of a data folder (schemas/FILES.md): audit.jsonl, and audit.NNN.jsonl for what was written
 // before that grew too large. Each line has a number, the digest of the line before it and, where there are keys, a
 // MAC. How far the log has come is in .audit_head: written a while after a line was added, and when the object goes.

@@ -297,8 +297,8 @@ Result<AtomicFile> ChatFiles::CreateInteractionFile(const ChatId& chat, Interact
   return AtomicFile::Create(file_system_, InteractionFile(root_, chat, id));
 }
 
-Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
-                                                       AtomicFile file, const ParentState& parent_state) const {
+Result<SealedInteraction> ChatFiles::SealInteraction(const Interaction& interaction, const RecordLinks& links,
+                                                     const ParentState& parent_state) const {
   const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
   const auto parent = parent_state && IsLong(interaction) ? parent_state() : std::nullopt;
   auto state_link = parent ? LinkTo(*parent, *interaction.final_agent_state) : std::nullopt;
@@ -309,18 +309,44 @@ Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& intera
     AppendJson(text, interaction);
   }
   auto record = TRY(format_->Seal(place, links, text));
-  TRY(file.Commit(record.text));
-  return WrittenInteraction{.digest = std::move(record.digest),
-                            .file_digest = FileDigest(place, record.text),
-                            .bytes = text.size(),
-                            .verbatim = text.find(kReplacementCharacter) == std::string::npos,
-                            .state_link = std::move(state_link)};
+  return SealedInteraction{.text = std::move(record.text),
+                           .digest = std::move(record.digest),
+                           .bytes = text.size(),
+                           .verbatim = text.find(kReplacementCharacter) == std::string::npos,
+                           .state_link = std::move(state_link)};
+}
+
+Result<WrittenInteraction> ChatFiles::WriteInteraction(const Interaction& interaction, const RecordLinks& links,
+                                                       AtomicFile file, const ParentState& parent_state) const {
+  auto sealed = TRY(SealInteraction(interaction, links, parent_state));
+  TRY(file.Commit(sealed.text));
+  const RecordPlace place{.chat = interaction.chat_id, .interaction = interaction.id};
+  return WrittenInteraction{.digest = std::move(sealed.digest),
+                            .file_digest = FileDigest(place, sealed.text),
+                            .bytes = sealed.bytes,
+                            .verbatim = sealed.verbatim,
+                            .state_link = std::move(sealed.state_link)};
+}
+
+Result<std::string> ChatFiles::SealIndex(const ChatIndex& index) const {
+  return format_->Seal({.chat = index.summary.id}, {}, ChatIndexToJson(index)).map([](SealedRecord record) {
+    return std::move(record.text);
+  });
+}
+
+Result<ChatIndex> ChatFiles::OpenIndex(const ChatId& chat, std::string_view text) const {
+  const auto record = TRY(format_->Open({.chat = chat}, text));
+  return ChatIndexFromJson(chat, record.plaintext);
+}
+
+Result<std::string> ChatFiles::DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const {
+  return format_->Open({.chat = chat, .interaction = id}, text).map([](OpenedRecord record) { return record.digest; });
 }
 
 Result<void> ChatFiles::WriteIndex(const ChatIndex& index, Durability durability) const {
   const ChatId& chat = index.summary.id;
-  const auto record = TRY(format_->Seal({.chat = chat, .interaction = std::nullopt}, {}, ChatIndexToJson(index)));
-  return ReplaceFile(file_system_, ChatFile(root_, chat), record.text, durability);
+  const std::string record = TRY(SealIndex(index));
+  return ReplaceFile(file_system_, ChatFile(root_, chat), record, durability);
 }
 
 Result<void> ChatFiles::SyncChatDirectory(const ChatId& chat) const {

@@ -47,6 +47,15 @@ struct WrittenInteraction {
   std::optional<StateLink> state_link;  // likewise
 };
 
+// An interaction as its file holds it.
+struct SealedInteraction {
+  std::string text;
+  std::string digest;  // of the record
+  std::size_t bytes = 0;
+  bool verbatim = false;
+  std::optional<StateLink> state_link;
+};
+
 // The numbers of a chat's files, readable or not.
 struct InteractionFiles {
   std::set<std::uint32_t> checkpoints, journals;
@@ -97,6 +106,16 @@ class ChatFiles {
   Result<JournalContent> ReadJournal(const RecordPlace& place, std::string_view text, const KeySet* keys) const;
   bool authenticated() const { return format_->authenticated(); }
 
+  // --- records as their files hold them ---
+  // A long state is what it adds, if `parent_state` (called for long ones only) knows that of the parent; null: never.
+  using ParentState = std::function<std::optional<KnownState>()>;
+  Result<SealedInteraction> SealInteraction(const Interaction& interaction, const RecordLinks& links,
+                                            const ParentState& parent_state) const;
+  Result<std::string> SealIndex(const ChatIndex& index) const;
+  Result<std::string> SealQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const;
+  Result<ChatIndex> OpenIndex(const ChatId& chat, std::string_view text) const;
+  Result<std::string> DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const;
+
   // --- writing ---
   // Creates the chat's directories. Their names are not durable yet. False: the chat's was there.
   Result<bool> CreateDirectories(const ChatId& chat) const;
@@ -108,9 +127,7 @@ class ChatFiles {
   Result<void> SyncNames(const ChatId& chat) const;
   // Where WriteInteraction writes.
   Result<AtomicFile> CreateInteractionFile(const ChatId& chat, InteractionId id) const;
-  // Durable once its name is. A long state is written as what it adds, if `parent_state` (called for long ones only)
-  // knows that of the parent; null: never.
-  using ParentState = std::function<std::optional<KnownState>()>;
+  // As SealInteraction has it; durable once its name is.
   Result<WrittenInteraction> WriteInteraction(const Interaction& interaction, const RecordLinks& links, AtomicFile file,
                                               const ParentState& parent_state) const;
   // Replaces chat.json, all or nothing, without making the name durable: an older one that comes back after a power

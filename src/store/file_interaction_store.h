@@ -98,6 +98,9 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   // Writes into the folder's lock file where the server listens (DirectoryLock::NoteUrl).
   void NoteUrl(std::string_view url);
 
+  // The interactions from the root to `last`, each the very version that the next was built on.
+  Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
+
   // How much memory the states take that are kept for the next turns.
   std::size_t kept_bytes() const;
 
@@ -189,8 +192,6 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   auto InOneLife(const ChatId& chat, Read read, IsWhole is_whole) -> decltype(read());
   template <typename Read>
   auto InOneLife(const ChatId& chat, Read read) -> decltype(read());
-  // The interactions from the root to `last`, each the very version that the next was built on.
-  Result<std::vector<InteractionId>> BranchUpTo(const ChatId& chat, InteractionId last);
   bool IsExpected(const ChatId& chat, InteractionId id);
   // The digest that the index, or the next interaction, says this one's record has. nullopt: nobody says so.
   std::optional<std::string> ExpectedDigest(const ChatId& chat, InteractionId id);

@@ -112,7 +112,7 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_syste
   auto journal = std::make_unique<FileJournal>(nullptr, std::move(cipher), std::move(sync_names));
   std::string bytes;
   for (const std::string& record : records) {
-    TRY(journal->Seal(bytes, record, Reach::kPowerLoss));
+    TRY(journal->text_.Append(bytes, record, Reach::kPowerLoss));
   }
   auto file =
       TRY(AtomicFile::Create(file_system, path).and_then([&](AtomicFile made) { return made.CommitOpen(bytes); }));
@@ -120,9 +120,9 @@ Result<std::unique_ptr<FileJournal>> FileJournal::Replace(FileSystem& file_syste
   return journal;
 }
 
-Result<void> FileJournal::Seal(std::string& out, std::string_view record, Reach reach) {
+Result<void> JournalText::Append(std::string& out, std::string_view record, Journal::Reach reach) {
   if (position_ == 0) out.append(cipher_.header()).push_back('\n');
-  const bool to_disk = reach == Reach::kPowerLoss;
+  const bool to_disk = reach == Journal::Reach::kPowerLoss;
   const std::size_t size = record.size() + JournalCipher::kOverhead;
   if (size >= kToDisk) return Fail(ErrorCode::kTooLarge, "too much data for one record");
   const std::size_t prefix = out.size();
@@ -136,7 +136,7 @@ Result<void> FileJournal::Seal(std::string& out, std::string_view record, Reach 
 
 Result<void> FileJournal::Append(std::string_view record, Reach reach) {
   std::string bytes;
-  auto written = Seal(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
+  auto written = text_.Append(bytes, record, reach).and_then([&] { return file_->Append(bytes, reach); });
   if (written && reach == Reach::kPowerLoss && sync_names_) {
     written = std::exchange(sync_names_, nullptr)();
     if (!written) file_->Close();  // nothing more can be promised
@@ -149,6 +149,29 @@ Result<JournalContent> ReadJournalFile(FileSystem& file_system, const std::strin
   return file_system.ReadFile(path, kMaxRecordBytes).and_then([&](const std::string& text) {
     return ReadJournalText(text, place, keys);
   });
+}
+
+Result<void> JournalTextReader::Read(std::string_view piece, std::vector<std::string>& records) {
+  const auto damaged = [&] {
+    return Fail(
+        IntegrityError("auth", place_, "record " + std::to_string(position_ + 1) + " of its journal is damaged"));
+  };
+  if (!cipher_) {
+    const std::size_t end_of_header = piece.find('\n');
+    if (end_of_header == std::string_view::npos) return damaged();
+    cipher_ = TRY(JournalCipher::FromHeader(place_, piece.substr(0, end_of_header), keys_));
+    piece.remove_prefix(end_of_header + 1);
+  }
+  while (!piece.empty()) {
+    const auto sealed = NextRecord(piece);
+    if (!sealed) return damaged();
+    auto record = cipher_->Open(position_, AssociatedWith(sealed->to_disk), sealed->bytes);
+    if (!record) return damaged();
+    records.push_back(*std::move(record));
+    ++position_;
+    piece.remove_prefix(sealed->size);
+  }
+  return {};
 }
 
 Result<JournalContent> ReadJournalText(std::string_view text, const RecordPlace& place, const KeySet* keys) {

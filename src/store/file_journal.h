@@ -3,8 +3,10 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/mutex.h"
@@ -30,8 +32,19 @@ class JournalFile {
   std::unique_ptr<WritableFile> file_ GUARDED_BY(mutex_);
 };
 
-// A journal as a file (schemas/FILES.md): a header line, then the records. Each is appended in one write, so that what
-// is cut off is the last one.
+// What a journal's file holds (schemas/FILES.md), record by record: a header line, then the records.
+class JournalText {
+ public:
+  explicit JournalText(JournalCipher cipher) : cipher_(std::move(cipher)) {}
+  // Appends the next record as it stands in the file, behind the header if it is the first.
+  Result<void> Append(std::string& out, std::string_view record, Journal::Reach reach);
+
+ private:
+  const JournalCipher cipher_;
+  std::uint64_t position_ = 0;
+};
+
+// A journal as a file. Each record is appended in one write, so that what is cut off is the last one.
 class FileJournal final : public Journal {
  public:
   // Makes the file's name durable, before the first record that is to survive a power loss.
@@ -40,7 +53,7 @@ class FileJournal final : public Journal {
   // Begins a journal in an empty file. The header is written with the first record.
   FileJournal(std::unique_ptr<WritableFile> file, JournalCipher cipher, SyncNames sync_names)
       : file_(std::make_shared<JournalFile>(std::move(file))),
-        cipher_(std::move(cipher)),
+        text_(std::move(cipher)),
         sync_names_(std::move(sync_names)) {}
   // Replaces the journal at `path` by one that begins with these records, all or nothing: a position whose record was
   // cut off cannot be used again under the same key.
@@ -52,12 +65,24 @@ class FileJournal final : public Journal {
   const std::shared_ptr<JournalFile>& file() const { return file_; }
 
  private:
-  // Appends the record as it stands in the file, behind the header if it is the first.
-  Result<void> Seal(std::string& out, std::string_view record, Reach reach);
-
   std::shared_ptr<JournalFile> file_;
-  const JournalCipher cipher_;
+  JournalText text_;
   SyncNames sync_names_;  // null once done
+};
+
+// Reads a journal as it grows, piece by piece; each piece is whole records, the first with the header before it. Not
+// thread-safe.
+class JournalTextReader {
+ public:
+  // `keys` must outlive it; null: plain.
+  JournalTextReader(RecordPlace place, const KeySet* keys) : place_(std::move(place)), keys_(keys) {}
+  // Appends the piece's records. kCorruption if it is not the next piece of this journal, whole.
+  Result<void> Read(std::string_view piece, std::vector<std::string>& records);
+
+ private:
+  const RecordPlace place_;
+  const KeySet* const keys_;
+  std::optional<JournalCipher> cipher_;  // nullopt: the header comes next
   std::uint64_t position_ = 0;
 };
 

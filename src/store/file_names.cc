@@ -77,6 +77,7 @@ std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }
 std::string DamagedGrantsFile(const std::string& root) { return GrantsFile(root) + ".damaged." + RandomHex(4); }
 bool IsGrantsFile(const std::string& path) { return std::filesystem::path(path).filename() == kGrants; }
 std::string GrantsHeadFile(const std::string& root) { return Join(root, ".grants_head"); }
+std::string UsedTodayFile(const std::string& root) { return Join(root, ".used_today"); }
 std::string AuditHeadFile(const std::string& root) { return Join(root, ".audit_head"); }
 std::string DamagedHeadFile(const std::string& head) { return head + ".damaged." + RandomHex(4); }
 std::string AuditLogFile(const std::string& root) { return Join(root, kAuditLog); }

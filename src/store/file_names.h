@@ -48,6 +48,7 @@ std::string DamagedGrantsFile(const std::string& root);
 bool IsGrantsFile(const std::string& path);
 std::string GrantsHeadFile(const std::string& root);
 std::string AuditHeadFile(const std::string& root);
+std::string UsedTodayFile(const std::string& root);
 // Where a head that cannot be read goes before a new one is written; a name that nothing has yet.
 std::string DamagedHeadFile(const std::string& head);
 std::string AuditLogFile(const std::string& root);                       // the one that grows

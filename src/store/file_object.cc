@@ -6,16 +6,48 @@
 #include "base/atomic_write.h"
 #include "base/random.h"
 #include "base/try.h"
+#include "crypto/digest.h"
 #include "store/file_names.h"
 
 namespace reprise {
 namespace {
 
-constexpr std::size_t kFolderBytes = 8, kNameBytes = 8;
-// For several people there will be names in place of the dash (an organisation) and of the folder's digits (a person).
-constexpr std::string_view kBegin = "org/-/user/", kEnd = "/thread/";
+constexpr std::size_t kFolderBytes = 8, kNameBytes = 8, kLongestName = 200;
 
-std::string PrefixOf(std::string_view digits) { return std::string(kBegin).append(digits).append(kEnd); }
+// A name in keys, each another: letters, digits, "-" and "_" stand for themselves, all other bytes are .XX, and what
+// becomes too long is "._" and its SHA-256.
+std::string KeyName(std::string_view name) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF";
+  std::string text;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_';
+    plain ? text += c : text += {'.', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  if (text.size() <= kLongestName) return text;
+  return "._" + Sha256Digest({name}).substr(std::string_view("sha256:").size());
+}
+
+bool IsKeyName(std::string_view text) {
+  return !text.empty() && text.size() <= kLongestName && std::all_of(text.begin(), text.end(), [](char c) {
+    return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || c == '-' || c == '_' || c == '.';
+  });
+}
+
+// What the folder keeps: its digits, or "<org>/<user>." before them. Nullopt: neither.
+std::optional<std::string> PrefixOf(std::string_view kept) {
+  if (IsRandomHex(kept, kFolderBytes)) return "org/-/user/" + std::string(kept) + "/thread/";
+  const std::size_t slash = kept.find('/'), dot = kept.rfind('.');
+  if (slash == std::string_view::npos || dot == std::string_view::npos || dot < slash) return std::nullopt;
+  const std::string_view org = kept.substr(0, slash), user = kept.substr(slash + 1, dot - slash - 1);
+  if (!IsKeyName(org) || !IsKeyName(user) || !IsRandomHex(kept.substr(dot + 1), kFolderBytes)) return std::nullopt;
+  return "org/" + std::string(org) + "/user/" + std::string(kept.substr(slash + 1)) + "/thread/";
+}
+
+std::string NewFolderName(const Principal& owner) {
+  std::string digits = RandomHex(kFolderBytes);
+  return owner.is_tenant() ? KeyName(owner.org) + "/" + KeyName(owner.user) + "." + digits : digits;
+}
 
 // What the bucket's error says is kept, and which file it is about is said.
 Error About(const RecordPlace& place, Error error) {
@@ -25,12 +57,13 @@ Error About(const RecordPlace& place, Error error) {
 
 }  // namespace
 
-Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& file_system, bool make) {
+Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& file_system, bool make,
+                                   const Principal& owner) {
   const std::string path = BucketFile(data_folder);
-  const auto kept = file_system.ReadFile(path, 2 * kFolderBytes + 1);
+  const auto kept = file_system.ReadFile(path, 2 * kLongestName + 2 * kFolderBytes + 3);
   if (kept) {
-    const std::string_view digits = std::string_view(*kept).substr(0, kept->find('\n'));
-    if (IsRandomHex(digits, kFolderBytes)) return PrefixOf(digits);
+    auto prefix = PrefixOf(std::string_view(*kept).substr(0, kept->find('\n')));
+    if (prefix) return *std::move(prefix);
   }
   const bool damaged = kept || kept.error().code == ErrorCode::kTooLarge;
   if (damaged) {
@@ -39,10 +72,9 @@ Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& f
   }
   if (kept.error().code != ErrorCode::kNotFound) return Fail(kept.error());
   if (!make) return std::string();
-  const std::string digits = RandomHex(kFolderBytes);
-  TRY(ReplaceFile(file_system, path, digits + "\n"));
+  TRY(ReplaceFile(file_system, path, NewFolderName(owner) + "\n"));
   TRY(file_system.SyncDirectory(data_folder));
-  return PrefixOf(digits);
+  return ObjectPrefixOf(data_folder, file_system, /*make=*/false);  // in a database another process may be first
 }
 
 std::string NewObjectKey(const std::string& prefix, const ChatId& chat, const FileId& file) {

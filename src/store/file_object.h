@@ -6,6 +6,7 @@
 
 #include "reprise/file_store.h"
 #include "reprise/file_system.h"
+#include "reprise/principal.h"
 #include "store/file_record.h"
 #include "store/object_store.h"
 #include "store/record.h"
@@ -15,10 +16,12 @@
 // and digest, and both are sealed to their place.
 namespace reprise {
 
-// Of the objects of one data folder: org/-/user/<16 hex>/thread/. The hex digits are the folder's own, made at the
-// first call and kept in it, so that folders can share a bucket and a sweep meets only its own. `make` false: empty if
-// there are none. REQUIRES if it makes some: nobody else uses the folder.
-Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& file_system, bool make);
+// Of the objects of one data folder: org/-/user/<16 hex>/thread/, or org/<org>/user/<user>.<16 hex>/thread/ where the
+// folder is a tenant's. The hex digits are the folder's own, made at the first call and kept in it with the names, so
+// that folders can share a bucket and a sweep meets only its own. `make` false: empty if there are none. `owner`, whose
+// the folder is, counts when they are made. REQUIRES if it makes some: nobody else uses the folder.
+Result<std::string> ObjectPrefixOf(const std::string& data_folder, FileSystem& file_system, bool make,
+                                   const Principal& owner = {});
 
 // <prefix><chat>/<file>.<16 hex>: a name that nothing has or had, so that an object is written once.
 std::string NewObjectKey(const std::string& prefix, const ChatId& chat, const FileId& file);

@@ -3,7 +3,6 @@
 #include <utility>
 
 #include "base/try.h"
-#include "domain/codec.h"
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
 #include "store/sealed_file_store.h"
@@ -51,26 +50,8 @@ Result<ChatSummary> FileInteractionStore::ForkChat(const ChatId& source, Interac
 
 Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, InteractionId last, const ChatId& chat,
                                                    const std::optional<std::string>& title) {
-  const auto original = TRY(LoadSummary(source));
-  const auto end = TRY(LoadInteraction(source, last));
-  auto branch = TRY(BranchUpTo(source, last));
-
-  const Timestamp now = Now();
-  IncomingChat copy{.summary = {.id = chat,
-                                .title = title.value_or(original.title),
-                                .created_at = now,
-                                .updated_at = now,
-                                .head = last,
-                                .head_status = end.status,
-                                .forked_from = InteractionRef{source, last}},
-                    .interactions = std::move(branch),
-                    .load = [&](InteractionId id) {
-                      return LoadInteraction(source, id).map([&](Interaction interaction) {
-                        interaction.chat_id = chat;
-                        return interaction;
-                      });
-                    }};
-  TakeSettings(original, copy.summary);
+  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
+  copy.interactions = TRY(BranchUpTo(source, last));
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
   SealedFileStore files(
       {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket});

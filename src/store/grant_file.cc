@@ -64,6 +64,25 @@ struct Content {
   std::int64_t generation = 0;  // 0: written before there were generations
 };
 
+Result<StandingGrant> GrantFrom(const Json& json) {
+  JsonReader reader(json, "grant");
+  StandingGrant grant{.grant = {reader.String("tool_name"), reader.String("arguments_digest"),
+                                reader.OptionalString("terms_digest").value_or("")},
+                      .tool_input = reader.String("tool_input"),
+                      .created_at = reader.Time("created_at")};
+  if (reader.error()) return Damaged("auth", reader.error()->message);
+  return grant;
+}
+
+Json Members(const StandingGrant& grant) {
+  Json json = {{"tool_name", grant.grant.tool_name},
+               {"arguments_digest", grant.grant.arguments_digest},
+               {"tool_input", grant.tool_input},
+               {"created_at", FormatTimestamp(grant.created_at)}};
+  if (!grant.grant.terms_digest.empty()) json["terms_digest"] = grant.grant.terms_digest;
+  return json;
+}
+
 Result<Content> Parse(std::string_view text) {
   const auto json = ParseJson(text);
   if (!json) return Damaged("auth", "its content is not JSON");
@@ -75,12 +94,7 @@ Result<Content> Parse(std::string_view text) {
   if (reader.Find("generation") != nullptr) content.generation = reader.Integer("generation");
   if (const Json* listed = reader.Array("grants")) {
     for (const Json& each : *listed) {
-      JsonReader inner(each, "grant");
-      content.grants.push_back({.grant = {inner.String("tool_name"), inner.String("arguments_digest"),
-                                          inner.OptionalString("terms_digest").value_or("")},
-                                .tool_input = inner.String("tool_input"),
-                                .created_at = inner.Time("created_at")});
-      if (inner.error()) return Damaged("auth", inner.error()->message);
+      content.grants.push_back(TRY(GrantFrom(each)));
     }
   }
   if (reader.error()) return Damaged("auth", reader.error()->message);
@@ -106,6 +120,14 @@ Result<Content> Read(FileSystem& file_system, const std::string& root, const Key
 
 }  // namespace
 
+std::string StandingGrantText(const StandingGrant& grant) { return DumpJson(Members(grant)); }
+
+Result<StandingGrant> ParseStandingGrant(std::string_view text) {
+  const auto json = ParseJson(text);
+  if (!json) return Damaged("auth", "a grant is not JSON");
+  return GrantFrom(*json);
+}
+
 Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys) {
   return Read(file_system, root, keys).map([](Content content) { return std::move(content.grants); });
 }
@@ -128,13 +150,7 @@ Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, co
   if (const auto there = Read(file_system, root, keys)) last = std::max(last, there->generation);
   const std::int64_t generation = GenerationAfter(last);
   Json listed = Json::array();
-  for (const StandingGrant& each : grants) {
-    Json& json = listed.emplace_back(Json{{"tool_name", each.grant.tool_name},
-                                          {"arguments_digest", each.grant.arguments_digest},
-                                          {"tool_input", each.tool_input},
-                                          {"created_at", FormatTimestamp(each.created_at)}});
-    if (!each.grant.terms_digest.empty()) json["terms_digest"] = each.grant.terms_digest;
-  }
+  for (const StandingGrant& each : grants) listed.push_back(Members(each));
   Result<std::string> text =
       DumpJson({{"schema", kGrantsVersion}, {"generation", generation}, {"grants", std::move(listed)}});
   if (keys != nullptr) text = SealJwe({{"typ", kGrantsType}, {"ver", kGrantsVersion}}, *text, *keys);

@@ -3,6 +3,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -20,6 +21,10 @@ Result<std::vector<StandingGrant>> ReadGrantFile(FileSystem& file_system, const 
 // Replaces the file, durably. kTooLarge beyond kMaxStandingGrants.
 Result<void> WriteGrantFile(FileSystem& file_system, const std::string& root, const KeySet* keys,
                             const std::vector<StandingGrant>& grants);
+
+// One of them as JSON text, and back. kCorruption.
+std::string StandingGrantText(const StandingGrant& grant);
+Result<StandingGrant> ParseStandingGrant(std::string_view text);
 
 inline constexpr std::size_t kMaxStandingGrants = 10'000;
 

@@ -62,10 +62,14 @@ Result<std::optional<std::string>> ReadHeadFile(FileSystem& file_system, const s
   });
 }
 
+Result<std::string> HeadText(std::string_view type, std::string_view json, const KeySet* keys) {
+  if (keys == nullptr) return std::string(json);
+  return SealJwe({{"typ", type}, {"ver", kHeadVersion}}, json, *keys);
+}
+
 Result<void> WriteHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
                            std::string_view json, const KeySet* keys) {
-  Result<std::string> text = std::string(json);
-  if (keys != nullptr) text = SealJwe({{"typ", type}, {"ver", kHeadVersion}}, json, *keys);
+  auto text = HeadText(type, json, keys);
   if (!text) return Fail(std::move(text.error()));
   return ReplaceFile(file_system, path, *text).and_then([&] {
     return file_system.SyncDirectory(ParentDirectory(path));

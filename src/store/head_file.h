@@ -24,6 +24,8 @@ Error LoneRecordDamage(std::string_view name, std::string_view kind, std::string
 // The JSON text that WriteHeadFile was given; nullopt if there is no such file. Fails as OpenLoneRecord and with kIo.
 Result<std::optional<std::string>> ReadHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
                                                 const KeySet* keys);
+// What the file holds then.
+Result<std::string> HeadText(std::string_view type, std::string_view json, const KeySet* keys);
 // Replaces it, durably.
 Result<void> WriteHeadFile(FileSystem& file_system, const std::string& path, std::string_view type,
                            std::string_view json, const KeySet* keys);

@@ -64,6 +64,30 @@ Result<void> AddFiles(FileStore& from, IncomingChat& chat) {
   return {};
 }
 
+Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, InteractionId last, const ChatId& chat,
+                              const std::optional<std::string>& title) {
+  const ChatSummary original = TRY(from.LoadSummary(source));
+  const Interaction end = TRY(from.LoadInteraction(source, last));
+  const Timestamp now = Now();
+  IncomingChat copy{.summary = {.id = chat,
+                                .title = title.value_or(original.title),
+                                .created_at = now,
+                                .updated_at = now,
+                                .head = last,
+                                .head_status = end.status,
+                                .forked_from = InteractionRef{source, last}},
+                    .interactions = {},
+                    .load = [&from, source, chat](InteractionId id) {
+                      return from.LoadInteraction(source, id).map([&](Interaction interaction) {
+                        interaction.chat_id = chat;
+                        if (interaction.record) interaction.record->request = std::nullopt;
+                        return interaction;
+                      });
+                    }};
+  TakeSettings(original, copy.summary);
+  return copy;
+}
+
 Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat) {
   auto listing = TRY(from.List(source));
   for (const FileInfo& file : listing.files) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -19,6 +20,11 @@ namespace reprise {
 // A stored chat as it is. Fails with what is wrong if any part of it is damaged. `from` must outlive the result; the
 // folder must not change meanwhile.
 Result<IncomingChat> WholeChat(InteractionStore& from, const ChatId& chat);
+
+// A copy of the branch that ends at `last`, under another name and without the names that clients gave to requests; not
+// yet which interactions it has, nor files. `from` must outlive the result. kNotFound.
+Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, InteractionId last, const ChatId& chat,
+                              const std::optional<std::string>& title);
 
 // Adds the chat's files, likewise.
 Result<void> AddFiles(FileStore& from, IncomingChat& chat);

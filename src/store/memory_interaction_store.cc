@@ -154,7 +154,9 @@ Result<ChatSummary> MemoryInteractionStore::ForkChat(const ChatId& source, Inter
                   .interactions = {}};
   TakeSettings(original.summary, copy.summary);
   for (std::optional<InteractionId> id = last; id; id = copy.interactions.at(*id).parent_id) {
-    copy.interactions.emplace(*id, original.interactions.at(*id)).first->second.chat_id = chat;
+    Interaction& copied = copy.interactions.emplace(*id, original.interactions.at(*id)).first->second;
+    copied.chat_id = chat;
+    if (copied.record) copied.record->request = std::nullopt;
   }
   for (const auto& [id, interaction] : copy.interactions) AddUsage(copy.summary, interaction);
   copy.next_number = last.number() + 1;

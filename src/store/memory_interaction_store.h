@@ -17,15 +17,6 @@ class MemoryInteractionStore final : public InteractionStore {
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
   Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
   Result<void> SaveInteraction(const Interaction& interaction) override;
-  Result<std::unique_ptr<Journal>> BeginJournal(const ChatId&, InteractionId,
-                                                const std::vector<std::string>&) override {
-    return nullptr;
-  }
-  Result<std::vector<InteractionRef>> ListUnfinished() override { return {}; }
-  Result<JournalContent> ReadJournal(const ChatId&, InteractionId) override {
-    return Fail(ErrorCode::kNotFound, "journals are not kept in memory");
-  }
-  Result<void> DropJournal(const ChatId&, InteractionId) override { return {}; }
   Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) override;
   Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) override;
   Result<std::vector<ChatId>> ListQueues() override { return std::vector<ChatId>(); }  // it outlives no process

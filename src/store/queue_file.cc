@@ -41,6 +41,14 @@ Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) cons
   return messages;
 }
 
+Result<std::string> ChatFiles::SealQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const {
+  Json listed = Json::array();
+  for (const QueuedMessage& message : messages) listed.push_back(ToJson(message));
+  const Json json = {{"schema", kQueueSchema}, {"chat_id", chat.str()}, {"messages", std::move(listed)}};
+  return format_->Seal({.chat = chat, .interaction = std::nullopt, .queue = true}, {}, DumpJson(json))
+      .map([](SealedRecord record) { return std::move(record.text); });
+}
+
 Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const {
   const std::string path = QueueFile(root_, chat);
   if (messages.empty()) {
@@ -48,13 +56,9 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
     if (!removed && removed.error().code == ErrorCode::kNotFound) return {};
     return removed.and_then([&] { return SyncChatDirectory(chat); });
   }
-  Json listed = Json::array();
-  for (const QueuedMessage& message : messages) listed.push_back(ToJson(message));
-  const Json json = {{"schema", kQueueSchema}, {"chat_id", chat.str()}, {"messages", std::move(listed)}};
-  const auto record =
-      TRY(format_->Seal({.chat = chat, .interaction = std::nullopt, .queue = true}, {}, DumpJson(json)));
+  const std::string record = TRY(SealQueue(chat, messages));
   // The chat may be so new that nothing of it is durable yet.
-  return ReplaceFile(file_system_, path, record.text).and_then([&] { return SyncNames(chat); });
+  return ReplaceFile(file_system_, path, record).and_then([&] { return SyncNames(chat); });
 }
 
 Result<std::vector<QueuedMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {

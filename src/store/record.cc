@@ -16,10 +16,12 @@ constexpr std::string_view kInteractionType = "reprise/interaction";
 constexpr std::string_view kChatType = "reprise/chat";
 constexpr std::string_view kFileType = "reprise/file";
 constexpr std::string_view kQueueType = "reprise/queue";
+constexpr std::string_view kQuestionType = "reprise/question", kAnswerType = "reprise/answer";
 
 std::string_view TypeOf(const RecordPlace& place) {
   if (place.file) return kFileType;
   if (place.queue) return kQueueType;
+  if (!place.question.empty()) return place.is_answer ? kAnswerType : kQuestionType;
   return place.interaction ? kInteractionType : kChatType;
 }
 
@@ -38,6 +40,10 @@ Json ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
   if (place.file) members["file_id"] = place.file->str();
   if (!place.interaction) return members;
   members["interaction_id"] = place.interaction->str();
+  if (!place.question.empty()) {
+    members["question_id"] = place.question;
+    return members;
+  }
   members["parent_id"] = links.parent ? Json(links.parent->str()) : Json();
   members["parent_digest"] = links.parent_digest ? Json(*links.parent_digest) : Json();
   return members;
@@ -58,7 +64,7 @@ std::optional<std::optional<std::string>> TextOrNull(const Json& header, const c
 }
 
 Result<RecordLinks> LinksFromHeader(const RecordPlace& place, const Json& header) {
-  if (!place.interaction) return RecordLinks{};
+  if (!place.interaction || !place.question.empty()) return RecordLinks{};
   const auto parent = TextOrNull(header, "parent_id");
   auto digest = TextOrNull(header, "parent_digest");
   if (!parent || !digest) return Damaged("auth", place, "its header is incomplete");
@@ -78,7 +84,8 @@ Result<void> CheckHeader(const RecordPlace& place, const Json& header) {
   }
   const bool here = Says(header, "typ", TypeOf(place)) && Says(header, "chat_id", place.chat.str()) &&
                     (!place.interaction || Says(header, "interaction_id", place.interaction->str())) &&
-                    (!place.file || Says(header, "file_id", place.file->str()));
+                    (!place.file || Says(header, "file_id", place.file->str())) &&
+                    (place.question.empty() || Says(header, "question_id", place.question));
   if (!here) return Damaged("swap", place, "it holds a record that belongs to another place");
   return {};
 }
@@ -107,6 +114,7 @@ class SealedFormat final : public RecordFormat {
     auto opened = OpenJwe(text, *keys_);
     if (!opened) {
       if (opened.error().code != ErrorCode::kCorruption) return Fail(std::move(opened.error()));
+      if (opened.error().reason == "integrity_swap") return Damaged("swap", place, opened.error().message);
       return NotSealed(place, text, opened.error().message);
     }
     const auto header = ParseJson(opened->protected_header);

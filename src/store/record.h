@@ -15,12 +15,15 @@ namespace reprise {
 // Files beyond this size are not read, and not written either.
 inline constexpr std::uint64_t kMaxRecordBytes = 256ULL << 20;
 
-// Where a record belongs: an interaction's file, the chat's index, its queue, or a file of the chat.
+// Where a record belongs: an interaction's file, the chat's index, its queue, a file of the chat, or a question of an
+// interaction and the answer to it.
 struct RecordPlace {
   ChatId chat;
   std::optional<InteractionId> interaction = std::nullopt;  // nullopt: chat.json, or
   bool queue = false;                                       // queue.json, or
   std::optional<FileId> file = std::nullopt;                // a file of the chat
+  std::string question{};                                   // the id of a question of the interaction, or empty
+  bool is_answer = false;                                   // and the answer to that
 };
 
 // What ties an interaction's record to the history before it.

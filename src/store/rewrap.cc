@@ -1,7 +1,9 @@
 #include "store/rewrap.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "base/atomic_write.h"
 #include "base/try.h"
@@ -13,6 +15,7 @@
 namespace reprise {
 namespace {
 
+constexpr std::string_view kTenantMark = ".tenant";
 constexpr int kMaxDepth = 8;  // .trash/CHAT/interactions is 3
 
 class Rewrapping {
@@ -22,6 +25,7 @@ class Rewrapping {
 
   Result<void> Folder(const std::string& path, int depth = 0) {
     const auto entries = TRY(file_system_.ListDirectory(path));
+    if (depth > 0 && IsTenants(entries)) return {};
     bool has_sealed = false;
     for (const DirectoryEntry& entry : entries) {
       const std::string below = path + "/" + entry.name;
@@ -44,6 +48,11 @@ class Rewrapping {
   Rewrapped result() && { return std::move(result_); }
 
  private:
+  // A user's folder is a store of its own, with keys of its own.
+  static bool IsTenants(const std::vector<DirectoryEntry>& entries) {
+    return std::any_of(entries.begin(), entries.end(), [](const DirectoryEntry& entry) { return entry.name == kTenantMark; });
+  }
+
   void Leave(const std::string& path, Error error) {
     error.detail = path;
     result_.left.push_back(std::move(error));
@@ -72,7 +81,7 @@ class Rewrapping {
 
   // Asked before the old one is replaced: the same record, and the current key opens it.
   bool IsSame(std::string_view sealed, std::string_view rewrapped) const {
-    const auto opened = OpenJwe(rewrapped, keys_);
+    const auto opened = OpenJwe(rewrapped, KeysOfRecord(rewrapped, keys_));
     return opened && opened->kid == keys_.current().kid && *RecordDigest(sealed) == *RecordDigest(rewrapped);
   }
 

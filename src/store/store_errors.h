@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <utility>
 
@@ -22,6 +23,22 @@ inline Error MissingFile(const ChatId& chat, InteractionId id) {
 
 inline tl::unexpected<Error> Conflict(std::string reason, std::string message) {
   return Fail(Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)});
+}
+
+// What every RunStore says of a chat that has a run, or will have one in a moment (nullopt).
+inline Error RunsAlready(const std::optional<InteractionId>& id) {
+  return Error{.code = ErrorCode::kConflict,
+               .reason = "busy",
+               .message = "an interaction is running in this chat",
+               .retryable = true,
+               .details_json = id ? R"({"interaction_id":")" + id->str() + R"("})" : std::string()};
+}
+
+inline tl::unexpected<Error> HeadMoved() {
+  return Fail(Error{.code = ErrorCode::kConflict,
+                    .reason = "head_moved",
+                    .message = "the chat has gone on meanwhile",
+                    .retryable = true});
 }
 
 }  // namespace reprise

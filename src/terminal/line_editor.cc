@@ -1,6 +1,5 @@
 #include "terminal/line_editor.h"
 
-#include <dlfcn.h>
 #include <histedit.h>
 #include <langinfo.h>
 #include <signal.h>
@@ -19,6 +18,7 @@
 #include <utility>
 
 #include "base/hidden_characters.h"
+#include "base/shared_library.h"
 #include "base/utf8.h"
 #include "terminal/own_editor.h"
 
@@ -45,24 +45,23 @@ struct EditLibrary {
   decltype(&::history_w) history;
 };
 
-template <typename Function>
-bool Find(void* library, Function& function, const char* name) {
-  function = reinterpret_cast<Function>(::dlsym(library, name));
-  return function != nullptr;
-}
-
 std::optional<EditLibrary> LoadLibrary() {
-  void* const handle = ::dlopen("libedit.so.2", RTLD_NOW | RTLD_LOCAL);
-  if (handle == nullptr) return std::nullopt;
+  SharedLibrary edit("libedit.so.2");
   EditLibrary library{};
-  const bool found = Find(handle, library.init, "el_init") && Find(handle, library.end, "el_end") &&
-                     Find(handle, library.set, "el_wset") && Find(handle, library.get, "el_wget") &&
-                     Find(handle, library.gets, "el_wgets") && Find(handle, library.line, "el_wline") &&
-                     Find(handle, library.insert, "el_winsertstr") && Find(handle, library.remove, "el_deletestr") &&
-                     Find(handle, library.move, "el_cursor") && Find(handle, library.resize, "el_resize") &&
-                     Find(handle, library.history_init, "history_winit") &&
-                     Find(handle, library.history_end, "history_wend") && Find(handle, library.history, "history_w");
-  return found ? std::optional(library) : std::nullopt;
+  edit.Find(library.init, "el_init");
+  edit.Find(library.end, "el_end");
+  edit.Find(library.set, "el_wset");
+  edit.Find(library.get, "el_wget");
+  edit.Find(library.gets, "el_wgets");
+  edit.Find(library.line, "el_wline");
+  edit.Find(library.insert, "el_winsertstr");
+  edit.Find(library.remove, "el_deletestr");
+  edit.Find(library.move, "el_cursor");
+  edit.Find(library.resize, "el_resize");
+  edit.Find(library.history_init, "history_winit");
+  edit.Find(library.history_end, "history_wend");
+  edit.Find(library.history, "history_w");
+  return edit.problem().empty() ? std::optional(library) : std::nullopt;
 }
 
 std::wstring Wide(std::string_view text) {

@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "base/mutex.h"
@@ -11,6 +13,10 @@
 namespace reprise {
 
 class Workspace;
+
+// Those that work in the workspace, or run programs there.
+inline constexpr std::array<std::string_view, 8> kWorkspaceTools{
+    "list_files", "read_file", "search_files", "write_file", "edit_file", "delete_file", "run_shell", "run_code"};
 
 // The built-in tools (echo calculator current_time list_files read_file search_files write_file edit_file delete_file
 // run_shell run_code http_get list_chat_files read_chat_file save_chat_file delete_chat_file ask_human manage_tasks

@@ -188,7 +188,7 @@ TEST_CASE("ApplyConfig: wrong types name the key and what it must be", "[config]
   CHECK(ErrorOf(R"({"tools": []})") == "key \"tools\" must be an object");
   CHECK(ErrorOf(R"({"max_rounds": 0})") == "key \"max_rounds\" must be an integer from 1 to 1000");
   CHECK(ErrorOf(R"({"providers": {"a": {"type": "gemini"}}})") ==
-        "key \"providers.a.type\" must be openai or anthropic");
+        "key \"providers.a.type\" must be openai, openai_responses or anthropic");
   CHECK(ErrorOf(R"({"providers": {"a": {"type": "openai", "base_url": "ftp://x"}}})") ==
         "key \"providers.a.base_url\" must begin with http:// or https://");
   CHECK(ErrorOf(R"([])") == "must be a JSON object");
@@ -314,6 +314,25 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"public_hosts": [""]})",
       R"({"public_hosts": ["a,b"]})",
       R"({"public_hosts": ["a:0"]})",
+      R"({"auth": {"type": "tokens"}})",
+      R"({"auth": {"type": "tokens", "tokens_file": "/run/tokens.json"}})",
+      R"({"auth": {"type": "tokens", "tokens_file": ""}})",
+      R"({"auth": {"type": "tokens", "issuer": "https://a"}})",
+      R"({"auth": {"type": "basic"}})",
+      R"({"auth": {}})",
+      R"({"auth": "tokens"})",
+      R"({"auth": {"type": "oidc", "issuer": "https://a.example", "audience": "reprise"}})",
+      R"({"auth": {"type": "oidc", "issuer": "http://127.0.0.1:9/realm", "audience": "reprise", "org_claim": "org"}})",
+      R"({"auth": {"type": "oidc", "issuer": "http://a.example", "audience": "reprise"}})",
+      R"({"auth": {"type": "oidc", "issuer": "http://localhost.a.example", "audience": "reprise"}})",
+      R"({"auth": {"type": "oidc", "issuer": "https://a.example"}})",
+      R"({"auth": {"type": "oidc", "audience": "reprise"}})",
+      R"({"auth": {"type": "oidc", "issuer": "https://a", "audience": "r", "roles_claim": "/a/b", "admin_role": "x"}})",
+      R"({"auth": {"type": "oidc", "issuer": "https://a", "audience": "r", "roles_claim": "/a~2", "admin_role": "x"}})",
+      R"({"auth": {"type": "oidc", "issuer": "https://a", "audience": "r", "roles_claim": "roles"}})",
+      R"({"auth": {"type": "oidc", "issuer": "https://a", "audience": "r", "secret": "s"}})",
+      R"({"workspace_mode": "shared"})",
+      R"({"workspace_mode": "mine"})",
       R"({"plain": true})",
       R"({"plain": 1})",
       R"({"log_level": "warning"})",
@@ -366,6 +385,12 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
       R"({"tools": {"limits": {"memory_mb": 1073741825}}})",
       R"({"tools": {"limits": {"more": 1}}})",
       R"({"tools": {"limits": 1}})",
+      R"({"redis": {}})",
+      R"({"store": {"type": "postgres", "url": "postgresql://d"}, "redis": {"url": []}})",
+      R"({"store": {"type": "postgres", "url": "postgresql://d"}, "redis": {"url": "http://h"}})",
+      R"({"store": {"type": "postgres", "url": "postgresql://d"}, "redis": {"url": "redis://h", "more": 1}})",
+      R"({"store": {"type": "postgres", "url": "postgresql://d"}, "redis": {"url": ["redis://h:1", "rediss://u:p@h"]}})",
+      R"({"store": {"type": "postgres", "url": "postgresql://d", "listen_url": "postgresql://e"}})",
       R"({"tool_timeout_s": 3})",
       R"({"token_file": "t", "key_file": "k", "passphrase_file": "p", "data_dir": "d", "workspace": "w"})",
       R"([])",
@@ -378,6 +403,16 @@ TEST_CASE("config.schema.json: accepts what the program accepts and refuses what
   }
   CHECK(accepted > 10);
   CHECK(accepted + 10 < static_cast<int>(texts.size()));
+}
+
+TEST_CASE("ApplyConfig: Redis is for servers that share a database", "[config]") {
+  CHECK(ErrorOf(R"({"redis": {"url": "redis://h"}})").find("belongs to the store.type postgres") != std::string::npos);
+  Options options;
+  REQUIRE(ApplyConfig(options,
+                      R"({"redis": {"url": "${REDIS}", "ca_file": "ca"}, "store": {"type": "postgres", "url": "x"}})",
+                      FakeEnvironment({{"REDIS", "rediss://:word@h"}})));
+  CHECK(options.redis.urls == std::vector<std::string>{"rediss://:word@h"});
+  CHECK(options.redis.ca_file == "ca");
 }
 
 }  // namespace reprise::test::config_file_test

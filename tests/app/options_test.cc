@@ -129,7 +129,7 @@ TEST_CASE("LoadOptions: another host than loopback needs a token file", "[option
   for (const char* host : {"0.0.0.0", "192.168.1.5", "::", "example.org", "localhost.example.org"}) {
     INFO(host);
     CHECK(ErrorOf({{"host", host}}) ==
-          "--host " + std::string(host) + " can be reached from other machines and needs --token-file");
+          "--host " + std::string(host) + " can be reached from other machines and needs --token-file, or \"auth\"");
     CHECK(ErrorOf({{"host", host}, {"token-file", "t"}}).empty());
   }
 }

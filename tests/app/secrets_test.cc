@@ -74,6 +74,29 @@ TEST_CASE("SecretsOf: what signs for the bucket", "[app]") {
   CHECK(SecretsOf(options, environment) == Texts{"c/d+e"});
 }
 
+TEST_CASE("WithoutPassword: wherever libpq takes one", "[app]") {
+  CHECK(WithoutPassword("postgresql://u:p%40ss@db:5432/x") == "postgresql://u:***@db:5432/x");
+  CHECK(WithoutPassword("postgresql://u@db/x?sslmode=require&password=hidden12") ==
+        "postgresql://u@db/x?sslmode=require&password=***");
+  CHECK(WithoutPassword("host=db password = 'hid den' user=u") == "host=db password = '***' user=u");
+  CHECK(WithoutPassword("host=db password=hid\\ den") == "host=db password=***");
+  CHECK(WithoutPassword("host=db user=u") == "host=db user=u");
+}
+
+TEST_CASE("SecretsOf: passwords of the database and of Redis", "[app]") {
+  const char* const environment[] = {nullptr};
+  Options options;
+  options.store = {.type = StoreOptions::Type::kPostgres,
+                   .url = "postgresql://u:for-the-database@h/d",
+                   .listen_url = "postgresql://u:for-listening@h/d"};
+  options.redis.urls = {"redis://:word%2Fone@h", "rediss://u:word-two@h:1/2"};
+  const Texts secrets = SecretsOf(options, environment);
+  for (const char* word : {"for-the-database", "for-listening", "word%2Fone", "word/one", "word-two"}) {
+    CAPTURE(word);
+    CHECK(std::find(secrets.begin(), secrets.end(), word) != secrets.end());
+  }
+}
+
 TEST_CASE("SecretsOf: what MCP servers are sent", "[app]") {
   CHECK(SecretsOfServer({.name = "s",
                          .command = "c",

@@ -94,7 +94,8 @@ TEST_CASE("Factories: an engine of single parts", "[app]") {
   REQUIRE((models && tools));
   CHECK((*tools)->Current()->Find("dice") != nullptr);
   CHECK((*tools)->Current()->Find("read_file") != nullptr);
-  Engine engine({.store = *store, .fallback_stores = {}, .models = **models, .tools = **tools}, {});
+  const auto runs = MakeLocalRuns(*store);
+  Engine engine({.store = *store, .runs = *runs, .fallback_stores = {}, .models = **models, .tools = **tools}, {});
   CHECK(engine.Start(kChat, {.user_message = "hello"}));
   engine.Stop();
   CHECK(store->LoadChat(kChat)->interactions.size() == 1);

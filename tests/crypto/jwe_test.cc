@@ -269,4 +269,29 @@ TEST_CASE("JWE: what is damaged or foreign is not wrapped anew", "[crypto]") {
   CHECK_FALSE(RewrapJwe("", keys));
 }
 
+TEST_CASE("JWE: what is sealed for a tenant opens for that tenant alone", "[crypto]") {
+  const KeySet keys = KeySet::Generate();
+  const KeySet a = keys.BoundTo("a"), b = keys.BoundTo("b");
+  CHECK(a.current().kid == keys.current().kid);
+  CHECK(a.WithNewKey().tenant() == "a");
+  CHECK(a.WithoutOldKeys().tenant() == "a");
+  const std::string of_a = Seal(a, "text"), of_nobody = Seal(keys, "text");
+  CHECK(OpenJwe(of_a, a)->plaintext == "text");
+  CHECK((*ReadJweHeader(of_a))["tenant"] == "a");
+  CHECK_FALSE(ReadJweHeader(of_nobody)->contains("tenant"));
+  const auto reason = [](const std::string& text, const KeySet& by) {
+    const auto opened = OpenJwe(text, by);
+    REQUIRE_FALSE(opened);
+    CHECK(opened.error().code == ErrorCode::kCorruption);
+    return opened.error().reason;
+  };
+  CHECK(reason(of_a, b) == "integrity_swap");
+  CHECK(reason(of_a, keys) == "integrity_swap");
+  CHECK(reason(of_nobody, a) == "integrity_swap");
+  CHECK(reason(Replaced(of_a, Member(of_a, "protected"), Member(Seal(b, "text"), "protected")), b) == "integrity_auth");
+  CHECK(OpenJwe(*RewrapJwe(of_a, a.WithNewKey()), a.WithNewKey()).has_value() == false);  // another new key
+  const KeySet renewed = a.WithNewKey();
+  CHECK(OpenJwe(*RewrapJwe(of_a, renewed), renewed)->plaintext == "text");
+}
+
 }  // namespace reprise::jwe_test

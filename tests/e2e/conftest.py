@@ -10,6 +10,8 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 sys.dont_write_bytecode = True
 pytest.register_assert_rewrite("support.client", "support.server")
 
+from support import postgres as pg  # noqa: E402
+from support.cluster import join  # noqa: E402
 from support.provider import Provider, ill_formed  # noqa: E402
 from support.server import BINARY, Home, Server  # noqa: E402
 from support.timing import SLACK  # noqa: E402
@@ -160,3 +162,27 @@ def browse(request):
             problems.append(error)
     if problems:
         raise problems[0]
+
+
+@pytest.fixture(scope="module")
+def postgres():
+    server = pg.Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def url(postgres):
+    return postgres.new_database()
+
+
+@pytest.fixture
+def make_instance(make_server, make_home, provider, url):
+    """Servers on one database, with the same keys and one workspace, each with a data folder of its own."""
+    homes = []
+
+    def make(**config):
+        join(make_home(), homes, url)
+        return make_server(provider, home=homes[-1], config={"store": {"type": "postgres", "url": url}, **config}, arguments=["--workspace", homes[0].workspace])
+
+    return make

@@ -7,6 +7,7 @@ import subprocess
 
 import pytest
 from support import schemas
+from support.people import OPERATOR, api_token, as_user, token_file
 from support.provider import text
 from support.s3 import ACCESS_KEY, SECRET_KEY, Between, Bucket, Swift, is_installed
 from support.server import BINARY, open_sealed
@@ -371,3 +372,46 @@ def refused(home, settings, *arguments):
                            *arguments], env=home.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=False)
     assert done.returncode != 0 and done.stdout == ""
     return done.stderr
+
+
+# --- several people -------------------------------------------------------------------------------------------------------------------
+
+def test_files_of_users_are_under_their_names_and_each_sweep_meets_its_own(make_server, make_home, bucket, between):
+    home = make_home()
+    server = make_server(home=home, config={**bucket.settings(), "auth": {"type": "tokens"}, "model": "offline"},
+                         arguments=["--token-file", token_file(home)], token=OPERATOR)
+    people = {(user, org): as_user(server, api_token(home, user, "--org", org)["token"]) for user, org in (("ann@x.org", "acme"), ("bob", "acme"), ("bob", "b/c"))}
+    given = {}
+    for who, client in people.items():
+        client.turn("c", "calculate 1+1")
+        given[who] = stored(client, f"{NEEDLE} of {who}")
+    server.client.turn("c", "calculate 1+1")
+    own = stored(server.client, "of the operator")
+    folders = {key.split("/thread/")[0] for key in bucket.keys()}
+    assert [re.sub(r"[0-9a-f]{16}$", "#", folder) for folder in sorted(folders)] == ["org/-/user/#", "org/acme/user/ann.40x.2Eorg.#", "org/acme/user/bob.#",
+                                                                                     "org/b.2Fc/user/bob.#"]
+    # Whoever has the bucket puts one user's object in place of another's.
+    keys = {who: next(key for key in bucket.keys() if given[who]["id"] in key) for who in given}
+    mine, other = ("ann@x.org", "acme"), ("bob", "acme")
+    kept = bucket.get(keys[other])
+    bucket.put(keys[other], bucket.get(keys[mine]))
+    answer = download(people[other], given[other])
+    assert NEEDLE.encode() not in answer.body and answer.error(422)["code"].startswith("integrity_")
+    bucket.put(keys[other], kept)
+    for who, client in people.items():
+        assert download(client, given[who]).expect(200).body == f"{NEEDLE} of {who}".encode()
+    # What a user has left over goes with that user's sweep alone, whatever the others have left.
+    before = set(bucket.keys())
+    orphans = {folder: f"{folder}/thread/c/file_{'0' * 32}.{'1' * 16}" for folder in folders}
+    for key in orphans.values():
+        bucket.put(key, b"x")
+    server.stop()
+    between.change = lambda body: re.sub(rb"<LastModified>\d{4}", b"<LastModified>2001", body)
+    (home.path / "sweep.json").write_text(json.dumps(bucket.settings(endpoint=between.endpoint)))
+    for folder, prefix in ((home.data, "org/-/"), (home.data / ".tenants" / "acme" / "bob", "org/acme/user/bob.")):
+        done = subprocess.run([str(BINARY), "files", "sweep", "--json", "--config", str(home.path / "sweep.json"), "--data-dir", str(folder)],
+                              env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON * 4, check=False)
+        assert done.returncode == 0, done.stderr
+        assert [each["key"] for each in json.loads(done.stdout)["taken"]] == [key for place, key in orphans.items() if place.startswith(prefix)]
+    assert set(bucket.keys()) - before == {key for key in orphans.values() if not key.startswith(("org/-/", "org/acme/user/bob."))}
+    assert before < set(bucket.keys()) and any(own["id"] in key for key in before)

@@ -12,6 +12,7 @@
 #include <system_error>
 #include <thread>
 
+#include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "support/await_log.h"
 #include "support/fake_tools.h"
@@ -126,7 +127,7 @@ struct Fixture {
     options.disconnect_grace = 1ms;
   }
   Engine& engine() {
-    if (!engine_) engine_.emplace(Engine::Parts{store, {&fallback}, directory, tools}, options);
+    if (!engine_) engine_.emplace(Engine::Parts{store, runs, {&fallback}, directory, tools}, options);
     return *engine_;
   }
   Result<EventSubscription> Start(const std::string& text, OnDisconnect policy = OnDisconnect::kCancel) {
@@ -137,6 +138,7 @@ struct Fixture {
 
   TroubledStore store;
   MemoryInteractionStore fallback;
+  LocalRunStore runs{store};
   ScriptedModel model;
   ScriptedDirectory directory{model};
   FakeTools tools;

@@ -72,28 +72,17 @@ TEST_CASE("Recovery: a resumed run that was killed again has all that it had com
 }
 
 TEST_CASE("Recovery: answers that were taken are read back, shown or not", "[engine]") {
-  class KeptJournal : public Journal {
-   public:
-    explicit KeptJournal(JournalContent& content) : content_(content) {}
-    Result<void> Append(std::string_view record, Reach) override {
-      content_.records.emplace_back(record);
-      return {};
-    }
-
-   private:
-    JournalContent& content_;
-  };
   JournalContent content;
   const ChatId chat = *ChatId::Parse("c");
   const auto id = InteractionId::FromNumber(1);
   {
-    RunJournal journal(std::make_unique<KeptJournal>(content), {}, {});
+    RunJournal journal({}, {});
     journal.AddBegin({.id = id, .chat_id = chat, .user_message = "go", .model = "m"}, OnDisconnect::kCancel);
     journal.AddAnswer("approval_1", ApprovalAnswer{.approved = true, .arguments = "{}", .scope = ApprovalScope::kChat});
     journal.AddAnswer("approval_2", ApprovalAnswer{.approved = false, .feedback = "no \u202e"});
     journal.AddAnswer("request_1", InputAnswer{.response = "this"});
     journal.AddAnswer("request_2", InputAnswer{});
-    REQUIRE(journal.Append(Journal::Reach::kProcess));
+    content.records.push_back(journal.TakeFirst());
   }
   const auto run = ReadRun({chat, id}, content);
   REQUIRE(run.value());

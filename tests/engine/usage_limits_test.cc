@@ -101,4 +101,31 @@ TEST_CASE("UsageOf: by branch and model, a running interaction so far", "[engine
   CHECK(usage.all.at("a") == TokenUsage{.input_tokens = 10, .output_tokens = 2});
 }
 
+TEST_CASE("UsageLimits: a day's tokens are those of all chats, running ones too", "[engine]") {
+  class Day final : public DailyUsage {
+   public:
+    std::int64_t Today() override { return tokens; }
+    Result<void> Add(std::int64_t more) override { return tokens += more, Result<void>(); }
+    std::int64_t tokens = 0;
+  };
+  MemoryInteractionStore memory;
+  CountingStore store(memory);
+  Day day;
+  day.tokens = 50;
+  UsageLimits limits(store, {.max_tokens_per_day = 100}, {}, &day);
+  const ChatId other = *ChatId::Parse("other");
+  const auto here = limits.ForRun(kChat, "p/m", {}), there = limits.ForRun(other, "p/m", {});
+  REQUIRE(here);
+  REQUIRE(there);
+  CHECK_FALSE((*here)({.input_tokens = 20, .output_tokens = 10}));
+  CHECK_FALSE((*there)({.input_tokens = 19}));
+  CHECK((*there)({.input_tokens = 20}) == "this user, today, has used 100 tokens, and may use 100");
+  limits.Add(Finished(store, std::nullopt, {.input_tokens = 20, .output_tokens = 10}));
+  CHECK(day.tokens == 80);
+  CHECK_FALSE((*there)({.input_tokens = 19}));
+  day.tokens = 0;  // the next one
+  CHECK_FALSE((*there)({.input_tokens = 99}));
+  CHECK(store.reads == 0);
+}
+
 }  // namespace reprise::usage_limits_test

@@ -130,7 +130,8 @@ Life::Life(FileSystem& disk, Ledger* ledger, const LifeOptions& options) : disk_
     store_double_ = options.store_double(*store_);
     store_ = store_double_.get();
   }
-  Engine::Parts parts{.store = *store_, .fallback_stores = {}, .models = directory_, .tools = tools_};
+  runs_.emplace(*store_);
+  Engine::Parts parts{.store = *store_, .runs = *runs_, .fallback_stores = {}, .models = directory_, .tools = tools_};
   if (options.fallback) {
     fallback_disk_ = std::make_unique<MortalFileSystem>(*options.fallback);
     Told(BringHome(kFallbackFolder, options.keys, *fallback_disk_, *store_));

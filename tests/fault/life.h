@@ -16,6 +16,7 @@
 #include "reprise/engine.h"
 #include "reprise/file_system.h"
 #include "store/file_interaction_store.h"
+#include "store/local_run_store.h"
 #include "support/fake_tools.h"
 #include "support/scripted_model.h"
 
@@ -126,6 +127,7 @@ class Life {
   std::unique_ptr<MortalFileSystem> fallback_disk_;
   std::unique_ptr<InteractionStore> fallback_store_, store_double_;
   InteractionStore* store_ = nullptr;
+  std::optional<LocalRunStore> runs_;
   std::vector<ScriptedModel::Round> rounds_;
   ScriptedModel model_;
   ScriptedDirectory directory_{model_};

@@ -1,5 +1,11 @@
 #include "http/gate.h"
 
+#include <future>
+#include <memory>
+
+#include "people/api_tokens.h"
+#include "people/authenticator.h"
+#include "support/temp_directory.h"
 #include "support/test.h"
 
 namespace reprise::gate_test {
@@ -221,6 +227,46 @@ TEST_CASE("Gate: listening on every address, a literal address is a Host and a n
   CHECK(with("[2001:db8::1]:8000") == 200);
   CHECK(with("192.0.2.1:8001") == 403);
   CHECK(with("evil.example:8000") == 403);
+}
+
+TEST_CASE("Gate: with people nobody is let in by being on this machine", "[http]") {
+  const TempDirectory folder;
+  ApiTokenFile file(folder.File("tokens.json"));
+  const auto alice = file.Add({.role = Principal::Role::kUser, .org = "acme", .user = "alice"}, "", std::nullopt);
+  const auto people =
+      std::make_shared<Authenticator>(Authenticator::Options{.tokens = std::make_shared<ApiTokenFile>(folder.File("tokens.json"))});
+  const Gate gate({.port = 8000, .token = "operators-token", .people = people});
+  const auto who = [&](std::string method, std::string target, HeaderList headers) -> Result<Principal> {
+    headers.emplace_back("host", "localhost:8000");
+    const RequestHead head{.method = std::move(method), .target = std::move(target), .headers = std::move(headers)};
+    CHECK_FALSE(gate.Check(head, Peer::kUnknown));
+    const auto later = std::make_shared<std::promise<Result<Principal>>>();
+    auto now = gate.Identify(head, [later](Result<Principal> told) { later->set_value(std::move(told)); });
+    return now ? *now : later->get_future().get();
+  };
+  using Role = Principal::Role;
+  CHECK(who("GET", "/chats", {{"authorization", "Bearer " + alice->text}})->user == "alice");
+  CHECK(who("GET", "/chats", {{"authorization", "Bearer operators-token"}})->role == Role::kOperator);
+  for (const char* open : {"/", "/assets/a.js", "/healthz", "/readyz"}) CHECK(who("GET", open, {})->role == Role::kNobody);
+  CHECK(who("POST", "/login", {})->role == Role::kNobody);
+  for (const char* closed : {"/chats", "/metrics", "/healthz/", "/healthz?a", "/audit"}) {
+    CHECK(who("GET", closed, {}).error().code == ErrorCode::kUnauthenticated);
+  }
+  CHECK(who("POST", "/healthz", {}).error().code == ErrorCode::kUnauthenticated);
+  CHECK(who("GET", "/", {{"authorization", "Bearer nobodys"}}).error().reason == "invalid_token");
+
+  // One cookie for all, as equal servers behind one name have many ports.
+  const RequestHead head = HeadWith({{"host", "localhost:8000"}});
+  CHECK_FALSE(gate.CookieFor("nobodys", head));
+  const auto pair = [&](std::string_view token) {
+    const std::string cookie = gate.CookieFor(token, head).value();
+    CHECK(cookie.starts_with("reprise="));
+    return cookie.substr(0, cookie.find(';'));
+  };
+  CHECK(who("GET", "/chats", {{"cookie", pair(alice->text)}})->user == "alice");
+  CHECK(who("GET", "/chats", {{"cookie", pair("operators-token")}})->role == Role::kOperator);
+  CHECK(who("GET", "/chats", {{"cookie", "reprise=x"}}).error().reason == "invalid_token");
+  CHECK(who("GET", "/chats", {{"cookie", "reprise=x"}, {"authorization", "Bearer " + alice->text}})->user == "alice");
 }
 
 }  // namespace reprise::gate_test

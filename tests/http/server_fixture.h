@@ -6,6 +6,7 @@
 
 #include "http/server.h"
 #include "http_client.h"
+#include "store/local_run_store.h"
 #include "store/memory_interaction_store.h"
 #include "support/fake_tools.h"
 #include "support/scripted_model.h"
@@ -24,7 +25,7 @@ struct ServerFixture {
     EngineOptions engine_options;
     engine_options.disconnect_grace = 1ms;
     engine = std::make_unique<Engine>(
-        Engine::Parts{.store = store, .fallback_stores = {}, .models = models, .tools = tools}, engine_options);
+        Engine::Parts{.store = store, .runs = runs, .fallback_stores = {}, .models = models, .tools = tools}, engine_options);
     options.port = 0;
     auto opened = HttpServer::Open(*engine, std::move(options));
     REQUIRE(opened);
@@ -46,6 +47,7 @@ struct ServerFixture {
   ScriptedDirectory models{model};
   FakeTools tools;
   MemoryInteractionStore store;
+  LocalRunStore runs{store};
   std::unique_ptr<Engine> engine;
   std::unique_ptr<HttpServer> server;
   int port = 0;

@@ -81,17 +81,15 @@ HttpRequest AnthropicClient::MakeHttpRequest(std::string_view path) const {
 
 ModelFacts AnthropicClient::FactsOf(const std::string& model) const {
   const auto configured = options_.facts.find(model);
-  return Complete(configured == options_.facts.end() ? ModelFacts{} : configured->second, BuiltInFacts(model));
+  return WithEffort(
+      Complete(configured == options_.facts.end() ? ModelFacts{} : configured->second, BuiltInFacts(model)));
 }
 
 void AnthropicClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
   ModelFacts facts = FactsOf(request.model);
   output_limits_->Apply(request.model, facts);
   HttpRequest http = MakeHttpRequest("/messages");
-  http.method = "POST";
-  http.headers.emplace_back("Content-Type", "application/json");
-  http.headers.emplace_back("Accept", "text/event-stream");
-  if (!request.traceparent.empty()) http.headers.emplace_back("traceparent", request.traceparent);
+  AskForStream(http, request);
   // Models that are given a budget think between their calls only if they are asked to by this.
   if (facts.thinking == ThinkingMode::kBudget) {
     http.headers.emplace_back("anthropic-beta", "interleaved-thinking-2025-05-14");
@@ -101,16 +99,10 @@ void AnthropicClient::Generate(const ModelRequest& request, ModelStream& stream,
   const ProviderResponse::Source source{options_.api_key, options_.provider, request.max_response_bytes};
   const auto reader = std::make_shared<ResponseReader>(std::make_unique<AnthropicResponse>(stream, source),
                                                        options_.api_key, options_.idle_timeout);
-  transport_.Send(std::move(http), *reader, std::move(stop),
-                  [reader, limits = output_limits_, model = request.model,
-                   done = std::move(done)](const Result<void>& transported) {
-                    auto response = reader->Take(transported);
-                    if (!response && limits->Learn(model, response.error())) {
-                      response.error().retryable = true;
-                      response.error().retry_after = std::chrono::milliseconds(1);
-                    }
-                    done(std::move(response));
-                  });
+  auto learns = [limits = output_limits_, model = request.model](const Error& error) {
+    return limits->Learn(model, error);
+  };
+  SendModelRequest(transport_, std::move(http), reader, std::move(stop), std::move(learns), std::move(done));
 }
 
 void AnthropicClient::ListModels(std::stop_token stop, Listed done) {

@@ -211,7 +211,12 @@ void AppendTools(std::string& out, const std::vector<ToolSpec>& tools) {
 
 void AppendThinking(std::string& out, const ModelFacts& facts) {
   // Recent models keep their thinking to themselves unless they are asked for it.
-  if (facts.thinking == ThinkingMode::kAdaptive) out += R"(,"thinking":{"type":"adaptive","display":"summarized"})";
+  if (facts.thinking == ThinkingMode::kAdaptive) {
+    out += R"(,"thinking":{"type":"adaptive","display":"summarized"})";
+    if (facts.effort != Effort::kDefault) {
+      out += R"(,"output_config":{"effort":")" + std::string(ToString(facts.effort)) + R"("})";
+    }
+  }
   if (facts.thinking == ThinkingMode::kBudget) {
     out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget) + "}";
   }
@@ -230,6 +235,17 @@ std::size_t EstimateAnthropicSize(const ModelRequest& request) {
 }
 
 }  // namespace
+
+ModelFacts WithEffort(ModelFacts facts) {
+  if (facts.effort == Effort::kNone) facts.thinking = ThinkingMode::kOff;
+  if (facts.effort == Effort::kDefault || facts.thinking != ThinkingMode::kDefault) return facts;
+  facts.thinking = ThinkingMode::kBudget;
+  facts.thinking_budget = facts.effort == Effort::kLow ? 2048 : facts.effort == Effort::kMedium ? 8192 : 24'576;
+  if (facts.max_output_tokens > 0) {
+    facts.thinking_budget = std::max<std::int64_t>(1024, std::min(facts.thinking_budget, facts.max_output_tokens / 2));
+  }
+  return facts;
+}
 
 std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider) {
   std::int64_t max_tokens = facts.max_output_tokens;

@@ -7,6 +7,10 @@
 
 namespace reprise {
 
+// What the effort means for the thinking of a model: none of it with "none", as much as the model sees fit where it can
+// see that, else a budget.
+ModelFacts WithEffort(ModelFacts facts);
+
 // The body of a streamed POST /v1/messages. Built in one buffer, because a conversation may be many megabytes long.
 // Text that is not UTF-8 is mended on the way; what the API refuses (empty texts, names with other characters,
 // arguments that are no object) is left out or mended, so that no message of a history can make every later request

@@ -6,18 +6,13 @@
 #include <utility>
 
 #include "base/mutex.h"
-#include "model/model_listing.h"
 #include "model/openai/openai_request.h"
 #include "model/openai/openai_response.h"
+#include "model/openai/responses_client.h"
 #include "model/response_reader.h"
 
 namespace reprise {
 namespace {
-
-std::string WithoutSlash(std::string url) {
-  while (url.ends_with('/')) url.pop_back();
-  return url;
-}
 
 // Words in which servers refuse a member of a message that they do not know (Groq, Cerebras, Mistral, OpenAI).
 bool RefusesMember(const std::string& message, const std::string& name) {
@@ -28,6 +23,13 @@ bool RefusesMember(const std::string& message, const std::string& name) {
                      [&](std::string_view word) { return message.find(word) != std::string::npos; });
 }
 
+// "Function tools with reasoning_effort are not supported for ... in /v1/chat/completions. To use function tools, use
+// /v1/responses or ...", "This model is only supported in v1/responses and not in v1/chat/completions."
+bool WantsResponses(const Error& error) {
+  return (error.reason == "provider_bad_request" || error.reason == "provider_not_found") &&
+         (error.message + error.detail).find("v1/responses") != std::string::npos;
+}
+
 using Names = std::set<std::string, std::less<>>;
 
 }  // namespace
@@ -35,6 +37,12 @@ using Names = std::set<std::string, std::less<>>;
 struct OpenAiClient::Refusals {
   Mutex mutex;
   std::map<std::string, Names, std::less<>> by_model GUARDED_BY(mutex);
+  Names wants_responses GUARDED_BY(mutex);  // models
+
+  bool WantsResponses(const std::string& model) {
+    const MutexLock lock(mutex);
+    return wants_responses.contains(model);
+  }
 
   Names Of(const std::string& model) {
     const MutexLock lock(mutex);
@@ -42,6 +50,10 @@ struct OpenAiClient::Refusals {
   }
   // True if the request may be sent again without what was refused.
   bool Learn(const std::string& model, const Names& sent, const Error& error) {
+    if (reprise::WantsResponses(error)) {
+      const MutexLock lock(mutex);
+      return wants_responses.insert(model).second;
+    }
     if (error.reason != "provider_bad_request") return false;
     const MutexLock lock(mutex);
     bool any = false;
@@ -53,49 +65,27 @@ struct OpenAiClient::Refusals {
 };
 
 OpenAiClient::OpenAiClient(Transport& transport, OpenAiOptions options)
-    : transport_(transport),
-      options_(std::move(options)),
-      base_url_(WithoutSlash(options_.base_url)),
-      refusals_(std::make_shared<Refusals>()) {}
-
-HttpRequest OpenAiClient::MakeHttpRequest(std::string_view path) const {
-  HttpRequest http;
-  http.url = UrlOf(base_url_, path, options_.additions);
-  if (!options_.api_key.empty()) http.headers.emplace_back("Authorization", "Bearer " + options_.api_key);
-  http.connect_timeout = options_.connect_timeout;
-  http.idle_timeout = options_.idle_timeout;
-  return http;
-}
+    : OpenAiService(transport, options),
+      refusals_(std::make_shared<Refusals>()),
+      responses_(std::make_unique<ResponsesClient>(transport, std::move(options))) {}
+OpenAiClient::~OpenAiClient() = default;
 
 void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  HttpRequest http = MakeHttpRequest("/chat/completions");
-  http.method = "POST";
-  http.headers.emplace_back("Content-Type", "application/json");
-  http.headers.emplace_back("Accept", "text/event-stream");
-  if (!request.traceparent.empty()) http.headers.emplace_back("traceparent", request.traceparent);
-  AddHeaders(http, options_.additions);
+  if (refusals_->WantsResponses(request.model)) {
+    return responses_->Generate(request, stream, std::move(stop), std::move(done));
+  }
+  HttpRequest http = StreamRequest("/chat/completions", request);
   Names sent;
-  http.body = BuildChatCompletionRequest(request, options_.provider, refusals_->Of(request.model), &sent);
-  const ProviderResponse::Source source{options_.api_key, options_.provider, request.max_response_bytes};
-  const auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source),
-                                                       options_.api_key, options_.idle_timeout);
-  transport_.Send(std::move(http), *reader, std::move(stop),
-                  [reader, refusals = refusals_, model = request.model, sent = std::move(sent),
-                   done = std::move(done)](const Result<void>& transported) {
-                    auto response = reader->Take(transported);
-                    if (!response && refusals->Learn(model, sent, response.error())) {
-                      response.error().retryable = true;
-                      response.error().retry_after = std::chrono::milliseconds(1);
-                    }
-                    done(std::move(response));
-                  });
-}
-
-void OpenAiClient::ListModels(std::stop_token stop, Listed done) {
-  HttpRequest http = MakeHttpRequest("/models");
-  http.headers.emplace_back("Accept", "application/json");
-  AddHeaders(http, options_.additions);
-  FetchModelList(transport_, std::move(http), options_.api_key, std::move(stop), std::move(done));
+  http.body = BuildChatCompletionRequest(request, options().provider, refusals_->Of(request.model), &sent,
+                                         FactsOf(request.model).effort);
+  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes};
+  auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
+                                                 options().idle_timeout);
+  auto learns = [refusals = refusals_, model = request.model, sent = std::move(sent)](const Error& error) {
+    return refusals->Learn(model, sent, error);
+  };
+  SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
+                   std::move(done));
 }
 
 }  // namespace reprise

@@ -155,7 +155,7 @@ std::size_t EstimateOpenAiSize(const ModelRequest& request) {
 }  // namespace
 
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider, const Names& refused,
-                                       Names* sent) {
+                                       Names* sent, Effort effort) {
   const Recipient recipient{provider, refused, sent};
   std::string out;
   out.reserve(EstimateOpenAiSize(request));
@@ -178,6 +178,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
     }
     out.back() = ']';
   }
+  if (effort != Effort::kDefault) out += R"(,"reasoning_effort":")" + std::string(ToString(effort)) + '"';
   out += R"(,"stream":true,"stream_options":{"include_usage":true}})";
   return out;
 }

@@ -15,6 +15,7 @@ namespace reprise {
 // names of the others are put into `sent`.
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider = {},
                                        const std::set<std::string, std::less<>>& refused = {},
-                                       std::set<std::string, std::less<>>* sent = nullptr);
+                                       std::set<std::string, std::less<>>* sent = nullptr,
+                                       Effort effort = Effort::kDefault);
 
 }  // namespace reprise

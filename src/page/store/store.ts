@@ -44,6 +44,7 @@ class Store {
   view: View = "chat";
   connection: Connection = "connecting";
   loggedOut = false;
+  whyLoggedOut = "";
   models: Models = { models: [], default: "", audio: { transcription: null, speech: null } };
   tools: Tools | null = null;
   toasts: Toast[] = [];
@@ -101,7 +102,7 @@ class Store {
 
   // --- beginning
   start(): void {
-    whenLoggedOut(() => this.set({ loggedOut: true }));
+    whenLoggedOut((whyLoggedOut) => this.set({ loggedOut: true, whyLoggedOut }));
     this.feed.start(); // whose first word makes it read everything
     addEventListener("popstate", () => this.showAddress());
     this.showAddress();

@@ -7,14 +7,15 @@ export class ApiError extends Error {
   }
 }
 
-let onLoggedOut: () => void = () => undefined;
-export function whenLoggedOut(call: () => void): void {
+// Told why, in the server's words, if a token was shown that does not count (any more).
+let onLoggedOut: (why: string) => void = () => undefined;
+export function whenLoggedOut(call: (why: string) => void): void {
   onLoggedOut = call;
 }
 
 async function failureOf(response: Response): Promise<ApiError> {
   const body = (await response.json().catch(() => null)) as ErrorBody | null;
-  if (response.status === 401) onLoggedOut();
+  if (response.status === 401) onLoggedOut(body?.error.code === "invalid_token" ? body.error.message : "");
   return new ApiError(response.status, body?.error.code ?? "unknown", body?.error.message ?? response.statusText);
 }
 

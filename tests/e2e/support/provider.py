@@ -1,4 +1,5 @@
-"""A scripted provider on loopback: OpenAI-compatible, and Anthropic's Messages API (see anthropic.py for its replies).
+"""A scripted provider on loopback: OpenAI-compatible, Anthropic's Messages API and OpenAI's Responses (see
+anthropic.py and responses.py for their replies).
 
 Each request is answered by a Reply: a status, headers and a list of steps that are played one after the other. A step is
 bytes (sent in one chunk of the transfer coding), a Gate (waits until the test lets it pass) or CUT (drops the connection).
@@ -17,7 +18,7 @@ import threading
 import time
 import wave
 
-from . import anthropic
+from . import anthropic, responses
 from .timing import SOON
 
 CUT = object()
@@ -262,12 +263,12 @@ class Provider:
     def take(self, raw, headers, path):
         try:
             body = json.loads(raw.decode())
-            speaks_anthropic = path == anthropic.PATH
-            problem = (anthropic.ill_formed(body) if speaks_anthropic else ill_formed(body["messages"]))
+            check = {anthropic.PATH: anthropic.ill_formed, responses.PATH: responses.ill_formed}.get(path)
+            problem = check(body) if check else ill_formed(body["messages"])
         except (ValueError, KeyError) as error:
             body, problem = {"messages": []}, f"not a request: {error!r}"
         request = Request(body, headers, path)
-        if not problem and path.split("?")[0] not in ("/v1/chat/completions", anthropic.PATH):
+        if not problem and path.split("?")[0] not in ("/v1/chat/completions", anthropic.PATH, responses.PATH):
             problem = f"path {path}"
         if not problem and headers.get("Content-Type", "").split(";")[0] != "application/json":
             problem = f"content type {headers.get('Content-Type')}"

@@ -18,6 +18,7 @@ import tempfile
 import threading
 import urllib.parse
 
+from .postgres import ENDS_WITH_US
 from .timing import SOON, eventually
 
 PYTHON = "/usr/bin/python3"  # the one that Debian's packages are for
@@ -84,11 +85,22 @@ def free_ports(count):
 
 
 class Swift:
-    def __init__(self):
-        self.folder = pathlib.Path(tempfile.mkdtemp(prefix="reprise-swift-"))
+    """In a folder of its own, or in `folder`, where it finds what it left there."""
+
+    def __init__(self, folder=None):
+        self.keeps = folder is not None
+        self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="reprise-swift-"))
+        self.processes = []
+        if (self.folder / "proxy_port").exists():
+            self.ports = [int(port) for name in ("proxy_port", "ports") for port in (self.folder / name).read_text().split()]
+            self.port = self.ports[0]
+        else:
+            self._make()
+        self.start()
+
+    def _make(self):
         self.ports = free_ports(1 + len(KINDS))
         self.port, *storage = self.ports
-        self.processes = []
         (self.folder / "devices/disk").mkdir(parents=True)
         (self.folder / "recon").mkdir()
         (self.folder / "swift.conf").write_text("[swift-hash]\nswift_hash_path_suffix = tests\n[storage-policy:0]\nname = all\ndefault = yes\n")
@@ -101,13 +113,14 @@ class Swift:
             subprocess.run(["chown", "-R", "nobody:", str(self.folder)], check=True)
         assert self._start("rings").wait(SOON) == 0, self.log()
         self.processes.clear()
-        self.start()
+        (self.folder / "proxy_port").write_text(str(self.port))
 
     def _start(self, name):
         somebody = ["setpriv", "--reuid", "nobody", "--regid", "nogroup", "--clear-groups"] if os.geteuid() == 0 else []
         with open(self.folder / "log", "ab") as log:
-            process = subprocess.Popen([*somebody, PYTHON, str(WORKER), str(self.folder), name], stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                                       cwd=self.folder, env={"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"})
+            environment = {"PATH": os.environ["PATH"], "HOME": str(self.folder), "PYTHONDONTWRITEBYTECODE": "1"}
+            process = subprocess.Popen([*somebody, *ENDS_WITH_US, PYTHON, str(WORKER), str(self.folder), name], stdin=subprocess.DEVNULL, stdout=log,
+                                       stderr=log, cwd=self.folder, start_new_session=True, env=environment)
         self.processes.append(process)
         return process
 
@@ -133,7 +146,8 @@ class Swift:
 
     def close(self):
         self.stop()
-        shutil.rmtree(self.folder)
+        if not self.keeps:
+            shutil.rmtree(self.folder)
 
     def log(self):
         return (self.folder / "log").read_text(errors="replace")[-3000:]

@@ -67,7 +67,7 @@ class Home:
         self.temp = self.path / "tmp"
         self.user = self.path / "home"
         for folder in (self.workspace, self.temp, self.user):
-            folder.mkdir(parents=True)
+            folder.mkdir(parents=True, exist_ok=True)
         self.keys = self.config / "reprise" / "keys.jwks"
         self.killed = False  # by kill -9, once at least
 

@@ -1,0 +1,103 @@
+#include "app/tenant_folder.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+
+#include "base/atomic_write.h"
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kMostMarkBytes = 4096;
+
+std::string TenantsFolder(const std::string& data_dir) { return data_dir + "/.tenants"; }
+std::string MarkOf(const std::string& folder) { return folder + "/.tenant"; }
+
+// A name as one of a folder, each another: letters, digits, "-", "_", "@" and "." stand for themselves, all other bytes
+// are %XX, and what becomes too long is "~" and its SHA-256.
+std::string FolderName(std::string_view name) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF", kPlain = "-_@.";
+  constexpr std::size_t kLongest = 200;
+  std::string folder;
+  for (const char c : name) {
+    const auto byte = static_cast<unsigned char>(c);
+    const bool plain = (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') ||
+                       (kPlain.find(c) != std::string_view::npos && !(c == '.' && folder.empty()));
+    plain ? folder += c : folder += {'%', kHex[byte >> 4], kHex[byte & 15]};
+  }
+  if (folder.size() <= kLongest) return folder;
+  return "~" + Sha256Digest({name}).substr(std::string_view("sha256:").size());
+}
+
+std::optional<Principal> ReadMark(const std::string& folder, FileSystem& disk) {
+  const auto text = disk.ReadFile(MarkOf(folder), kMostMarkBytes);
+  const auto json = text ? ParseJson(*text) : Fail(text.error());
+  if (!json) return std::nullopt;
+  Principal principal{
+      .role = Principal::Role::kUser, .org = TextMember(*json, "org"), .user = TextMember(*json, "user")};
+  if (!IsPrincipalName(principal.org) || !IsPrincipalName(principal.user)) return std::nullopt;
+  return principal;
+}
+
+std::vector<std::string> FoldersIn(const std::string& path, FileSystem& disk) {
+  std::vector<std::string> folders;
+  const auto entries = disk.ListDirectory(path);
+  if (!entries) return folders;
+  for (const DirectoryEntry& entry : *entries) {
+    if (entry.is_directory) folders.push_back(path + "/" + entry.name);
+  }
+  return folders;
+}
+
+}  // namespace
+
+std::string TenantFolder(const std::string& data_dir, const Principal& principal) {
+  return OrgFolder(data_dir, principal.org) + "/" + FolderName(principal.user);
+}
+
+std::string OrgFolder(const std::string& data_dir, const std::string& org) {
+  return TenantsFolder(data_dir) + "/" + FolderName(org);
+}
+
+Result<void> MarkTenantFolder(const std::string& folder, const Principal& principal, FileSystem& disk) {
+  TRY(CreateDirectories(disk, folder));
+  const auto text = disk.ReadFile(MarkOf(folder), kMostMarkBytes);
+  if (!text && text.error().code != ErrorCode::kNotFound) return Fail(text.error());
+  if (!text) {
+    TRY(ReplaceFile(disk, MarkOf(folder), DumpJson({{"org", principal.org}, {"user", principal.user}}) + "\n"));
+    return disk.SyncDirectory(folder);
+  }
+  const auto marked = ReadMark(folder, disk);
+  if (marked && marked->org == principal.org && marked->user == principal.user) return {};
+  return Fail(Error{.code = ErrorCode::kCorruption,
+                    .reason = "integrity_swap",
+                    .message = "the folder of this user's chats says that it is another's",
+                    .detail = folder});
+}
+
+std::vector<Principal> ListTenants(const std::string& data_dir, FileSystem& disk) {
+  std::vector<Principal> tenants;
+  for (const std::string& org : FoldersIn(TenantsFolder(data_dir), disk)) {
+    for (const std::string& folder : FoldersIn(org, disk)) {
+      auto principal = ReadMark(folder, disk);
+      if (principal && TenantFolder(data_dir, *principal) == folder) {
+        tenants.push_back(*std::move(principal));
+      } else {
+        LogWarning("a folder of a user's chats is not in its place", {{"folder", folder}});
+      }
+    }
+  }
+  return tenants;
+}
+
+std::string TenantOf(const Principal& principal) { return Sha256Digest({principal.org, "\n", principal.user}); }
+
+std::optional<Principal> OwnerOfFolder(const std::string& folder, FileSystem& disk) { return ReadMark(folder, disk); }
+
+}  // namespace reprise

@@ -1,0 +1,131 @@
+#include "app/tenant_parts.h"
+
+#include <unistd.h>
+
+#include <utility>
+
+#include "app/chat_keys.h"
+#include "app/secrets.h"
+#include "base/logging.h"
+#include "base/try.h"
+#include "store/daily_usage_file.h"
+#include "store/file_names.h"
+#include "store/file_object.h"
+#include "store/grant_file.h"
+#include "store/local_run_store.h"
+#include "store/sealed_file_store.h"
+#include "store/unsaved.h"
+#include "tools/form.h"
+
+namespace reprise {
+
+TenantParts::TenantParts(const Shared& shared, Place place)
+    : options_(shared.options), place_(std::move(place)), disk_(shared.disk) {
+  if (shared.bucket) bucket_.emplace(FileBucket{.objects = shared.bucket->objects()});
+}
+
+Result<std::unique_ptr<TenantParts>> TenantParts::Open(const Shared& shared, Place place) {
+  std::unique_ptr<TenantParts> parts(new TenantParts(shared, std::move(place)));
+  TRY(shared.database ? parts->OpenDatabase(*shared.database) : parts->OpenFolder());
+  const bool counts = shared.options.auth.has_people() || shared.options.budget.max_tokens_per_day > 0;
+  if (!counts) parts->usage_ = nullptr;
+  return parts;
+}
+
+Result<void> TenantParts::OpenDatabase(SharedDatabase& database) {
+  postgres_ = TRY(PostgresParts::Open(
+      database, {.tenant = place_.tenant, .keys = place_.keys, .files = options_.files, .bucket = bucket()}));
+  TRY(TakeNewObjects(DatabaseFiles::kRoot, postgres_->store().files()));
+  store_ = &postgres_->store();
+  runs_ = &postgres_->runs();
+  files_ = &postgres_->files();
+  grants_ = &postgres_->grants();
+  audit_ = &postgres_->audit();
+  usage_ = &postgres_->usage();
+  return {};
+}
+
+Result<void> TenantParts::OpenFolder() {
+  folder_store_ = TRY(FileInteractionStore::Open(
+      {.root = place_.folder, .keys = place_.keys, .file_system = disk_, .bucket = bucket()}));
+  folder_runs_ = std::make_unique<LocalRunStore>(*folder_store_);
+  TRY(TakeNewObjects(place_.folder, disk_));
+  NoteKeysOf(place_.folder, place_.keys.get());
+  folder_grants_ = std::make_unique<FileGrantStore>(disk_, place_.folder, place_.keys);
+  static_cast<void>(folder_grants_->List());  // what cannot be read is named in the log now
+  folder_files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{
+      .root = place_.folder, .keys = place_.keys, .file_system = disk_, .limits = options_.files, .bucket = bucket()});
+  store_ = folder_store_.get();
+  runs_ = folder_runs_.get();
+  folder_usage_ = std::make_unique<DailyUsageFile>(disk_, UsedTodayFile(place_.folder));
+  folder_audit_ = std::make_unique<AuditFile>(place_.folder, place_.keys, disk_);
+  if (const auto end = folder_audit_->CheckEnd(); !end) {
+    LogError("the audit log is not as it was left", {{"code", end.error().reason}, {"error", end.error().message}});
+  }
+  files_ = folder_files_.get();
+  grants_ = folder_grants_.get();
+  audit_ = folder_audit_.get();
+  usage_ = folder_usage_.get();
+  BringAllHome();
+  return {};
+}
+
+// From now on there may be new objects; nobody else makes the folder's part of the bucket.
+Result<void> TenantParts::TakeNewObjects(const std::string& folder, FileSystem& file_system) {
+  if (bucket_) bucket_->prefix = TRY(ObjectPrefixOf(folder, file_system, /*make=*/true, place_.owner));
+  return {};
+}
+
+void TenantParts::BringAllHome() {
+  for (const std::string& folder : UnsavedFolders(place_.folder)) {
+    const auto brought = BringHome(folder, place_.keys, disk_, *folder_store_);
+    // A folder that cannot be read is no reason not to serve: nothing in it is lost by trying again at the next start.
+    if (!brought) {
+      LogWarning("unsaved interactions could not be brought home", {{"error", brought.error().message}});
+    } else if (brought->moved + brought->left > 0) {
+      LogInfo("unsaved interactions brought home", {{"moved", brought->moved}, {"left", brought->left}});
+    }
+    fallback_stores_.push_back(OpenUnsavedStore(folder, place_.keys, disk_));
+  }
+}
+
+Result<void> TenantParts::Start(const Common& common) {
+  Engine::Parts parts{
+      .store = *store_, .runs = *runs_, .fallback_stores = {}, .models = common.models, .tools = common.tools};
+  parts.questions = postgres_ ? &postgres_->questions() : nullptr;
+  parts.changes = postgres_ ? &postgres_->changes() : nullptr;
+  parts.files = files_;
+  parts.grants = grants_;
+  parts.prompt = common.prompt;
+  parts.audio = common.audio;
+  parts.audit = audit_;
+  parts.hooks = common.hooks;
+  parts.telemetry = common.telemetry;
+  parts.usage = usage_;
+  parts.secrets = SecretsOf(options_, environ);
+  parts.guardrails = options_.guardrails;
+  parts.check_form = CheckForm;
+  for (const auto& fallback : fallback_stores_) parts.fallback_stores.push_back(fallback.get());
+  // A disk that hangs is given up; a database that is away comes back.
+  const auto save_timeout = postgres_ ? std::chrono::milliseconds(0) : EngineOptions{}.save_timeout;
+  engine_ = std::make_unique<Engine>(std::move(parts),
+                                     EngineOptions{.max_rounds = options_.max_rounds,
+                                                   .disconnect_grace = options_.disconnect_grace,
+                                                   .tool_timeout = options_.tools.timeout,
+                                                   .save_timeout = save_timeout,
+                                                   .approval_mode = options_.approval_mode,
+                                                   .approval_expiry = options_.approval_expiry,
+                                                   .max_retries = options_.max_retries,
+                                                   .max_tool_calls_per_minute = options_.max_tool_calls_per_minute,
+                                                   .budget = options_.budget,
+                                                   .prices = options_.prices,
+                                                   .workspace = common.workspace});
+  const auto recovered = TRY(engine_->Recover());
+  if (recovered.waiting + recovered.failed + recovered.left > 0) {
+    LogInfo("interrupted interactions taken up",
+            {{"waiting", recovered.waiting}, {"failed", recovered.failed}, {"left", recovered.left}});
+  }
+  return {};
+}
+
+}  // namespace reprise

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "app/chat_bucket.h"
+#include "crypto/key_set.h"
+#include "postgres/postgres_parts.h"
+#include "postgres/shared_database.h"
+#include "reprise/audio.h"
+#include "reprise/audit_log.h"
+#include "reprise/daily_usage.h"
+#include "reprise/engine.h"
+#include "reprise/file_store.h"
+#include "reprise/file_system.h"
+#include "reprise/grant_store.h"
+#include "reprise/interaction_store.h"
+#include "reprise/options.h"
+#include "reprise/principal.h"
+#include "reprise/result.h"
+#include "reprise/run_store.h"
+#include "reprise/telemetry.h"
+#include "store/audit_file.h"
+#include "store/file_interaction_store.h"
+
+namespace reprise {
+
+// What is one tenant's alone: where its chats are, and the engine that knows no others. The single user is one too.
+class TenantParts {
+ public:
+  struct Place {
+    Principal owner;                     // without names: the single user, or the operator
+    std::string tenant;                  // what the owner is called in rows and records (TenantOf)
+    std::string folder;                  // its data folder; not used by a tenant of a database
+    std::shared_ptr<const KeySet> keys;  // null: plain
+  };
+  // What the server has once of what keeps chats.
+  struct Shared {
+    const Options& options;
+    FileSystem& disk;
+    ChatBucket* bucket;        // null: files are where the chats are
+    SharedDatabase* database;  // null: chats are in folders
+  };
+  // Opens what `place` names and brings home what an earlier process could not save there. All that is referred to must
+  // outlive the object. Failures are for the operator: kConflict if another process uses the folder.
+  static Result<std::unique_ptr<TenantParts>> Open(const Shared& shared, Place place);
+
+  // What tenants have in common.
+  struct Common {
+    const ModelDirectory& models;
+    const ToolRegistry& tools;
+    Hooks* hooks;
+    Audio* audio;
+    Telemetry* telemetry;
+    PromptSource prompt;
+    std::string workspace;
+  };
+  // Makes the engine, which takes up what an earlier process has left. Once.
+  Result<void> Start(const Common& common);
+
+  Engine& engine() { return *engine_; }
+  void NoteUrl(std::string_view url) {
+    if (folder_store_) folder_store_->NoteUrl(url);
+  }
+
+ private:
+  TenantParts(const Shared& shared, Place place);
+  Result<void> OpenDatabase(SharedDatabase& database);
+  Result<void> OpenFolder();
+  Result<void> TakeNewObjects(const std::string& folder, FileSystem& file_system);
+  void BringAllHome();
+  const FileBucket* bucket() const { return bucket_ ? &*bucket_ : nullptr; }
+
+  const Options& options_;
+  const Place place_;
+  FileSystem& disk_;
+  std::optional<FileBucket> bucket_;
+  // Chats are in the one or in the other.
+  std::unique_ptr<FileInteractionStore> folder_store_;
+  std::unique_ptr<RunStore> folder_runs_;
+  std::unique_ptr<FileStore> folder_files_;
+  std::unique_ptr<GrantStore> folder_grants_;
+  std::unique_ptr<AuditFile> folder_audit_;
+  std::unique_ptr<DailyUsage> folder_usage_;
+  std::unique_ptr<PostgresParts> postgres_;
+  InteractionStore* store_ = nullptr;
+  RunStore* runs_ = nullptr;
+  FileStore* files_ = nullptr;
+  std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
+  GrantStore* grants_ = nullptr;
+  AuditLog* audit_ = nullptr;
+  DailyUsage* usage_ = nullptr;     // null: nobody counts
+  std::unique_ptr<Engine> engine_;  // last: it uses all of the above
+};
+
+}  // namespace reprise

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "base/mutex.h"
+#include "reprise/tool.h"
+
+namespace reprise {
+
+// The tools of a server as its tenants see them: without those that nobody has consented to yet. Consent counts for
+// all, so it is the operator's alone. Thread-safe.
+class TenantTools final : public ToolRegistry {
+ public:
+  // `all` must outlive the object.
+  explicit TenantTools(const ToolRegistry& all) : all_(all) {}
+
+  std::shared_ptr<const ToolSet> Current() const override;
+  std::vector<ToolServer> Servers() const override { return all_.Servers(); }
+
+ private:
+  const ToolRegistry& all_;
+  mutable Mutex mutex_;
+  mutable std::shared_ptr<const ToolSet> base_ GUARDED_BY(mutex_), current_ GUARDED_BY(mutex_);  // made of base_
+};
+
+}  // namespace reprise

@@ -1,0 +1,104 @@
+#include "cli/db_command.h"
+
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "app/options.h"
+#include "base/json.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
+#include "postgres/database.h"
+#include "postgres/schema.h"
+#include "terminal/console.h"
+
+namespace reprise {
+namespace {
+
+Result<std::unique_ptr<Database>> OpenDatabase(const CommandLine& line, const Environment& environment) {
+  const Options options = TRY(LoadOptions(line.flags, environment));
+  if (options.store.type != StoreOptions::Type::kPostgres) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "the configuration keeps chats in files; a database is named by \"store\": {\"type\": \"postgres\", "
+                "\"url\": \"postgresql://...\"}");
+  }
+  return Database::Open({.url = options.store.url});
+}
+
+Json AsJson(const SchemaStatus& status) {
+  return {{"schema", status.there}, {"known", status.known}, {"ready", status.is_current()}};
+}
+
+void PrintStatus(const SchemaStatus& status, bool json) {
+  if (json) return Print(DumpJson(AsJson(status)) + "\n");
+  Print("the tables are up to date (schema " + std::to_string(status.there) + ")\n");
+}
+
+int Make(const CommandLine& line, const Environment& environment, bool is_first) {
+  const auto database = OpenDatabase(line, environment);
+  if (!database) return ComplainOfUse(database.error());
+  const auto before = ReadSchemaStatus(**database);
+  if (!before) return Complain(before.error());
+  if (!is_first && before->there == 0) {
+    return Complain(MakeError(ErrorCode::kConflict, "the database has no tables yet: `reprise db init` makes them"));
+  }
+  const auto status = MigrateSchema(**database);
+  if (!status) return Complain(status.error());
+  PrintStatus(*status, line.json);
+  return kExitOk;
+}
+
+// The living ones, and those that died a short while ago.
+Result<Json> Instances(Database& database) {
+  const Rows rows = TRY(database.Execute(
+      {.sql =
+           "select id::text, version, dead or lease_until < clock_timestamp(), (select count(*) from reprise.runs r "
+           "where r.owner = i.id) from reprise.instances i where lease_until > clock_timestamp() - interval '1 hour' "
+           "order by lease_until desc"}));
+  Json all = Json::array();
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    all.push_back({{"id", rows.text(row, 0)},
+                   {"version", rows.text(row, 1)},
+                   {"alive", !rows.truth(row, 2)},
+                   {"runs", rows.number(row, 3)}});
+  }
+  return all;
+}
+
+}  // namespace
+
+int RunDbInit(const CommandLine& line, const Environment& environment) {
+  return Make(line, environment, /*is_first=*/true);
+}
+int RunDbMigrate(const CommandLine& line, const Environment& environment) {
+  return Make(line, environment, /*is_first=*/false);
+}
+
+int RunDbStatus(const CommandLine& line, const Environment& environment) {
+  const auto database = OpenDatabase(line, environment);
+  if (!database) return ComplainOfUse(database.error());
+  const auto status = ReadSchemaStatus(**database);
+  if (!status) return Complain(status.error());
+  const auto usable = CheckSchema(**database);
+  if (!usable) {
+    if (line.json) Print(DumpJson(AsJson(*status)) + "\n");
+    return line.json ? kExitFailure : Complain(usable.error());
+  }
+  const auto instances = Instances(**database);
+  if (!instances) return Complain(instances.error());
+  if (line.json) {
+    Json json = AsJson(*status);
+    json["instances"] = *instances;
+    Print(DumpJson(json) + "\n");
+    return kExitOk;
+  }
+  PrintStatus(*status, /*json=*/false);
+  for (const Json& each : *instances) {
+    Print(std::string(each.at("alive").get<bool>() ? "alive  " : "dead   ") + each.at("id").get<std::string>() + "  " +
+          VisibleLine(each.at("version").get<std::string>()) + "  " +
+          std::to_string(each.at("runs").get<std::int64_t>()) + " runs\n");
+  }
+  return kExitOk;
+}
+
+}  // namespace reprise

@@ -1,0 +1,32 @@
+#pragma once
+
+#include <memory>
+#include <string_view>
+
+#include "base/json.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// A public key that signatures are checked with: RSA for RS256, P-256 for ES256, Ed25519 for EdDSA (RFC 7518, RFC
+// 8037). What a key is for follows from what it is, so nobody can have a signature checked by another algorithm than
+// its key's. Immutable, thread-safe.
+class PublicKey {
+ public:
+  // A JWK. kInvalidArgument if it is of another kind, is said to be for something else (use, key_ops, alg), holds what
+  // is no key, or is an RSA key of less than 2048 or more than 8192 bits.
+  static Result<PublicKey> FromJwk(const Json& jwk);
+
+  // "RS256", "ES256" or "EdDSA".
+  std::string_view algorithm() const { return algorithm_; }
+  // Whether `signature` (as JWS writes it) is this key's of `message`.
+  bool Verifies(std::string_view message, std::string_view signature) const;
+
+ private:
+  PublicKey(std::string_view algorithm, std::shared_ptr<void> key) : algorithm_(algorithm), key_(std::move(key)) {}
+
+  std::string_view algorithm_;
+  std::shared_ptr<void> key_;  // an EVP_PKEY
+};
+
+}  // namespace reprise

@@ -1,0 +1,89 @@
+#include "domain/question_codec.h"
+
+#include <nlohmann/json.hpp>
+#include <optional>
+
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+Json TextOrNull(const std::optional<std::string>& text) { return text ? Json(*text) : Json(); }
+std::optional<std::string> ReadText(const Json& json) {
+  return json.is_null() ? std::nullopt : std::optional(json.get<std::string>());
+}
+
+tl::unexpected<Error> Malformed() {
+  return Fail(Error{.code = ErrorCode::kCorruption,
+                    .reason = "integrity_auth",
+                    .message = "a question or its answer is not what it should be"});
+}
+
+}  // namespace
+
+const std::string& QuestionId(const PendingQuestion& question) {
+  const auto* const approval = std::get_if<PendingApproval>(&question);
+  return approval ? approval->request.approval_id : std::get<PendingInput>(question).request.request_id;
+}
+
+InteractionRef QuestionRun(const PendingQuestion& question) {
+  return std::visit(
+      [](const auto& pending) {
+        return InteractionRef{pending.chat_id, pending.interaction_id};
+      },
+      question);
+}
+
+Json ToJson(const std::string& question_id, const GivenAnswer& answer) {
+  if (const auto* input = std::get_if<InputAnswer>(&answer)) {
+    Json json = {{"request_id", question_id}, {"response", TextOrNull(input->response)}};
+    if (!input->answered_by.empty()) json["answered_by"] = input->answered_by;
+    return json;
+  }
+  const auto& approval = std::get<ApprovalAnswer>(answer);
+  Json json = {{"approval_id", question_id},
+               {"approved", approval.approved},
+               {"arguments", TextOrNull(approval.arguments)},
+               {"feedback", TextOrNull(approval.feedback)},
+               {"scope", ToString(approval.scope)}};
+  if (approval.superseded) json["superseded"] = true;
+  if (!approval.answered_by.empty()) json["answered_by"] = approval.answered_by;
+  return json;
+}
+
+Result<std::pair<std::string, GivenAnswer>> AnswerFromJson(const Json& json) {
+  try {
+    if (const auto id = json.find("request_id"); id != json.end()) {
+      InputAnswer answer{.response = ReadText(json.at("response")), .answered_by = TextMember(json, "answered_by")};
+      return std::pair(id->get<std::string>(), GivenAnswer(std::move(answer)));
+    }
+    ApprovalAnswer answer{.approved = json.at("approved").get<bool>(),
+                          .arguments = ReadText(json.at("arguments")),
+                          .feedback = ReadText(json.at("feedback"))};
+    answer.scope = ParseApprovalScope(json.at("scope").get<std::string>()).value_or(ApprovalScope::kOnce);
+    answer.superseded = json.contains("superseded");
+    answer.answered_by = TextMember(json, "answered_by");
+    return std::pair(json.at("approval_id").get<std::string>(), GivenAnswer(std::move(answer)));
+  } catch (const std::exception&) {
+    return Malformed();
+  }
+}
+
+Json QuestionToJson(const PendingQuestion& question) {
+  return std::visit([](const auto& pending) { return ToJson(AgentEvent{.seq = 1, .payload = pending.request}); },
+                    question);
+}
+
+Result<PendingQuestion> QuestionFromJson(const InteractionRef& run, const Json& json) {
+  auto event = AgentEventFromJson(json);
+  if (!event) return Malformed();
+  if (auto* const asked = std::get_if<event::ApprovalRequired>(&event->payload)) {
+    return PendingApproval{run.chat_id, run.interaction_id, std::move(*asked)};
+  }
+  if (auto* const asked = std::get_if<event::InputRequired>(&event->payload)) {
+    return PendingInput{run.chat_id, run.interaction_id, std::move(*asked)};
+  }
+  return Malformed();
+}
+
+}  // namespace reprise

@@ -1,0 +1,66 @@
+#include "engine/others.h"
+
+#include "base/logging.h"
+
+namespace reprise {
+
+void Others::Watch() {
+  if (services_.parts.changes) {
+    services_.parts.changes->Hear([this](std::optional<ChatChange> change) {
+      if (!change) return services_.changes.Forget();
+      // What waits here may be next.
+      if (change->kind == ChatChange::Kind::kInteractionEnded) {
+        services_.control.Submit([this, chat = change->chat_id] {
+          services_.queues.GoOn(chat);
+          turns_.StartNext(chat);
+        });
+      }
+      services_.changes.AddFromOthers(*std::move(change));
+    });
+  }
+  services_.parts.runs.Watch([this](const Wanted& wanted) {
+    using Kind = Wanted::Kind;
+    if (wanted.kind == Kind::kAnything) return LookSoon();
+    services_.control.Submit(
+        [this, wanted] { wanted.kind == Kind::kStop ? StopWhatIsAsked() : answers_.TakeFromOthers(wanted.run); });
+  });
+}
+
+void Others::Stop() {
+  services_.parts.runs.Watch({});
+  if (services_.parts.changes) services_.parts.changes->Hear({});
+}
+
+// One looks at a time, and once more for all that was told meanwhile.
+void Others::LookSoon() {
+  if (asked_.fetch_add(1) > 0) return;
+  services_.pool.Submit([this] {
+    for (;;) {
+      int told = asked_.load();
+      Look();
+      if (asked_.compare_exchange_strong(told, 0)) return;
+    }
+  });
+}
+
+void Others::Look() {
+  if (busy_.is_stopping()) return;
+  StopWhatIsAsked();
+  answers_.TakeFromOthers();
+  if (!busy_.is_draining()) turns_.TakeUpAbandoned();
+}
+
+void Others::StopWhatIsAsked() {
+  const auto stops = services_.parts.runs.StopRequests();
+  if (!stops) LogWarning("what others ask could not be read", {{"detail", stops.error().detail}});
+  for (const StopRequest& request : stops ? *stops : std::vector<StopRequest>()) {
+    const auto run = busy_.RunOf(request.run.chat_id, request.run.interaction_id);
+    if (run) run->RequestStop(request.reason);
+  }
+  // Those of a server that was taken for dead: what waits for a person would not notice by itself.
+  for (const auto& run : busy_.Runs()) {
+    if (!run->hold()->IsStillHeld()) run->RequestStop("taken_over");
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,36 @@
+#pragma once
+
+#include <atomic>
+
+#include "engine/answers.h"
+#include "engine/busy_chats.h"
+#include "engine/services.h"
+#include "engine/turns.h"
+
+namespace reprise {
+
+// What other processes that use the same chats want of this one: it takes up runs that they have left, ends its own
+// when somebody asks for that elsewhere, gives them the answers that were given elsewhere, and tells of what changes
+// there. Thread-safe.
+class Others {
+ public:
+  Others(EngineServices& services, BusyChats& busy, Turns& turns, Answers& answers)
+      : services_(services), busy_(busy), turns_(turns), answers_(answers) {}
+
+  void Watch();
+  // Nothing more is begun.
+  void Stop();
+
+ private:
+  void LookSoon();
+  void Look();
+  void StopWhatIsAsked();
+
+  EngineServices& services_;
+  BusyChats& busy_;
+  Turns& turns_;
+  Answers& answers_;
+  std::atomic<int> asked_ = 0;  // how often it was to look since somebody began to
+};
+
+}  // namespace reprise

@@ -1,0 +1,92 @@
+#include "engine/repeated_requests.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/try.h"
+#include "engine/run_journal.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostChats = 1000;  // whose branches are remembered
+
+Error Reused() {
+  return Conflict("idempotency_key_reused", "another request of this chat had this Idempotency-Key; take a new one");
+}
+
+Error Waits() {
+  return Conflict("request_waits", "this request waits in the chat's queue; it can be followed when it has begun",
+                  /*retryable=*/true);
+}
+
+}  // namespace
+
+Result<std::optional<InteractionId>> RepeatedRequests::Find(const ChatId& chat, const ClientRequest& request) {
+  auto found = TRY(FindRunning(chat, request.key));
+  if (!found) {
+    const auto waiting = services_.queues.RequestOf(chat, request.key);
+    if (waiting) return Fail(*waiting == request ? Waits() : Reused());
+    found = TRY(FindStored(chat, request.key));
+  }
+  if (!found) return std::nullopt;
+  if (found->first != request) return Fail(Reused());
+  return found->second;
+}
+
+Result<RepeatedRequests::Found> RepeatedRequests::FindRunning(const ChatId& chat, const std::string& key) {
+  const auto as_found = [&](const std::optional<ClientRequest>& request, InteractionId id) -> Found {
+    return request && request->key == key ? Found({*request, id}) : std::nullopt;
+  };
+  if (const auto run = busy_.RunOf(chat)) return as_found(run->request(), run->id());
+  const auto elsewhere = TRY(services_.parts.runs.HeldElsewhere(chat));
+  if (!elsewhere) return std::nullopt;
+  const auto held = services_.parts.runs.ReadHeld({chat, *elsewhere});
+  if (!held && IsNotFound(held.error())) return std::nullopt;  // it has ended meanwhile, and is stored
+  if (!held) return Fail(held.error());
+  const auto run = TRY(ReadRun({chat, *elsewhere}, held->content));
+  return run ? as_found(run->record.request, *elsewhere) : std::nullopt;
+}
+
+Result<RepeatedRequests::Found> RepeatedRequests::FindStored(const ChatId& chat, const std::string& key) {
+  const auto summary = services_.parts.store.LoadSummary(chat);
+  if (!summary && IsNotFound(summary.error())) return std::nullopt;
+  if (!summary) return Fail(summary.error());
+  if (!summary->head) return std::nullopt;
+  std::optional<Seen> before;
+  {
+    const std::lock_guard lock(mutex_);
+    if (const auto known = seen_.find(chat); known != seen_.end()) before = known->second;
+  }
+  Seen seen{.head = *summary->head};
+  std::optional<InteractionId> next = summary->head;
+  const Timestamp oldest = Now() - kLife;
+  for (std::size_t looked = 0; next && looked < kLooksBack && !(before && *next == before->head); ++looked) {
+    const auto interaction = interactions_.FindFinished(chat, *next);
+    if (!interaction || interaction->created_at < oldest) break;
+    if (interaction->record && interaction->record->request) {
+      const ClientRequest& request = *interaction->record->request;
+      seen.by_key.try_emplace(request.key, request, interaction->id);
+    }
+    next = interaction->parent_id;
+  }
+  if (before && next == before->head) seen.by_key.merge(before->by_key);
+  const auto found = seen.by_key.find(key);
+  Found result = found == seen.by_key.end() ? std::nullopt : Found(found->second);
+  Remember(chat, std::move(seen));
+  return result;
+}
+
+void RepeatedRequests::Remember(const ChatId& chat, Seen seen) {
+  // Ids rise with time: the oldest go.
+  while (seen.by_key.size() > kLooksBack) {
+    const auto oldest = std::min_element(seen.by_key.begin(), seen.by_key.end(),
+                                         [](const auto& a, const auto& b) { return a.second.second < b.second.second; });
+    seen.by_key.erase(oldest);
+  }
+  const std::lock_guard lock(mutex_);
+  if (seen_.size() >= kMostChats && !seen_.contains(chat)) seen_.clear();
+  seen_.insert_or_assign(chat, std::move(seen));
+}
+
+}  // namespace reprise

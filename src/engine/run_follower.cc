@@ -1,0 +1,55 @@
+#include "engine/run_follower.h"
+
+#include "base/logging.h"
+#include "engine/recorded_events.h"
+
+namespace reprise {
+
+Result<void> RunFollower::Begin() {
+  auto following = services_.parts.runs.Follow(ref_, [weak = weak_from_this()](const HeldNews& news) {
+    if (const auto self = weak.lock()) self->Hear(news);
+  });
+  if (following) following_ = *std::move(following);
+  if (following || !IsNotFound(following.error())) return following.map([](const auto&) {});
+  return ShowStored();  // it may have ended just now
+}
+
+Interaction RunFollower::Snapshot() const {
+  const std::lock_guard lock(mutex_);
+  return reader_.run().interaction;
+}
+
+void RunFollower::Hear(const HeldNews& news) {
+  if (news.failure) return GiveUp(*news.failure);
+  Result<void> added;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const std::string& record : news.records) added = added.and_then([&] { return reader_.Add(record); });
+  }
+  if (!added) return GiveUp(added.error());
+  log_->Publish();
+  if (!news.has_ended) return;
+  // Not here, as whoever tells must not wait.
+  services_.pool.Submit([self = shared_from_this()] {
+    if (const auto shown = self->ShowStored(); !shown) self->GiveUp(shown.error());
+  });
+}
+
+Result<void> RunFollower::ShowStored() {
+  const auto stored = services_.parts.store.LoadInteraction(ref_.chat_id, ref_.interaction_id);
+  if (!stored) return Fail(stored.error());
+  const std::lock_guard lock(mutex_);
+  for (const AgentEvent& event : RecordedEvents(*stored)) {
+    if (event.seq > reader_.run().last_seq) log_->AppendRecorded(event);
+  }
+  log_->Close();
+  return {};
+}
+
+void RunFollower::GiveUp(const Error& why) {
+  LogError("a run of another server cannot be followed any more",
+           {{"chat", ref_.chat_id.str()}, {"code", why.reason}, {"detail", why.detail}});
+  log_->Close();
+}
+
+}  // namespace reprise

@@ -1,0 +1,54 @@
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "model/endpoint.h"
+#include "reprise/model_client.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+struct OpenAiOptions {
+  std::string base_url = {};  // with the version: "https://api.openai.com/v1"
+  std::string api_key = {};   // empty: no Authorization header
+  std::string provider = {};  // its configured name, under which its own members of answers are kept
+  std::chrono::milliseconds connect_timeout{10'000};
+  // Longest wait for the next piece of the answer. Comments, pings and empty pieces are none: a provider that sends
+  // only those is given up when the first of them after the limit arrives.
+  std::chrono::milliseconds idle_timeout{120'000};
+  std::vector<std::string> models = {};  // for KnownModels
+  std::map<std::string, ModelFacts, std::less<>> facts = {};  // of its models, as they are configured
+  EndpointAdditions additions = {};
+};
+
+// What OpenAI's interfaces have in common: where they are, who asks, and which models there are.
+class OpenAiService : public ModelClient {
+ public:
+  ModelService service() const override { return ServiceAt("openai", base_url_); }
+  std::vector<std::string> KnownModels() const override { return options_.models; }
+  void ListModels(std::stop_token stop, Listed done) override;
+
+ protected:
+  // `transport` must outlive this.
+  OpenAiService(Transport& transport, OpenAiOptions options);
+
+  Transport& transport() const { return transport_; }
+  const OpenAiOptions& options() const { return options_; }
+  // As the model is configured; nothing is known of others.
+  ModelFacts FactsOf(const std::string& model) const;
+  // For an answer that is streamed; without its body.
+  HttpRequest StreamRequest(std::string_view path, const ModelRequest& request) const;
+
+ private:
+  HttpRequest MakeHttpRequest(std::string_view path) const;
+
+  Transport& transport_;
+  const OpenAiOptions options_;
+  const std::string base_url_;  // without a slash at its end
+};
+
+}  // namespace reprise

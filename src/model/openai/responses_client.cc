@@ -1,0 +1,71 @@
+#include "model/openai/responses_client.h"
+
+#include <array>
+#include <map>
+#include <set>
+#include <utility>
+
+#include "base/mutex.h"
+#include "model/openai/responses_request.h"
+#include "model/openai/responses_response.h"
+#include "model/response_reader.h"
+
+namespace reprise {
+namespace {
+
+using Names = std::set<std::string, std::less<>>;
+
+// Words in which a member is refused that a request can do without.
+struct Refusal {
+  std::string_view words, member;
+};
+constexpr std::array<Refusal, 7> kRefusals{{
+    {"ncrypted content is not supported", kEncryptedReasoning},
+    {"reasoning.encrypted_content", kEncryptedReasoning},
+    {"generate reasoning summaries", kReasoningSummary},
+    {"reasoning.summary", kReasoningSummary},
+    {"ncrypted content", kReasoningItems},  // it was made for another key or by another provider
+    {"invalid_encrypted_content", kReasoningItems},
+    {kPromptCacheKey, kPromptCacheKey},
+}};
+
+}  // namespace
+
+struct ResponsesClient::Refusals {
+  Mutex mutex;
+  std::map<std::string, Names, std::less<>> by_model GUARDED_BY(mutex);
+
+  Names Of(const std::string& model) {
+    const MutexLock lock(mutex);
+    return by_model[model];
+  }
+  // True if the request may be sent again without what was refused.
+  bool Learn(const std::string& model, const Error& error) {
+    if (error.reason != "provider_bad_request") return false;
+    for (const Refusal& refusal : kRefusals) {
+      if ((error.message + error.detail).find(refusal.words) == std::string::npos) continue;
+      const MutexLock lock(mutex);
+      return by_model[model].emplace(refusal.member).second;
+    }
+    return false;
+  }
+};
+
+ResponsesClient::ResponsesClient(Transport& transport, OpenAiOptions options)
+    : OpenAiService(transport, std::move(options)), refusals_(std::make_shared<Refusals>()) {}
+
+void ResponsesClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
+  HttpRequest http = StreamRequest("/responses", request);
+  http.body =
+      BuildResponsesRequest(request, FactsOf(request.model), options().provider, refusals_->Of(request.model));
+  const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes};
+  auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source),
+                                                 options().api_key, options().idle_timeout);
+  auto learns = [refusals = refusals_, model = request.model](const Error& error) {
+    return refusals->Learn(model, error);
+  };
+  SendModelRequest(transport(), std::move(http), std::move(reader), std::move(stop), std::move(learns),
+                   std::move(done));
+}
+
+}  // namespace reprise

@@ -1,0 +1,134 @@
+#include "model/openai/responses_request.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "base/json.h"
+#include "base/json_writer.h"
+#include "domain/codec.h"
+#include "model/openai/response_items.h"
+
+namespace reprise {
+namespace {
+
+void AppendMember(std::string& out, std::string_view name, std::string_view text) {
+  out += ",\"";
+  out += name;
+  out += "\":";
+  AppendJsonString(out, text);
+}
+
+// A text, or the parts of an imported message as far as they are texts.
+std::string ContentOf(const Message& message) {
+  if (message.content) return *message.content;
+  std::string text;
+  const auto extras = message.extras.empty() ? Json() : ParseJson(message.extras, 2 * kMaxJsonDepth).value_or(Json());
+  if (!extras.is_object() || !extras.contains("content") || !extras["content"].is_array()) return text;
+  for (const Json& part : extras["content"]) text += TextMember(part, "text");
+  return text;
+}
+
+void AppendSaid(std::string& out, std::string_view role, const std::string& text) {
+  out += R"({"type":"message","role":")";
+  out += role;
+  out += R"(","content":[{"type":"input_text","text":)";
+  AppendJsonString(out, text);
+  out += "}]},";
+}
+
+void AppendInput(std::string& out, const Message& message, std::string_view provider, bool with_reasoning) {
+  switch (message.role) {
+    case Role::kSystem:
+      return AppendSaid(out, "developer", ContentOf(message));
+    case Role::kUser:
+      return AppendSaid(out, "user", ContentOf(message));
+    case Role::kAssistant:
+      return AppendAssistantItems(out, message, provider, with_reasoning);
+    case Role::kTool:
+      out += R"({"type":"function_call_output","call_id":)";
+      AppendJsonString(out, message.tool_call_id);
+      AppendMember(out, "output", ContentOf(message));
+      out += "},";
+      return;
+  }
+}
+
+// Not strict: that would demand that no parameter is optional.
+void AppendTool(std::string& out, const ToolSpec& tool) {
+  out += R"({"type":"function","name":)";
+  AppendJsonString(out, tool.name);
+  AppendMember(out, "description", tool.description);
+  out += R"(,"parameters":)";
+  out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
+  out += R"(,"strict":false},)";
+}
+
+void AppendReasoning(std::string& out, const ModelFacts& facts, bool with_summary) {
+  std::string members;
+  if (facts.effort != Effort::kDefault) AppendMember(members, "effort", ToString(facts.effort));
+  if (with_summary && facts.effort != Effort::kNone) AppendMember(members, "summary", "auto");
+  if (members.empty()) return;
+  out += R"(,"reasoning":{)";
+  out += members.substr(1);
+  out += '}';
+}
+
+std::size_t EstimateSize(const ModelRequest& request) {
+  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
+  for (const Message& message : request.messages) {
+    bytes += 128 + message.extras.size();
+    if (message.content) bytes += message.content->size() + message.content->size() / 16;
+    for (const ToolCall& call : message.tool_calls) bytes += 128 + call.arguments.size() + call.arguments.size() / 4;
+  }
+  for (const ToolSpec& tool : request.tools) bytes += 128 + tool.description.size() + tool.parameters.size();
+  return bytes;
+}
+
+void EndList(std::string& out) {
+  if (out.back() == ',') out.pop_back();
+  out += ']';
+}
+
+}  // namespace
+
+std::string PromptCacheKey(const ModelRequest& request) {
+  std::string begin(request.system);
+  for (const Message& message : request.messages) {
+    if (message.role != Role::kUser) continue;
+    begin += '\n';
+    begin += message.content.value_or("");
+    break;
+  }
+  const std::string digest = ArgumentsDigest(begin);
+  return "reprise-" + digest.substr(digest.find(':') + 1, 32);
+}
+
+std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
+                                  const std::set<std::string, std::less<>>& refused) {
+  const bool reasons = !refused.contains(kEncryptedReasoning);
+  std::string out;
+  out.reserve(EstimateSize(request));
+  out += R"({"model":)";
+  AppendJsonString(out, request.model);
+  if (!request.system.empty()) AppendMember(out, "instructions", request.system);
+  if (!request.tools.empty()) {
+    out += R"(,"tools":[)";
+    for (const ToolSpec& tool : request.tools) AppendTool(out, tool);
+    EndList(out);
+  }
+  out += R"(,"input":[)";
+  for (const Message& message : request.messages) {
+    AppendInput(out, message, provider, reasons && !refused.contains(kReasoningItems));
+  }
+  EndList(out);
+  if (facts.max_output_tokens > 0) out += R"(,"max_output_tokens":)" + std::to_string(facts.max_output_tokens);
+  if (reasons) {
+    out += R"(,"include":["reasoning.encrypted_content"])";
+    AppendReasoning(out, facts, !refused.contains(kReasoningSummary));
+  }
+  if (!refused.contains(kPromptCacheKey)) AppendMember(out, kPromptCacheKey, PromptCacheKey(request));
+  out += R"(,"store":false,"stream":true})";
+  return out;
+}
+
+}  // namespace reprise

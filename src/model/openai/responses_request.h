@@ -1,0 +1,27 @@
+#pragma once
+
+#include <set>
+#include <string>
+#include <string_view>
+
+#include "reprise/model_client.h"
+
+namespace reprise {
+
+// Members of a request that a provider or a model may not take; what it has refused is left out from then on.
+inline constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
+inline constexpr std::string_view kReasoningSummary = "summary";
+inline constexpr std::string_view kReasoningItems = "encrypted content";
+inline constexpr std::string_view kPromptCacheKey = "prompt_cache_key";
+
+// The body of a streamed POST /responses (https://platform.openai.com/docs/api-reference/responses/create). Nothing is
+// stored at the provider: its reasoning comes back to us encrypted, and goes to it again with the next request, as all
+// that `provider` has said (see response_items.h). `refused`: what is left out.
+std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
+                                  const std::set<std::string, std::less<>>& refused = {});
+
+// What groups the requests of one conversation, so that they find what the provider has cached of it: the same for all
+// requests that begin with the same texts.
+std::string PromptCacheKey(const ModelRequest& request);
+
+}  // namespace reprise

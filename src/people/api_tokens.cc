@@ -1,0 +1,201 @@
+#include "people/api_tokens.h"
+
+#include <fcntl.h>
+#include <sys/file.h>
+#include <sys/stat.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <nlohmann/json.hpp>
+#include <system_error>
+#include <utility>
+
+#include "base/atomic_write.h"
+#include "base/base64url.h"
+#include "base/json.h"
+#include "base/posix_file_system.h"
+#include "base/private_file.h"
+#include "base/random.h"
+#include "base/try.h"
+#include "base/unique_fd.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostFileBytes = 16 << 20, kSecretBytes = 32, kIdBytes = 6, kMostNameBytes = 200;
+constexpr std::string_view kIdPrefix = "token_", kUserRole = "user", kAdminRole = "org_admin";
+
+Error Damaged(const std::string& path) {
+  return MakeError(ErrorCode::kCorruption, path + " is damaged; restore it, or remove it and add the tokens anew");
+}
+
+Json ToJson(const ApiToken& token) {
+  const Principal& principal = token.principal;
+  return {{"id", token.id},
+          {"name", token.name},
+          {"org", principal.org},
+          {"user", principal.user},
+          {"role", principal.role == Principal::Role::kOrgAdmin ? kAdminRole : kUserRole},
+          {"digest", token.digest},
+          {"cookie_digest", token.cookie_digest},
+          {"created_at", FormatTimestamp(token.created_at)},
+          {"expires_at", token.expires_at ? Json(FormatTimestamp(*token.expires_at)) : Json(nullptr)}};
+}
+
+bool IsDigest(std::string_view text) {
+  constexpr std::string_view kPrefix = "sha256:";
+  constexpr std::size_t kBytes = 32;
+  return text.starts_with(kPrefix) && IsRandomHex(text.substr(kPrefix.size()), kBytes);
+}
+
+std::optional<ApiToken> TokenFrom(const Json& json) {
+  const std::string role = TextMember(json, "role");
+  const auto created = ParseTimestamp(TextMember(json, "created_at"));
+  ApiToken token{.id = TextMember(json, "id"),
+                 .name = TextMember(json, "name"),
+                 .principal = {.role = role == kAdminRole ? Principal::Role::kOrgAdmin : Principal::Role::kUser,
+                               .org = TextMember(json, "org"),
+                               .user = TextMember(json, "user")},
+                 .digest = TextMember(json, "digest"),
+                 .cookie_digest = TextMember(json, "cookie_digest"),
+                 .created_at = created.value_or(Timestamp())};
+  if (!created || (role != kAdminRole && role != kUserRole) || !token.id.starts_with(kIdPrefix) ||
+      !IsPrincipalName(token.principal.org) || !IsPrincipalName(token.principal.user) || !IsDigest(token.digest) ||
+      !IsDigest(token.cookie_digest) || !json.contains("expires_at")) {
+    return std::nullopt;
+  }
+  token.principal.token_id = token.id;
+  if (json["expires_at"].is_null()) return token;
+  const auto expires = ParseTimestamp(TextMember(json, "expires_at"));
+  if (!expires) return std::nullopt;
+  token.expires_at = *expires;
+  return token;
+}
+
+// Held by who changes the file, so that of two who do neither loses a token.
+Result<UniqueFd> LockFolder(const std::string& folder) {
+  UniqueFd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  while (lock && ::flock(lock.get(), LOCK_EX) != 0) {
+    if (errno != EINTR)
+      return Fail(ErrorCode::kIo, "cannot lock " + folder + ": " + std::generic_category().message(errno));
+  }
+  if (!lock) return Fail(ErrorCode::kIo, "cannot open " + folder + ": " + std::generic_category().message(errno));
+  return lock;
+}
+
+}  // namespace
+
+std::string CookieOf(std::string_view token) {
+  return Sha256Digest({"reprise cookie\n", token}).substr(std::string_view("sha256:").size());
+}
+std::string DigestOfToken(std::string_view token) { return Sha256Digest({token}); }
+std::string DigestOfCookie(std::string_view cookie) { return Sha256Digest({cookie}); }
+
+ApiTokenStore::Version ApiTokenFile::Look() const {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) != 0) return {};
+  constexpr std::int64_t kNanoseconds = 1'000'000'000;
+  return {.device = status.st_dev,
+          .inode = status.st_ino,
+          .size = static_cast<std::uint64_t>(status.st_size),
+          .changed_ns = status.st_mtim.tv_sec * kNanoseconds + status.st_mtim.tv_nsec};
+}
+
+Result<ApiTokenStore::Content> ApiTokenFile::Read() {
+  // The version is looked at first: if the file is replaced meanwhile it is an older one, and the file is read again.
+  Content content{.version = Look(), .tokens = {}};
+  const auto text = ReadOwnFile(path_, kMostFileBytes);
+  if (!text && text.error().code == ErrorCode::kNotFound) return content;
+  if (!text) return Fail(text.error());
+  const auto json = ParseJson(*text);
+  if (!json || MemberOf(*json, "schema") != 1 || !MemberOf(*json, "tokens").is_array()) return Fail(Damaged(path_));
+  for (const Json& one : json->at("tokens")) {
+    auto token = TokenFrom(one);
+    if (!token) return Fail(Damaged(path_));
+    content.tokens.push_back(*std::move(token));
+  }
+  return content;
+}
+
+Result<ApiTokenStore::Made> ApiTokenStore::Make(Principal principal, std::string name,
+                                                std::optional<Timestamp> expires_at) {
+  if (!IsPrincipalName(principal.org) || !IsPrincipalName(principal.user)) {
+    return Fail(ErrorCode::kInvalidArgument, "a user and an org are 1 to 255 bytes without control characters");
+  }
+  if (name.size() > kMostNameBytes || (!name.empty() && !IsPrincipalName(name))) {
+    return Fail(ErrorCode::kInvalidArgument, "a token's name is at most 200 bytes without control characters");
+  }
+  std::array<char, kSecretBytes> secret{};
+  FillRandom(secret.data(), secret.size());
+  Made made{.token = {}, .text = std::string(kApiTokenPrefix)};
+  AppendBase64Url(made.text, {secret.data(), secret.size()});
+  made.token = {.id = std::string(kIdPrefix) + RandomHex(kIdBytes),
+                .name = std::move(name),
+                .principal = std::move(principal),
+                .digest = DigestOfToken(made.text),
+                .cookie_digest = DigestOfCookie(CookieOf(made.text)),
+                .created_at = Now(),
+                .expires_at = expires_at};
+  made.token.principal.token_id = made.token.id;
+  return made;
+}
+
+Result<ApiTokenStore::Made> ApiTokenFile::Add(Principal principal, std::string name,
+                                              std::optional<Timestamp> expires_at) {
+  auto made = TRY(Make(std::move(principal), std::move(name), expires_at));
+  PosixFileSystem disk;
+  TRY(CreateDirectories(disk, ParentDirectory(path_)));
+  const auto lock = LockFolder(ParentDirectory(path_));
+  if (!lock) return Fail(lock.error());
+  auto content = TRY(Read());
+  content.tokens.push_back(made.token);
+  TRY(Write(content.tokens));
+  return made;
+}
+
+Result<ApiToken> ApiTokenFile::Revoke(std::string_view id) {
+  const Error none = MakeError(ErrorCode::kNotFound, "there is no token " + std::string(id));
+  if (Look() == Version()) return Fail(none);
+  const auto lock = LockFolder(ParentDirectory(path_));
+  if (!lock) return Fail(lock.error());
+  auto content = TRY(Read());
+  const auto found =
+      std::find_if(content.tokens.begin(), content.tokens.end(), [&](const ApiToken& token) { return token.id == id; });
+  if (found == content.tokens.end()) return Fail(none);
+  ApiToken revoked = std::move(*found);
+  content.tokens.erase(found);
+  TRY(Write(content.tokens));
+  return revoked;
+}
+
+Result<void> ApiTokenFile::Write(const std::vector<ApiToken>& tokens) const {
+  Json list = Json::array();
+  for (const ApiToken& token : tokens) list.push_back(ToJson(token));
+  PosixFileSystem disk;
+  TRY(ReplaceFile(disk, path_, DumpJsonPretty({{"schema", 1}, {"tokens", std::move(list)}}) + "\n"));
+  return disk.SyncDirectory(ParentDirectory(path_));
+}
+
+TokenUses ApiTokenFile::ReadUses() {
+  TokenUses uses;
+  const auto text = ReadSmallFile(uses_path_, kMostFileBytes);
+  const auto json = text ? ParseJson(*text) : Fail(text.error());
+  if (!json || !json->is_object()) return uses;
+  for (const auto& [id, time] : json->items()) {
+    const auto used = time.is_string() ? ParseTimestamp(time.get_ref<const std::string&>()) : Fail({});
+    if (used) uses[id] = *used;
+  }
+  return uses;
+}
+
+Result<void> ApiTokenFile::WriteUses(const TokenUses& uses) {
+  if (uses_path_.empty()) return {};
+  Json json = Json::object();
+  for (const auto& [id, time] : uses) json[id] = FormatTimestamp(time);
+  PosixFileSystem disk;
+  return ReplaceFile(disk, uses_path_, DumpJson(json) + "\n", Durability::kUnsynced);
+}
+
+}  // namespace reprise

@@ -1,0 +1,75 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "postgres/database.h"
+#include "postgres/journal_writer.h"
+#include "postgres/lease.h"
+#include "postgres/postgres_store.h"
+#include "postgres/run_signals.h"
+#include "reprise/run_store.h"
+
+namespace reprise {
+
+// Runs that any number of processes share through a database: a chat's row names the run that holds it, and the run's
+// row its owner, an instance with a lease, and the token that each of its writes must have. Records of all runs go out
+// together, each run's in their order, and `done` is called on the database's thread. Thread-safe.
+class PostgresRunStore final : public RunStore {
+ public:
+  // All must outlive it. `instance`: whom the runs belong to.
+  PostgresRunStore(Database& database, PostgresStore& store, Lease& lease, RunSignals& signals)
+      : PostgresRunStore(database, store, lease, signals, std::make_shared<JournalWriter>(database)) {}
+  // The same with a writer that others use too.
+  PostgresRunStore(Database& database, PostgresStore& store, Lease& lease, RunSignals& signals,
+                   std::shared_ptr<JournalWriter> writer)
+      : database_(database, store.tenant()),
+        store_(store),
+        lease_(lease),
+        signals_(signals),
+        writer_(std::move(writer)) {}
+
+  Result<std::unique_ptr<RunHold>> Begin(const RunBeginning& beginning) override;
+  Result<std::vector<AbandonedRun>> ClaimAbandoned(std::size_t most) override;
+  Result<std::optional<InteractionId>> HeldElsewhere(const ChatId& chat) override;
+  Result<std::vector<InteractionRef>> AllHeldElsewhere() override;
+  Result<HeldJournal> ReadHeld(const InteractionRef& run) override;
+  Result<bool> RequestStop(const InteractionRef& run, std::string_view reason) override;
+  Result<std::vector<StopRequest>> StopRequests() override;
+  Result<std::shared_ptr<void>> Follow(const InteractionRef& run, HeardNews heard) override;
+  Result<bool> IsFollowedElsewhere(const InteractionRef& run) override;
+  void Watch(std::function<void(const Wanted&)> look) override;
+
+ private:
+  class Hold;
+  struct Token {
+    std::string text;
+    std::shared_ptr<void> kept;  // as long as the process has it
+    int deaths;                  // of the lease, before it was used
+  };
+  Token MakeToken();
+  // Once: nullptr if the chat is not as it was read any more.
+  Result<std::unique_ptr<RunHold>> TryToBegin(const RunBeginning& beginning);
+  // The same for a chat whose next number and head are these.
+  Result<std::unique_ptr<RunHold>> Claim(const RunBeginning& beginning, InteractionId id,
+                                         const std::optional<InteractionId>& head);
+  // The chat's last run was this one, and it ended here: the next begins without a look, if nobody has come between.
+  void Remember(const InteractionRef& head);
+  std::optional<InteractionId> TakeLast(const ChatId& chat);
+
+  TenantDatabase database_;
+  PostgresStore& store_;
+  Lease& lease_;
+  RunSignals& signals_;
+  const std::shared_ptr<JournalWriter> writer_;
+  Mutex last_mutex_;
+  std::map<ChatId, InteractionId> last_ GUARDED_BY(last_mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,503 @@
+#include "postgres/postgres_store.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "base/try.h"
+#include "domain/codec.h"
+#include "store/file_names.h"
+#include "store/incoming_chats.h"
+#include "store/removed_branch.h"
+#include "store/store_errors.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kHex = "0123456789abcdef";
+
+void AppendHex(std::string& out, std::string_view bytes) {
+  for (const char byte : bytes) {
+    out += kHex[static_cast<unsigned char>(byte) >> 4];
+    out += kHex[static_cast<unsigned char>(byte) & 15];
+  }
+}
+
+template <typename Numbers>
+std::string SqlNumberArray(const Numbers& list) {
+  std::string array = "{";
+  for (const InteractionId id : list) array.append(array.size() > 1 ? "," : "").append(std::to_string(id.number()));
+  return array + "}";
+}
+
+std::int64_t Number(InteractionId id) { return id.number(); }
+std::optional<std::int64_t> Number(const std::optional<InteractionId>& id) {
+  return id ? std::optional<std::int64_t>(id->number()) : std::nullopt;
+}
+
+std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+}  // namespace
+
+Error Fenced() {
+  return Error{
+      .code = ErrorCode::kConflict, .reason = "fenced", .message = "another server has taken up this interaction"};
+}
+
+std::string SqlByteArray(const std::vector<std::string>& list) {
+  std::string array = "{";
+  for (const std::string& each : list) {
+    array.append(array.size() > 1 ? "," : "").append("\"\\\\x");
+    AppendHex(array, each);
+    array += '"';
+  }
+  return array + "}";
+}
+
+Result<std::unique_ptr<PostgresStore>> PostgresStore::Open(Options options) {
+  std::unique_ptr<PostgresStore> store(new PostgresStore(std::move(options)));
+  store->reader_ = TRY(FileInteractionStore::Open({.root = DatabaseFiles::kRoot,
+                                                   .keys = store->options_.keys,
+                                                   .file_system = store->database_files_,
+                                                   .access = FileInteractionStore::Access::kReadOnly}));
+  return store;
+}
+
+PostgresStore::PostgresStore(Options options)
+    : options_(std::move(options)),
+      database_(options_.database, options_.tenant),
+      database_files_(options_.database, options_.tenant),
+      files_(DatabaseFiles::kRoot, MakeRecordFormat(options_.keys), database_files_),
+      format_(MakeRecordFormat(options_.keys)) {}
+
+Result<std::string> PostgresStore::Seal(const RecordPlace& place, std::string_view plaintext) const {
+  return format_->Seal(place, {}, plaintext).map([](SealedRecord record) { return std::move(record.text); });
+}
+
+Result<std::string> PostgresStore::Open(const RecordPlace& place, std::string_view record) const {
+  return format_->Open(place, record).map([](OpenedRecord opened) { return std::move(opened.plaintext); });
+}
+
+// --- interactions ----------------------------------------------------------------------------------------------------
+
+Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
+  const std::string record = TRY(files_.SealIndex(NewIndex(chat)));
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "insert into reprise.chats as c (tenant, id, next_number, index_record) values ($1, $2, 2, $3) on "
+              "conflict (tenant, id) "
+              "do update set next_number = c.next_number + 1, version = c.version + 1, "
+              "index_record = coalesce(c.index_record, excluded.index_record) returning next_number - 1",
+       .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
+  const std::int64_t number = rows.number(0, 0);
+  if (number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
+  return NumberedId(number);
+}
+
+Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatId& chat, bool is_patient) {
+  const Rows rows =
+      TRY(database_.Execute({.sql = "select version, index_record from reprise.chats where tenant = $1 and id = $2",
+                             .values = {tenant(), chat.str()},
+                             .is_patient = is_patient}));
+  if (rows.empty()) return std::optional<ChatRow>();
+  ChatRow row{.index = NewIndex(chat), .has_index = !rows.is_null(0, 1), .version = rows.number(0, 0)};
+  if (row.has_index) {
+    row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
+  }
+  return std::optional(std::move(row));
+}
+
+std::optional<PostgresStore::ChatRow> PostgresStore::TakeWritten(const ChatId& chat) {
+  const MutexLock lock(written_mutex_);
+  auto node = written_.extract(chat);
+  return node ? std::optional(std::move(node.mapped())) : std::nullopt;
+}
+
+void PostgresStore::RememberWritten(const ChatId& chat, ChatRow row) {
+  constexpr std::size_t kMost = 1000, kMostLeaves = 100;
+  if (row.index.leaves.size() > kMostLeaves) return;
+  const MutexLock lock(written_mutex_);
+  if (written_.size() >= kMost) written_.erase(written_.begin());
+  written_.insert_or_assign(chat, std::move(row));
+}
+
+ChatIndex PostgresStore::NewIndex(const ChatId& chat) {
+  const Timestamp now = Now();
+  return ChatIndex{.summary = {.id = chat, .title = {}, .created_at = now, .updated_at = now, .head = std::nullopt}};
+}
+
+Result<std::optional<std::string>> PostgresStore::DigestOf(const ChatId& chat, InteractionId id, bool is_patient) {
+  const Rows rows = TRY(database_.Execute(
+      {.sql = "select digest from reprise.interactions where tenant = $1 and chat = $2 and number = $3::int",
+       .values = {tenant(), chat.str(), Number(id)},
+       .is_patient = is_patient}));
+  return rows.empty() ? std::nullopt : std::optional(std::string(rows.text(0, 0)));
+}
+
+Result<RecordLinks> PostgresStore::LinksFor(const Interaction& interaction, const ChatRow& row, bool is_patient) {
+  RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
+  if (!links.parent) return links;
+  if (const auto leaf = row.index.leaves.find(links.parent->number()); leaf != row.index.leaves.end()) {
+    links.parent_digest = leaf->second;
+    return links;
+  }
+  links.parent_digest = TRY(DigestOf(interaction.chat_id, *links.parent, is_patient));
+  if (!links.parent_digest) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+  return links;
+}
+
+Result<std::optional<KnownState>> PostgresStore::ParentState(const ChatId& chat, const RecordLinks& links) {
+  if (!links.parent) return std::optional<KnownState>();
+  auto parent = files_.ReadInteraction(chat, *links.parent);
+  if (!parent || parent->digest != links.parent_digest || !parent->interaction.final_agent_state) {
+    return std::optional<KnownState>();
+  }
+  if (parent->state_link) return KnownState{.totals = std::move(parent->state_link->totals), .state = nullptr};
+  auto state = std::make_shared<const AgentState>(*std::move(parent->interaction.final_agent_state));
+  return KnownState{.totals = TotalsOf(*state), .state = std::move(state)};
+}
+
+Result<void> PostgresStore::CheckSame(const Interaction& interaction) {
+  const Interaction stored = TRY(reader_->LoadInteraction(interaction.chat_id, interaction.id));
+  // Compared as they are written: text that is not UTF-8 changes on its way to the record.
+  std::string meant, there;
+  AppendJson(meant, interaction);
+  AppendJson(there, stored);
+  if (meant == there) return {};
+  return Conflict("interaction_exists", "another interaction is stored under this id");
+}
+
+Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) { return Save(interaction, std::nullopt); }
+
+// The run's row and its journal stay for a while (Lease), for those who follow it elsewhere.
+//
+// The interaction is sealed once: what may have been stored by a statement whose answer was lost is known by its
+// digest.
+Result<void> PostgresStore::Save(const Interaction& interaction, const std::optional<std::string>& token) {
+  const std::string& chat = interaction.chat_id.str();
+  const std::int64_t number = Number(interaction.id);
+  const bool is_patient = token.has_value();  // what a run has come to is kept, however long that takes
+  std::optional<SealedInteraction> sealed;
+  auto written = token ? TakeWritten(interaction.chat_id) : std::nullopt;
+  for (;;) {
+    auto row = written ? std::exchange(written, std::nullopt) : TRY(ReadRow(interaction.chat_id, is_patient));
+    if (!row && token) return Fail(Fenced());
+    if (!row) {
+      if (interaction.parent_id) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+      TRY(database_.Execute({.sql = "insert into reprise.chats(tenant, id, next_number) values ($1, $2, $3::int + 1) "
+                                    "on conflict (tenant, id) do nothing",
+                             .values = {tenant(), chat, number}}));
+      continue;
+    }
+    if (!token) {
+      const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, is_patient));
+      if (stored && sealed && *stored == sealed->digest) return {};  // by a statement sent twice
+      if (stored) return CheckSame(interaction);
+    }
+    if (!sealed) {
+      const RecordLinks links = TRY(LinksFor(interaction, *row, is_patient));
+      sealed = TRY(files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
+        auto parent = ParentState(interaction.chat_id, links);
+        return parent ? *std::move(parent) : std::nullopt;
+      }));
+    }
+    if (!row->has_index) row->index.summary.created_at = interaction.created_at;
+    AddToIndex(row->index, interaction, sealed->digest);
+    const std::string index = TRY(files_.SealIndex(row->index));
+    const Rows saved = TRY(token ? FinishRun(interaction, *token, row->version, index, *sealed)
+                                 : InsertInteraction(interaction, row->version, index, *sealed));
+    if (saved.truth(0, 0)) {
+      row->has_index = true;
+      ++row->version;
+      RememberWritten(interaction.chat_id, *std::move(row));
+      return {};
+    }
+    if (!token || saved.truth(0, 1)) continue;  // the index is another by now
+    // Refused; or done, by the same statement before.
+    const auto done = TRY(DigestOf(interaction.chat_id, interaction.id, is_patient));
+    if (done && *done == sealed->digest) return {};
+    return Fail(Fenced());
+  }
+}
+
+Result<Rows> PostgresStore::FinishRun(const Interaction& interaction, const std::string& token, std::int64_t version,
+                                      const std::string& index, const SealedInteraction& sealed) {
+  return database_.Execute(
+      {.sql = "select saved, is_held from reprise.finish_run($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8)",
+       .values = {tenant(), interaction.chat_id.str(), Number(interaction.id), version, token, SqlValue::Bytes(index),
+                  SqlValue::Bytes(sealed.text), sealed.digest},
+       .is_patient = true});  // what a run has come to is kept, however long that takes
+}
+
+// Of an interaction that no run here has made.
+Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, std::int64_t version,
+                                              const std::string& index, const SealedInteraction& sealed) {
+  return database_.Execute(
+      {.sql = "with c as (update reprise.chats set head = $3::int, index_record = $5::bytea, version = version + 1, "
+              "next_number = greatest(next_number, $3::int + 1) where tenant = $1 and id = $2 and version = $4::bigint "
+              "returning 1), "
+              "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, $3::int, "
+              "$6::bytea, $7 from c), "
+              "r as (update reprise.runs set state = 'ended', owner = null, ended_at = clock_timestamp(), token = "
+              "gen_random_uuid() where tenant = $1 and chat = $2 and number = $3::int and exists (select 1 from c)), "
+              "q as (update reprise.questions set answer = '' where tenant = $1 and chat = $2 and number = $3::int and "
+              "answer is null and exists (select 1 from c)) "
+              "select exists (select 1 from c), false",
+       .values = {tenant(), interaction.chat_id.str(), Number(interaction.id), version, SqlValue::Bytes(index),
+                  SqlValue::Bytes(sealed.text), sealed.digest}});
+}
+
+// --- chats -----------------------------------------------------------------------------------------------------------
+
+Result<ChatSummary> PostgresStore::LoadSummary(const ChatId& chat) {
+  auto row = TRY(ReadRow(chat));
+  if (row && row->has_index) return std::move(row->index.summary);
+  return reader_->LoadSummary(chat);  // it may have begun; else this says that it is not there
+}
+
+Result<ChatSummary> PostgresStore::CreateChat(const ChatId& chat, const std::string& title) {
+  ChatIndex index = NewIndex(chat);
+  index.summary.title = title;
+  const std::string record = TRY(files_.SealIndex(index));
+  const Rows made = TRY(database_.Execute(
+      {.sql =
+           "insert into reprise.chats as c (tenant, id, index_record) values ($1, $2, $3) on conflict (tenant, id) do "
+           "update "
+           "set index_record = excluded.index_record, version = c.version + 1 "
+           "where (c.index_record is null and c.running is null) or c.index_record = excluded.index_record returning 1",
+       .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
+  if (made.empty()) return Conflict("chat_exists", "there is a chat of this name already");
+  return index.summary;
+}
+
+Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_running,
+                                               const std::function<Result<void>(ChatIndex&)>& change) {
+  for (;;) {
+    auto row = TRY(ReadRow(chat));
+    if (!row || !row->has_index) return NoSuchChat();
+    TRY(change(row->index));
+    const std::string record = TRY(files_.SealIndex(row->index));
+    const auto head = Number(row->index.summary.head);
+    const Rows changed =
+        TRY(database_.Execute({.sql = "update reprise.chats set index_record = $4, head = $5::int, version = version + "
+                                      "1 where tenant = $1 and id = $2 "
+                                      "and version = $3::bigint and ($6::boolean or running is null) returning 1",
+                               .values = {tenant(), chat.str(), row->version, SqlValue::Bytes(record),
+                                          SqlValue::OrNull(head), while_running ? "true" : "false"}}));
+    if (!changed.empty()) return std::move(row->index.summary);
+    const Rows now =
+        TRY(database_.Execute({.sql = "select index_record, running from reprise.chats where tenant = $1 and id = $2",
+                               .values = {tenant(), chat.str()}}));
+    if (now.empty()) return NoSuchChat();
+    if (!now.is_null(0, 0) && now.text(0, 0) == record) return std::move(row->index.summary);  // sent twice
+    if (!while_running && !now.is_null(0, 1)) {
+      return Fail(RunsAlready(NumberedId(now.number(0, 1))));
+    }
+  }
+}
+
+Result<ChatSummary> PostgresStore::ChangeChat(const ChatId& chat, const ChatSettings& settings) {
+  return ChangeIndex(chat, /*while_running=*/true, [&](ChatIndex& index) -> Result<void> {
+    Apply(settings, index.summary);
+    index.summary.updated_at = std::max(index.summary.updated_at, Now());
+    return {};
+  });
+}
+
+Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId head) {
+  // A chat must not end at what cannot be read.
+  const auto interaction = TRY(LoadInteraction(chat, head));
+  return ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
+    index.summary.head = head;
+    index.summary.head_status = interaction.status;
+    index.summary.updated_at = std::max(index.summary.updated_at, Now());
+    return {};
+  });
+}
+
+Result<void> PostgresStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
+  if (messages.empty()) {
+    TRY(database_.Execute(
+        {.sql = "delete from reprise.queue where tenant = $1 and chat = $2", .values = {tenant(), chat.str()}}));
+    return {};
+  }
+  const std::string record = TRY(files_.SealQueue(chat, messages));
+  TRY(database_.Execute({.sql = "insert into reprise.queue(tenant, chat, record) values ($1, $2, $3) "
+                                "on conflict (tenant, chat) do update set record = excluded.record",
+                         .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
+  return {};
+}
+
+// --- whole chats -----------------------------------------------------------------------------------------------------
+
+Result<ChatSummary> PostgresStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                                            const std::optional<std::string>& title) {
+  IncomingChat copy = TRY(CopyUpTo(*this, source, last, chat, title));
+  copy.interactions = TRY(reader_->BranchUpTo(source, last));
+  // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
+  SealedFileStore files = ChatsFiles();
+  TRY(AddReadableFiles(files, source, copy));
+  return AddWhole(copy);
+}
+
+SealedFileStore PostgresStore::ChatsFiles() {
+  return SealedFileStore(
+      {.root = DatabaseFiles::kRoot, .keys = options_.keys, .file_system = database_files_, .bucket = options_.bucket});
+}
+
+Result<ChatSummary> PostgresStore::ImportChat(const IncomingChat& chat) { return AddWhole(chat); }
+
+// One statement, so that it is there as a whole or not at all; then its files, without which it is not to be either.
+Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
+  const ChatId& chat = incoming.summary.id;
+  ChatRow row{.index = NewIndex(chat)};
+  std::vector<std::string> records, digests;
+  std::map<InteractionId, std::string> digest_of;
+  for (const InteractionId id : incoming.interactions) {
+    const Interaction interaction = TRY(incoming.load(id));
+    RecordLinks links{.parent = interaction.parent_id, .parent_digest = std::nullopt};
+    if (links.parent) {
+      const auto parent = digest_of.find(*links.parent);
+      if (parent == digest_of.end()) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
+      links.parent_digest = parent->second;
+    }
+    SealedInteraction sealed = TRY(files_.SealInteraction(interaction, links, nullptr));
+    AddToIndex(row.index, interaction, sealed.digest);
+    digest_of.emplace(id, sealed.digest);
+    records.push_back(std::move(sealed.text));
+    digests.push_back(std::move(sealed.digest));
+  }
+  ChatSummary summary = incoming.summary;
+  summary.model = row.index.summary.model;
+  summary.tokens = row.index.summary.tokens;
+  row.index.summary = std::move(summary);
+  const std::string index = TRY(files_.SealIndex(row.index));
+  const auto head = Number(row.index.summary.head);
+  const std::int64_t next = incoming.interactions.empty() ? 1 : Number(incoming.interactions.back()) + 1;
+  const Rows added = TRY(database_.Execute(
+      {.sql = "with c as (insert into reprise.chats as c (tenant, id, next_number, head, index_record) "
+              "  values ($1, $2, $3::int, $4::int, $5) on conflict (tenant, id) do update set next_number = "
+              "excluded.next_number, "
+              "  head = excluded.head, index_record = excluded.index_record, version = c.version + 1 "
+              "  where c.index_record is null and c.running is null returning 1), "
+              "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, n, r, d "
+              "  from c, unnest($6::int[], $7::bytea[], $8::text[]) as u(n, r, d)) "
+              "select 1 from c",
+       .values = {tenant(), chat.str(), next, SqlValue::OrNull(head), SqlValue::Bytes(index),
+                  SqlNumberArray(incoming.interactions), SqlByteArray(records), SqlTextArray(digests)}}));
+  if (added.empty()) {
+    const auto there = TRY(ReadRow(chat));  // by the same statement before?
+    if (!there || !there->has_index || there->index.leaves != row.index.leaves) {
+      return Conflict("chat_exists", "there is a chat of this name already");
+    }
+  }
+  SealedFileStore files = ChatsFiles();
+  for (const FileId& id : incoming.files) {
+    auto put = incoming.load_file(id).and_then([&](const StoredFile& file) { return files.Put(chat, file); });
+    if (!put) static_cast<void>(DeleteChat(chat));
+    TRY(put);
+  }
+  if (!incoming.queue.empty()) TRY(SaveQueue(chat, incoming.queue));
+  return row.index.summary;
+}
+
+Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& chat, InteractionId from) {
+  const Chat whole = TRY(LoadChat(chat));
+  RemovedBranch removed = TRY(BranchToRemove(whole, from));
+  std::optional<std::string> new_leaf;
+  if (removed.new_leaf) new_leaf = TRY(files_.ReadDigest(chat, *removed.new_leaf));
+  TRY(ChangeIndex(chat, /*while_running=*/false, [&](ChatIndex& index) -> Result<void> {
+    for (const InteractionId id : removed.interactions) index.leaves.erase(id.number());
+    if (new_leaf) index.leaves.insert_or_assign(removed.new_leaf->number(), *new_leaf);
+    return {};
+  }));
+  // Nothing names them any more. If the process ends here, they are superseded still, and can be removed again.
+  const std::string entry = NameOf(TrashedBranch(DatabaseFiles::kRoot, chat, Now()));
+  TRY(database_.Execute(
+      {.sql =
+           "with gone as (delete from reprise.interactions where tenant = $1 and chat = $2 and number = any($4::int[]) "
+           "  returning number, record) "
+           "insert into reprise.trash(tenant, entry, path, content) "
+           "select $1, $3, 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), '0') || "
+           "'.json', record "
+           "from gone",
+       .values = {tenant(), chat.str(), entry, SqlNumberArray(removed.interactions)}}));
+  return std::move(removed.interactions);
+}
+
+Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
+  const std::string entry = NameOf(TrashedChat(DatabaseFiles::kRoot, chat, Now()));
+  const Rows gone = TRY(database_.Execute(
+      {.sql = "with c as (delete from reprise.chats where tenant = $1 and id = $2 and running is null returning "
+              "index_record), "
+              "i as (delete from reprise.interactions where tenant = $1 and chat = $2 and exists (select 1 from c) "
+              "returning number, record), "
+              "f as (delete from reprise.files where tenant = $1 and chat = $2 and exists (select 1 from c) returning "
+              "id, record), "
+              "q as (delete from reprise.queue where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+              "r as (delete from reprise.runs where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+              "j as (delete from reprise.journal where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+              "t as (insert into reprise.trash(tenant, entry, path, content) "
+              "  select $1, $3, 'chat.json', index_record from c where index_record is not null "
+              "  union all select $1, $3, 'interactions/int_' || lpad(number::text, greatest(3, length(number::text)), "
+              "'0') || '.json', "
+              "    record from i "
+              "  union all select $1, $3, 'files/' || id || '.json', record from f) "
+              "select index_record is not null from c",
+       .values = {tenant(), chat.str(), entry}}));
+  if (!gone.empty() && gone.truth(0, 0)) return {};
+  const auto row = TRY(ReadRow(chat));
+  const auto deleted = row ? Result<std::string>(Fail(Error{}))
+                           : database_files_.ReadFile(TrashDirectory(DatabaseFiles::kRoot) + "/" + entry + "/chat.json",
+                                                      kMaxRecordBytes);
+  if (deleted) return {};  // by the same statement before
+  if (!row || !row->has_index) return NoSuchChat();
+  return Fail(RunsAlready(std::nullopt));
+}
+
+Result<ChatSummary> PostgresStore::RestoreChat(const ChatId& chat, const std::string& entry) {
+  const auto name = ParseTrashName(entry);
+  if (!name || name->chat != chat) return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+  const std::string folder = TrashDirectory(DatabaseFiles::kRoot) + "/" + entry;
+  const auto record = database_files_.ReadFile(folder + "/chat.json", kMaxRecordBytes);
+  if (!record && record.error().code == ErrorCode::kNotFound) {
+    return Fail(ErrorCode::kNotFound, "there is no such chat in the trash");
+  }
+  if (!record) return Fail(record.error());
+  const ChatIndex index = TRY(files_.OpenIndex(chat, *record));
+  const Rows files = TRY(database_.Execute(
+      {.sql = "select path, content from reprise.trash where tenant = $1 and entry = $2 and path like 'interactions/%'",
+       .values = {tenant(), entry}}));
+  std::vector<InteractionId> numbers;
+  std::vector<std::string> digests;
+  for (std::size_t row = 0; row < files.size(); ++row) {
+    const auto id = ParseInteractionFile(files.text(row, 0).substr(std::string_view("interactions/").size()));
+    if (!id) continue;
+    numbers.push_back(*id);
+    // One that cannot be read comes back as it is, and is named when it is looked at.
+    digests.push_back(files_.DigestOf(chat, *id, files.text(row, 1)).value_or(""));
+  }
+  const auto head = Number(index.summary.head);
+  std::int64_t next = index.last + 1;
+  for (const InteractionId id : numbers) next = std::max(next, Number(id) + 1);
+  const Rows restored = TRY(database_.Execute(
+      {.sql = "with c as (insert into reprise.chats as c (tenant, id, next_number, head, index_record) "
+              "  values ($1, $2, $3::int, $4::int, $5) on conflict (tenant, id) do update set next_number = "
+              "excluded.next_number, "
+              "  head = excluded.head, index_record = excluded.index_record, version = c.version + 1 "
+              "  where c.index_record is null and c.running is null returning 1), "
+              "t as (delete from reprise.trash where tenant = $1 and entry = $6 and exists (select 1 from c) returning "
+              "path, content), "
+              "i as (insert into reprise.interactions(tenant, chat, number, record, digest) select $1, $2, n, content, "
+              "d from t "
+              "  join unnest($7::int[], $8::text[]) as u(n, d) on path = 'interactions/int_' || "
+              "  lpad(n::text, greatest(3, length(n::text)), '0') || '.json'), "
+              "f as (insert into reprise.files(tenant, chat, id, record) select $1, $2, "
+              "  substr(path, 7, length(path) - 11), content from t where path like 'files/%') "
+              "select 1 from c",
+       .values = {tenant(), chat.str(), next, SqlValue::OrNull(head), SqlValue::Bytes(*record), entry,
+                  SqlNumberArray(numbers), SqlTextArray(digests)}}));
+  if (restored.empty()) return Conflict("chat_exists", "there is a chat of this name already");
+  return index.summary;
+}
+
+}  // namespace reprise

@@ -1,0 +1,145 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/mutex.h"
+#include "crypto/key_set.h"
+#include "postgres/database_files.h"
+#include "postgres/tenant_database.h"
+#include "reprise/interaction_store.h"
+#include "store/chat_files.h"
+#include "store/file_interaction_store.h"
+#include "store/sealed_file_store.h"
+
+namespace reprise {
+
+// Chats in a PostgreSQL database, each record as its file would be. What is read is read as a data folder is
+// (DatabaseFiles), with the same checks; what is written is a statement that does all or nothing. A chat's index is a
+// row that says which version of it is meant: who changes it and finds another one reads it again. Any number of
+// processes may use one database. Thread-safe.
+//
+// Runs and their journals are PostgresRunStore's.
+class PostgresStore final : public InteractionStore {
+ public:
+  struct Options {
+    Database& database;                  // must outlive the store; its schema is current
+    std::shared_ptr<const KeySet> keys;  // null: plain
+    std::string tenant{};
+    const FileBucket* bucket = nullptr;  // null: files are rows; must outlive the store
+  };
+  static Result<std::unique_ptr<PostgresStore>> Open(Options options);
+
+  Result<InteractionId> ReserveInteraction(const ChatId& chat) override;
+  Result<void> SaveInteraction(const Interaction& interaction) override;
+  // The reader looks for a record, and then whether the index speaks of it: one that another process saves in between
+  // seems to be gone, and is there when it is looked for again.
+  Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override {
+    auto read = reader_->LoadInteraction(chat, id);
+    const bool seems_gone = !read && read.error().reason == "integrity_missing";
+    return seems_gone ? reader_->LoadInteraction(chat, id) : std::move(read);
+  }
+  Result<Chat> LoadChat(const ChatId& chat) override {
+    auto read = reader_->LoadChat(chat);
+    const bool seems_gone = read && !read->damaged.empty();
+    return seems_gone ? reader_->LoadChat(chat) : std::move(read);
+  }
+  HistorySource* histories() override { return reader_.get(); }
+  Result<std::optional<AgentState>> LoadFinalState(const ChatId& chat, InteractionId id) override {
+    return reader_->LoadFinalState(chat, id);
+  }
+  Result<std::optional<AgentState>> LoadPreviousState(const ChatId& chat, InteractionId id) override {
+    return reader_->LoadPreviousState(chat, id);
+  }
+
+  Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
+  Result<ChatSummary> LoadSummary(const ChatId& chat) override;
+  Result<std::vector<ChatSummary>> ListChats() override { return reader_->ListChats(); }
+  Result<std::vector<UnreadableChat>> ListUnreadableChats() override { return reader_->ListUnreadableChats(); }
+  Result<ChatSummary> ChangeChat(const ChatId& chat, const ChatSettings& settings) override;
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId head) override;
+  Result<ChatSummary> ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
+                               const std::optional<std::string>& title) override;
+  Result<ChatSummary> ImportChat(const IncomingChat& chat) override;
+  Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from) override;
+  Result<void> DeleteChat(const ChatId& chat) override;
+  Result<std::vector<TrashEntry>> ListTrash() override { return reader_->ListTrash(); }
+  Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
+
+  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) override { return reader_->LoadQueue(chat); }
+  Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) override;
+  Result<std::vector<ChatId>> ListQueues() override { return reader_->ListQueues(); }
+
+  // --- for PostgresRunStore
+  // Saves the interaction and moves the head. With a token it ends the run and its journal in the same step; kConflict
+  // (reason "fenced") if another token holds it.
+  Result<void> Save(const Interaction& interaction, const std::optional<std::string>& token);
+  Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
+    return reader_->ReadJournal(chat, id);
+  }
+  const KeySet* keys() const { return options_.keys.get(); }
+  // A record for a place that no file has.
+  Result<std::string> Seal(const RecordPlace& place, std::string_view plaintext) const;
+  Result<std::string> Open(const RecordPlace& place, std::string_view record) const;
+  DatabaseFiles& files() { return database_files_; }
+  const std::string& tenant() const { return options_.tenant; }
+
+ private:
+  explicit PostgresStore(Options options);
+
+  SealedFileStore ChatsFiles();
+  // A chat's row, and what of it an interaction with this parent needs.
+  struct ChatRow {
+    ChatIndex index;
+    bool has_index = false;
+    std::int64_t version = 0;
+  };
+  // The row as this process has written it, if that is known still. Whoever uses it finds out by its version whether it
+  // is the row's now.
+  std::optional<ChatRow> TakeWritten(const ChatId& chat);
+  void RememberWritten(const ChatId& chat, ChatRow row);
+  // `is_patient`: as Statement.
+  Result<std::optional<ChatRow>> ReadRow(const ChatId& chat, bool is_patient = false);
+  // Of a stored interaction's record; nullopt: it is not stored.
+  Result<std::optional<std::string>> DigestOf(const ChatId& chat, InteractionId id, bool is_patient);
+  static ChatIndex NewIndex(const ChatId& chat);
+  Result<RecordLinks> LinksFor(const Interaction& interaction, const ChatRow& row, bool is_patient);
+  Result<std::optional<KnownState>> ParentState(const ChatId& chat, const RecordLinks& links);
+  Result<void> CheckSame(const Interaction& interaction);
+  // Whether it was saved, and whether the token is the run's.
+  Result<Rows> FinishRun(const Interaction& interaction, const std::string& token, std::int64_t version,
+                         const std::string& index, const SealedInteraction& sealed);
+  Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
+                                 const SealedInteraction& sealed);
+  // Changes the index as `change` says, durably, while no run holds the chat, unless `while_running`.
+  Result<ChatSummary> ChangeIndex(const ChatId& chat, bool while_running,
+                                  const std::function<Result<void>(ChatIndex&)>& change);
+  Result<ChatSummary> AddWhole(const IncomingChat& chat);
+  Result<void> MoveToTrash(const ChatId& chat, const std::string& entry);
+
+  const Options options_;
+  TenantDatabase database_;
+  DatabaseFiles database_files_;
+  const ChatFiles files_;  // seals, and reads single records
+  const std::unique_ptr<RecordFormat> format_;
+  std::unique_ptr<FileInteractionStore> reader_;
+  Mutex written_mutex_;
+  std::map<ChatId, ChatRow> written_ GUARDED_BY(written_mutex_);
+};
+
+// As rows have it.
+inline InteractionId NumberedId(std::int64_t number) {
+  return InteractionId::FromNumber(static_cast<std::uint32_t>(number));
+}
+
+// What a write is told whose token is not the run's any more.
+Error Fenced();
+
+// A list of bytes as PostgreSQL reads a bytea[].
+std::string SqlByteArray(const std::vector<std::string>& list);
+
+}  // namespace reprise

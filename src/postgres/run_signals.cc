@@ -1,0 +1,237 @@
+#include "postgres/run_signals.h"
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
+#include <utility>
+
+#include "base/base64url.h"
+#include "base/logging.h"
+#include "postgres/postgres_store.h"
+#include "postgres/run_tail.h"
+
+namespace reprise {
+namespace {
+
+// A follower says so each second, and counts for longer, so that one look that fails costs nothing.
+constexpr std::chrono::seconds kFresh{5};
+
+std::string TopicOf(const std::string& instance) {
+  std::string topic = "instance_" + instance;
+  std::erase(topic, '-');
+  return topic;
+}
+
+// "KIND TENANT CHAT NUMBER", and what else there is to say on the next line.
+std::string MessageOf(std::string_view kind, const RunKey& key, std::string_view content = {}) {
+  std::string message(kind);
+  message.append(" ").append(EncodeBase64Url(key.tenant)).append(" ").append(key.run.chat_id.str());
+  message.append(" ").append(std::to_string(key.run.interaction_id.number()));
+  if (!content.empty()) message.append("\n").append(content);
+  return message;
+}
+
+std::string_view TakeWord(std::string_view& text) {
+  const std::string_view word = text.substr(0, text.find(' '));
+  text.remove_prefix(std::min(text.size(), word.size() + 1));
+  return word;
+}
+
+std::optional<int> NumberIn(std::string_view text) {
+  int number = 0;
+  const auto [end, failure] = std::from_chars(text.data(), text.data() + text.size(), number);
+  return failure == std::errc() && end == text.data() + text.size() && number >= 0 ? std::optional(number)
+                                                                                   : std::nullopt;
+}
+
+std::optional<RunKey> KeyIn(std::string_view text) {
+  const auto tenant = DecodeBase64Url(TakeWord(text));
+  const auto chat = ChatId::Parse(std::string(TakeWord(text)));
+  const auto number = NumberIn(text);
+  if (!tenant || !chat || !number || *number == 0 || *number > static_cast<int>(InteractionId::kMaxNumber)) {
+    return std::nullopt;
+  }
+  return RunKey{*tenant, {*chat, NumberedId(*number)}};
+}
+
+RunKey KeyAt(const Rows& rows, std::size_t row) {
+  return {std::string(rows.text(row, 0)), {*ChatId::Parse(rows.text(row, 1)), NumberedId(rows.number(row, 2))}};
+}
+
+}  // namespace
+
+// --- followers of a run ----------------------------------------------------------------------------------------------
+
+void RunFollowers::Add(const std::string& instance) {
+  const auto until = Clock::now() + kFresh;
+  const MutexLock lock(mutex_);
+  until_[instance] = until;
+  latest_ = until.time_since_epoch().count();
+}
+
+std::vector<std::string> RunFollowers::Fresh() const {
+  const auto now = Clock::now();
+  std::vector<std::string> fresh;
+  const MutexLock lock(mutex_);
+  for (const auto& [instance, until] : until_) {
+    if (until > now) fresh.push_back(instance);
+  }
+  return fresh;
+}
+
+bool RunFollowers::any() const { return latest_.load() > Clock::now().time_since_epoch().count(); }
+
+// --- to others -------------------------------------------------------------------------------------------------------
+
+RunSignals::RunSignals(Database& database, Signals& signals, std::string instance, std::function<void()> look)
+    : database_(database, TenantDatabase::kAll),
+      signals_(signals),
+      instance_(std::move(instance)),
+      look_(std::move(look)),
+      subscription_(signals_.Subscribe(TopicOf(instance_), [this](std::string_view payload) { Hear(payload); })) {}
+
+void RunSignals::TellStop(const std::string& owner, const RunKey& key) {
+  signals_.Publish(TopicOf(owner), MessageOf("stop", key));
+}
+void RunSignals::TellAnswer(const std::string& owner, const RunKey& key) {
+  signals_.Publish(TopicOf(owner), MessageOf("answer", key));
+}
+void RunSignals::TellFollowed(const std::string& owner, const RunKey& key) {
+  signals_.Publish(TopicOf(owner), MessageOf("follow", key, instance_));
+}
+
+void RunSignals::TellRecord(const RunFollowers& followers, const RunKey& key, int epoch, int row,
+                            std::string_view bytes) {
+  std::string content = std::to_string(epoch) + " " + std::to_string(row) + " ";
+  AppendBase64Url(content, bytes);
+  const std::string message = MessageOf("record", key, content);
+  for (const std::string& instance : followers.Fresh()) signals_.Publish(TopicOf(instance), message);
+}
+
+void RunSignals::TellNews(const RunFollowers& followers, const RunKey& key) {
+  for (const std::string& instance : followers.Fresh()) signals_.Publish(TopicOf(instance), MessageOf("record", key));
+}
+
+// --- from others -----------------------------------------------------------------------------------------------------
+
+void RunSignals::Watch(const std::string& tenant, std::function<void(const Wanted&)> watcher) {
+  const MutexLock lock(watchers_mutex_);
+  watchers_[tenant] = std::move(watcher);
+}
+
+std::shared_ptr<RunFollowers> RunSignals::Own(const RunKey& key) {
+  auto followers = std::make_shared<RunFollowers>();
+  const MutexLock lock(mutex_);
+  owned_[key] = followers;
+  return followers;
+}
+
+void RunSignals::Follow(const std::shared_ptr<RunTail>& tail) {
+  const MutexLock lock(mutex_);
+  tails_.emplace(tail->key(), tail);
+}
+
+std::vector<std::shared_ptr<RunTail>> RunSignals::Tails(const RunKey* key) {
+  std::vector<std::shared_ptr<RunTail>> tails;
+  const MutexLock lock(mutex_);
+  const auto begin = key ? tails_.lower_bound(*key) : tails_.begin(),
+             end = key ? tails_.upper_bound(*key) : tails_.end();
+  for (auto each = begin; each != end;) {
+    auto tail = each->second.lock();
+    each = tail ? std::next(each) : tails_.erase(each);
+    if (tail) tails.push_back(std::move(tail));
+  }
+  return tails;
+}
+
+void RunSignals::Hear(std::string_view payload) {
+  if (payload.empty()) {  // something may be lost
+    for (const auto& tail : Tails()) tail->Read();
+    return look_();
+  }
+  std::string_view head = payload.substr(0, payload.find('\n'));
+  const std::string_view content = payload.substr(std::min(payload.size(), head.size() + 1));
+  const std::string_view kind = TakeWord(head);
+  if (const auto key = KeyIn(head)) HearOf(kind, *key, content);
+}
+
+void RunSignals::HearOf(std::string_view kind, const RunKey& key, std::string_view content) {
+  if (kind == "stop") return TellWatcher(key, Wanted::Kind::kStop);
+  if (kind == "answer") return TellWatcher(key, Wanted::Kind::kAnswer);
+  if (kind == "follow" && !content.empty()) {
+    const MutexLock lock(mutex_);
+    const auto owned = owned_.find(key);
+    const auto followers = owned == owned_.end() ? nullptr : owned->second.lock();
+    if (followers) followers->Add(std::string(content));
+    return;
+  }
+  if (kind != "record") return;
+  const auto epoch = NumberIn(TakeWord(content)), row = NumberIn(TakeWord(content));
+  const auto bytes = epoch && row ? DecodeBase64Url(content) : std::nullopt;
+  for (const auto& tail : Tails(&key)) bytes ? tail->Hear(*epoch, *row, *bytes) : tail->Read();
+}
+
+void RunSignals::TellWatcher(const RunKey& key, Wanted::Kind kind) {
+  const MutexLock lock(watchers_mutex_);
+  const auto watcher = watchers_.find(key.tenant);
+  if (watcher != watchers_.end() && watcher->second) watcher->second({.kind = kind, .run = key.run});
+}
+
+void RunSignals::LookEverySecond() {
+  LookForFollowers();
+  LookAtFollowed();
+}
+
+void RunSignals::LookForFollowers() {
+  {
+    const MutexLock lock(mutex_);
+    std::erase_if(owned_, [](const auto& each) { return each.second.expired(); });
+    if (owned_.empty()) return;
+  }
+  database_.Submit(
+      {.sql = "select l.tenant, l.chat, l.number, l.instance::text from reprise.listeners l join reprise.runs r on "
+              "(r.tenant, r.chat, r.number) = (l.tenant, l.chat, l.number) where r.owner = $1::uuid and l.instance <> "
+              "$1::uuid and l.until > clock_timestamp()",
+       .values = {instance_}},
+      [weak = weak_from_this()](const Result<Rows>& rows) {
+        const auto self = weak.lock();
+        for (std::size_t row = 0; self && rows && row < rows->size(); ++row) {
+          self->HearOf("follow", KeyAt(*rows, row), rows->text(row, 3));
+        }
+      });
+}
+
+// Says again that these are followed, and asks how far they have come.
+void RunSignals::LookAtFollowed() {
+  std::vector<std::string> tenants, chats, numbers;
+  for (const auto& tail : Tails()) {
+    tenants.push_back(tail->key().tenant);
+    chats.push_back(tail->key().run.chat_id.str());
+    numbers.push_back(std::to_string(tail->key().run.interaction_id.number()));
+  }
+  if (tenants.empty()) return;
+  database_.Submit(
+      {.sql =
+           "with k as (select distinct * from unnest($2::text[], $3::text[], $4::int[]) as k(tenant, chat, number)), "
+           "l as (insert into reprise.listeners(tenant, chat, number, instance, until) select r.tenant, r.chat, "
+           "r.number, $1::uuid, clock_timestamp() + '5 seconds' from k join reprise.runs r using (tenant, chat, "
+           "number) where r.state = 'running' on conflict (tenant, chat, number, instance) do update set until = "
+           "excluded.until) "
+           "select k.tenant, k.chat, k.number, coalesce(r.state = 'ended', true), coalesce(r.epoch, 0), "
+           "coalesce((select max(j.position) from reprise.journal j where j.tenant = k.tenant and j.chat = k.chat "
+           "and j.number = k.number and j.epoch = r.epoch), -1), set_config('synchronous_commit', 'off', true) "
+           "from k left join reprise.runs r using (tenant, chat, number)",
+       .values = {instance_, SqlTextArray(tenants), SqlTextArray(chats), SqlTextArray(numbers)}},
+      [weak = weak_from_this()](const Result<Rows>& rows) {
+        const auto self = weak.lock();
+        for (std::size_t row = 0; self && rows && row < rows->size(); ++row) {
+          const RunKey key = KeyAt(*rows, row);
+          for (const auto& tail : self->Tails(&key)) {
+            tail->Compare(rows->truth(row, 3), static_cast<int>(rows->number(row, 4)),
+                          static_cast<int>(rows->number(row, 5)));
+          }
+        }
+      });
+}
+
+}  // namespace reprise

@@ -1,0 +1,122 @@
+#include "postgres/run_tail.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/try.h"
+#include "store/store_errors.h"
+
+namespace reprise {
+
+Result<void> RunTail::Begin() {
+  Statement read;
+  {
+    const MutexLock lock(mutex_);
+    read = ReadStatement();
+  }
+  const Rows rows = TRY(database_.Execute(std::move(read)));
+  if (rows.empty()) return Fail(ErrorCode::kNotFound, "nothing is kept of this run");
+  const MutexLock lock(mutex_);
+  TakeRows(rows);
+  return {};
+}
+
+// One statement, so that the state and the rows are of one moment: of a run that has ended these are all.
+Statement RunTail::ReadStatement() const {
+  return {.sql =
+              "with l as (insert into reprise.listeners(tenant, chat, number, instance, until) select tenant, chat, "
+              "number, $6::uuid, clock_timestamp() + '5 seconds' from reprise.runs where tenant = $1 and chat = $2 "
+              "and number = $3::int and state = 'running' on conflict (tenant, chat, number, instance) do update "
+              "set until = excluded.until) "
+              "select r.state = 'ended', r.owner::text, j.epoch, j.position, j.record from reprise.runs r left join "
+              "reprise.journal j on (j.tenant, j.chat, j.number) = (r.tenant, r.chat, r.number) and (j.epoch, "
+              "j.position) >= ($4::int, $5::int) where r.tenant = $1 and r.chat = $2 and r.number = $3::int order "
+              "by j.epoch, j.position",
+          .values = {key_.tenant, key_.run.chat_id.str(), std::int64_t{key_.run.interaction_id.number()},
+                     std::int64_t{epoch_}, std::int64_t{next_row_}, signals_->instance()}};
+}
+
+void RunTail::Hear(int epoch, int row, std::string_view bytes) {
+  {
+    const MutexLock lock(mutex_);
+    if (!heard_ || epoch < epoch_ || (epoch == epoch_ && row < next_row_)) return;
+    // What is not from the run, though it came here, is nothing but a reason to look.
+    const bool is_next = reader_ && !is_reading_ && epoch == epoch_ && row == next_row_;
+    if (is_next && Take(epoch, row, bytes)) return;
+  }
+  Read();
+}
+
+void RunTail::Compare(bool has_ended, int epoch, int last_row) {
+  {
+    const MutexLock lock(mutex_);
+    if (!heard_ || (!has_ended && std::pair(epoch, last_row) < std::pair(epoch_, next_row_))) return;
+  }
+  Read();
+}
+
+void RunTail::Read() {
+  Statement read;
+  {
+    const MutexLock lock(mutex_);
+    if (!heard_ || std::exchange(is_reading_, true)) {
+      read_again_ = true;
+      return;
+    }
+    read_again_ = false;
+    read = ReadStatement();
+  }
+  database_.Submit(std::move(read), [weak = weak_from_this()](const Result<Rows>& rows) {
+    const auto self = weak.lock();
+    if (!self) return;
+    bool again;
+    {
+      const MutexLock lock(self->mutex_);
+      if (rows) self->TakeRows(*rows);
+      self->is_reading_ = false;
+      again = self->read_again_;
+    }
+    if (again) self->Read();  // else, if the database is away, the next look a second later
+  });
+}
+
+void RunTail::TakeRows(const Rows& rows) {
+  for (std::size_t row = 0; heard_ && row < rows.size(); ++row) {
+    if (rows.is_null(row, 2)) continue;
+    auto taken = Take(static_cast<int>(rows.number(row, 2)), static_cast<int>(rows.number(row, 3)), rows.text(row, 4));
+    if (!taken) return Tell({.failure = std::move(taken.error())});
+  }
+  if (rows.empty() || rows.truth(0, 0)) return Tell({.has_ended = true});
+  if (rows.is_null(0, 1) || rows.text(0, 1) == owner_) return;
+  owner_ = rows.text(0, 1);
+  signals_->TellFollowed(owner_, key_);
+}
+
+Result<void> RunTail::Take(int epoch, int row, std::string_view bytes) {
+  if (!reader_ || epoch != epoch_) {
+    reader_.emplace(RecordPlace{.chat = key_.run.chat_id, .interaction = key_.run.interaction_id}, keys_);
+    epoch_ = epoch;
+    read_ = 0;
+  }
+  HeldNews news;
+  TRY(reader_->Read(bytes, news.records));
+  next_row_ = row + 1;
+  const std::size_t before = read_;
+  read_ += news.records.size();
+  const std::size_t known = std::min(news.records.size(), told_ - std::min(told_, before));
+  news.records.erase(news.records.begin(), news.records.begin() + static_cast<std::ptrdiff_t>(known));
+  if (news.records.empty()) return {};
+  told_ = read_;
+  Tell(std::move(news));
+  return {};
+}
+
+void RunTail::Tell(HeldNews news) {
+  if (!heard_) return;
+  const bool is_last = news.has_ended || news.failure;
+  heard_(std::move(news));
+  if (is_last) heard_ = nullptr;
+}
+
+}  // namespace reprise

@@ -1,0 +1,210 @@
+#include "postgres/schema.h"
+
+#include <iterator>
+#include <string>
+
+#include "base/try.h"
+
+namespace reprise {
+namespace {
+
+// What stands in a row as bytea is sealed as the file would be (or plain, in a plain store). `record` does not
+// compress, so nobody tries. `running` names the run that holds the chat: that there is one at most is decided by this
+// row, under its lock. An empty answer: the run has ended without one.
+constexpr const char* kVersion1 = R"(do $$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 1) then return; end if;
+  create table reprise.instances(id uuid primary key, lease_until timestamptz not null, dead boolean not null default false,
+    version text not null);
+  create table reprise.chats(tenant text, id text, next_number int not null default 1, head int, running int,
+    index_record bytea, version bigint not null default 0, primary key(tenant, id));
+  create table reprise.interactions(tenant text, chat text, number int, record bytea not null, digest text not null,
+    saved_at timestamptz not null default now(), primary key(tenant, chat, number));
+  alter table reprise.interactions alter column record set storage external;
+  create table reprise.runs(tenant text, chat text, number int, owner uuid, token uuid not null, epoch int not null default 1,
+    state text not null default 'running', stop_reason text, ended_at timestamptz, primary key(tenant, chat, number))
+    with (fillfactor = 50);
+  create index on reprise.runs(owner);
+  create index on reprise.runs(ended_at) where ended_at is not null;
+  create table reprise.journal(tenant text, chat text, number int, epoch int, position int, record bytea not null,
+    primary key(tenant, chat, number, epoch, position));
+  alter table reprise.journal alter column record set storage external;
+  create table reprise.queue(tenant text, chat text, record bytea not null, primary key(tenant, chat));
+  create table reprise.questions(tenant text, id text, chat text not null, number int not null, kind text not null,
+    request bytea not null, answer bytea, expires_at timestamptz, created_at timestamptz not null default clock_timestamp(),
+    primary key(tenant, id));
+  create index on reprise.questions(tenant, chat, number);
+  create table reprise.files(tenant text, chat text, id text, record bytea not null, created_at timestamptz not null default now(),
+    primary key(tenant, chat, id));
+  alter table reprise.files alter column record set storage external;
+  create table reprise.folder_files(tenant text, name text, content bytea not null, primary key(tenant, name));
+  create table reprise.trash(tenant text, entry text, path text, content bytea not null, primary key(tenant, entry, path));
+  insert into reprise.schema_version(version) values (1);
+end $$)";
+
+// What several people have: who they are, what they show, what they were granted, did and used. A token that was
+// revoked keeps its row, so that each change has a number of its own.
+constexpr const char* kPeople = R"(do $$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 2) then return; end if;
+  create table reprise.tenants(tenant text primary key, org text not null, name text not null,
+    created_at timestamptz not null default now(), unique(org, name));
+  create table reprise.org_keys(org text primary key, record bytea not null, created_at timestamptz not null default now());
+  create sequence reprise.api_token_changes;
+  create table reprise.api_tokens(id text primary key, name text not null, org text not null, user_name text not null,
+    role text not null, digest text not null unique, cookie_digest text not null, created_at timestamptz not null,
+    expires_at timestamptz, used_at timestamptz, revoked_at timestamptz,
+    change bigint not null default nextval('reprise.api_token_changes'));
+  create table reprise.grants(tenant text, id text, record bytea not null,
+    created_at timestamptz not null default clock_timestamp(), primary key(tenant, id));
+  create table reprise.audit(tenant text, seq bigint, line text not null, digest text not null, primary key(tenant, seq));
+  create table reprise.day_usage(tenant text, day date, source text, tokens bigint not null,
+    primary key(tenant, day, source));
+  insert into reprise.schema_version(version) values (2);
+end $$)";
+
+// Which instances follow which runs: nothing is lost with it that is not said again a second later. What has changed in
+// the last minutes, by ids.
+constexpr const char* kFollowing = R"(do $$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 3) then return; end if;
+  create unlogged table reprise.listeners(tenant text, chat text, number int, instance uuid, until timestamptz not null,
+    primary key(tenant, chat, number, instance));
+  -- A chat that is made anew does not have a version that one of its name had before.
+  alter table reprise.chats alter column version set default (extract(epoch from clock_timestamp()) * 1000000)::bigint;
+  create table reprise.changes(id bigserial primary key, tenant text not null, instance uuid not null, change text not null,
+    at timestamptz not null default clock_timestamp());
+  create index on reprise.changes(at);
+  insert into reprise.schema_version(version) values (3);
+end $$)";
+
+// What every turn does, as functions: PostgreSQL plans them once per connection, also where a pooler lies between,
+// which knows no prepared statements.
+constexpr const char* kFunctions = R"(do $do$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 4) then return; end if;
+
+  -- The row is there if somebody else was not faster, with another head or number.
+  create function reprise.begin_run(_tenant text, _chat text, _number int, _checks_head boolean, _head int, _owner uuid,
+      _token uuid, _record bytea) returns boolean language plpgsql as $f$
+  begin
+    update reprise.chats set next_number = next_number + 1, running = _number where tenant = _tenant and id = _chat
+      and running is null and next_number = _number and (not _checks_head or head is not distinct from _head);
+    if not found then return false; end if;
+    insert into reprise.runs(tenant, chat, number, owner, token) values (_tenant, _chat, _number, _owner, _token);
+    if _record is not null then
+      insert into reprise.journal(tenant, chat, number, epoch, position, record)
+        values (_tenant, _chat, _number, 1, 0, _record);
+    end if;
+    return true;
+  end $f$;
+
+  -- A record counts only behind the one before it: what is behind one that is lost is not kept either.
+  create function reprise.append_record(_tenant text, _chat text, _number int, _token uuid, _position int, _record bytea,
+      _commit text) returns boolean language plpgsql as $f$
+  declare _epoch int;
+  begin
+    select epoch into _epoch from reprise.runs where tenant = _tenant and chat = _chat and number = _number
+      and token = _token for share;
+    if not found then return false; end if;
+    if _position > 0 then
+      perform 1 from reprise.journal where tenant = _tenant and chat = _chat and number = _number and epoch = _epoch
+        and position = _position - 1;
+      if not found then return false; end if;
+    end if;
+    insert into reprise.journal(tenant, chat, number, epoch, position, record)
+      values (_tenant, _chat, _number, _epoch, _position, _record) on conflict do nothing;
+    perform set_config('synchronous_commit', _commit, true);
+    return true;
+  end $f$;
+
+  -- `saved` if the chat's row is of this version and the token is the run's, which `is_held` says.
+  create function reprise.finish_run(_tenant text, _chat text, _number int, _version bigint, _token uuid, _index bytea,
+      _record bytea, _digest text, out saved boolean, out is_held boolean) language plpgsql as $f$
+  begin
+    perform 1 from reprise.chats where tenant = _tenant and id = _chat and version = _version for update;
+    saved := found;
+    perform 1 from reprise.runs where tenant = _tenant and chat = _chat and number = _number and token = _token
+      for update;
+    is_held := found;
+    saved := saved and is_held;
+    if not saved then return; end if;
+    update reprise.chats set head = _number, index_record = _index, version = version + 1, running = null,
+      next_number = greatest(next_number, _number + 1) where tenant = _tenant and id = _chat;
+    insert into reprise.interactions(tenant, chat, number, record, digest)
+      values (_tenant, _chat, _number, _record, _digest);
+    update reprise.runs set state = 'ended', owner = null, ended_at = clock_timestamp(), token = gen_random_uuid()
+      where tenant = _tenant and chat = _chat and number = _number;
+    update reprise.questions set answer = '' where tenant = _tenant and chat = _chat and number = _number
+      and answer is null;
+  end $f$;
+  insert into reprise.schema_version(version) values (4);
+end $do$)";
+
+// The second lock: no statement touches a row of a tenant that it has not named, whatever it asks for. For every table
+// that has tenants, whichever version made it. Its owner is held by it too; a superuser is not.
+constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
+  lock table reprise.schema_version in exclusive mode;
+  for name in select c.relname from pg_class c join pg_attribute a on a.attrelid = c.oid
+    where c.relnamespace = 'reprise'::regnamespace and c.relkind = 'r' and a.attname = 'tenant' and not a.attisdropped
+      and not exists(select from pg_policy p where p.polrelid = c.oid and p.polname = 'tenant') loop
+    execute format('alter table reprise.%I enable row level security', name);
+    execute format('alter table reprise.%I force row level security', name);
+    execute format($policy$create policy tenant on reprise.%I using
+      ((select coalesce(current_setting('reprise.tenant', true), '')) in (tenant, '*'))$policy$, name);
+  end loop;
+end $$)";
+
+constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions};
+constexpr int kKnown = static_cast<int>(std::size(kMigrations));
+
+Error SchemaError(std::string reason, std::string message) {
+  return Error{.code = ErrorCode::kConflict, .reason = std::move(reason), .message = std::move(message)};
+}
+
+Error Newer(const SchemaStatus& status) {
+  return SchemaError("newer_schema", "the database is of schema " + std::to_string(status.there) +
+                                         ", which this program does not know (it knows " +
+                                         std::to_string(status.known) + "); a newer program has made it");
+}
+
+}  // namespace
+
+Result<SchemaStatus> ReadSchemaStatus(Database& database) {
+  SchemaStatus status{.known = kKnown};
+  const Rows made = TRY(database.Execute({.sql = "select to_regclass('reprise.schema_version') is not null"}));
+  if (!made.truth(0, 0)) return status;
+  const Rows rows = TRY(database.Execute({.sql = "select coalesce(max(version), 0)::int from reprise.schema_version"}));
+  status.there = static_cast<int>(rows.number(0, 0));
+  return status;
+}
+
+Result<SchemaStatus> MigrateSchema(Database& database) {
+  const SchemaStatus before = TRY(ReadSchemaStatus(database));
+  if (before.there > before.known) return Fail(Newer(before));
+  if (before.there == 0) {
+    // Two that begin at once: "if not exists" may still find that the other was faster.
+    TRY(database.Execute({.sql = R"(do $$ begin
+      perform pg_advisory_xact_lock(7237970109966541);
+      create schema if not exists reprise;
+      create table if not exists reprise.schema_version(version int primary key, applied_at timestamptz not null default now());
+    end $$)"}));
+  }
+  for (int next = before.there; next < kKnown; ++next) TRY(database.Execute({.sql = kMigrations[next]}));
+  TRY(database.Execute({.sql = kSecureTenants}));
+  return ReadSchemaStatus(database);
+}
+
+Result<void> CheckSchema(Database& database) {
+  const SchemaStatus status = TRY(ReadSchemaStatus(database));
+  if (status.is_current()) return {};
+  if (status.there > status.known) return Fail(Newer(status));
+  if (status.there == 0) {
+    return Fail(SchemaError("no_schema", "the database has no tables of this program: `reprise db init` makes them"));
+  }
+  return Fail(SchemaError("old_schema", "the database is of schema " + std::to_string(status.there) + " of " +
+                                            std::to_string(status.known) +
+                                            ": `reprise db migrate` brings it up to date"));
+}
+
+}  // namespace reprise

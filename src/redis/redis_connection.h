@@ -1,0 +1,77 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/unique_fd.h"
+#include "redis/redis_libraries.h"
+#include "redis/redis_url.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// How connections with TLS are made: the server's certificate must be of somebody trusted, and of its name.
+class RedisTls {
+ public:
+  // `ca_file` is trusted besides the system's; may be empty.
+  static Result<std::shared_ptr<const RedisTls>> Make(const std::string& ca_file);
+  ~RedisTls();
+  RedisTls(const RedisTls&) = delete;
+  RedisTls& operator=(const RedisTls&) = delete;
+
+ private:
+  friend class RedisConnection;
+  explicit RedisTls(const SslLibrary& library) : library_(library) {}
+
+  const SslLibrary& library_;
+  SSL_CTX* context_ = nullptr;
+};
+
+// One connection to a Redis server, signed in. After Open nothing waits. Not thread-safe.
+class RedisConnection {
+ public:
+  // `stop`: readable when there is no use in going on.
+  static Result<std::unique_ptr<RedisConnection>> Open(const RedisUrl& url, const std::shared_ptr<const RedisTls>& tls,
+                                                       std::chrono::steady_clock::time_point until, int stop);
+  ~RedisConnection();
+  RedisConnection(const RedisConnection&) = delete;
+  RedisConnection& operator=(const RedisConnection&) = delete;
+
+  int fd() const { return socket_.get(); }
+  // Whether there is something that the socket has not taken: Flush when it is writable.
+  bool must_flush() const { return sent_ < out_.size(); }
+  std::size_t waiting_bytes() const { return out_.size() - sent_; }
+  // All false, or kUnavailable: the connection is lost.
+  bool Send(const std::vector<std::string_view>& command);
+  bool Flush();
+  // Reads what is there.
+  Result<void> Receive(const std::function<void(const redisReply&)>& take);
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  RedisConnection(const HiredisLibrary& library, std::shared_ptr<const RedisTls> tls, UniqueFd socket);
+
+  Result<void> Handshake(const std::string& host, Clock::time_point until, int stop);
+  Result<void> SignIn(const RedisUrl& url, Clock::time_point until, int stop);
+  bool Encrypt(std::string_view bytes);
+  void TakeEncrypted();
+  // Bytes of the server, to the reader. False: it is not the protocol.
+  bool Feed(std::string_view bytes);
+  Result<void> Wait(short events, Clock::time_point until, int stop) const;
+
+  const HiredisLibrary& library_;
+  const std::shared_ptr<const RedisTls> tls_;  // null: without
+  const UniqueFd socket_;
+  redisReader* const reader_;
+  SSL* ssl_ = nullptr;          // reads and writes memory; the socket is ours, as OpenSSL's own may raise SIGPIPE
+  BIO* from_server_ = nullptr;  // owned by ssl_
+  BIO* to_server_ = nullptr;    // likewise
+  std::string out_;
+  std::size_t sent_ = 0;
+};
+
+}  // namespace reprise

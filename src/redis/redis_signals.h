@@ -1,0 +1,89 @@
+#pragma once
+
+#include <chrono>
+#include <deque>
+#include <memory>
+#include <set>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+#include "base/subscribers.h"
+#include "base/unique_fd.h"
+#include "redis/redis_connection.h"
+#include "redis/redis_url.h"
+#include "reprise/result.h"
+#include "reprise/signals.h"
+
+namespace reprise {
+
+// Through PUBLISH and SUBSCRIBE of a Redis server, over one connection each; nothing is kept there. Redis may go at any
+// moment: what nobody has taken there goes another way, if there is one. Thread-safe.
+class RedisSignals final : public Signals {
+ public:
+  struct Options {
+    std::vector<std::string> urls;  // those of a cluster mean the same: any of them will do
+    std::string ca_file{};          // of certificates that are trusted besides the system's
+    Signals* otherwise = nullptr;   // null: none; must outlive it
+  };
+  // kInvalidArgument: a URL, or the file, cannot be used. kUnavailable: a library is missing. Does not connect yet.
+  static Result<std::unique_ptr<RedisSignals>> Open(Options options);
+  // Whether a server lets us in, for people to know; waits for some seconds at most.
+  static Result<void> Check(const Options& options);
+  ~RedisSignals() override;
+  RedisSignals(const RedisSignals&) = delete;
+  RedisSignals& operator=(const RedisSignals&) = delete;
+
+  void Publish(std::string_view topic, std::string_view payload) override;
+  std::shared_ptr<void> Subscribe(const std::string& topic, Heard heard) override;
+  bool is_connected() const;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Published {
+    std::string topic, payload;
+    Clock::time_point at;
+  };
+  RedisSignals(Options options, std::vector<RedisUrl> urls, std::shared_ptr<const RedisTls> tls, UniqueFd wake,
+               UniqueFd stop);
+
+  void Work();
+  bool Connect();
+  void Disconnect(const Error& why);
+  // Until there is something to do. An error: the connection is lost.
+  Result<void> Wait();
+  Result<void> ReadMessages();
+  Result<void> ReadReplies();
+  bool SubscribeToNew();
+  void TakeMessage(const redisReply& message);
+  void TellOtherwise(const Published& signal) const;
+  void Pause();
+  void Wake() const;
+
+  const Options options_;
+  const std::vector<RedisUrl> urls_;
+  const std::shared_ptr<const RedisTls> tls_;  // null: none of them needs it
+  const UniqueFd wake_, stop_;                 // eventfds; the second only when this goes
+  Subscribers subscribers_;
+
+  mutable Mutex mutex_;
+  std::unique_ptr<RedisConnection> publisher_ GUARDED_BY(mutex_);  // null: not connected; made and ended by the thread
+  std::deque<Published> unanswered_ GUARDED_BY(mutex_);            // in the order of their replies
+  std::size_t unanswered_bytes_ GUARDED_BY(mutex_) = 0;
+  bool is_broken_ GUARDED_BY(mutex_) = false;  // the thread is to connect anew
+  std::set<std::string> topics_ GUARDED_BY(mutex_);
+  bool stopping_ GUARDED_BY(mutex_) = false;
+
+  // Used by the thread only.
+  std::unique_ptr<RedisConnection> subscriber_;
+  std::set<std::string> subscribed_;
+  std::size_t next_url_ = 0;
+  bool was_reported_ = false;
+  std::chrono::milliseconds pause_{0};
+  std::thread thread_;  // last: it uses all of the above
+};
+
+}  // namespace reprise

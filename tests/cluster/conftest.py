@@ -1,0 +1,92 @@
+"""Fixtures of the tests with several servers on one database: those of the end-to-end tests, and a cluster of one's own."""
+import importlib.util
+import pathlib
+import sys
+
+import pytest
+
+E2E = pathlib.Path(__file__).resolve().parent.parent / "e2e"
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+_spec = importlib.util.spec_from_file_location("e2e_conftest", E2E / "conftest.py")
+sys.modules["e2e_conftest"] = importlib.util.module_from_spec(_spec)
+_spec.loader.exec_module(sys.modules["e2e_conftest"])
+from e2e_conftest import *  # noqa: E402, F403
+from support import cluster as parts  # noqa: E402
+from support import postgres as pg  # noqa: E402
+from support.history import History  # noqa: E402
+from support.way import Way  # noqa: E402
+
+
+def pytest_collection_modifyitems(items):
+    if parts.missing():
+        skip = pytest.mark.skip(reason=f"{', '.join(parts.missing())} NOT INSTALLED (scripts/deps cluster): nothing is tested with several servers")
+        for item in items:
+            item.add_marker(skip)
+
+
+@pytest.fixture(scope="session")
+def postgres():
+    server = pg.Postgres(settings=["max_connections=200"])
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def own_postgres():
+    """For who stops it, or makes it crash."""
+    server = pg.Postgres()
+    yield server
+    server.close()
+
+
+@pytest.fixture
+def make_way():
+    """Ways to a database that a test can cut; each is for one server."""
+    ways = []
+
+    def make(postgres, url):
+        ways.append(Way(postgres, url))
+        return ways[-1]
+
+    yield make
+    for each in ways:
+        each.close()
+
+
+@pytest.fixture
+def history():
+    return History()
+
+
+@pytest.fixture
+def make_cluster(tmp_path, make_way, make_server, provider, request):
+    """Starts so many servers on a database of their own; `postgres` is the suite's unless the test has one of its own. The instances of these numbers have
+    ways of their own to it: cluster.ways."""
+    clusters = []
+
+    def make(count=3, balance=False, ways=(), environments=None, **settings):
+        server = request.getfixturevalue("own_postgres" if "own_postgres" in request.fixturenames else "postgres")
+        environments = environments or {}
+
+        def start(home, config, arguments):
+            number = int(home.path.name.removeprefix("instance"))
+            return make_server(provider, home=home, config=config, arguments=arguments, environment=environments.get(number))
+
+        cluster = parts.Cluster(tmp_path, server.new_database(), start, {"disconnect_grace_s": 0.2, "drain_s": 0, **settings})
+        clusters.append(cluster)
+        cluster.postgres, cluster.ways = server, {}
+        for number in range(1, count + 1):
+            if number in ways:
+                cluster.ways[number] = make_way(server, cluster.url)
+                cluster.own[number] = {"store": {"type": "postgres", "url": cluster.ways[number].url}}
+            cluster.add()
+        if balance:
+            cluster.client = cluster.balance()
+        return cluster
+
+    yield make
+    for each in clusters:  # before their database is gone
+        each.close()
+        for server in each.servers:
+            if server and not server.stopped and server.process.poll() is None:
+                server.stop()

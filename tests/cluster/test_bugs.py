@@ -1,0 +1,154 @@
+"""The tests can fail: faults are put into statements on their way to the database, and what the tests look at tells them. Each is looked at with the fault,
+and without. (The faults that are no statements are planted in tests/fault and tests/postgres.)"""
+import time
+
+import pytest
+from support.history import Follower, begin, shown
+from support.provider import Gate, call, text, tools
+from support.timing import SLACK, SOON, eventually
+
+BOTH = pytest.mark.parametrize("planted", [False, True], ids=["sound", "planted"])
+
+
+def plant(way, planted, *rewrites):
+    # Without a fault the same way is gone, and nothing is changed.
+    way.rewrites = list(rewrites) if planted else [(b"reprise.nothing", b"reprise.nothing")]
+    way.drop()
+
+
+def append_slowly(postgres, url, lock):
+    """A function like append_record, which takes three seconds and locks the run's row like that."""
+    sound = postgres.query(url, "select pg_get_functiondef('reprise.append_record'::regproc)")
+    assert "for share;" in sound and "return true;" in sound, sound
+    slow = sound.replace("reprise.append_record(", "reprise.append_slowly(").replace("for share;", f"{lock};")
+    postgres.query(url, slow.replace("return true;", "perform pg_sleep(3); return true;"))
+
+
+def within(condition, seconds):
+    try:
+        return bool(eventually(condition, "", seconds))
+    except AssertionError:
+        return False
+
+
+@BOTH
+@pytest.mark.limit(90)
+def test_the_check_of_the_token_is_left_out(make_cluster, provider, history, planted):
+    """Then a tool runs at the old owner and at the new one."""
+    cluster = make_cluster(2, ways=[1])
+    plant(cluster.ways[1], planted, (b"token = $4::uuid", b"$4 = $4::uuid"), (b"token = $5::uuid", b"$5 = $5::uuid"))
+    done = cluster.homes[0].workspace / "effects"
+    provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(call("run_shell", {"command": "echo once >> effects"})))
+    run = ("c", begin(cluster.ports[0], history, "c", "ask"))
+    asked = eventually(lambda: cluster.servers[1].client.get("/approvals").json["approvals"], "it waits")[0]
+    shown(cluster.servers[0].client, *run)
+    cluster.ways[1].cut()
+    eventually(lambda: "taken up" in cluster.servers[1].log(), "it is taken over", 15 * SLACK)
+    cluster.ways[1].heal()
+    eventually(lambda: cluster.servers[0].client.get("/readyz").status == 200, "the old owner is back")
+    time.sleep(1.5)  # a look at what has changed
+    cluster.servers[0].client.approve(*run, asked["approval_id"]).expect(200)
+    Follower(cluster.ports[1], run, history).follow()
+    assert cluster.ways[1].rewritten.is_set() == planted
+    twice = within(lambda: done.read_text() == "once\nonce\n", 3 if planted else 1)
+    assert twice == planted
+
+
+@BOTH
+@pytest.mark.limit(90)
+def test_for_key_share_in_place_of_for_share(make_cluster, provider, history, postgres, planted):
+    """Then an append that is under way is kept behind the one who has taken the run up, and shown. (The claim is one that updates the row and no more, so
+    that the append alone keeps it out.)"""
+    cluster = make_cluster(2, ways=[1, 2])
+    way = cluster.ways[1]
+    plant(cluster.ways[2], True, (b"for update of r skip locked", b"for no key update of r skip locked"))
+    gate = Gate()
+    provider.plan(text("half ", gate, "behind", Gate()))
+    run = ("c", begin(cluster.ports[0], history, "c", "speak"))
+    at_owner = Follower(cluster.ports[0], run, history, reconnect=False).start()
+    at_owner.await_event("text_delta")
+    owner = postgres.query(cluster.url, "select owner from reprise.runs where state = 'running'")
+    # The append takes a while: the row is locked, and the record not committed yet.
+    append_slowly(postgres, cluster.url, "for key share" if planted else "for share")
+    way.rewrites = [(b"reprise.append_record(", b"reprise.append_slowly(")]
+    gate.release()
+    assert way.rewritten.wait(SOON)
+    for _ in range(12):
+        postgres.query(cluster.url, f"update reprise.instances set dead = true where id = '{owner}'")
+        time.sleep(0.2)
+    way.rewrites = []
+    within(lambda: cluster.servers[1].client.interaction(*run)["status"] == "FAILED", 5)
+    time.sleep(1.5)
+    stored = str(cluster.servers[1].client.interaction(*run)["agent_events"])
+    status = cluster.servers[1].client.interaction(*run)["status"]
+    lost = status == "FAILED" and b"behind" in at_owner.text() and "behind" not in stored
+    assert lost == planted, (status, at_owner.text(), stored)
+
+
+@BOTH
+@pytest.mark.limit(60)
+def test_an_answer_is_told_before_it_is_committed(make_cluster, provider, history, planted):
+    cluster = make_cluster(2, ways=[2])
+    plant(cluster.ways[2], planted, (b"set answer = $3 where", b"set kind = kind where"))
+    provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(call("calculator", {"expression": "1"}), call(
+        "run_shell", {"command": "echo once >> effects"}, "call_2")))
+    run = ("c", begin(cluster.ports[0], history, "c", "ask"))
+    other = cluster.servers[1].client
+    asked = eventually(lambda: other.get("/approvals").json["approvals"], "it waits")[0]
+    taken = [other.approve(*run, asked["approval_id"]).status for _ in range(2)]
+    assert (taken == [200, 200]) == planted, taken
+    done = within(lambda: cluster.servers[1].client.interaction(*run)["status"] == "COMPLETED", 5)
+    assert done != planted
+
+
+@BOTH
+@pytest.mark.limit(60)
+def test_a_lease_by_a_clock_that_is_six_hours_late(make_cluster, provider, history, planted):
+    cluster = make_cluster(2, ways=[1])
+    plant(cluster.ways[1], planted, (b"clock_timestamp() + $2::interval", b"clock_timestamp() - interval '6 hours' + $2::interval"))
+    gate = Gate()
+    provider.plan(text("half ", gate, "whole"))
+    run = ("c", begin(cluster.ports[0], history, "c", "speak"))
+    taken = within(lambda: "taken up" in cluster.servers[1].log(), 8)  # two renewals
+    gate.release()
+    Follower(cluster.ports[1], run, history).follow()
+    assert taken == planted and history.ends[run] == ("FAILED" if planted else "COMPLETED")
+
+
+@BOTH
+@pytest.mark.limit(60)
+def test_an_end_that_cannot_be_said_twice(make_cluster, provider, history, planted):
+    """Whose commit was not answered is done, and the owner must know."""
+    cluster = make_cluster(2, ways=[1])
+    way = cluster.ways[1]
+    plant(way, planted, (b"select digest from", b"select 'x' || digest from"))
+    gate = Gate()
+    provider.plan(text("half ", gate, "whole"))
+    run = ("c", begin(cluster.ports[0], history, "c", "speak"))
+    at_owner = Follower(cluster.ports[0], run, history, reconnect=False).start()
+    at_owner.await_event("text_delta")
+    way.lose_answer(b"reprise.finish_run(")
+    gate.release()
+    at_owner.thread.join(SOON)
+    assert way.swallowed.is_set()
+    assert at_owner.done != planted, at_owner.text()
+
+
+@pytest.mark.limit(60)
+@pytest.mark.parametrize("lost", ["nothing", "notifications", "notifications and polls"])
+def test_a_signal_is_lost(make_cluster, provider, history, lost, figure):
+    """A second, if it is looked for; for ever, if not."""
+    cluster = make_cluster(2, ways=[1, 2])
+    plant(cluster.ways[2], lost != "nothing", (b"pg_notify(channel, payload)", b"channel || payload"))
+    plant(cluster.ways[1], lost.endswith("polls"), (b"union select tenant from reprise.runs r where owner", b"union select tenant from reprise.runs r where false and owner"))
+    provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(call("run_shell", {"command": "echo once >> effects"})))
+    run = ("c", begin(cluster.ports[0], history, "c", "ask"))
+    at_owner = Follower(cluster.ports[0], run, history, reconnect=False, limit=8).start()
+    asked = at_owner.await_event("approval_required")
+    time.sleep(0.1)
+    told = time.monotonic()
+    cluster.servers[1].client.approve(*run, asked["approval_id"]).expect(200)
+    done = within(lambda: b"event: approved" in at_owner.text(), 4)
+    figure(f"an answer at another server, with {lost} lost: " + (f"taken after {(time.monotonic() - told) * 1e3:.0f} ms" if done else "not taken"))
+    assert done == (not lost.endswith("polls"))
+    cluster.servers[0].client.cancel(*run)

@@ -1,0 +1,191 @@
+// Runs that several processes share: who may write, and who must not any more.
+#include <future>
+#include <thread>
+
+#include "base/local_signals.h"
+#include "base/random.h"
+#include "postgres/lease.h"
+#include "postgres/postgres_run_store.h"
+#include "postgres/postgres_store.h"
+#include "postgres/schema.h"
+#include "store/sample.h"
+#include "support/postgres_server.h"
+#include "support/test.h"
+
+namespace reprise::fencing_test {
+namespace {
+
+std::unique_ptr<Database> Opened() {
+  auto database = Database::Open({.url = test::PostgresServer::Get()->url()});
+  REQUIRE(database);
+  return *std::move(database);
+}
+
+// What the instances of one test share.
+struct World {
+  const std::shared_ptr<const KeySet> keys = std::make_shared<const KeySet>(KeySet::Generate());
+  mutable LocalSignals signals{};
+  const std::string tenant = "tenant_" + RandomHex(8);
+};
+
+// One process, as the database sees it.
+struct Instance {
+  explicit Instance(const World& world) : database(Opened()), lease_database(Opened()) {
+    REQUIRE(MigrateSchema(*database));
+    store = *PostgresStore::Open({.database = *database, .keys = world.keys, .tenant = world.tenant});
+    lease = *Lease::Take(*lease_database, Lease::MakeInstance(), "test");
+    signals = std::make_shared<RunSignals>(*database, world.signals, lease->instance(), [] {});
+    runs.emplace(*database, *store, *lease, *signals);
+  }
+  // As if it had been away for long; its process goes on.
+  void LoseLease(Database& through) {
+    REQUIRE(through.Execute(
+        {.sql = "update reprise.instances set dead = true where id = $1::uuid", .values = {lease->instance()}}));
+  }
+
+  std::unique_ptr<Database> database, lease_database;
+  std::unique_ptr<PostgresStore> store;
+  std::unique_ptr<Lease> lease;
+  std::shared_ptr<RunSignals> signals;
+  std::optional<PostgresRunStore> runs;
+};
+
+Result<void> AppendNow(RunHold& hold, std::string_view record) {
+  const auto kept = std::make_shared<std::promise<Result<void>>>();
+  hold.Append(record, Journal::Reach::kPowerLoss,
+              [kept](Result<void> outcome) { kept->set_value(std::move(outcome)); });
+  return kept->get_future().get();
+}
+
+std::unique_ptr<RunHold> Begun(Instance& instance) {
+  auto hold = instance.runs->Begin({.chat = Chat1(), .record = "begun"});
+  REQUIRE(hold);
+  return *std::move(hold);
+}
+
+}  // namespace
+
+TEST_CASE("Postgres: of many that begin in one chat at once, one runs, and the others are told which", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world), b(world);
+  for (std::uint32_t round = 1; round <= 10; ++round) {
+    Result<std::unique_ptr<RunHold>> at_a = Fail(Error{}), at_b = Fail(Error{});
+    {
+      const std::jthread one([&] { at_a = a.runs->Begin({.chat = Chat1(), .record = "a"}); });
+      const std::jthread other([&] { at_b = b.runs->Begin({.chat = Chat1(), .record = "b"}); });
+    }
+    REQUIRE(at_a.has_value() != at_b.has_value());
+    auto& won = at_a ? at_a : at_b;
+    const auto& lost = at_a ? at_b : at_a;
+    CHECK(lost.error().reason == "busy");
+    CHECK(lost.error().details_json == R"({"interaction_id":")" + (*won)->id().str() + R"("})");
+    CHECK((at_a ? b : a).runs->HeldElsewhere(Chat1()).value() == (*won)->id());
+    CHECK_FALSE((at_a ? a : b).runs->HeldElsewhere(Chat1())->has_value());
+    REQUIRE((*won)->Finish(Sample(Chat1(), (*won)->id(), {}, std::to_string(round))));
+  }
+}
+
+TEST_CASE("Postgres: whose run was taken up writes nothing any more", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world), b(world);
+  const auto old_hold = Begun(a);
+  REQUIRE(AppendNow(*old_hold, "one"));
+  CHECK(b.runs->ClaimAbandoned(10)->empty());  // it lives
+  a.LoseLease(*b.database);
+  auto claimed = b.runs->ClaimAbandoned(10);
+  REQUIRE(claimed);
+  REQUIRE(claimed->size() == 1);
+  RunHold& hold = *claimed->front().hold;
+
+  const auto late = AppendNow(*old_hold, "two");
+  REQUIRE_FALSE(late);
+  CHECK(late.error().reason == "fenced");
+  CHECK(old_hold->Finish(Sample(1, {}, "of the old one")).error().reason == "fenced");
+  CHECK(hold.ReadJournal()->records == std::vector<std::string>{"begun", "one"});
+  REQUIRE(hold.GoOn({"begun", "one"}));
+  CHECK(AppendNow(*old_hold, "three").error().reason == "fenced");
+  REQUIRE(AppendNow(hold, "four"));
+  CHECK(hold.ReadJournal()->records == std::vector<std::string>{"begun", "one", "four"});
+  REQUIRE(hold.Finish(Sample(1, {}, "of the new one")));
+  CHECK(a.store->LoadInteraction(Chat1(), Id(1)) == Sample(1, {}, "of the new one"));
+}
+
+TEST_CASE("Postgres: an append under way is waited for by who takes the run up, and seen", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world), b(world);
+  const auto hold = Begun(a);
+  a.LoseLease(*b.database);
+  std::vector<std::future<bool>> appended;
+  for (int i = 0; i < 200; ++i) {
+    const auto told = std::make_shared<std::promise<bool>>();
+    appended.push_back(told->get_future());
+    hold->Append(std::to_string(i), Journal::Reach::kProcess,
+                 [told](const Result<void>& outcome) { told->set_value(outcome.has_value()); });
+  }
+  // One that is being written is passed over until the next look.
+  auto claimed = b.runs->ClaimAbandoned(10);
+  while (claimed && claimed->empty()) {
+    a.LoseLease(*b.database);
+    claimed = b.runs->ClaimAbandoned(10);
+  }
+  REQUIRE(claimed);
+  REQUIRE(claimed->size() == 1);
+  const auto content = claimed->front().hold->ReadJournal();
+  REQUIRE(content);
+  std::size_t kept = 0;
+  for (auto& each : appended) kept += each.get() ? 1 : 0;
+  // What was said to be kept is what the new owner has read: nothing came after, nothing is missing.
+  CHECK(content->records.size() == kept + 1);
+}
+
+TEST_CASE("Postgres: what was synced survives a crash of the database, and writing goes on", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world);
+  const auto hold = Begun(a);
+  REQUIRE(AppendNow(*hold, "before"));
+  const auto kept = std::make_shared<std::promise<Result<void>>>();
+  test::PostgresServer::Get()->Crash();
+  hold->Append("after", Journal::Reach::kPowerLoss,
+               [kept](Result<void> outcome) { kept->set_value(std::move(outcome)); });
+  REQUIRE(kept->get_future().get());
+  CHECK(hold->ReadJournal()->records == std::vector<std::string>{"begun", "before", "after"});
+  REQUIRE(hold->Finish(Sample(1, {}, "done")));
+  CHECK(a.store->LoadInteraction(Chat1(), Id(1)) == Sample(1, {}, "done"));
+}
+
+TEST_CASE("Postgres: what is said stands nowhere in the database", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world);
+  const std::string canary = "canary" + RandomHex(8);
+  const auto hold = Begun(a);
+  REQUIRE(AppendNow(*hold, canary));
+  const auto is_there = [&] {
+    const auto rows = a.database->Execute(
+        {.sql =
+             "select query_to_xml('select * from reprise.' || tablename, true, false, '')::text from pg_tables where "
+             "schemaname = 'reprise'"});
+    REQUIRE(rows);
+    // Bytes come as base64 there: a text in them is looked for as such.
+    const auto found = a.database->Execute(
+        {.sql = "select exists (select 1 from reprise.journal where position($1::bytea in record) > 0) or exists "
+                "(select 1 from reprise.interactions where position($1::bytea in record) > 0) or exists (select 1 from "
+                "reprise.chats where position($1::bytea in coalesce(index_record, '')) > 0)",
+         .values = {SqlValue::Bytes(canary)}});
+    REQUIRE(found);
+    bool said = found->truth(0, 0);
+    for (std::size_t row = 0; row < rows->size(); ++row)
+      said = said || rows->text(row, 0).find(canary) != std::string::npos;
+    return said;
+  };
+  CHECK_FALSE(is_there());
+  REQUIRE(hold->Finish(Sample(1, {}, canary)));
+  CHECK(a.store->LoadSummary(Chat1())->title == canary);
+  CHECK_FALSE(is_there());
+}
+
+}  // namespace reprise::fencing_test

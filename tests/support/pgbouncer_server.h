@@ -1,0 +1,30 @@
+#pragma once
+
+#include <sys/types.h>
+
+#include <string>
+
+#include "support/temp_directory.h"
+
+namespace reprise::test {
+
+// A real pgbouncer before the tests' PostgreSQL, in transaction mode: each statement may go to another connection.
+class PgbouncerServer {
+ public:
+  // Starts it at the first call. Null if it or PostgreSQL is not installed, which is said once, loudly.
+  static PgbouncerServer* Get();
+  ~PgbouncerServer();
+  PgbouncerServer(const PgbouncerServer&) = delete;
+  PgbouncerServer& operator=(const PgbouncerServer&) = delete;
+
+  const std::string& url() const { return url_; }
+
+ private:
+  PgbouncerServer();
+
+  const TempDirectory folder_;
+  std::string url_;
+  pid_t pid_ = -1;
+};
+
+}  // namespace reprise::test
