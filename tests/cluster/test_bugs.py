@@ -34,9 +34,11 @@ def within(condition, seconds):
 @BOTH
 @pytest.mark.limit(90)
 def test_the_check_of_the_token_is_left_out(make_cluster, provider, history, planted):
-    """Then a tool runs at the old owner and at the new one."""
+    """Then a tool runs at the old owner and at the new one. (That a record follows the one before it may tell too, by the numbers that both have come to: it
+    is left out with it.)"""
     cluster = make_cluster(2, ways=[1])
-    plant(cluster.ways[1], planted, (b"token = $4::uuid", b"$4 = $4::uuid"), (b"token = $5::uuid", b"$5 = $5::uuid"))
+    plant(cluster.ways[1], planted, (b"token = $4::uuid", b"$4 = $4::uuid"), (b"token = $5::uuid", b"$5 = $5::uuid"),
+          (b"where $5::int = 0 or exists", b"where true or exists"))
     done = cluster.homes[0].workspace / "effects"
     provider.answer_with(lambda r: text("done") if r.last["role"] == "tool" else tools(call("run_shell", {"command": "echo once >> effects"})))
     run = ("c", begin(cluster.ports[0], history, "c", "ask"))
