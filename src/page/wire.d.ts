@@ -91,6 +91,7 @@ export interface Attachment {
   filename: string;
   mime_type: string;
   size_bytes: number;
+  note?: string;
 }
 
 export interface Audit {
@@ -505,6 +506,7 @@ export interface InteractionStartedEvent {
   parent_id: InteractionId | null;
   edited_from: InteractionId | null;
   model: string;
+  attachments?: Attachment[];
 }
 
 export interface LoginRequest {
@@ -584,6 +586,7 @@ export interface NestedStep {
   tool_input?: string;
   tool_output?: string;
   is_error?: boolean;
+  files?: Attachment[];
   input_tokens?: number;
   output_tokens?: number;
   cache_read_tokens?: number;
@@ -899,6 +902,7 @@ export interface ToolResultEvent {
   tool_name: string;
   tool_output: string;
   is_error: boolean;
+  files?: Attachment[];
 }
 
 export interface ToolServer {
