@@ -550,7 +550,7 @@ export interface ModelUsage {
 }
 
 export interface Models {
-  models: { name: string; provider: string; context_window?: number; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
+  models: { name: string; provider: string; context_window?: number; abilities?: { tools?: boolean; images?: boolean; pdf?: boolean; audio?: boolean; reasoning?: boolean }; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
   default: string;
   audio: { transcription: string | null; speech: string | null };
 }
