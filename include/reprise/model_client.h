@@ -32,6 +32,14 @@ constexpr std::string_view ToString(Effort effort) {
   return kNames[static_cast<int>(effort)];
 }
 
+// For how long its provider is asked to keep what a request begins with, so that the next one costs less.
+enum class PromptCache {
+  kDefault,  // as kShort where providers are known to take what that says
+  kNone,     // nothing is said about it
+  kShort,    // as long as is usual: minutes
+  kLong,     // as long as it can: an hour or a day
+};
+
 // What a model takes and does, of what not every model does. nullopt: not known.
 struct ModelAbilities {
   std::optional<bool> tools{};      // calls them
@@ -61,6 +69,7 @@ struct ModelFacts {
   std::int64_t thinking_budget = 0;  // tokens, with kBudget
   Effort effort = Effort::kDefault;
   ModelAbilities abilities{};
+  PromptCache cache = PromptCache::kDefault;
   bool operator==(const ModelFacts&) const = default;
 };
 

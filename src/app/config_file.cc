@@ -495,6 +495,12 @@ class ConfigReader {
       }
       return Reject(place, "must be none, low, medium or high");
     }
+    if (fact == "cache") {
+      if (value == "none") return facts.cache = PromptCache::kNone, Result<void>();
+      if (value == "short") return facts.cache = PromptCache::kShort, Result<void>();
+      if (value == "long") return facts.cache = PromptCache::kLong, Result<void>();
+      return Reject(place, "must be none, short or long");
+    }
     if (fact == "abilities") return ReadAbilities(place, value, facts.abilities);
     std::int64_t* const target = fact == "context_window"      ? &facts.context_window
                                  : fact == "max_output_tokens" ? &facts.max_output_tokens

@@ -171,6 +171,20 @@ std::string EffortOf(const ModelFacts& facts) {
   return facts.effort == Effort::kDefault ? "" : ", effort " + std::string(ToString(facts.effort));
 }
 
+std::string CacheOf(const ModelFacts& facts) {
+  switch (facts.cache) {
+    case PromptCache::kDefault:
+      return {};
+    case PromptCache::kNone:
+      return ", no caching of prompts";
+    case PromptCache::kShort:
+      return ", short caching of prompts";
+    case PromptCache::kLong:
+      return ", long caching of prompts";
+  }
+  return {};
+}
+
 std::string AbilitiesOf(const ModelFacts& facts) {
   std::string text;
   for (const AbilityName& ability : kAbilityNames) {
@@ -251,7 +265,7 @@ Values OtherValues(const Options& options) {
   for (const auto& [name, facts] : options.models) {
     values.emplace_back("models." + name, "context window " + std::to_string(facts.context_window) + ", output " +
                                               std::to_string(facts.max_output_tokens) + ThinkingOf(facts) +
-                                              EffortOf(facts) + AbilitiesOf(facts));
+                                              EffortOf(facts) + CacheOf(facts) + AbilitiesOf(facts));
   }
   for (const auto& [name, price] : options.prices) {
     std::string text = Amount(price.input) + " for input, " + Amount(price.output) + " for output";

@@ -103,6 +103,7 @@ ModelFacts Complete(ModelFacts facts, const ModelFacts& more) {
     facts.thinking_budget = more.thinking_budget;
   }
   if (facts.effort == Effort::kDefault) facts.effort = more.effort;
+  if (facts.cache == PromptCache::kDefault) facts.cache = more.cache;
   for (const AbilityName& ability : kAbilityNames) {
     std::optional<bool>& own = facts.abilities.*ability.member;
     if (!own) own = more.abilities.*ability.member;
