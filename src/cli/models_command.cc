@@ -40,7 +40,11 @@ std::string Prices(const Json& model) {
   if (prices == model.end() || !prices->is_object() || !prices->contains("input") || !prices->contains("output")) {
     return {};
   }
-  return "  " + DumpJson((*prices)["input"]) + "/" + DumpJson((*prices)["output"]) + " per million";
+  const auto amount = [&](const char* of) {
+    std::string text = DumpJson((*prices)[of]);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+  };
+  return "  " + amount("input") + "/" + amount("output") + " per million";
 }
 
 void PrintModels(const Json& listed) {
