@@ -166,12 +166,17 @@ struct Retry {
   std::string code, message;  // why it failed
   bool operator==(const Retry&) const = default;
 };
-// The model goes round in a circle: this call is not run, and the model is told so.
+// The model goes round in a circle, and is told so. A call that is made again and again is not run.
 struct LoopDetected {
   static constexpr std::string_view kType = "LOOP_DETECTED", kName = "loop_detected";
   std::string tool_name;
-  int count = 0;  // how often the call has been made
-  bool operator==(const LoopDetected&) const = default;
+  int count = 0;  // how often the call has been made; with "same_error" and "no_progress": rounds
+  // "same_call", "alternating", "same_error" or "no_progress"; empty in what version 0.1 wrote.
+  std::string pattern = {};
+  bool operator==(const LoopDetected& other) const {
+    const bool is_told = !pattern.empty() && !other.pattern.empty();
+    return tool_name == other.tool_name && count == other.count && (!is_told || pattern == other.pattern);
+  }
 };
 // From now on the model is sent a summary in place of older messages; all of them stay in the agent state.
 struct Compacted {

@@ -150,7 +150,7 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     ++turn_.round;
   }
   if (limits_.only_sum_up) co_return co_await OnlySumUp();
-  while (!turn_.goes_round) {
+  while (!turn_.goes_round && !turn_.stands_still) {
     const Result<ModelResponse> response = co_await AskModel();
     if (!response) co_return Fail(response.error());
     RecordResponse(*response);
@@ -161,7 +161,8 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     if (response->tool_calls.empty()) co_return Nothing{};
     ++turn_.round;
   }
-  co_return Fail(Ended("loop_detected", "the agent kept making the same tool calls"));
+  co_return Fail(Ended("loop_detected", turn_.goes_round ? "the agent kept making the same tool calls"
+                                                         : "the agent's tool calls led nowhere"));
 }
 
 void AgentLoop::BeginRound() {
@@ -236,9 +237,12 @@ void AgentLoop::ComposeSystemPrompt() {
   context_.SetSystemPrompt(system_);
 }
 
-// What tools name in this run stands in the messages. So the model is told what was remembered before, and anew when
-// messages are summed up: at any other time a change would cost the provider's cache of the whole conversation.
-void AgentLoop::ShowMemory() { memory_ = DescribeMemory(turn_.state.memory); }
+// What tools have named stands in the messages, as long as those are sent. So the model is told what those named that
+// are summed up: at any other time a change of the prompt would cost the provider's cache of the whole conversation.
+void AgentLoop::ShowMemory() {
+  const auto& compaction = turn_.state.compaction;
+  memory_ = compaction ? DescribeMemory(NamedBefore(turn_.state.messages, compaction->end)) : std::string();
+}
 
 // --- what fits -------------------------------------------------------------------------------------------------------
 

@@ -14,6 +14,7 @@
 #include "agent/working_memory.h"
 #include "approval/audit_lines.h"
 #include "approval/confirmation.h"
+#include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/utf8.h"
@@ -198,7 +199,7 @@ Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall
     RecordResult(made, Failure(is_stopped() ? kCancelledResult : kEndedResult));
   } else if (const Decision::Refuse* refuse = prepared.decision.refuse()) {
     if (refuse->loop) {
-      Emit(event::LoopDetected{made.name, refuse->loop->count});
+      Emit(event::LoopDetected{made.name, refuse->loop->count, std::string(refuse->loop->pattern)});
       turn_.goes_round = refuse->loop->warned;
     }
     if (refuse->is_shown) Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
@@ -541,9 +542,23 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   message.parts = outcome.parts;
   turn_.usage += outcome.usage;
   state.messages.push_back(std::move(message));
+  LookForStandstill(outcome.output);
   turn_.parts.observer.StateGrew(state);
   Emit(
       event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error, AttachmentsOf(outcome.parts)});
+}
+
+// With the last result of a round; it tells the model too.
+void CallRunner::LookForStandstill(std::string& output) {
+  if (is_stopped() || !turn_.limits.find_standstills) return;
+  const auto standstill = FindStandstill(turn_.state.messages);
+  if (!standstill) return;
+  Emit(event::LoopDetected{standstill->tool_name, standstill->count, std::string(standstill->pattern)});
+  turn_.stands_still = standstill->ends;
+  const std::string note = StandstillNote(*standstill);
+  if (output.ends_with(note)) return;  // it is from a record
+  output += note;
+  turn_.state.messages.back().content = output;
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------

@@ -153,7 +153,9 @@ void Members(auto& m, Is<event::Usage> auto& e) { m.Usage(e.tokens); }
 void Members(auto& m, Is<event::Retry> auto& e) {
   m("attempt", e.attempt)("delay_ms", e.delay_ms)("code", e.code)("message", e.message);
 }
-void Members(auto& m, Is<event::LoopDetected> auto& e) { m("tool_name", e.tool_name)("count", e.count); }
+void Members(auto& m, Is<event::LoopDetected> auto& e) {
+  m("tool_name", e.tool_name)("count", e.count).IfSet("pattern", e.pattern);
+}
 void Members(auto& m, Is<event::Compacted> auto& e) {
   m("messages", e.messages)("tokens_before", e.tokens_before)("tokens_after", e.tokens_after)("budget", e.budget);
   m("summary", e.summary);

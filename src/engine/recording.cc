@@ -193,6 +193,11 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
 
   recording.limits.check_confirmations = false;
   recording.limits.max_said = std::numeric_limits<std::size_t>::max();
+  recording.limits.find_standstills =
+      std::any_of(recording.events.begin(), recording.events.end(), [](const AgentEvent& event) {
+        const auto* loop = std::get_if<event::LoopDetected>(&event.payload);
+        return loop != nullptr && (loop->pattern == "same_error" || loop->pattern == "no_progress");
+      });
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
   if (!recording.last_words.empty()) {

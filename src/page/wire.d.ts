@@ -520,6 +520,7 @@ export interface LoopDetectedEvent {
   at: Timestamp;
   tool_name: string;
   count: number;
+  pattern?: "same_call" | "alternating" | "same_error" | "no_progress";
 }
 
 export interface Message {

@@ -238,7 +238,10 @@ void RunView::Heard(const std::string& name, const Json& data) {
     Note("(older messages are summed up from now on: " + Grouped(NumberMember(data, "tokens_before")) + " -> " +
          Grouped(NumberMember(data, "tokens_after")) + " tokens)");
   } else if (name == "loop_detected") {
-    Fact(Style::kWarning, "(the model makes the same call again and again: " + TextMember(data, "tool_name") + ")");
+    const std::string pattern = TextMember(data, "pattern"), tool = TextMember(data, "tool_name");
+    Fact(Style::kWarning, pattern == "same_error"    ? "(the same error again and again: " + tool + ")"
+                          : pattern == "no_progress" ? "(the model's calls bring nothing new: " + tool + ")"
+                                                     : "(the model makes the same call again and again: " + tool + ")");
   } else if (name == "retry") {
     EndText();
     const auto delay = NumberMember(data, "delay_ms");

@@ -37,7 +37,7 @@ TEST_CASE("ReadModelList: the size of the context under its many names", "[model
 
 TEST_CASE("ReadModelList: what models can do under its many names", "[model]") {
   const auto one = [](std::string_view members) {
-    return Read(R"({"data":[{"id":"a",)" + std::string(members) + "}]})").at(0).abilities;
+    return Read(R"({"data":[{"id":"a",)" + std::string(members) + "}]}").at(0).abilities;
   };
   CHECK(
       one(R"("architecture":{"input_modalities":["text","image","file"]},"supported_parameters":["tools","top_p"])") ==
@@ -58,7 +58,7 @@ TEST_CASE("ReadModelList: what models can do under its many names", "[model]") {
 
 TEST_CASE("ReadModelList: prices of a token become those of a million", "[model]") {
   const auto one = [](std::string_view pricing) {
-    return Read(R"({"data":[{"id":"a","pricing":)" + std::string(pricing) + "}]})").at(0).price;
+    return Read(R"({"data":[{"id":"a","pricing":)" + std::string(pricing) + "}]}").at(0).price;
   };
   CHECK(one(R"({"prompt":"0.00000015","completion":"0.0000006","input_cache_read":"0.000000075","image":"0"})") ==
         ModelPrice{.input = 0.15, .output = 0.6, .cache_read = 0.075});

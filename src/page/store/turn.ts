@@ -41,7 +41,7 @@ export interface ToolBlock {
 export interface NoteBlock {
   kind: "note";
   key: number;
-  what: "retry" | "compacted" | "loop" | "cancelled" | "error" | "tasks" | "plan";
+  what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan";
   code: string;
   text: string;
   retryable: boolean;
@@ -272,7 +272,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       note(turn, "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });
       break;
     case "LOOP_DETECTED":
-      note(turn, "loop", event.tool_name, { code: String(event.count) });
+      note(turn, event.pattern === "same_error" || event.pattern === "no_progress" ? event.pattern : "loop", event.tool_name, { code: String(event.count) });
       break;
     case "TASK_UPDATED":
       note(turn, "tasks", "", { code: event.call_id, tasks: event.tasks });
