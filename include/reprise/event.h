@@ -156,7 +156,12 @@ struct GrantsUpdated {
 struct Usage {
   static constexpr std::string_view kType = "USAGE", kName = "usage";
   TokenUsage tokens;
-  bool operator==(const Usage&) const = default;
+  // How full the model's context is with this response; 0: not known, or not a response of the conversation.
+  std::int64_t context_tokens = 0;  // that the next request begins with
+  std::int64_t context_window = 0;
+  std::int64_t context_limit = 0;  // where older messages are summed up
+  // What a record is compared by: how the model was configured is no part of it.
+  bool operator==(const Usage& other) const { return tokens == other.tokens; }
 };
 // A model request failed and is sent again after a pause. Nothing of its response had been shown.
 struct Retry {

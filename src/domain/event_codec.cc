@@ -32,6 +32,7 @@ class Writer {
     return value ? (*this)(name, *value) : *this;
   }
   Writer& IfSet(const char* name, const std::string& value) { return value.empty() ? *this : (*this)(name, value); }
+  Writer& IfSet(const char* name, std::int64_t value) { return value != 0 ? (*this)(name, value) : *this; }
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
   // Follows from the other members, and is not read.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
@@ -63,6 +64,10 @@ class Reader {
   Reader& OrNull(const char* name, std::optional<Timestamp>& value) { return value = in_.OptionalTime(name), *this; }
   Reader& IfSet(const char* name, std::optional<std::string>& value) { return value = in_.OptionalString(name), *this; }
   Reader& IfSet(const char* name, std::string& value) { return value = in_.OptionalString(name).value_or(""), *this; }
+  Reader& IfSet(const char* name, std::int64_t& value) {
+    if (in_.Find(name) != nullptr) value = in_.Integer(name);
+    return *this;
+  }
   Reader& IfSet(const char* name, bool& value) { return (*this)(name, value); }
   Reader& Derived(const char*, const auto&) { return *this; }
   void List(const char* name, std::vector<Task>& tasks) {
@@ -149,7 +154,11 @@ void Members(auto& m, Is<event::InputReceived> auto& e) {
 void Members(auto& m, Is<event::TaskUpdated> auto& e) { m.IfSet("call_id", e.call_id).List("tasks", e.tasks); }
 void Members(auto& m, Is<event::PlanUpdated> auto& e) { m.IfSet("call_id", e.call_id)("steps", e.steps); }
 void Members(auto& m, Is<event::GrantsUpdated> auto& e) { m.List("grants", e.grants); }
-void Members(auto& m, Is<event::Usage> auto& e) { m.Usage(e.tokens); }
+void Members(auto& m, Is<event::Usage> auto& e) {
+  m.Usage(e.tokens);
+  m.IfSet("context_tokens", e.context_tokens).IfSet("context_window", e.context_window);
+  m.IfSet("context_limit", e.context_limit);
+}
 void Members(auto& m, Is<event::Retry> auto& e) {
   m("attempt", e.attempt)("delay_ms", e.delay_ms)("code", e.code)("message", e.message);
 }

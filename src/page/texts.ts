@@ -341,6 +341,7 @@ export const t = {
   openBoard: "Open the board",
   waitingCalls: (n: number) => `${n} calls wait for your approval`,
   contextUsed: "Context used",
+  nearlyFull: "older messages are summed up soon",
   meterTip: (input: number, output: number) => `${input.toLocaleString()} tokens in, ${output.toLocaleString()} out`,
   menu: "Menu",
   helpGroups: [

@@ -961,6 +961,9 @@ export interface UsageEvent {
   output_tokens: number;
   cache_read_tokens?: number;
   cache_write_tokens?: number;
+  context_tokens?: number;
+  context_window?: number;
+  context_limit?: number;
 }
 
 export interface UsageTotal {

@@ -100,8 +100,9 @@ def test_no_progress_in_a_wider_circle(server, provider):
     assert server.client.post("/chats/c/interactions/int_001/replay", {"mode": "recorded"}).expect(200).json["match"] is True
 
 
-def test_work_is_no_circle(server, provider):
+def test_work_is_no_circle(make_server, provider):
     """Reading, a few failures, tests that go on failing while something changes, the same short answer to different calls: none of it is a loop."""
+    server = make_server(provider, config={"max_rounds": 60})
     for number in range(8):
         (server.home.workspace / f"f{number}.txt").write_text("x" * 300 if number < 2 else f"content {number}")
     fails = [("read_file", {"path": f"missing{n}.txt"}) for n in range(5)]
