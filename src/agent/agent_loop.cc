@@ -397,7 +397,7 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
 void AgentLoop::ShowUsage(const TokenUsage& usage, bool of_conversation) {
   if (usage == TokenUsage{}) return;
   event::Usage told{usage};
-  if (of_conversation) {
+  if (of_conversation && limits_.context_window > 0) {
     told.context_tokens = usage.input_tokens + usage.output_tokens;
     told.context_window = limits_.context_window;
     told.context_limit = context_.budget();

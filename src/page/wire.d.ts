@@ -580,6 +580,7 @@ export interface NestedStep {
   type: "THINKING" | "MESSAGE" | "ANSWER" | "TOOL_CALL" | "TOOL_RESULT" | "USAGE" | "RETRY" | "LOOP_DETECTED" | "COMPACTED" | "ERROR";
   round_index: number;
   content?: string;
+  pattern?: string;
   truncated?: true;
   reason?: string;
   id?: string;
