@@ -81,16 +81,20 @@ void RunTail::Read() {
   });
 }
 
+// A new owner is told first that we follow: what it keeps from then on it tells us, and what it kept before is in `rows`
+// or is looked for a second later.
 void RunTail::TakeRows(const Rows& rows) {
+  const bool has_ended = rows.empty() || rows.truth(0, 0);
+  if (!has_ended && !rows.is_null(0, 1) && rows.text(0, 1) != owner_) {
+    owner_ = rows.text(0, 1);
+    signals_->TellFollowed(owner_, key_);
+  }
   for (std::size_t row = 0; heard_ && row < rows.size(); ++row) {
     if (rows.is_null(row, 2)) continue;
     auto taken = Take(static_cast<int>(rows.number(row, 2)), static_cast<int>(rows.number(row, 3)), rows.text(row, 4));
     if (!taken) return Tell({.failure = std::move(taken.error())});
   }
-  if (rows.empty() || rows.truth(0, 0)) return Tell({.has_ended = true});
-  if (rows.is_null(0, 1) || rows.text(0, 1) == owner_) return;
-  owner_ = rows.text(0, 1);
-  signals_->TellFollowed(owner_, key_);
+  if (has_ended) Tell({.has_ended = true});
 }
 
 Result<void> RunTail::Take(int epoch, int row, std::string_view bytes) {
