@@ -39,6 +39,7 @@ struct InteractionStarted {
   std::string interaction_id, chat_id;
   std::optional<std::string> parent_id, edited_from;
   std::string model;
+  std::vector<Attachment> attachments{};  // to the user's message
   bool operator==(const InteractionStarted&) const = default;
 };
 struct ThinkingDelta {
@@ -84,6 +85,7 @@ struct ToolResult {
   static constexpr std::string_view kType = "TOOL_RESULT", kName = "tool_result";
   std::string id, tool_name, tool_output;
   bool is_error = false;
+  std::vector<Attachment> files{};  // that the tool has given beside its text: images, mostly
   bool operator==(const ToolResult&) const = default;
 };
 struct ApprovalRequired {

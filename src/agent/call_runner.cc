@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/message_parts.h"
 #include "agent/sub_agent.h"
 #include "agent/tool_retry.h"
 #include "agent/working_memory.h"
@@ -477,6 +478,7 @@ ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome, Spa
     const ToolCall as_run{execution.call.id, execution.call.name, execution.arguments};
     outcome = guard->Passed(turn_.round, as_run, std::move(outcome), turn_.stop);
   }
+  if (turn_.parts.files) KeepFiles(*turn_.parts.files, execution.call.name, outcome);
   if (is_stopped() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
   if (outcome.is_error) span.Fail(is_stopped() ? "cancelled" : "tool_error");
   span.SetContent("gen_ai.tool.call.result", outcome.output);
@@ -536,10 +538,12 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
+  message.parts = outcome.parts;
   turn_.usage += outcome.usage;
   state.messages.push_back(std::move(message));
   turn_.parts.observer.StateGrew(state);
-  Emit(event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
+  Emit(
+      event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error, AttachmentsOf(outcome.parts)});
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------

@@ -36,6 +36,9 @@ class Writer {
   // Follows from the other members, and is not read.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
   void List(const char* name, const auto& list) { WriteList(out_, name, list); }
+  void ListIfAny(const char* name, const auto& list) {
+    if (!list.empty()) WriteList(out_, name, list);
+  }
   void Usage(const TokenUsage& usage) { WriteUsage(out_, usage); }
   void Step(const event::Nested& nested);
 
@@ -64,6 +67,9 @@ class Reader {
   Reader& Derived(const char*, const auto&) { return *this; }
   void List(const char* name, std::vector<Task>& tasks) {
     if (const Json* json = in_.Array(name)) tasks = in_.Take(TasksFromJson(*json), std::vector<Task>());
+  }
+  void ListIfAny(const char* name, std::vector<Attachment>& files) {
+    if (const Json* json = in_.Find(name)) files = in_.Take(AttachmentsFromJson(*json), std::vector<Attachment>());
   }
   void List(const char* name, std::vector<Grant>& grants) {
     const Json* json = in_.Array(name);
@@ -98,6 +104,7 @@ concept Is = (std::same_as<std::remove_const_t<T>, Events> || ...);
 void Members(auto& m, Is<event::InteractionStarted> auto& e) {
   m("interaction_id", e.interaction_id)("chat_id", e.chat_id);
   m.OrNull("parent_id", e.parent_id).OrNull("edited_from", e.edited_from)("model", e.model);
+  m.ListIfAny("attachments", e.attachments);
 }
 void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText> auto& e) {
   m("content", e.content);
@@ -113,6 +120,7 @@ void Members(auto& m, Is<event::ToolOutputDelta> auto& e) {
 }
 void Members(auto& m, Is<event::ToolResult> auto& e) {
   m("id", e.id)("tool_name", e.tool_name)("tool_output", e.tool_output)("is_error", e.is_error);
+  m.ListIfAny("files", e.files);
 }
 void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("tool_name", e.tool_name)("tool_input", e.tool_input);

@@ -10,6 +10,23 @@ export interface AgentState {
   memory?: Entity[];
 }
 
+export interface AguiEvent {
+  type: "RUN_STARTED" | "RUN_FINISHED" | "RUN_ERROR" | "TEXT_MESSAGE_START" | "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_END" | "REASONING_START" | "REASONING_MESSAGE_START" | "REASONING_MESSAGE_CONTENT" | "REASONING_MESSAGE_END" | "REASONING_END" | "TOOL_CALL_START" | "TOOL_CALL_ARGS" | "TOOL_CALL_END" | "TOOL_CALL_RESULT" | "STATE_SNAPSHOT" | "STATE_DELTA" | "MESSAGES_SNAPSHOT" | "ACTIVITY_SNAPSHOT" | "ACTIVITY_DELTA" | "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" | "CUSTOM";
+}
+
+export interface AguiRunInput {
+  threadId: string;
+  runId: string;
+  parentRunId?: string;
+  protocolVersion?: string;
+  messages?: ({ id?: string; role: "user" | "assistant" | "tool" | "system" | "developer" | "reasoning" | "activity"; content?: unknown })[];
+  tools?: Record<string, unknown>[];
+  context?: { description?: string; value?: string }[];
+  state?: unknown;
+  forwardedProps?: unknown;
+  resume?: ({ interruptId: string; status: "resolved" | "cancelled"; payload?: unknown })[];
+}
+
 export interface AnswerApprovalRequest {
   approval_id?: string;
   approved: boolean;
@@ -91,6 +108,7 @@ export interface Attachment {
   filename: string;
   mime_type: string;
   size_bytes: number;
+  note?: string;
 }
 
 export interface Audit {
@@ -505,6 +523,7 @@ export interface InteractionStartedEvent {
   parent_id: InteractionId | null;
   edited_from: InteractionId | null;
   model: string;
+  attachments?: Attachment[];
 }
 
 export interface LoginRequest {
@@ -584,6 +603,7 @@ export interface NestedStep {
   tool_input?: string;
   tool_output?: string;
   is_error?: boolean;
+  files?: Attachment[];
   input_tokens?: number;
   output_tokens?: number;
   cache_read_tokens?: number;
@@ -899,6 +919,7 @@ export interface ToolResultEvent {
   tool_name: string;
   tool_output: string;
   is_error: boolean;
+  files?: Attachment[];
 }
 
 export interface ToolServer {

@@ -9,7 +9,10 @@ from support.client import Client, curl, raw_exchange
 from support.provider import text
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
-PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics"]
+# Where a message comes in, and how many mebibytes it may have: the same holds at each.
+DOORS = {"/chats/x/interactions": 1, "/agui": 32}
+PATHS = ["/chats", *DOORS, "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics"]
+at_each_door = pytest.mark.parametrize("door", DOORS)
 BODY = b'{"user_message":"echo smuggled"}'
 
 
@@ -75,14 +78,15 @@ def test_it_listens_on_both_loopback_addresses_and_nowhere_else(offline):
 def test_a_foreign_origin_gets_403(offline, method):
     for origin in ("http://evil.example", "null", f"https://127.0.0.1:{offline.port}", "http://127.0.0.1", "http://localhost:1",
                    f"http://localhost:{offline.port}.evil.example", "file://"):
-        head = f"{method} /chats HTTP/1.1\r\nHost: localhost:{offline.port}\r\nOrigin: {origin}\r\nConnection: close\r\n"
-        if method.upper() == "POST":
-            head += "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
-        else:
-            head += "\r\n"
-        answer = raw_exchange(offline.port, head.encode())
-        assert statuses(answer) == [403], (method, origin, answer[:200])
-        assert b"Access-Control" not in answer
+        for path in ("/chats", *DOORS):
+            head = f"{method} {path} HTTP/1.1\r\nHost: localhost:{offline.port}\r\nOrigin: {origin}\r\nConnection: close\r\n"
+            if method.upper() == "POST":
+                head += "Content-Type: application/json\r\nContent-Length: 2\r\n\r\n{}"
+            else:
+                head += "\r\n"
+            answer = raw_exchange(offline.port, head.encode())
+            assert statuses(answer) == [403], (method, path, origin, answer[:200])
+            assert b"Access-Control" not in answer
 
 
 def test_the_own_origin_is_welcome(offline):
@@ -101,40 +105,45 @@ def test_a_preflight_gets_no_permission(offline):
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx",
                                   "text/json", ""])
-def test_another_content_type_is_415(offline, kind):
+@at_each_door
+def test_another_content_type_is_415(offline, kind, door):
     if kind is None:
-        data = f"POST /chats/x/interactions HTTP/1.1\r\nHost: localhost:{offline.port}\r\nContent-Length: {len(BODY)}\r\nConnection: close\r\n\r\n"
+        data = f"POST {door} HTTP/1.1\r\nHost: localhost:{offline.port}\r\nContent-Length: {len(BODY)}\r\nConnection: close\r\n\r\n"
         assert statuses(raw_exchange(offline.port, data.encode() + BODY)) == [415]
     else:
-        offline.client.post("/chats/x/interactions", BODY, headers={"Content-Type": kind}).error(415)
+        offline.client.post(door, BODY, headers={"Content-Type": kind}).error(415)
 
 
 def test_json_with_a_charset_is_fine(offline):
     offline.client.post("/chats/y/interactions", {"user_message": ""}, headers={"Content-Type": "application/json; charset=utf-8"}).error(400)
 
 
-def test_compressed_bodies_are_415(offline):
+@at_each_door
+def test_compressed_bodies_are_415(offline, door):
     bomb = gzip.compress(b'{"user_message":"' + b"x" * 20_000_000 + b'"}')
-    offline.client.post("/chats/x/interactions", bomb, headers={"Content-Encoding": "gzip"}).error(415)
+    offline.client.post(door, bomb, headers={"Content-Encoding": "gzip"}).error(415)
 
 
 @pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_a_body_nested_100000_deep_is_400(offline, opening):
+@at_each_door
+def test_a_body_nested_100000_deep_is_400(offline, opening, door):
     deep = opening * 100_000
-    offline.client.post("/chats/x/interactions", deep).error(400)
-    offline.client.post("/chats/x/interactions", '{"user_message":' + deep + "}").error(400)
+    offline.client.post(door, deep).error(400)
+    offline.client.post(door, '{"user_message":' + deep + "}").error(400)
     closed = "[" * 65 + "]" * 65
-    offline.client.post("/chats/x/interactions", '{"user_message":' + closed + "}").error(400)
+    offline.client.post(door, '{"user_message":' + closed + "}").error(400)
 
 
-def test_a_body_of_two_mebibytes_is_413(offline):
-    body = b'{"user_message":"' + b"x" * (2 << 20) + b'"}'
-    answer = raw_exchange(offline.port, post(body=body, port=offline.port))
+@at_each_door
+def test_a_body_beyond_the_limit_is_413(offline, door):
+    body = b'{"user_message":"' + b"x" * ((DOORS[door] + 1) << 20) + b'"}'
+    answer = raw_exchange(offline.port, post(door, body=body, port=offline.port))
     assert statuses(answer) == [413], answer[:300]
 
 
-def test_an_oversized_length_is_refused_before_the_body(offline):
-    head = post(body=b"", length=False, extra=b"Content-Length: 1000000000000\r\n", port=offline.port)
+@at_each_door
+def test_an_oversized_length_is_refused_before_the_body(offline, door):
+    head = post(door, body=b"", length=False, extra=b"Content-Length: 1000000000000\r\n", port=offline.port)
     assert statuses(raw_exchange(offline.port, head)) == [413]
 
 
@@ -146,8 +155,9 @@ def test_expect_continue_is_answered_only_for_what_is_welcome(offline):
     assert statuses(raw_exchange(offline.port, head, body)) == [100, 400]
 
 
-def test_an_endless_chunked_body_is_stopped(offline):
-    head = post(body=b"", length=False, extra=b"Transfer-Encoding: chunked\r\n", port=offline.port)
+@at_each_door
+def test_an_endless_chunked_body_is_stopped(offline, door):
+    head = post(door, body=b"", length=False, extra=b"Transfer-Encoding: chunked\r\n", port=offline.port)
     sent = 0
     with socket.create_connection(("127.0.0.1", offline.port), timeout=10) as connection:
         connection.sendall(head + b"3\r\n{\"a\r\n")
@@ -274,8 +284,9 @@ def good(server, method=b"POST", path=b"/chats/x/interactions", host=b"localhost
     b"Transfer-Encoding: xchunked\r\n", b"Transfer-Encoding: chunked, identity\r\n", b"Transfer-Encoding : chunked\r\n",
     b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"X: a\r\n b\r\nContent-Length : 5\r\n", b"Content-Length: 5 5\r\n"])
 @pytest.mark.parametrize("split", [False, True])
-def test_ambiguous_framing_is_refused_and_the_connection_closed(offline, framing, split):
-    head, tail = good(offline) + framing + b"\r\n", b"0\r\n\r\n" + smuggled(offline)
+@at_each_door
+def test_ambiguous_framing_is_refused_and_the_connection_closed(offline, framing, split, door):
+    head, tail = good(offline, path=door.encode()) + framing + b"\r\n", b"0\r\n\r\n" + smuggled(offline)
     answer = raw_exchange(offline.port, head, tail) if split else raw_exchange(offline.port, head + tail)
     found = statuses(answer)
     assert len(found) == 1 and found[0] in (400, 411, 413, 415, 501), answer[:400]
@@ -302,7 +313,7 @@ def test_the_target_cannot_name_another_host(offline):
     assert statuses(raw_exchange(offline.port, data))[0] in (400, 403, 404)
 
 
-@pytest.mark.parametrize("method, path, host", [(b"POST", b"/chats/x/interactions", b"evil.example"), (b"GET", b"/healthz", b"evil.example"),
+@pytest.mark.parametrize("method, path, host", [(b"POST", b"/chats/x/interactions", b"evil.example"), (b"POST", b"/agui", b"evil.example"), (b"GET", b"/healthz", b"evil.example"),
                                                 (b"GET", b"/no/such", b"localhost"), (b"PUT", b"/chats", b"localhost"), (b"DELETE", b"/chats/x", b"localhost"),
                                                 (b"GET", b"/openapi.json", b"localhost"), (b"OPTIONS", b"/chats", b"localhost")])
 @pytest.mark.parametrize("chunked", [False, True])
