@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/document_reader.h"
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/result.h"
@@ -67,6 +68,13 @@ struct ToolAnswer {
   std::string content = {};
 };
 
+// What a tool gives that is not text: an image, a recording, a PDF. It is kept as a file of the chat.
+struct ToolFile {
+  std::string mime_type{};  // "image/png", as the tool says
+  std::string filename{};   // for people; empty: one is made of the tool's name and the type
+  std::string content{};    // the bytes themselves
+};
+
 // What the model gets to read. Always valid UTF-8.
 struct ToolOutcome {
   std::string output;
@@ -77,6 +85,9 @@ struct ToolOutcome {
   // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
   // `"confirmed": true` when the user has answered.
   bool requires_confirmation = false;
+  // Beside the text. What is in `files` becomes files of the chat; `parts` names files that the chat has already.
+  std::vector<ToolFile> files = {};
+  std::vector<MessagePart> parts = {};
 };
 
 // What one execution may use.
@@ -96,8 +107,9 @@ struct ToolContext {
   // Has a sub-agent look into a question, and blocks until it has an answer, which is the outcome, or `stop` is
   // requested. Empty: there are no sub-agents here.
   std::function<ToolOutcome(const std::string& question)> research = {};
-  FilesOfChat* files = nullptr;  // of the chat that the call is made in; null: there are none
-  const Span* span = nullptr;    // of the execution, for what the tool does beneath it; null: nobody watches
+  FilesOfChat* files = nullptr;         // of the chat that the call is made in; null: there are none
+  DocumentReader* documents = nullptr;  // makes text of documents; null: nobody does
+  const Span* span = nullptr;           // of the execution, for what the tool does beneath it; null: nobody watches
 };
 
 // What a call would make of a file, as the file is now. All of it may have characters that cannot be seen.

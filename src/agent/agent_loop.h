@@ -9,6 +9,8 @@
 #include "agent/agent.h"
 #include "agent/call_runner.h"
 #include "agent/context.h"
+#include "agent/message_parts.h"
+#include "agent/told_tools.h"
 
 namespace reprise {
 
@@ -38,8 +40,12 @@ class AgentLoop {
   Async<Result<ModelResponse>> AskModel();
   Result<void> MayAsk();
   void ComposeSystemPrompt();
+  const std::vector<ToolSpec>& ToldSpecs();
   void ShowMemory();
   Async<Result<Nothing>> OnlySumUp();
+  Async<Nothing> ShowParts();
+  // What requests are made of: the state, with the parts of its messages as this model gets them.
+  const AgentState& Sent() const { return shown_ ? *shown_ : turn_.state; }
   Async<Result<Nothing>> FitContext();
   std::optional<Compaction> CompactionDue();
   Async<Result<Nothing>> SumUp(Compaction next);
@@ -50,7 +56,7 @@ class AgentLoop {
   void RecordThinking();
   void RecordPartial();
   void RecordResponse(const ModelResponse& response);
-  void ShowUsage(const TokenUsage& usage);
+  void ShowUsage(const TokenUsage& usage, bool of_conversation = false);
 
   const AgentParts parts_;
   const AgentLimits limits_;
@@ -58,11 +64,15 @@ class AgentLoop {
   Turn turn_;
   CallRunner calls_;
   Context context_;
-  std::string memory_;                 // as the model is told it; see ShowMemory
-  std::string system_;                 // prompt of the request under way
-  std::string told_by_guard_;          // part of it
-  std::int64_t estimate_ = 0;          // of the request under way
-  std::unique_ptr<StreamRelay> said_;  // by the model, in this round
+  MessageParts message_parts_;
+  std::optional<AgentState> shown_;  // see Sent
+  ToldTools told_;
+  std::shared_ptr<const ToolSet> told_of_;  // the tools that `told_` tells of
+  std::string memory_;                      // as the model is told it; see ShowMemory
+  std::string system_;                      // prompt of the request under way
+  std::string told_by_guard_;               // part of it
+  std::int64_t estimate_ = 0;               // of the request under way
+  std::unique_ptr<StreamRelay> said_;       // by the model, in this round
 };
 
 }  // namespace reprise

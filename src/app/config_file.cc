@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::string_view kPriceSuffix = "_price_per_mtok";
 constexpr std::uint64_t kMostFileBytes = 64ull << 20, kMostChatBytes = 1ull << 40;
+constexpr int kMostPages = 10'000, kMostDocumentSeconds = 600;
 constexpr std::uint64_t kMostOfALimit = 1ull << 30;
 constexpr std::int64_t kLeastThinkingBudget = 1024;  // the API refuses smaller ones
 
@@ -471,6 +472,18 @@ class ConfigReader {
     return value.get<std::int64_t>();
   }
 
+  static Result<void> ReadAbilities(const std::string& place, const Json& value, ModelAbilities& abilities) {
+    if (!value.is_object()) return Reject(place, "must be an object");
+    for (const auto& [name, has] : value.items()) {
+      const auto known = std::find_if(std::begin(kAbilityNames), std::end(kAbilityNames),
+                                      [&](const AbilityName& each) { return each.name == name; });
+      if (known == std::end(kAbilityNames)) return UnknownKey(Join(place, name));
+      if (!has.is_boolean()) return Reject(Join(place, name), "must be true or false");
+      abilities.*known->member = has.get<bool>();
+    }
+    return {};
+  }
+
   static Result<void> ReadFact(const std::string& place, const std::string& fact, const Json& value,
                                ModelFacts& facts) {
     if (fact == "thinking" && (value == "off" || value == "adaptive")) {
@@ -483,6 +496,13 @@ class ConfigReader {
       }
       return Reject(place, "must be none, low, medium or high");
     }
+    if (fact == "cache") {
+      if (value == "none") return facts.cache = PromptCache::kNone, Result<void>();
+      if (value == "short") return facts.cache = PromptCache::kShort, Result<void>();
+      if (value == "long") return facts.cache = PromptCache::kLong, Result<void>();
+      return Reject(place, "must be none, short or long");
+    }
+    if (fact == "abilities") return ReadAbilities(place, value, facts.abilities);
     std::int64_t* const target = fact == "context_window"      ? &facts.context_window
                                  : fact == "max_output_tokens" ? &facts.max_output_tokens
                                  : fact == "thinking"          ? &facts.thinking_budget
@@ -606,7 +626,8 @@ class ConfigReader {
       if (target == nullptr) return UnknownKey(place);
       auto text = ReadText(place, content);
       if (!text) return Fail(text.error());
-      if (text->empty() || HasControlCharacter(*text)) return Reject(place, "must be a text without control characters");
+      if (text->empty() || HasControlCharacter(*text))
+        return Reject(place, "must be a text without control characters");
       *target = *std::move(text);
     }
     return CheckAuth(key);
@@ -718,11 +739,23 @@ class ConfigReader {
         if (text != nullptr) needs_bucket = place;
         continue;
       }
-      std::uint64_t* bytes = member == "max_file_bytes"   ? &options_.files.file_bytes
-                             : member == "max_chat_bytes" ? &options_.files.chat_bytes
-                                                          : nullptr;
+      if (member == "max_pdf_pages" || member == "document_timeout_s") {
+        const bool is_pages = member == "max_pdf_pages";
+        const int least = is_pages ? 0 : 1, greatest = is_pages ? kMostPages : kMostDocumentSeconds;
+        if (!content.is_number_integer() || content < least || content > greatest) {
+          return Reject(place, "must be a number from " + std::to_string(least) + " to " + std::to_string(greatest));
+        }
+        if (is_pages) options_.parts.pages = content.get<int>();
+        if (!is_pages) options_.document_timeout = std::chrono::seconds(content.get<int>());
+        continue;
+      }
+      std::uint64_t* bytes = member == "max_file_bytes"      ? &options_.files.file_bytes
+                             : member == "max_chat_bytes"    ? &options_.files.chat_bytes
+                             : member == "max_image_bytes"   ? &options_.parts.image_bytes
+                             : member == "max_request_bytes" ? &options_.parts.request_bytes
+                                                             : nullptr;
       if (bytes == nullptr) return UnknownKey(place);
-      const std::uint64_t most = member == "max_file_bytes" ? kMostFileBytes : kMostChatBytes;
+      const std::uint64_t most = member == "max_chat_bytes" ? kMostChatBytes : kMostFileBytes;
       if (!content.is_number_unsigned() || content < 1 || content > most) {
         return Reject(place, "must be a number from 1 to " + std::to_string(most));
       }

@@ -98,6 +98,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.grants = grants_;
   parts.prompt = common.prompt;
   parts.audio = common.audio;
+  parts.documents = common.documents;
   parts.audit = audit_;
   parts.hooks = common.hooks;
   parts.telemetry = common.telemetry;
@@ -119,6 +120,7 @@ Result<void> TenantParts::Start(const Common& common) {
                                                    .max_tool_calls_per_minute = options_.max_tool_calls_per_minute,
                                                    .budget = options_.budget,
                                                    .prices = options_.prices,
+                                                   .parts = options_.parts,
                                                    .workspace = common.workspace});
   const auto recovered = TRY(engine_->Recover());
   if (recovered.waiting + recovered.failed + recovered.left > 0) {

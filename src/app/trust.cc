@@ -171,6 +171,30 @@ std::string EffortOf(const ModelFacts& facts) {
   return facts.effort == Effort::kDefault ? "" : ", effort " + std::string(ToString(facts.effort));
 }
 
+std::string CacheOf(const ModelFacts& facts) {
+  switch (facts.cache) {
+    case PromptCache::kDefault:
+      return {};
+    case PromptCache::kNone:
+      return ", no caching of prompts";
+    case PromptCache::kShort:
+      return ", short caching of prompts";
+    case PromptCache::kLong:
+      return ", long caching of prompts";
+  }
+  return {};
+}
+
+std::string AbilitiesOf(const ModelFacts& facts) {
+  std::string text;
+  for (const AbilityName& ability : kAbilityNames) {
+    if (const auto has = facts.abilities.*ability.member) {
+      text += (*has ? ", takes " : ", does not take ") + std::string(ability.name);
+    }
+  }
+  return text;
+}
+
 // Keys of the configuration and what they are, in the order in which they are shown. What WhatItWouldDo says in words
 // of its own is not among them.
 using Values = std::vector<std::pair<std::string, std::string>>;
@@ -225,6 +249,10 @@ Values OtherValues(const Options& options) {
       {"audio.voice", options.audio.voice},
       {"files.max_file_bytes", std::to_string(options.files.file_bytes)},
       {"files.max_chat_bytes", std::to_string(options.files.chat_bytes)},
+      {"files.max_image_bytes", std::to_string(options.parts.image_bytes)},
+      {"files.max_request_bytes", std::to_string(options.parts.request_bytes)},
+      {"files.max_pdf_pages", std::to_string(options.parts.pages)},
+      {"files.document_timeout_s", SecondsOf(options.document_timeout)},
       {"approval_expiry_s", SecondsOf(options.approval_expiry)},
       {"max_rounds", std::to_string(options.max_rounds)},
       {"max_retries", std::to_string(options.max_retries)},
@@ -241,7 +269,7 @@ Values OtherValues(const Options& options) {
   for (const auto& [name, facts] : options.models) {
     values.emplace_back("models." + name, "context window " + std::to_string(facts.context_window) + ", output " +
                                               std::to_string(facts.max_output_tokens) + ThinkingOf(facts) +
-                                              EffortOf(facts));
+                                              EffortOf(facts) + CacheOf(facts) + AbilitiesOf(facts));
   }
   for (const auto& [name, price] : options.prices) {
     std::string text = Amount(price.input) + " for input, " + Amount(price.output) + " for output";

@@ -92,7 +92,7 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
     if (!before) return Fail(std::move(before.error()));
     if (*before) return Fail(Conflict("request_begun", "another server has just begun this request"));
   }
-  for (const std::string* text : {&beginning->user_message, &beginning->attached.text}) {
+  for (const std::string* text : {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
     if (auto admitted = services_.guardrails.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
   }
   const auto model = services_.parts.models.Resolve(beginning->model);
@@ -110,14 +110,15 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
   interaction.created_at = Now();
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
   if (!beginning->interrupted && !only_compact) {
-    beginning->state.messages.push_back(
-        {.role = Role::kUser, .content = interaction.user_message + beginning->attached.text});
+    beginning->state.messages.push_back({.role = Role::kUser,
+                                         .content = interaction.user_message + beginning->attached.text,
+                                         .parts = beginning->attached.parts});
   }
   RunJournal journal(beginning->state, {.first_message = beginning->state.messages.size(),
                                         .resumed_from = beginning->resumed_from,
                                         .request = request.request});
   Span span = BeginSpan(request.trace_parent);
-  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text,
+  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached,
                    FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
@@ -135,6 +136,7 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
                  .client = model->client,
                  .client_model = model->model,
                  .context_window = model->context_window,
+                 .abilities = model->abilities,
                  .on_disconnect = request.on_disconnect,
                  .journal = std::move(journal),
                  .guards = *std::move(guards),
@@ -156,7 +158,8 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
                     services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
-                    services_.parts.questions, [this](const ChatId& chat) { return services_.ModeOf(chat); },
+                    services_.parts.documents, services_.parts.questions,
+                    [this](const ChatId& chat) { return services_.ModeOf(chat); },
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // it is asked again
@@ -522,6 +525,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .client = model.client,
               .client_model = model.model,
               .context_window = model.context_window,
+              .abilities = model.abilities,
               .on_disconnect = interrupted.on_disconnect,
               .journal = std::move(journal),
               .guards = *std::move(guards),

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
+#include "model/part_content.h"
 
 namespace reprise {
 namespace {
@@ -20,6 +21,12 @@ constexpr std::int64_t kLeastAnswer = 8192;         // beside a budget for think
 constexpr std::size_t kMaxNameLength = 128;
 constexpr int kMarkedUserMessages = 2;
 constexpr std::string_view kCacheMark = R"(,"cache_control":{"type":"ephemeral"})";
+constexpr std::string_view kLongCacheMark = R"(,"cache_control":{"type":"ephemeral","ttl":"1h"})";
+
+std::string_view CacheMarkOf(const ModelFacts& facts) {
+  if (facts.cache == PromptCache::kNone) return {};
+  return facts.cache == PromptCache::kLong ? kLongCacheMark : kCacheMark;
+}
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
@@ -60,10 +67,10 @@ class Elements {
   bool any_ = false;
 };
 
-void AppendText(std::string& out, std::string_view text, bool marked) {
+void AppendText(std::string& out, std::string_view text, std::string_view mark) {
   out += R"({"type":"text","text":)";
   AppendJsonString(out, text);
-  if (marked) out += kCacheMark;
+  out += mark;
   out += '}';
 }
 
@@ -85,19 +92,47 @@ void AppendToolUse(std::string& out, const ToolCall& call) {
   out += '}';
 }
 
-void AppendToolResult(std::string& out, const Message& message, bool marked) {
+// The API takes no recordings: nobody sends it any.
+void AppendBlock(std::string& out, const MessagePart& part, FilesOfChat* files, std::string_view mark) {
+  const PartContent content = part.kind == MessagePart::Kind::kAudio
+                                  ? PartContent{.bytes = {}, .problem = "(a recording, which cannot be sent)"}
+                                  : ReadPart(part, files);
+  if (!content.problem.empty()) return AppendText(out, content.problem, mark);
+  const bool is_image = part.kind == MessagePart::Kind::kImage;
+  out += is_image ? R"({"type":"image","source":{"type":"base64","media_type":)"
+                  : R"({"type":"document","source":{"type":"base64","media_type":)";
+  AppendJsonString(out, part.mime_type);
+  out += R"(,"data":)";
+  AppendBase64String(out, content.bytes);
+  out += '}';
+  if (!is_image && !part.filename.empty()) {
+    out += R"(,"title":)";
+    AppendJsonString(out, part.filename);
+  }
+  out += mark;
+  out += '}';
+}
+
+void AppendToolResult(std::string& out, const Message& message, FilesOfChat* files, std::string_view mark) {
   out += R"({"type":"tool_result","tool_use_id":)";
   AppendJsonString(out, Identifier(message.tool_call_id));
-  if (const std::string text = TextOf(message); !IsBlank(text)) {
+  const std::string text = TextOf(message);
+  if (!message.parts.empty()) {
+    out += R"(,"content":[)";
+    Elements elements(out);
+    if (!IsBlank(text)) AppendText(elements.Next(), text, /*mark=*/{});
+    for (const MessagePart& part : message.parts) AppendBlock(elements.Next(), part, files, /*mark=*/{});
+    out += ']';
+  } else if (!IsBlank(text)) {
     out += R"(,"content":)";
     AppendJsonString(out, text);
   }
   if (message.is_error) out += R"(,"is_error":true)";
-  if (marked) out += kCacheMark;
+  out += mark;
   out += '}';
 }
 
-void AppendAssistant(std::string& out, const Message& message, std::string_view provider) {
+void AppendAssistant(std::string& out, const Message& message, std::string_view provider, bool with_thoughts) {
   out += R"({"role":"assistant","content":[)";
   Elements elements(out);
   const std::string text = TextOf(message);
@@ -105,7 +140,7 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
   for (const AnthropicBlock& block : BlocksOf(message, provider)) {
     switch (block.kind) {
       case AnthropicBlock::Kind::kVerbatim:
-        elements.Next() += block.json;
+        if (with_thoughts) elements.Next() += block.json;
         break;
       case AnthropicBlock::Kind::kToolUse:
         AppendToolUse(elements.Next(), message.tool_calls[call++]);
@@ -113,7 +148,7 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
       case AnthropicBlock::Kind::kText: {
         const std::string_view piece = std::string_view(text).substr(at, block.text_bytes);
         at += piece.size();
-        if (!IsBlank(piece)) AppendText(elements.Next(), piece, /*marked=*/false);
+        if (!IsBlank(piece)) AppendText(elements.Next(), piece, /*mark=*/{});
         break;
       }
     }
@@ -125,7 +160,7 @@ bool IsUserSide(const Message& message) { return message.role == Role::kUser || 
 
 // The API refuses messages and texts that are empty.
 bool SaysSomething(const Message& message) {
-  if (message.role == Role::kTool || !message.tool_calls.empty()) return true;
+  if (message.role == Role::kTool || !message.tool_calls.empty() || !message.parts.empty()) return true;
   return message.content ? !IsBlank(*message.content) : !IsBlank(TextOf(message));
 }
 
@@ -146,22 +181,32 @@ std::vector<Group> GroupMessages(const std::vector<Message>& messages) {
   return groups;
 }
 
-void AppendUser(std::string& out, const Group& group, bool marked) {
+void AppendUserMessage(Elements& elements, const Message& message, FilesOfChat* files, std::string_view mark) {
+  const std::string text = TextOf(message);
+  const bool is_last = message.parts.empty();
+  if (is_last || !IsBlank(text)) AppendText(elements.Next(), text, is_last ? mark : std::string_view());
+  for (const MessagePart& part : message.parts) {
+    AppendBlock(elements.Next(), part, files, &part == &message.parts.back() ? mark : std::string_view());
+  }
+}
+
+void AppendUser(std::string& out, const Group& group, FilesOfChat* files, std::string_view last_mark) {
   out += R"({"role":"user","content":[)";
   Elements elements(out);
   for (const Message* message : group) {
-    const bool mark = marked && message == group.back();
+    const std::string_view mark = message == group.back() ? last_mark : std::string_view();
     if (message->role == Role::kTool) {
-      AppendToolResult(elements.Next(), *message, mark);
+      AppendToolResult(elements.Next(), *message, files, mark);
     } else {
-      AppendText(elements.Next(), TextOf(*message), mark);
+      AppendUserMessage(elements, *message, files, mark);
     }
   }
   out += "]}";
 }
 
-void AppendMessages(std::string& out, const std::vector<Message>& messages, std::string_view provider) {
-  const std::vector<Group> groups = GroupMessages(messages);
+void AppendMessages(std::string& out, const ModelRequest& request, std::string_view provider, std::string_view mark,
+                    bool with_thoughts) {
+  const std::vector<Group> groups = GroupMessages(request.messages);
   auto unmarked =
       std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
       kMarkedUserMessages;
@@ -169,15 +214,15 @@ void AppendMessages(std::string& out, const std::vector<Message>& messages, std:
   Elements elements(out);
   for (const Group& group : groups) {
     if (IsUserSide(*group.front())) {
-      AppendUser(elements.Next(), group, /*marked=*/unmarked-- <= 0);
+      AppendUser(elements.Next(), group, request.files, unmarked-- <= 0 ? mark : std::string_view());
     } else {
-      AppendAssistant(elements.Next(), *group.front(), provider);
+      AppendAssistant(elements.Next(), *group.front(), provider, with_thoughts);
     }
   }
   out += ']';
 }
 
-void AppendSystem(std::string& out, const ModelRequest& request) {
+void AppendSystem(std::string& out, const ModelRequest& request, std::string_view mark) {
   Group group;
   for (const Message& message : request.messages) {
     if (message.role == Role::kSystem && SaysSomething(message)) group.push_back(&message);
@@ -185,14 +230,14 @@ void AppendSystem(std::string& out, const ModelRequest& request) {
   if (group.empty() && IsBlank(request.system)) return;
   out += R"(,"system":[)";
   Elements elements(out);
-  if (!IsBlank(request.system)) AppendText(elements.Next(), request.system, /*marked=*/group.empty());
+  if (!IsBlank(request.system)) AppendText(elements.Next(), request.system, group.empty() ? mark : std::string_view());
   for (const Message* message : group) {
-    AppendText(elements.Next(), TextOf(*message), /*marked=*/message == group.back());
+    AppendText(elements.Next(), TextOf(*message), message == group.back() ? mark : std::string_view());
   }
   out += ']';
 }
 
-void AppendTools(std::string& out, const std::vector<ToolSpec>& tools) {
+void AppendTools(std::string& out, const std::vector<ToolSpec>& tools, std::string_view mark) {
   if (tools.empty()) return;
   out += R"(,"tools":[)";
   Elements elements(out);
@@ -203,28 +248,38 @@ void AppendTools(std::string& out, const std::vector<ToolSpec>& tools) {
     AppendJsonString(out, tool.description);
     out += R"(,"input_schema":)";
     out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
-    if (&tool == &tools.back()) out += kCacheMark;
+    if (&tool == &tools.back()) out += mark;
     out += '}';
   }
   out += ']';
 }
 
-void AppendThinking(std::string& out, const ModelFacts& facts) {
-  // Recent models keep their thinking to themselves unless they are asked for it.
+// What becomes of thoughts that were thought in another conversation.
+void AppendBinding(std::string& out, const ThinkingWays& ways) {
+  if (ways.drops_foreign) out += R"(,"block_binding":{"prefix_mismatch_behavior":"drop_block"})";
+}
+
+void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWays& ways) {
+  // Recent models think by themselves, and keep it to themselves unless they are asked for it.
   if (facts.thinking == ThinkingMode::kAdaptive) {
-    out += R"(,"thinking":{"type":"adaptive","display":"summarized"})";
+    out += R"(,"thinking":{"type":"adaptive","display":"summarized")";
+    AppendBinding(out, ways);
+    out += '}';
     if (facts.effort != Effort::kDefault) {
       out += R"(,"output_config":{"effort":")" + std::string(ToString(facts.effort)) + R"("})";
     }
   }
   if (facts.thinking == ThinkingMode::kBudget) {
-    out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget) + "}";
+    out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget);
+    AppendBinding(out, ways);
+    out += '}';
   }
+  if (facts.thinking == ThinkingMode::kOff && ways.says_off) out += R"(,"thinking":{"type":"disabled"})";
 }
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
 std::size_t EstimateAnthropicSize(const ModelRequest& request) {
-  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
+  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
     bytes += 96 + message.extras.size();
     if (message.content) bytes += message.content->size() + message.content->size() / 16;
@@ -247,7 +302,9 @@ ModelFacts WithEffort(ModelFacts facts) {
   return facts;
 }
 
-std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider) {
+std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
+                                 const ThinkingWays& ways) {
+  const std::string_view mark = CacheMarkOf(facts);
   std::int64_t max_tokens = facts.max_output_tokens;
   if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
   // What a request leaves free of the window.
@@ -260,10 +317,10 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   out += R"(,"max_tokens":)" + std::to_string(max_tokens);
-  AppendThinking(out, facts);
-  AppendTools(out, request.tools);
-  AppendSystem(out, request);
-  AppendMessages(out, request.messages, provider);
+  AppendThinking(out, facts, ways);
+  AppendTools(out, request.tools, mark);
+  AppendSystem(out, request, mark);
+  AppendMessages(out, request, provider, mark, ways.sends_thoughts);
   out += R"(,"stream":true})";
   return out;
 }

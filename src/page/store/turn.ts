@@ -31,6 +31,8 @@ export interface ToolBlock {
   live: string;
   output: string | null;
   failed: boolean;
+  files: Attachment[]; // that the tool gave beside its text
+  chat: string;
   from: number;
   to: number;
   round: number;
@@ -41,7 +43,7 @@ export interface ToolBlock {
 export interface NoteBlock {
   kind: "note";
   key: number;
-  what: "retry" | "compacted" | "loop" | "cancelled" | "error" | "tasks" | "plan";
+  what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan";
   code: string;
   text: string;
   retryable: boolean;
@@ -74,13 +76,15 @@ export interface Turn {
   cacheRead: number; // of the input, what the provider had in its cache, and what it has put there
   cacheWrite: number;
   context: number; // tokens of the last request
+  window: number; // of the model, as the server had it then
+  limit: number; // tokens beyond which older messages are summed up
   version: number;
 }
 
 export function newTurn(chat: string, id: string): Turn {
   return {
     id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
-    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, version: 0,
+    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, window: 0, limit: 0, version: 0,
   };
 }
 
@@ -136,7 +140,7 @@ function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, tex
 function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
   let block = newest(turn, round, (each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
   if (!block) {
-    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, from: 0, to: 0, round, nested: null };
+    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, files: [], chat: turn.chat, from: 0, to: 0, round, nested: null };
     turn.blocks.push(block);
   }
   return block;
@@ -190,6 +194,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       turn.parent = event.parent_id;
       turn.editedFrom = event.edited_from;
       turn.model = event.model;
+      turn.attachments = event.attachments ?? turn.attachments;
       turn.createdAt = event.at;
       break;
     case "THINKING_DELTA":
@@ -236,6 +241,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       const block = toolOf(turn, event.id, event.tool_name, "", event.round_index);
       block.output = event.tool_output;
       block.failed = event.is_error;
+      block.files = event.files ?? [];
       block.live = "";
       block.to = timeOf(event);
       break;
@@ -263,16 +269,20 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     }
     case "USAGE":
       addUsage(turn, event);
-      turn.context = event.input_tokens + event.output_tokens;
+      turn.context = event.context_tokens ?? event.input_tokens + event.output_tokens;
+      turn.window = event.context_window ?? 0;
+      turn.limit = event.context_limit ?? 0;
       break;
     case "RETRY":
       note(turn, "retry", event.message, { code: event.code, until: timeOf(event) + event.delay_ms });
       break;
     case "COMPACTED":
+      turn.context = event.tokens_after;
+      turn.limit = event.budget;
       note(turn, "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });
       break;
     case "LOOP_DETECTED":
-      note(turn, "loop", event.tool_name, { code: String(event.count) });
+      note(turn, event.pattern === "same_error" || event.pattern === "no_progress" ? event.pattern : "loop", event.tool_name, { code: String(event.count) });
       break;
     case "TASK_UPDATED":
       note(turn, "tasks", "", { code: event.call_id, tasks: event.tasks });
