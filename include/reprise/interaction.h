@@ -22,14 +22,6 @@ struct InteractionError {
   bool operator==(const InteractionError&) const = default;
 };
 
-// A file that the user gave to the agent with a message.
-struct Attachment {
-  FileId id;
-  std::string filename{}, mime_type{};
-  std::uint64_t size_bytes = 0;
-  bool operator==(const Attachment&) const = default;
-};
-
 // Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
 // and the results of these calls, which are run again.
 struct ResumedFrom {
@@ -54,6 +46,9 @@ struct RunRecord {
   std::optional<ResumedFrom> resumed_from{};
   std::optional<Agenda> agenda_before{};  // if it has changed since
   std::optional<ClientRequest> request{};
+  // The interaction whose files the workspace had when it began, if that is not its parent: it was begun with files
+  // kept as they were. What it changed is told from there.
+  std::optional<InteractionId> files_from{};
   bool operator==(const RunRecord&) const = default;
 };
 

@@ -34,6 +34,9 @@ enum class Concurrency {
   kNever,  // it asks a person, or changes what the agent keeps
 };
 
+// What of the workspace a call may change.
+enum class Touches { kNothing, kOneFile /* the one that its "path" names */, kAnything };
+
 struct ToolTraits {
   ToolSpec spec;
   bool read_only = true;           // changes nothing outside the agent
@@ -50,6 +53,8 @@ struct ToolTraits {
   // What a person agrees to with a call, beyond its arguments and the spec: where it works, what confines it, whose
   // program it is. Part of the digest that approvals and grants hold (TermsDigest). nullopt: not known yet.
   std::optional<std::string> terms = std::string();
+  // nullopt: nothing if it is read-only, else anything.
+  std::optional<Touches> touches = std::nullopt;
   bool delegates = false;  // sets sub-agents at work; they do not get it themselves
 };
 
@@ -67,6 +72,13 @@ struct ToolAnswer {
   std::string content = {};
 };
 
+// What a tool gives that is not text: an image, a recording, a PDF. It is kept as a file of the chat.
+struct ToolFile {
+  std::string mime_type{};  // "image/png", as the tool says
+  std::string filename{};   // for people; empty: one is made of the tool's name and the type
+  std::string content{};    // the bytes themselves
+};
+
 // What the model gets to read. Always valid UTF-8.
 struct ToolOutcome {
   std::string output;
@@ -77,6 +89,9 @@ struct ToolOutcome {
   // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
   // `"confirmed": true` when the user has answered.
   bool requires_confirmation = false;
+  // Beside the text. What is in `files` becomes files of the chat; `parts` names files that the chat has already.
+  std::vector<ToolFile> files = {};
+  std::vector<MessagePart> parts = {};
 };
 
 // What one execution may use.

@@ -29,6 +29,7 @@ struct Turn {
   TokenUsage usage_before_calls{};  // of this round
   Span span{};                      // of this round
   bool goes_round = false;          // it makes the same calls again and again, though it was told
+  bool stands_still = false;        // its calls lead nowhere, though it was told
 };
 
 // Runs the tool calls of a round: reviews each when its turn comes, asks people, runs what fits together at the same
@@ -98,9 +99,13 @@ class CallRunner {
   // Why it does not run after all.
   std::optional<ToolOutcome> Begin(const Execution& execution) const;
   Span BeginSpan(const Execution& execution) const;
+  // From here to EndRecording the workspace is watched; null: nobody does.
+  std::unique_ptr<CallRecorder> BeginRecording(const Execution& execution) const;
+  void EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const;
   ToolOutcome End(const Execution& execution, ToolOutcome outcome, Span span) const;
   ToolContext ContextOf(const Execution& execution, const Span& span);
   std::function<void(std::string_view)> LiveOutputOf(const ToolCall& call) const;
+  void LookForStandstill(std::string& output);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
 
   event::InputRequired RequestFor(const ToolCall& call, const ToolQuestion& question) const;

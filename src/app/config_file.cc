@@ -471,6 +471,18 @@ class ConfigReader {
     return value.get<std::int64_t>();
   }
 
+  static Result<void> ReadAbilities(const std::string& place, const Json& value, ModelAbilities& abilities) {
+    if (!value.is_object()) return Reject(place, "must be an object");
+    for (const auto& [name, has] : value.items()) {
+      const auto known = std::find_if(std::begin(kAbilityNames), std::end(kAbilityNames),
+                                      [&](const AbilityName& each) { return each.name == name; });
+      if (known == std::end(kAbilityNames)) return UnknownKey(Join(place, name));
+      if (!has.is_boolean()) return Reject(Join(place, name), "must be true or false");
+      abilities.*known->member = has.get<bool>();
+    }
+    return {};
+  }
+
   static Result<void> ReadFact(const std::string& place, const std::string& fact, const Json& value,
                                ModelFacts& facts) {
     if (fact == "thinking" && (value == "off" || value == "adaptive")) {
@@ -483,6 +495,13 @@ class ConfigReader {
       }
       return Reject(place, "must be none, low, medium or high");
     }
+    if (fact == "cache") {
+      if (value == "none") return facts.cache = PromptCache::kNone, Result<void>();
+      if (value == "short") return facts.cache = PromptCache::kShort, Result<void>();
+      if (value == "long") return facts.cache = PromptCache::kLong, Result<void>();
+      return Reject(place, "must be none, short or long");
+    }
+    if (fact == "abilities") return ReadAbilities(place, value, facts.abilities);
     std::int64_t* const target = fact == "context_window"      ? &facts.context_window
                                  : fact == "max_output_tokens" ? &facts.max_output_tokens
                                  : fact == "thinking"          ? &facts.thinking_budget
@@ -606,7 +625,8 @@ class ConfigReader {
       if (target == nullptr) return UnknownKey(place);
       auto text = ReadText(place, content);
       if (!text) return Fail(text.error());
-      if (text->empty() || HasControlCharacter(*text)) return Reject(place, "must be a text without control characters");
+      if (text->empty() || HasControlCharacter(*text))
+        return Reject(place, "must be a text without control characters");
       *target = *std::move(text);
     }
     return CheckAuth(key);

@@ -44,7 +44,10 @@ Result<Json> ReadAnswer(int status, const std::string& body) {
       const auto member = error.find(name);
       return member != error.end() && member->is_string() ? member->get<std::string>() : std::string("refused");
     };
-    return Fail(Error{.code = ErrorCode::kUnavailable, .reason = text("code"), .message = text("message")});
+    Error error{.code = ErrorCode::kUnavailable, .reason = text("code"), .message = text("message")};
+    const auto details = (*json)["error"].find("details");
+    if (details != (*json)["error"].end()) error.details_json = DumpJson(*details);
+    return Fail(std::move(error));
   }
   return Fail(ErrorCode::kUnavailable, "this is not a Reprise server (status " + std::to_string(status) + ")");
 }
@@ -200,10 +203,11 @@ Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body
 }
 
 std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,
-                                                     const Json& body) {
+                                                     const Json& body, const std::string& idempotency_key) {
   const auto arriving = std::make_shared<ArrivingEvents::Arriving>();
   HttpRequest request = RequestFor(method, path, body);
   request.headers.emplace_back("Accept", "text/event-stream");
+  if (!idempotency_key.empty()) request.headers.emplace_back("Idempotency-Key", idempotency_key);
   std::unique_ptr<ArrivingEvents> stream(new ArrivingEvents(arriving));
   transport_.Send(std::move(request), *arriving, stream->stop_.get_token(),
                   [arriving](Result<void> ended) { arriving->Done(std::move(ended)); });

@@ -56,8 +56,11 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/edit", "[N] [TEXT]",
        "says something else in place of turn N, or of the last one; what came after is kept as a branch",
        &TerminalClient::Edit},
-      {"/undo", "", "takes the last turn back; the first one by going to a new chat", &TerminalClient::Undo},
-      {"/redo", "", "brings it back", &TerminalClient::Redo},
+      {"/undo", "[files|force]",
+       "takes the last turn back; the first one by going to a new chat. With files also what it changed in the "
+       "workspace; with force even what somebody else has changed since",
+       &TerminalClient::Undo},
+      {"/redo", "[files|force]", "brings it back", &TerminalClient::Redo},
       {"/branches", "[N]", "where this chat has ended so far; goes to branch N", &TerminalClient::Branches},
       {"/fork", "[TITLE]", "copies this chat as it is now into a new one", &TerminalClient::Fork},
       {"/regenerate", "", "sends the last message again", &TerminalClient::Regenerate},
@@ -226,9 +229,32 @@ void TerminalClient::Edit(const std::string& arguments) {
   Start(path, std::move(body), text);
 }
 
-void TerminalClient::Undo(const std::string&) {
+// What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
+std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
+  if (arguments.empty()) return Json::object();
+  if (arguments == "files") return Json{{"files", "restore"}};
+  if (arguments == "force") return Json{{"files", "restore"}, {"force", true}};
+  Complain("only \"files\" or \"force\" can stand behind it");
+  return std::nullopt;
+}
+
+// Those that keep files from being restored.
+bool TerminalClient::TellsOfConflicts(const Error& error) {
+  if (error.reason != "workspace_conflict") return false;
+  const auto details = ParseJson(error.details_json);
+  for (const Json& file : details ? details->value("files", Json::array()) : Json::array()) {
+    Tell("(in the way: " + TextMember(file, "path") + ", " + TextMember(file, "reason") + ")");
+  }
+  Complain("files cannot be restored: somebody else has changed them since; \"force\" restores what can be");
+  return true;
+}
+
+void TerminalClient::Undo(const std::string& arguments) {
+  auto files = FilesChoice(arguments);
+  if (!files) return;
   const auto before = Call("GET", path_);
-  const auto undone = Call("POST", path_ + "/undo");
+  const auto undone = Call("POST", path_ + "/undo", *std::move(files));
+  if (!undone && TellsOfConflicts(undone.error())) return;
   const std::string refusal = undone ? "" : undone.error().reason;
   if (refusal == "not_found" || (refusal == "nothing_to_undo" && (!before || TextMember(*before, "head").empty()))) {
     return Complain("there is nothing to undo yet: say something first");
@@ -245,7 +271,9 @@ void TerminalClient::Undo(const std::string&) {
   Tell("back to " + TextMember(*undone, "head") + " (/redo goes forward again)");
 }
 
-void TerminalClient::Redo(const std::string&) {
+void TerminalClient::Redo(const std::string& arguments) {
+  auto files = FilesChoice(arguments);
+  if (!files) return;
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
     // Of an earlier visit: the newest that hangs at where the chat ends now.
@@ -257,7 +285,9 @@ void TerminalClient::Redo(const std::string&) {
     }
   }
   if (head.empty()) return Complain("there is nothing to redo");
-  const auto moved = Call("POST", path_ + "/head", {{"interaction_id", head}});
+  (*files)["interaction_id"] = head;
+  const auto moved = Call("POST", path_ + "/head", *std::move(files));
+  if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
   if (!undone_.empty()) undone_.pop_back();
   Tell("forward to " + TextMember(*moved, "head"));

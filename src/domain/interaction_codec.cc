@@ -43,6 +43,7 @@ void Write(auto& out, const Attachment& attachment) {
   out["filename"] = attachment.filename;
   out["mime_type"] = attachment.mime_type;
   out["size_bytes"] = attachment.size_bytes;
+  if (!attachment.note.empty()) out["note"] = attachment.note;
 }
 
 void Write(auto& out, const RunRecord& record) {
@@ -51,6 +52,7 @@ void Write(auto& out, const RunRecord& record) {
     out["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
   if (record.agenda_before) out["agenda_before"] = ToJson(*record.agenda_before);
+  if (record.files_from) out["files_from"] = record.files_from->str();
   if (record.request) out["request"] = ToJson(*record.request);
 }
 
@@ -68,6 +70,7 @@ Result<RunRecord> RecordFromJson(const Json& json) {
   if (const Json* agenda = reader.Find("agenda_before")) {
     record.agenda_before = reader.Take(AgendaFromJson(*agenda), {});
   }
+  if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.error()) return Fail(*reader.error());
   return record;
@@ -143,8 +146,10 @@ Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json) {
     if (!id) reader.Reject("id");
     std::string filename = reader.String("filename"), mime_type = reader.String("mime_type");
     const std::int64_t size = reader.Integer("size_bytes");
+    std::string note = reader.OptionalString("note").value_or("");
     if (reader.error()) return Fail(*reader.error());
-    attachments.push_back({*id, std::move(filename), std::move(mime_type), static_cast<std::uint64_t>(size)});
+    attachments.push_back(
+        {*id, std::move(filename), std::move(mime_type), static_cast<std::uint64_t>(size), std::move(note)});
   }
   return attachments;
 }

@@ -84,6 +84,16 @@ export const t = {
   branchOf: (n: number, of: number) => `${n}/${of}`,
   supersedes: (n: number) => (n === 1 ? "1 turn will be superseded. It is kept as another branch." : `${n} turns will be superseded. They are kept as another branch.`),
   sideEffects: "These effects stay:",
+  restoreFiles: "Put files of the workspace back:",
+  forceFiles: "Also those that somebody else has changed since (what they hold now is recorded first)",
+  fileChange: { created: "brought back", modified: "changed back", deleted: "removed" },
+  fileConflict: {
+    changed: "changed by somebody else since",
+    not_kept: "what it holds now is not kept",
+    lost: "what it held is not kept: it stays",
+    out_of_reach: "out of reach: it stays",
+    not_empty: "a folder with other things in it is in the way: it stays",
+  },
   noSideEffects: "No effects outside the chat stay behind.",
   thinking: "Thinking",
   thoughtFor: (s: string) => `Thought for ${s}`,
@@ -130,6 +140,8 @@ export const t = {
   retrying: (code: string) => `Trying again (${code})`,
   compacted: (how: string) => `Older messages are summed up: ${how} tokens`,
   loop: (tool: string, n: string) => `The model made the same call of ${tool} ${n} times`,
+  sameError: (tool: string, n: string) => `${tool} failed in the same way ${n} times`,
+  noProgress: (tool: string, n: string) => `${n} rounds of calls brought nothing new, the last of ${tool}`,
   cancelledBecause: (reason: string) => ({
     requested: "Stopped", client_disconnected: "Stopped, as the client had gone", server_stopping: "Stopped, as the server ended", chat_deleted: "Stopped, as the chat was deleted",
     replaced: "Stopped for another message",
@@ -339,6 +351,7 @@ export const t = {
   openBoard: "Open the board",
   waitingCalls: (n: number) => `${n} calls wait for your approval`,
   contextUsed: "Context used",
+  nearlyFull: "older messages are summed up soon",
   meterTip: (input: number, output: number) => `${input.toLocaleString()} tokens in, ${output.toLocaleString()} out`,
   menu: "Menu",
   helpGroups: [

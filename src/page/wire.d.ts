@@ -91,6 +91,7 @@ export interface Attachment {
   filename: string;
   mime_type: string;
   size_bytes: number;
+  note?: string;
 }
 
 export interface Audit {
@@ -292,11 +293,14 @@ export interface EditPreview {
   dry_run: true;
   superseded: InteractionId[];
   side_effects: ({ interaction_id: InteractionId; call_id: string; tool_name: string; tool_input: string; path: string | null; failed: boolean })[];
+  files: FilePreview[];
 }
 
 export interface EditRequest {
   new_user_message: string;
   attachments?: FileId[];
+  files?: "keep" | "restore";
+  force?: boolean;
   dry_run?: boolean;
   model?: string;
   stream?: boolean;
@@ -324,10 +328,10 @@ export interface ErrorEvent {
   retryable: boolean;
 }
 
-export type Event = InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent | StreamOpenFrame | StreamLiveFrame | QueuedFrame;
+export type Event = InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | FilesChangedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent | StreamOpenFrame | StreamLiveFrame | QueuedFrame;
 
 export interface EventsPage {
-  events: (InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent)[];
+  events: (InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | FilesChangedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent)[];
   next_seq: number;
 }
 
@@ -354,6 +358,36 @@ export interface FileInfo {
   created_at: Timestamp;
 }
 
+export interface FilePreview {
+  path: string;
+  change: "created" | "modified" | "deleted";
+  conflict: boolean;
+  reason?: "changed" | "not_kept" | "lost" | "out_of_reach" | "not_empty";
+}
+
+export interface FileVersion {
+  type: "file" | "link" | "directory";
+  mode?: string;
+  size?: number;
+  digest?: string;
+  modified_ns?: number;
+}
+
+export interface FilesChangedEvent {
+  type: "FILES_CHANGED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  call_id?: string;
+  paths: string[];
+  changes: WorkspaceChange[];
+}
+
+export interface FilesPreview {
+  dry_run: true;
+  files: FilePreview[];
+}
+
 export interface ForeignInteraction {
   status: "RUNNING" | "WAITING_APPROVAL" | "WAITING_INPUT" | "COMPLETED" | "FAILED" | "CANCELLED";
   user_message: string;
@@ -361,6 +395,9 @@ export interface ForeignInteraction {
 
 export interface ForkRequest {
   interaction_id: InteractionId;
+  files?: "keep" | "restore";
+  force?: boolean;
+  dry_run?: boolean;
   chat_id?: ChatId;
   title?: string;
 }
@@ -423,6 +460,7 @@ export interface ImportRequest {
   head?: unknown;
   interactions: ForeignInteraction[];
   files?: Record<string, unknown>[];
+  blobs?: Record<string, unknown>[];
 }
 
 export interface Imported {
@@ -487,6 +525,11 @@ export interface InteractionCompleteEvent {
   status: "COMPLETED" | "FAILED" | "CANCELLED";
 }
 
+export interface InteractionDiff {
+  interaction_id: InteractionId;
+  files: ({ path: string; path_base64?: string; change: "created" | "modified" | "deleted"; before: FileVersion | null; after: FileVersion | null; diff: string })[];
+}
+
 export interface InteractionError {
   code: string;
   message: string;
@@ -505,6 +548,7 @@ export interface InteractionStartedEvent {
   parent_id: InteractionId | null;
   edited_from: InteractionId | null;
   model: string;
+  attachments?: Attachment[];
 }
 
 export interface LoginRequest {
@@ -518,6 +562,7 @@ export interface LoopDetectedEvent {
   at: Timestamp;
   tool_name: string;
   count: number;
+  pattern?: "same_call" | "alternating" | "same_error" | "no_progress";
 }
 
 export interface Message {
@@ -548,13 +593,16 @@ export interface ModelUsage {
 }
 
 export interface Models {
-  models: { name: string; provider: string; context_window?: number; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
+  models: { name: string; provider: string; context_window?: number; abilities?: { tools?: boolean; images?: boolean; pdf?: boolean; audio?: boolean; reasoning?: boolean }; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
   default: string;
   audio: { transcription: string | null; speech: string | null };
 }
 
 export interface MoveHeadRequest {
   interaction_id: InteractionId;
+  files?: "keep" | "restore";
+  force?: boolean;
+  dry_run?: boolean;
 }
 
 export interface NamedGrant {
@@ -577,6 +625,7 @@ export interface NestedStep {
   type: "THINKING" | "MESSAGE" | "ANSWER" | "TOOL_CALL" | "TOOL_RESULT" | "USAGE" | "RETRY" | "LOOP_DETECTED" | "COMPACTED" | "ERROR";
   round_index: number;
   content?: string;
+  pattern?: string;
   truncated?: true;
   reason?: string;
   id?: string;
@@ -584,6 +633,7 @@ export interface NestedStep {
   tool_input?: string;
   tool_output?: string;
   is_error?: boolean;
+  files?: Attachment[];
   input_tokens?: number;
   output_tokens?: number;
   cache_read_tokens?: number;
@@ -679,6 +729,8 @@ export interface QueuedFrame {
 }
 
 export interface RegenerateRequest {
+  files?: "keep" | "restore";
+  force?: boolean;
   model?: string;
   stream?: boolean;
   on_disconnect?: "cancel" | "continue";
@@ -740,6 +792,7 @@ export interface RunRecord {
   first_message: number;
   resumed_from?: { interaction_id: InteractionId; call_ids: string[] };
   agenda_before?: { tasks?: Task[]; plan?: string[] };
+  files_from?: InteractionId;
   request?: ClientRequest;
 }
 
@@ -796,7 +849,7 @@ export interface StateLink {
 
 export type Status = "RUNNING" | "WAITING_APPROVAL" | "WAITING_INPUT" | "COMPLETED" | "FAILED" | "CANCELLED";
 
-export type StoredEvent = ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent;
+export type StoredEvent = ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | FilesChangedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent;
 
 export type StreamLiveFrame = Record<string, unknown>;
 
@@ -899,6 +952,7 @@ export interface ToolResultEvent {
   tool_name: string;
   tool_output: string;
   is_error: boolean;
+  files?: Attachment[];
 }
 
 export interface ToolServer {
@@ -935,6 +989,12 @@ export interface TrashEntry {
 
 export type TrashId = string;
 
+export interface UndoRequest {
+  files?: "keep" | "restore";
+  force?: boolean;
+  dry_run?: boolean;
+}
+
 export interface UnreadableChat {
   id: ChatId;
   error: { code: string; message: string };
@@ -956,6 +1016,9 @@ export interface UsageEvent {
   output_tokens: number;
   cache_read_tokens?: number;
   cache_write_tokens?: number;
+  context_tokens?: number;
+  context_window?: number;
+  context_limit?: number;
 }
 
 export interface UsageTotal {
@@ -969,4 +1032,11 @@ export interface UsageTotal {
 
 export interface Users {
   users: { org: string; user: string }[];
+}
+
+export interface WorkspaceChange {
+  path: string;
+  path_base64?: string;
+  before: FileVersion | null;
+  after: FileVersion | null;
 }

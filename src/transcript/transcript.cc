@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/terminal_text.h"
+#include "domain/codec.h"
 #include "transcript/ignored_events.h"
 
 namespace reprise {
@@ -73,9 +74,17 @@ struct TranscriptWriter : IgnoredEvents {
     for (const Grant& grant : e.grants) list += (list.empty() ? "" : "\n") + grant.tool_name;
     return Entry("granted", list.empty() ? "nothing" : list);
   }
+  std::string operator()(const event::FilesChanged& e) const {
+    std::string list;
+    for (const std::string& path : ShownPaths(e.changes)) list += (list.empty() ? "" : "\n") + path;
+    return Entry("files", list);
+  }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::LoopDetected& e) const {
-    return Entry("loop", e.tool_name + " was called " + std::to_string(e.count) + " times in a circle");
+    const std::string times = std::to_string(e.count);
+    if (e.pattern == "same_error") return Entry("loop", e.tool_name + " failed in the same way " + times + " times");
+    if (e.pattern == "no_progress") return Entry("loop", "nothing new in " + times + " rounds, last of " + e.tool_name);
+    return Entry("loop", e.tool_name + " was called " + times + " times in a circle");
   }
   std::string operator()(const event::Compacted& e) const {
     return Entry("compacted", std::to_string(e.messages) + " messages: " + e.summary);

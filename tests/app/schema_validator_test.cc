@@ -64,6 +64,10 @@ std::vector<EventPayload> OneOfEach() {
           event::LoopDetected{"echo", 3},
           event::Compacted{12, 9000, 4000, 6000, "what was said"},
           event::Nested{"call_1", 2, event::ToolResult{"call_1", "echo", "x", true}},
+          event::FilesChanged{"call_1",
+                              {{.path = "d/\xff", .before = std::nullopt, .after = FileVersion{.mode = 0755, .size = 1, .digest = approval.arguments_digest}},
+                               {.path = "l", .before = FileVersion{.kind = FileVersion::Kind::kLink, .size = 2, .digest = approval.arguments_digest}, .after = FileVersion{.kind = FileVersion::Kind::kDirectory, .mode = 0700}},
+                               {.path = "x", .before = FileVersion{.mode = 0644, .size = 9, .modified_ns = 5}, .after = std::nullopt}}},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};

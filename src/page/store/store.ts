@@ -550,8 +550,8 @@ class Store {
       this.changed();
     }
   }
-  edit(turn: Turn, text: string): Promise<boolean> {
-    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text }));
+  edit(turn: Turn, text: string, files: { files?: "restore"; force?: boolean } = {}): Promise<boolean> {
+    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text, ...files }));
   }
   again(turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> {
     return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/${how}`, model ? { model } : {}));

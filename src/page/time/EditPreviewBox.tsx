@@ -14,6 +14,8 @@ import { call, turnPath } from "../wire/api";
 export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => void }) {
   const [text, setText] = useKept("text", turn.message ?? "");
   const [preview, setPreview] = useState<EditPreview | null>(null);
+  const [restore, setRestore] = useState(false);
+  const [force, setForce] = useState(false);
   useEffect(() => {
     void store.attempt(async () => {
       setPreview(await call<EditPreview>("POST", `${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: turn.message || "x", dry_run: true }));
@@ -24,7 +26,7 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
     onDone();
   };
   const run = async (): Promise<void> => {
-    if (await store.edit(turn, text)) done();
+    if (await store.edit(turn, text, restore ? { files: "restore", force: force || undefined } : {})) done();
   };
   return (
     <form className="edit" onSubmit={(e) => {
@@ -40,6 +42,17 @@ export function EditPreviewBox({ turn, onDone }: { turn: Turn; onDone: () => voi
         <div className="hint" data-testid="edit-preview">
           <p><Icon name="branch" size={15} /> {t.supersedes(preview.superseded.length)}</p>
           {preview.superseded.length > 1 && <ul className="preview-effects">{preview.superseded.slice(0, 6).map((id) => <li key={id} dir="auto">{store.open?.turns.get(id)?.message?.slice(0, 100) ?? id}</li>)}</ul>}
+          {preview.files.length > 0 && (
+            <>
+              <label className="setting"><input type="checkbox" data-testid="restore-files" checked={restore} onChange={(e) => setRestore(e.target.checked)} /><span>{t.restoreFiles}</span></label>
+              <ul className="preview-effects" data-testid="preview-files">
+                {preview.files.map((each) => <li key={each.path}>{t.fileChange[each.change]} <code>{spelled(each.path)}</code>{each.conflict && ` (${t.fileConflict[each.reason ?? "changed"]})`}</li>)}
+              </ul>
+              {restore && preview.files.some((each) => each.conflict) && (
+                <label className="setting"><input type="checkbox" data-testid="force-files" checked={force} onChange={(e) => setForce(e.target.checked)} /><span>{t.forceFiles}</span></label>
+              )}
+            </>
+          )}
           {preview.side_effects.length === 0 ? <p><Icon name="check" size={15} /> {t.noSideEffects}</p> : (
             <>
               <p className="warning"><Icon name="alert" size={15} /> {t.sideEffects}</p>
