@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/message_parts.h"
 #include "agent/sub_agent.h"
 #include "agent/tool_retry.h"
 #include "agent/working_memory.h"
@@ -51,6 +52,14 @@ std::string_view DecisionName(const ApprovalAnswer& answer) {
 void EndWait(Span& wait, std::string_view decision) {
   wait.Set("reprise.approval.decision", std::string(decision));
   wait.End();
+}
+
+// In place of an equal one, and of those that have ended.
+void AddGrant(std::vector<Grant>& grants, Grant grant) {
+  std::erase_if(grants, [id = GrantId(grant), now = Now()](const Grant& each) {
+    return each.has_expired(now) || GrantId(each) == id;
+  });
+  grants.push_back(std::move(grant));
 }
 
 std::string TermsOf(const OfferedTool& offered) {
@@ -201,9 +210,10 @@ Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall
       turn_.goes_round = refuse->loop->warned;
     }
     if (refuse->is_shown) Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
-    NoteRefusal(refuse->loop ? made : call, refuse->why);
+    NoteRefusal(refuse->loop ? made : call, refuse->why, refuse->decided_by);
     RecordResult(refuse->loop ? made : call, Failure(refuse->result));
   } else {
+    CountUse(*prepared.decision.run());
     Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
     const Execution execution{prepared.offered, call, call.arguments, *prepared.decision.run()};
     ToolOutcome outcome = co_await Execute(execution);
@@ -227,6 +237,7 @@ Async<Nothing> CallRunner::RunTogether(Calls calls) {
   for (const PreparedCall& prepared : calls) {
     const ToolCall& call = prepared.call;
     if (is_stopped()) break;
+    CountUse(*prepared.decision.run());
     Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
   }
   // Shared with threads that may come when all is done.
@@ -377,11 +388,17 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
                                 .answered_by = answer.answered_by});
   }
   if (answer.scope == ApprovalScope::kChat) {
-    turn_.state.grants.push_back({call.name, digest, asked.terms_digest});
+    AddGrant(turn_.state.grants,
+             {.tool_name = call.name,
+              .arguments_digest = answer.pattern ? "" : digest,
+              .terms_digest = asked.terms_digest,
+              .pattern = answer.pattern.value_or(""),
+              .expires_at = answer.expires_at});
     turn_.parts.observer.StateGrew(turn_.state);
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
-                       answer.arguments, answer.feedback, answer.answered_by});
+                       answer.arguments, answer.feedback, answer.answered_by, answer.pattern.value_or(""),
+                       answer.expires_at});
 }
 
 Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
@@ -408,7 +425,14 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
                             .approval_id = open.approval_id,
                             .goes_on = open.has_asked,
                             .parent = asked.span ? &asked.span : nullptr};
-  ToolOutcome outcome = co_await Execute(execution);
+  ToolOutcome outcome;
+  // A rule of the configuration, which came after the question or speaks of what the answer has made of the call.
+  if (const Decision::Refuse* refuse = asked.decision.refuse(); refuse != nullptr && !refuse->decided_by.empty()) {
+    NoteRefusal(call, refuse->why, refuse->decided_by);
+    outcome = Failure(refuse->result);
+  } else {
+    outcome = co_await Execute(execution);
+  }
   if (answer && answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer && answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
   co_return outcome;
@@ -477,6 +501,7 @@ ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome, Spa
     const ToolCall as_run{execution.call.id, execution.call.name, execution.arguments};
     outcome = guard->Passed(turn_.round, as_run, std::move(outcome), turn_.stop);
   }
+  if (turn_.parts.files) KeepFiles(*turn_.parts.files, execution.call.name, outcome);
   if (is_stopped() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
   if (outcome.is_error) span.Fail(is_stopped() ? "cancelled" : "tool_error");
   span.SetContent("gen_ai.tool.call.result", outcome.output);
@@ -536,10 +561,12 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
+  message.parts = outcome.parts;
   turn_.usage += outcome.usage;
   state.messages.push_back(std::move(message));
   turn_.parts.observer.StateGrew(state);
-  Emit(event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
+  Emit(
+      event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error, AttachmentsOf(outcome.parts)});
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------
@@ -584,11 +611,30 @@ void CallRunner::ChangeAgenda(const ToolCall& call, const std::function<void(Age
   if (now.plan != before.plan) Emit(event::PlanUpdated{call.id, now.plan});
 }
 
+void CallRunner::CountUse(const Decision::Run& permission) {
+  std::vector<std::string> elsewhere;
+  bool is_counted = false;
+  for (const std::string& name : permission.decided_by) {
+    const auto grant = std::find_if(turn_.state.grants.begin(), turn_.state.grants.end(),
+                                    [&](const Grant& each) { return GrantId(each) == name; });
+    if (grant == turn_.state.grants.end()) {
+      elsewhere.push_back(name);
+      continue;
+    }
+    ++grant->uses;
+    grant->used_at = Now();
+    is_counted = true;
+  }
+  if (is_counted) turn_.parts.observer.StateGrew(turn_.state);
+  if (permission.why != "rule" && !elsewhere.empty()) turn_.parts.approvals.NoteUse(elsewhere);
+}
+
 // --- the account -----------------------------------------------------------------------------------------------------
 
 // An account that cannot be written is no reason to run what was refused.
-void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why) const {
-  static_cast<void>(Note(audit::Refused(call, why)));
+void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why,
+                             const std::vector<std::string>& decided_by) const {
+  static_cast<void>(Note(audit::Refused(call, why, decided_by)));
 }
 
 Result<void> CallRunner::Note(AuditEntry entry) const {

@@ -35,7 +35,11 @@ class Writer {
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
   // Follows from the other members, and is not read.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
+  Writer& IfSet(const char* name, const std::optional<Timestamp>& value) { return value ? (*this)(name, *value) : *this; }
   void List(const char* name, const auto& list) { WriteList(out_, name, list); }
+  void ListIfAny(const char* name, const auto& list) {
+    if (!list.empty()) WriteList(out_, name, list);
+  }
   void Usage(const TokenUsage& usage) { WriteUsage(out_, usage); }
   void Step(const event::Nested& nested);
 
@@ -61,19 +65,30 @@ class Reader {
   Reader& IfSet(const char* name, std::optional<std::string>& value) { return value = in_.OptionalString(name), *this; }
   Reader& IfSet(const char* name, std::string& value) { return value = in_.OptionalString(name).value_or(""), *this; }
   Reader& IfSet(const char* name, bool& value) { return (*this)(name, value); }
+  Reader& IfSet(const char* name, std::optional<Timestamp>& value) { return OrNull(name, value); }
   Reader& Derived(const char*, const auto&) { return *this; }
   void List(const char* name, std::vector<Task>& tasks) {
     if (const Json* json = in_.Array(name)) tasks = in_.Take(TasksFromJson(*json), std::vector<Task>());
+  }
+  void ListIfAny(const char* name, std::vector<Attachment>& files) {
+    if (const Json* json = in_.Find(name)) files = in_.Take(AttachmentsFromJson(*json), std::vector<Attachment>());
+  }
+  void ListIfAny(const char* name, std::vector<CallPattern>& patterns) {
+    if (in_.Find(name) == nullptr) return;
+    const Json* json = in_.Array(name);
+    if (json == nullptr) return;
+    for (const Json& each : *json) {
+      JsonReader inner(each, "pattern");
+      patterns.push_back({inner.String("pattern"), inner.String("means")});
+      if (inner.error()) in_.Reject(name);
+    }
   }
   void List(const char* name, std::vector<Grant>& grants) {
     const Json* json = in_.Array(name);
     if (json == nullptr) return;
     for (const Json& each : *json) {
       JsonReader inner(each, "grant");
-      Reader reader(inner);
-      Grant& grant = grants.emplace_back();
-      reader("tool_name", grant.tool_name)("arguments_digest", grant.arguments_digest);
-      reader.IfSet("terms_digest", grant.terms_digest);
+      grants.push_back(ReadGrant(inner));
       if (inner.error()) in_.Reject(name);
     }
   }
@@ -98,6 +113,7 @@ concept Is = (std::same_as<std::remove_const_t<T>, Events> || ...);
 void Members(auto& m, Is<event::InteractionStarted> auto& e) {
   m("interaction_id", e.interaction_id)("chat_id", e.chat_id);
   m.OrNull("parent_id", e.parent_id).OrNull("edited_from", e.edited_from)("model", e.model);
+  m.ListIfAny("attachments", e.attachments);
 }
 void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText> auto& e) {
   m("content", e.content);
@@ -113,17 +129,20 @@ void Members(auto& m, Is<event::ToolOutputDelta> auto& e) {
 }
 void Members(auto& m, Is<event::ToolResult> auto& e) {
   m("id", e.id)("tool_name", e.tool_name)("tool_output", e.tool_output)("is_error", e.is_error);
+  m.ListIfAny("files", e.files);
 }
 void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("tool_name", e.tool_name)("tool_input", e.tool_input);
   m.Derived("tool_input_escaped", [&e] { return Escaped(e.tool_input); });
   m("arguments_digest", e.arguments_digest).IfSet("terms_digest", e.terms_digest);
   m("reason", e.reason)("risk", e.risk)("allowed_decisions", e.allowed_decisions);
+  m.ListIfAny("patterns", e.patterns);
   m("created_at", e.created_at).OrNull("expires_at", e.expires_at);
 }
 void Members(auto& m, Is<event::Approved> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("arguments_digest", e.arguments_digest)("scope", e.scope);
   m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback).IfSet("answered_by", e.answered_by);
+  m.IfSet("pattern", e.pattern).IfSet("grant_expires_at", e.grant_expires_at);
 }
 void Members(auto& m, Is<event::Rejected> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id);

@@ -1,5 +1,6 @@
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -36,10 +37,40 @@ void Write(auto& out, const ToolCall& call) {
   });
 }
 
+constexpr std::array<std::pair<MessagePart::Kind, std::string_view>, 3> kPartNames{
+    {{MessagePart::Kind::kImage, "image"},
+     {MessagePart::Kind::kDocument, "document"},
+     {MessagePart::Kind::kAudio, "audio"}}};
+
+void Write(auto& out, const MessagePart& part) {
+  for (const auto& [kind, name] : kPartNames) {
+    if (kind == part.kind) out["type"] = name;
+  }
+  out["file_id"] = part.file_id.str();
+  out["mime_type"] = part.mime_type;
+  out["filename"] = part.filename;
+  out["size_bytes"] = part.size_bytes;
+  out["tokens"] = part.tokens;
+}
+
+// Content in parts: the text first, if there is any.
+Json ContentInParts(const Message& message) {
+  Json content = Json::array();
+  if (message.content) content.push_back({{"type", "text"}, {"text", *message.content}});
+  for (const MessagePart& part : message.parts) content.push_back(ToJson(part));
+  return content;
+}
+void WriteContentInParts(Json& out, const Message& message) { out["content"] = ContentInParts(message); }
+void WriteContentInParts(JsonObjectWriter& out, const Message& message) {
+  out.Name("content") += DumpJson(ContentInParts(message));
+}
+
 // Without the extras.
 void Write(auto& out, const Message& message) {
   out["role"] = RoleName(message.role);
-  if (message.content) {
+  if (!message.parts.empty()) {
+    WriteContentInParts(out, message);
+  } else if (message.content) {
     out["content"] = *message.content;
   } else {
     out["content"] = nullptr;
@@ -50,20 +81,26 @@ void Write(auto& out, const Message& message) {
   if (message.is_error) out["is_error"] = true;
 }
 
+void WriteMembers(auto& out, const Grant& grant) {
+  out["tool_name"] = grant.tool_name;
+  if (grant.pattern.empty()) out["arguments_digest"] = grant.arguments_digest;
+  if (!grant.terms_digest.empty()) out["terms_digest"] = grant.terms_digest;
+  if (!grant.pattern.empty()) out["pattern"] = grant.pattern;
+  if (grant.expires_at) out["expires_at"] = FormatTimestamp(*grant.expires_at);
+  if (grant.uses > 0) out["uses"] = grant.uses;
+  if (grant.used_at) out["used_at"] = FormatTimestamp(*grant.used_at);
+}
+
 void Write(auto& out, const Grant& grant) {
   out["id"] = GrantId(grant);
-  out["tool_name"] = grant.tool_name;
-  out["arguments_digest"] = grant.arguments_digest;
-  if (!grant.terms_digest.empty()) out["terms_digest"] = grant.terms_digest;
+  WriteMembers(out, grant);
 }
 
 void Write(auto& out, const AgentState& state, std::size_t first) {
   WriteList(out, "messages", std::span(state.messages).subspan(std::min(first, state.messages.size())));
   Json grants = Json::array();
   for (const Grant& grant : state.grants) {
-    Json& json =
-        grants.emplace_back(Json{{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
-    if (!grant.terms_digest.empty()) json["terms_digest"] = grant.terms_digest;
+    WriteMembers(grants.emplace_back(Json::object()), grant);
   }
   out["grants"] = std::move(grants);
   if (!state.agenda.tasks.empty()) WriteList(out, "tasks", state.agenda.tasks);
@@ -94,6 +131,36 @@ Result<ToolCall> ToolCallFromJson(const Json& json) {
   return call;
 }
 
+// Whether it is content as ContentInParts writes it. Other content in parts (an import) may be of any shape.
+bool IsOurContent(const Json& content) {
+  if (!content.is_array() || content.empty()) return false;
+  const auto is_ours = [](const Json& part) { return part.is_object() && part.contains("file_id"); };
+  return std::all_of(content.begin() + (TextMember(content.front(), "type") == "text" ? 1 : 0), content.end(),
+                     is_ours) &&
+         is_ours(content.back());
+}
+
+Result<MessagePart> PartFromJson(const Json& json) {
+  JsonReader reader(json, "message part");
+  const std::string type = reader.String("type");
+  const auto id = FileId::Parse(reader.String("file_id"));
+  if (!id) reader.Reject("file_id");
+  MessagePart::Kind kind{};
+  bool known = false;
+  for (const auto& [value, name] : kPartNames) {
+    if (name == type) kind = value, known = true;
+  }
+  if (!known) reader.Reject("type");
+  std::string mime_type = reader.OptionalString("mime_type").value_or(""),
+              filename = reader.OptionalString("filename").value_or("");
+  const std::int64_t size = reader.Find("size_bytes") ? reader.Integer("size_bytes") : 0;
+  const std::int64_t tokens = reader.Find("tokens") ? reader.Integer("tokens") : 0;
+  if (size < 0) reader.Reject("size_bytes");
+  if (tokens < 0 || tokens > kMaxPartTokens) reader.Reject("tokens");
+  if (reader.error()) return Fail(*reader.error());
+  return MessagePart{kind, *id, std::move(mime_type), std::move(filename), static_cast<std::uint64_t>(size), tokens};
+}
+
 bool IsOwnMember(std::string_view key) {
   return key == "role" || key == "content" || key == "tool_calls" || key == "tool_call_id" || key == "name" ||
          key == "is_error";
@@ -109,6 +176,28 @@ Json ToJson(const ToolCall& call) {
 
 void AppendJson(std::string& out, const ToolCall& call) {
   AppendJsonObject(out, [&](auto& object) { Write(object, call); });
+}
+
+Json ToJson(const MessagePart& part) {
+  Json json = Json::object();
+  Write(json, part);
+  return json;
+}
+
+Json ToJson(const std::vector<MessagePart>& parts) {
+  Json list = Json::array();
+  for (const MessagePart& part : parts) list.push_back(ToJson(part));
+  return list;
+}
+
+Result<std::vector<MessagePart>> MessagePartsFromJson(const Json& json) {
+  std::vector<MessagePart> parts;
+  for (const Json& each : json.is_array() ? json : Json::array({json})) {
+    auto part = PartFromJson(each);
+    if (!part) return Fail(std::move(part.error()));
+    parts.push_back(*std::move(part));
+  }
+  return parts;
 }
 
 Json ToJson(const Message& message) {
@@ -144,6 +233,16 @@ Result<Message> MessageFromJson(const Json& json) {
     // Content in parts (an import) is an extra: it goes back to the provider as it is.
     if (content->is_string()) {
       message.content = content->get<std::string>();
+    } else if (IsOurContent(*content)) {
+      for (const Json& part : *content) {
+        if (TextMember(part, "type") == "text") {
+          message.content = TextMember(part, "text");
+        } else if (auto read = PartFromJson(part)) {
+          message.parts.push_back(*std::move(read));
+        } else {
+          return Fail(std::move(read.error()));
+        }
+      }
     } else {
       extras["content"] = *content;
     }
@@ -209,8 +308,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
     if (const Json* grants = reader.Array("grants")) {
       for (const Json& grant : *grants) {
         JsonReader inner(grant, "grant");
-        state.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest"),
-                                inner.OptionalString("terms_digest").value_or("")});
+        state.grants.push_back(ReadGrant(inner));
         if (inner.error()) return Fail(*inner.error());
       }
     }
@@ -249,11 +347,54 @@ std::string TermsDigest(const ToolTraits& traits, const std::optional<std::strin
   return ArgumentsDigest(DumpJson(terms));
 }
 
+namespace {
+
+constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kGrantPrefix = std::string_view("grant_").size();
+constexpr std::size_t kDigits = 32, kPatternKeyDigits = 12;
+
+}  // namespace
+
 std::string GrantId(const Grant& grant) {
-  constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kDigits = 32;
+  if (!grant.pattern.empty()) {
+    const std::string key = PatternGrantPrefix(grant);
+    const std::string digest = ArgumentsDigest(DumpJson({grant.tool_name, grant.terms_digest, grant.pattern}));
+    return key + digest.substr(kPrefix, kGrantPrefix + kDigits - key.size());
+  }
   std::string content = grant.tool_name + "\n" + grant.arguments_digest;
   if (!grant.terms_digest.empty()) content += "\n" + grant.terms_digest;
   return "grant_" + ArgumentsDigest(content).substr(kPrefix, kDigits);
+}
+
+std::string PatternGrantPrefix(const Grant& call) {
+  return "grant_" + ArgumentsDigest(DumpJson({call.tool_name, call.terms_digest})).substr(kPrefix, kPatternKeyDigits);
+}
+
+bool BearsOn(const Grant& grant, const Grant& call, Timestamp now) {
+  if (call.terms_digest.empty() || grant.has_expired(now)) return false;
+  return grant.tool_name == call.tool_name && grant.terms_digest == call.terms_digest &&
+         (!grant.pattern.empty() || grant.arguments_digest == call.arguments_digest);
+}
+
+Grant ReadGrant(JsonReader& reader) {
+  Grant grant{.tool_name = reader.String("tool_name"), .arguments_digest = {}};
+  grant.pattern = reader.OptionalString("pattern").value_or("");
+  if (grant.pattern.empty()) grant.arguments_digest = reader.String("arguments_digest");
+  grant.terms_digest = reader.OptionalString("terms_digest").value_or("");
+  // What has no terms covers nothing. A pattern was never without.
+  if (!grant.pattern.empty() && grant.terms_digest.empty()) reader.Reject("terms_digest");
+  grant.expires_at = reader.OptionalTime("expires_at");
+  if (reader.Find("uses") != nullptr) grant.uses = static_cast<std::uint64_t>(reader.Integer("uses"));
+  grant.used_at = reader.OptionalTime("used_at");
+  return grant;
+}
+
+Json ToJson(const CallPattern& pattern) { return {{"pattern", pattern.pattern}, {"means", pattern.means}}; }
+
+void AppendJson(std::string& out, const CallPattern& pattern) {
+  AppendJsonObject(out, [&](auto& object) {
+    object["pattern"] = pattern.pattern;
+    object["means"] = pattern.means;
+  });
 }
 
 Json ToJson(const Grant& grant) {

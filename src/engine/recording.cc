@@ -35,7 +35,8 @@ std::vector<RecordedCall> CallsOf(const std::vector<Message>& messages, std::siz
       return each.call.id == messages[i].tool_call_id && !each.outcome;
     });
     if (call != calls.end()) {
-      call->outcome = ToolOutcome{.output = messages[i].content.value_or(""), .is_error = messages[i].is_error};
+      call->outcome = ToolOutcome{
+          .output = messages[i].content.value_or(""), .is_error = messages[i].is_error, .parts = messages[i].parts};
     }
   }
   return calls;

@@ -17,6 +17,8 @@ export interface AnswerApprovalRequest {
   feedback?: string;
   scope?: "once" | "chat" | "always";
   arguments_digest?: string;
+  pattern?: string;
+  expires_in_s?: number;
 }
 
 export interface AnswerEvent {
@@ -48,6 +50,7 @@ export interface ApprovalRequiredEvent {
   reason: string;
   risk: "low" | "medium" | "high";
   allowed_decisions: string[];
+  patterns?: { pattern: string; means: string }[];
   created_at: Timestamp;
   expires_at: Timestamp | null;
 }
@@ -64,6 +67,8 @@ export interface ApproveRequest {
   feedback?: string;
   scope?: "once" | "chat" | "always";
   arguments_digest?: string;
+  pattern?: string;
+  expires_in_s?: number;
 }
 
 export interface ApproveResponse {
@@ -82,6 +87,8 @@ export interface ApprovedEvent {
   answered_by?: string;
   arguments_digest: Digest;
   scope: "once" | "chat" | "always";
+  pattern?: string;
+  grant_expires_at?: Timestamp;
   tool_input?: string;
   feedback?: string;
 }
@@ -91,6 +98,7 @@ export interface Attachment {
   filename: string;
   mime_type: string;
   size_bytes: number;
+  note?: string;
 }
 
 export interface Audit {
@@ -106,8 +114,9 @@ export interface AuditEntry {
   interaction_id: InteractionId | "";
   call_id: string;
   tool_name: string;
+  decided_by?: string[];
   arguments_digest: Digest;
-  reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
+  reason?: "default" | "mode" | "grant" | "standing_grant" | "rule" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
   approval_id?: string;
   answered_by?: string;
   is_error?: boolean;
@@ -367,8 +376,12 @@ export interface ForkRequest {
 
 export interface Grant {
   tool_name: string;
-  arguments_digest: Digest;
+  arguments_digest?: Digest;
   terms_digest?: Digest;
+  pattern?: string;
+  expires_at?: Timestamp;
+  uses?: number;
+  used_at?: Timestamp;
 }
 
 export type GrantId = string;
@@ -505,6 +518,7 @@ export interface InteractionStartedEvent {
   parent_id: InteractionId | null;
   edited_from: InteractionId | null;
   model: string;
+  attachments?: Attachment[];
 }
 
 export interface LoginRequest {
@@ -560,8 +574,13 @@ export interface MoveHeadRequest {
 export interface NamedGrant {
   id: GrantId;
   tool_name: string;
-  arguments_digest: Digest;
+  arguments_digest?: Digest;
   terms_digest?: Digest;
+  pattern?: string;
+  expires_at?: Timestamp;
+  uses?: number;
+  used_at?: Timestamp;
+  means?: string;
 }
 
 export interface NestedEvent {
@@ -584,6 +603,7 @@ export interface NestedStep {
   tool_input?: string;
   tool_output?: string;
   is_error?: boolean;
+  files?: Attachment[];
   input_tokens?: number;
   output_tokens?: number;
   cache_read_tokens?: number;
@@ -619,6 +639,7 @@ export interface PendingApproval {
   reason: string;
   risk: "low" | "medium" | "high";
   allowed_decisions: string[];
+  patterns?: { pattern: string; means: string }[];
   created_at: Timestamp;
   expires_at: Timestamp | null;
 }
@@ -767,8 +788,13 @@ export interface SpeechRequest {
 export interface StandingGrant {
   id: GrantId;
   tool_name: string;
-  arguments_digest: Digest;
+  arguments_digest?: Digest;
   terms_digest?: Digest;
+  pattern?: string;
+  expires_at?: Timestamp;
+  uses?: number;
+  used_at?: Timestamp;
+  means?: string;
   tool_input: string;
   created_at: Timestamp;
 }
@@ -863,6 +889,7 @@ export interface Tool {
   parameters: Record<string, unknown>;
   read_only: boolean;
   requires_approval: boolean;
+  rules?: ({ rule: string; action: "allow" | "ask" | "deny"; pattern?: string; means: string })[];
 }
 
 export interface ToolCall {
@@ -899,6 +926,7 @@ export interface ToolResultEvent {
   tool_name: string;
   tool_output: string;
   is_error: boolean;
+  files?: Attachment[];
 }
 
 export interface ToolServer {

@@ -53,7 +53,8 @@ def test_always_counts_in_every_chat_and_after_a_restart_until_it_is_revoked(mak
     server.kill()
     server = make_server(provider, server.home, plain=plain)
     client = server.client
-    assert client.get("/grants").json["grants"] == [grant]
+    kept, = client.get("/grants").json["grants"]
+    assert {**kept, "uses": 0, "used_at": None} == {**grant, "used_at": None}  # how often it was used is counted as well
     assert runs_unasked(client, provider, "c")
     assert lines(server) == 3
     # Equal means equal: not another blank, not another tool.

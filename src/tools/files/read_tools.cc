@@ -1,3 +1,4 @@
+#include "tools/files/path_tool.h"
 #include "tools/files/read_tools.h"
 
 #include <sys/stat.h>
@@ -20,10 +21,10 @@ namespace {
 constexpr std::size_t kMaxShownEntries = 1000;
 constexpr std::size_t kMaxSortedEntries = 100'000;
 
-class ListFilesTool final : public BuiltinTool {
+class ListFilesTool final : public PathTool {
  public:
   explicit ListFilesTool(const Workspace& workspace)
-      : BuiltinTool({.spec = {.name = "list_files",
+      : PathTool({.spec = {.name = "list_files",
                               .description = "Lists the files and directories in a directory of the workspace, sorted, "
                                              "one per line; names of directories end with a slash. Not recursive.",
                               .parameters = R"({"type":"object","additionalProperties":false,
@@ -64,10 +65,10 @@ class ListFilesTool final : public BuiltinTool {
   const Workspace& workspace_;
 };
 
-class ReadFileTool final : public BuiltinTool {
+class ReadFileTool final : public PathTool {
  public:
   explicit ReadFileTool(const Workspace& workspace)
-      : BuiltinTool({.spec = {.name = "read_file",
+      : PathTool({.spec = {.name = "read_file",
                               .description = "Returns the content of a text file in the workspace, at most 256 KiB at "
                                              "a time; says so when there is more.",
                               .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
