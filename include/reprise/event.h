@@ -39,6 +39,7 @@ struct InteractionStarted {
   std::string interaction_id, chat_id;
   std::optional<std::string> parent_id, edited_from;
   std::string model;
+  std::vector<Attachment> attachments{};  // to the user's message
   bool operator==(const InteractionStarted&) const = default;
 };
 struct ThinkingDelta {
@@ -84,6 +85,7 @@ struct ToolResult {
   static constexpr std::string_view kType = "TOOL_RESULT", kName = "tool_result";
   std::string id, tool_name, tool_output;
   bool is_error = false;
+  std::vector<Attachment> files{};  // that the tool has given beside its text: images, mostly
   bool operator==(const ToolResult&) const = default;
 };
 struct ApprovalRequired {
@@ -154,7 +156,12 @@ struct GrantsUpdated {
 struct Usage {
   static constexpr std::string_view kType = "USAGE", kName = "usage";
   TokenUsage tokens;
-  bool operator==(const Usage&) const = default;
+  // How full the model's context is with this response; 0: not known, or not a response of the conversation.
+  std::int64_t context_tokens = 0;  // that the next request begins with
+  std::int64_t context_window = 0;
+  std::int64_t context_limit = 0;  // where older messages are summed up
+  // What a record is compared by: how the model was configured is no part of it.
+  bool operator==(const Usage& other) const { return tokens == other.tokens; }
 };
 // A model request failed and is sent again after a pause. Nothing of its response had been shown.
 struct Retry {
@@ -164,12 +171,17 @@ struct Retry {
   std::string code, message;  // why it failed
   bool operator==(const Retry&) const = default;
 };
-// The model goes round in a circle: this call is not run, and the model is told so.
+// The model goes round in a circle, and is told so. A call that is made again and again is not run.
 struct LoopDetected {
   static constexpr std::string_view kType = "LOOP_DETECTED", kName = "loop_detected";
   std::string tool_name;
-  int count = 0;  // how often the call has been made
-  bool operator==(const LoopDetected&) const = default;
+  int count = 0;  // how often the call has been made; with "same_error" and "no_progress": rounds
+  // "same_call", "alternating", "same_error" or "no_progress"; empty in what version 0.1 wrote.
+  std::string pattern = {};
+  bool operator==(const LoopDetected& other) const {
+    const bool is_told = !pattern.empty() && !other.pattern.empty();
+    return tool_name == other.tool_name && count == other.count && (!is_told || pattern == other.pattern);
+  }
 };
 // From now on the model is sent a summary in place of older messages; all of them stay in the agent state.
 struct Compacted {

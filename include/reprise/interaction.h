@@ -22,14 +22,6 @@ struct InteractionError {
   bool operator==(const InteractionError&) const = default;
 };
 
-// A file that the user gave to the agent with a message.
-struct Attachment {
-  FileId id;
-  std::string filename{}, mime_type{};
-  std::uint64_t size_bytes = 0;
-  bool operator==(const Attachment&) const = default;
-};
-
 // Where a run began that goes on with another interaction: in that one's final state, but for what it had begun to say
 // and the results of these calls, which are run again.
 struct ResumedFrom {

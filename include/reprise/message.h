@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/ids.h"
 
 namespace reprise {
 
@@ -24,6 +25,27 @@ struct ToolCall {
 // What the text of attached files begins with, behind what the user wrote.
 inline constexpr std::string_view kAttachedFiles = "\n\n[Attached files, for the assistant to read";
 
+// A file of the chat that a person has attached to a message, or a tool has made, as people see it.
+struct Attachment {
+  FileId id;
+  std::string filename{}, mime_type{};
+  std::uint64_t size_bytes = 0;
+  std::string note{};  // why the model did not get its content, or not all of it; empty: it did
+  bool operator==(const Attachment&) const = default;
+};
+
+// A file of the chat that stands in a message, behind its text. Its bytes are read when the message is sent; a model
+// that does not take such a file is told its text, or why there is none.
+struct MessagePart {
+  enum class Kind { kImage, kDocument, kAudio };  // written to disk by name: "image", "document", "audio"
+  Kind kind = Kind::kImage;
+  FileId file_id;
+  std::string mime_type{}, filename{};
+  std::uint64_t size_bytes = 0;
+  std::int64_t tokens = 0;  // an estimate of what it costs where it is sent as it is
+  bool operator==(const MessagePart&) const = default;
+};
+
 // One message in the OpenAI chat shape.
 struct Message {
   Role role = Role::kUser;
@@ -35,6 +57,7 @@ struct Message {
   // JSON object text with every member not named above, kept verbatim (thinking blocks with their signatures must come
   // back to the provider unchanged). Empty if there is none.
   std::string extras{};
+  std::vector<MessagePart> parts{};  // user and tool only; see MessagePart
   bool operator==(const Message&) const = default;
 };
 

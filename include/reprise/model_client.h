@@ -3,11 +3,13 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "reprise/accounting.h"
 #include "reprise/event.h"
 #include "reprise/message.h"
 #include "reprise/result.h"
@@ -30,6 +32,35 @@ constexpr std::string_view ToString(Effort effort) {
   return kNames[static_cast<int>(effort)];
 }
 
+// For how long its provider is asked to keep what a request begins with, so that the next one costs less.
+enum class PromptCache {
+  kDefault,  // as kShort where providers are known to take what that says
+  kNone,     // nothing is said about it
+  kShort,    // as long as is usual: minutes
+  kLong,     // as long as it can: an hour or a day
+};
+
+// What a model takes and does, of what not every model does. nullopt: not known.
+struct ModelAbilities {
+  std::optional<bool> tools{};      // calls them
+  std::optional<bool> images{};     // takes pictures as parts of a message
+  std::optional<bool> pdf{};        // takes PDF files as parts of a message
+  std::optional<bool> audio{};      // takes recordings as parts of a message
+  std::optional<bool> reasoning{};  // thinks before it answers
+  bool operator==(const ModelAbilities&) const = default;
+};
+
+// Their names, as the configuration and GET /models have them.
+struct AbilityName {
+  std::string_view name;
+  std::optional<bool> ModelAbilities::*member;
+};
+inline constexpr AbilityName kAbilityNames[] = {{"tools", &ModelAbilities::tools},
+                                                {"images", &ModelAbilities::images},
+                                                {"pdf", &ModelAbilities::pdf},
+                                                {"audio", &ModelAbilities::audio},
+                                                {"reasoning", &ModelAbilities::reasoning}};
+
 // What is known about a model. Zero: not known.
 struct ModelFacts {
   std::int64_t context_window = 0;     // tokens, of request and response together
@@ -37,6 +68,8 @@ struct ModelFacts {
   ThinkingMode thinking = ThinkingMode::kDefault;
   std::int64_t thinking_budget = 0;  // tokens, with kBudget
   Effort effort = Effort::kDefault;
+  ModelAbilities abilities{};
+  PromptCache cache = PromptCache::kDefault;
   bool operator==(const ModelFacts&) const = default;
 };
 
@@ -44,6 +77,8 @@ struct ModelFacts {
 struct ListedModel {
   std::string name;                 // the provider's own
   std::int64_t context_window = 0;  // tokens; 0: the provider does not say
+  ModelAbilities abilities{};
+  std::optional<ModelPrice> price{};
   bool operator==(const ListedModel&) const = default;
 };
 
@@ -131,6 +166,7 @@ class ModelDirectory {
     // Tokens that request and response may have together: what the configuration says, else what the provider has
     // listed, else what is built in. 0: not known.
     std::int64_t context_window = 0;
+    ModelAbilities abilities{};  // likewise
   };
   // kInvalidArgument (reason "unknown_model") for a provider that is not configured. An empty name is the default
   // model. Does not touch the network.
@@ -139,6 +175,8 @@ class ModelDirectory {
   struct Entry {
     std::string name, provider;
     std::int64_t context_window = 0;  // 0: not known
+    ModelAbilities abilities{};
+    std::optional<ModelPrice> price{};  // as the provider lists it
   };
   // What is configured, and what the providers that can be asked have. Blocks until they have answered, for a few
   // seconds at most; what they said is remembered for some minutes.

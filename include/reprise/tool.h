@@ -67,6 +67,13 @@ struct ToolAnswer {
   std::string content = {};
 };
 
+// What a tool gives that is not text: an image, a recording, a PDF. It is kept as a file of the chat.
+struct ToolFile {
+  std::string mime_type{};  // "image/png", as the tool says
+  std::string filename{};   // for people; empty: one is made of the tool's name and the type
+  std::string content{};    // the bytes themselves
+};
+
 // What the model gets to read. Always valid UTF-8.
 struct ToolOutcome {
   std::string output;
@@ -77,6 +84,9 @@ struct ToolOutcome {
   // Nothing was done: the user must agree first. `output` says to what; the model asks, and makes the call again with
   // `"confirmed": true` when the user has answered.
   bool requires_confirmation = false;
+  // Beside the text. What is in `files` becomes files of the chat; `parts` names files that the chat has already.
+  std::vector<ToolFile> files = {};
+  std::vector<MessagePart> parts = {};
 };
 
 // What one execution may use.

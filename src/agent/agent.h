@@ -86,6 +86,7 @@ struct AgentLimits {
   bool sum_up_first = false;                    // a person wants a summary in place of what was said before
   bool only_sum_up = false;                     // and nothing else
   bool check_confirmations = true;              // false, of a replay: the record knows what was refused
+  bool find_standstills = true;                 // false, of a replay whose record has none: nobody looked
 };
 
 // What holds the agent back. Null: nothing does.

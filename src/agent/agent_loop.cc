@@ -150,18 +150,19 @@ Async<Result<Nothing>> AgentLoop::TakeTurn(Interrupted where) {
     ++turn_.round;
   }
   if (limits_.only_sum_up) co_return co_await OnlySumUp();
-  while (!turn_.goes_round) {
+  while (!turn_.goes_round && !turn_.stands_still) {
     const Result<ModelResponse> response = co_await AskModel();
     if (!response) co_return Fail(response.error());
     RecordResponse(*response);
     co_await calls_.Run(response->tool_calls);
     context_.Calibrate(estimate_, response->usage.input_tokens);
-    ShowUsage(response->usage);
+    ShowUsage(response->usage, /*of_conversation=*/true);
     turn_.span.End();
     if (response->tool_calls.empty()) co_return Nothing{};
     ++turn_.round;
   }
-  co_return Fail(Ended("loop_detected", "the agent kept making the same tool calls"));
+  co_return Fail(Ended("loop_detected", turn_.goes_round ? "the agent kept making the same tool calls"
+                                                         : "the agent's tool calls led nowhere"));
 }
 
 void AgentLoop::BeginRound() {
@@ -231,14 +232,34 @@ Result<void> AgentLoop::Admitted(Result<void> admitted) const {
 
 void AgentLoop::ComposeSystemPrompt() {
   const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
-  system_ = ComposePrompt(parts_.prompt, turn_.tools->specs(), {.date = today, .memory = memory_});
+  system_ = ComposePrompt(parts_.prompt, ToldSpecs(), {.date = today, .memory = memory_});
   if (!told_by_guard_.empty()) system_ += (system_.empty() ? "" : "\n\n") + told_by_guard_;
   context_.SetSystemPrompt(system_);
 }
 
-// What tools name in this run stands in the messages. So the model is told what was remembered before, and anew when
-// messages are summed up: at any other time a change would cost the provider's cache of the whole conversation.
-void AgentLoop::ShowMemory() { memory_ = DescribeMemory(turn_.state.memory); }
+// What tools have named stands in the messages, as long as those are sent. So the model is told what those named that
+// are summed up: at any other time a change of the prompt would cost the provider's cache of the whole conversation.
+void AgentLoop::ShowMemory() {
+  const auto& compaction = turn_.state.compaction;
+  memory_ = compaction ? DescribeMemory(NamedBefore(turn_.state.messages, compaction->end)) : std::string();
+}
+
+// A model with little room is told less of its tools; it could not be sent anything else beside them.
+const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
+  if (told_of_ == turn_.tools) return told_.specs;
+  const bool was_short = std::exchange(told_, ToolsWithin(turn_.tools->specs(), context_.budget())).is_short;
+  told_of_ = turn_.tools;
+  if (told_.is_short && !was_short) {
+    std::string names;
+    for (const std::string& name : told_.left_out) names += (names.empty() ? "" : " ") + name;
+    LogInfo("the model has little room: it is told of its tools in short",
+               {{"model", model_name_},
+                {"context_window", limits_.context_window},
+                {"tools", told_.specs.size()},
+                {"left_out", names}});
+  }
+  return told_.specs;
+}
 
 // --- what fits -------------------------------------------------------------------------------------------------------
 
@@ -250,7 +271,7 @@ Async<Result<Nothing>> AgentLoop::FitContext() {
 // What a summary is to stand for in this request, its text still to be written.
 std::optional<Compaction> AgentLoop::CompactionDue() {
   AgentState& state = turn_.state;
-  const std::vector<ToolSpec>& tools = turn_.tools->specs();
+  const std::vector<ToolSpec>& tools = ToldSpecs();
   if (limits_.sum_up_first && turn_.round == 0) {
     Compaction wanted = context_.RequestedExtent(state);
     if (wanted.end > wanted.first && (!state.compaction || state.compaction->end < wanted.end)) return wanted;
@@ -283,7 +304,7 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
   if (next.summary.empty()) {
     next.summary = Outline(state.messages, next.first, next.end, context_.max_summary_bytes());
   }
-  const std::vector<ToolSpec>& tools = turn_.tools->specs();
+  const std::vector<ToolSpec>& tools = ToldSpecs();
   event::Compacted told{.messages = static_cast<std::int64_t>(next.end - next.first),
                         .tokens_before = context_.Estimate(state.messages, tools),
                         .tokens_after = 0,
@@ -307,7 +328,7 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
 
 Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   said_ = std::make_unique<StreamRelay>(parts_.observer, turn_.round);
-  const std::vector<ToolSpec>& tools = turn_.tools->specs();
+  const std::vector<ToolSpec>& tools = ToldSpecs();
   Result<std::vector<Message>> view = std::vector<Message>();
   const bool whole = context_.FitsWhole(turn_.state, tools);
   if (!whole) view = context_.View(turn_.state, tools);
@@ -373,8 +394,15 @@ void AgentLoop::RecordResponse(const ModelResponse& response) {
   }
 }
 
-void AgentLoop::ShowUsage(const TokenUsage& usage) {
-  if (usage != TokenUsage{}) parts_.observer.Emit(turn_.round, event::Usage{usage});
+void AgentLoop::ShowUsage(const TokenUsage& usage, bool of_conversation) {
+  if (usage == TokenUsage{}) return;
+  event::Usage told{usage};
+  if (of_conversation && limits_.context_window > 0) {
+    told.context_tokens = usage.input_tokens + usage.output_tokens;
+    told.context_window = limits_.context_window;
+    told.context_limit = context_.budget();
+  }
+  parts_.observer.Emit(turn_.round, told);
 }
 
 }  // namespace reprise

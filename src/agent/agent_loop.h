@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/call_runner.h"
 #include "agent/context.h"
+#include "agent/told_tools.h"
 
 namespace reprise {
 
@@ -38,6 +39,7 @@ class AgentLoop {
   Async<Result<ModelResponse>> AskModel();
   Result<void> MayAsk();
   void ComposeSystemPrompt();
+  const std::vector<ToolSpec>& ToldSpecs();
   void ShowMemory();
   Async<Result<Nothing>> OnlySumUp();
   Async<Result<Nothing>> FitContext();
@@ -50,7 +52,7 @@ class AgentLoop {
   void RecordThinking();
   void RecordPartial();
   void RecordResponse(const ModelResponse& response);
-  void ShowUsage(const TokenUsage& usage);
+  void ShowUsage(const TokenUsage& usage, bool of_conversation = false);
 
   const AgentParts parts_;
   const AgentLimits limits_;
@@ -58,11 +60,13 @@ class AgentLoop {
   Turn turn_;
   CallRunner calls_;
   Context context_;
-  std::string memory_;                 // as the model is told it; see ShowMemory
-  std::string system_;                 // prompt of the request under way
-  std::string told_by_guard_;          // part of it
-  std::int64_t estimate_ = 0;          // of the request under way
-  std::unique_ptr<StreamRelay> said_;  // by the model, in this round
+  ToldTools told_;
+  std::shared_ptr<const ToolSet> told_of_;  // the tools that `told_` tells of
+  std::string memory_;                      // as the model is told it; see ShowMemory
+  std::string system_;                      // prompt of the request under way
+  std::string told_by_guard_;               // part of it
+  std::int64_t estimate_ = 0;               // of the request under way
+  std::unique_ptr<StreamRelay> said_;       // by the model, in this round
 };
 
 }  // namespace reprise

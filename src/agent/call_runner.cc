@@ -8,11 +8,13 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "agent/message_parts.h"
 #include "agent/sub_agent.h"
 #include "agent/tool_retry.h"
 #include "agent/working_memory.h"
 #include "approval/audit_lines.h"
 #include "approval/confirmation.h"
+#include "approval/loop_guard.h"
 #include "base/json.h"
 #include "base/logging.h"
 #include "base/utf8.h"
@@ -197,7 +199,7 @@ Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall
     RecordResult(made, Failure(is_stopped() ? kCancelledResult : kEndedResult));
   } else if (const Decision::Refuse* refuse = prepared.decision.refuse()) {
     if (refuse->loop) {
-      Emit(event::LoopDetected{made.name, refuse->loop->count});
+      Emit(event::LoopDetected{made.name, refuse->loop->count, std::string(refuse->loop->pattern)});
       turn_.goes_round = refuse->loop->warned;
     }
     if (refuse->is_shown) Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
@@ -477,6 +479,7 @@ ToolOutcome CallRunner::End(const Execution& execution, ToolOutcome outcome, Spa
     const ToolCall as_run{execution.call.id, execution.call.name, execution.arguments};
     outcome = guard->Passed(turn_.round, as_run, std::move(outcome), turn_.stop);
   }
+  if (turn_.parts.files) KeepFiles(*turn_.parts.files, execution.call.name, outcome);
   if (is_stopped() && outcome.output.empty()) outcome.output = kCancelledResult, outcome.is_error = true;
   if (outcome.is_error) span.Fail(is_stopped() ? "cancelled" : "tool_error");
   span.SetContent("gen_ai.tool.call.result", outcome.output);
@@ -536,10 +539,26 @@ void CallRunner::RecordResult(const ToolCall& call, ToolOutcome outcome) {
   Message message{.role = Role::kTool, .content = outcome.output, .tool_calls = {}, .tool_call_id = call.id};
   message.name = call.name;
   message.is_error = outcome.is_error;
+  message.parts = outcome.parts;
   turn_.usage += outcome.usage;
   state.messages.push_back(std::move(message));
+  LookForStandstill(outcome.output);
   turn_.parts.observer.StateGrew(state);
-  Emit(event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error});
+  Emit(
+      event::ToolResult{call.id, call.name, std::move(outcome.output), outcome.is_error, AttachmentsOf(outcome.parts)});
+}
+
+// With the last result of a round; it tells the model too.
+void CallRunner::LookForStandstill(std::string& output) {
+  if (is_stopped() || !turn_.limits.find_standstills) return;
+  const auto standstill = FindStandstill(turn_.state.messages);
+  if (!standstill) return;
+  Emit(event::LoopDetected{standstill->tool_name, standstill->count, std::string(standstill->pattern)});
+  turn_.stands_still = standstill->ends;
+  const std::string note = StandstillNote(*standstill);
+  if (output.ends_with(note)) return;  // it is from a record
+  output += note;
+  turn_.state.messages.back().content = output;
 }
 
 // --- what a tool asks of people and of the agent ---------------------------------------------------------------------

@@ -29,6 +29,7 @@ struct Turn {
   TokenUsage usage_before_calls{};  // of this round
   Span span{};                      // of this round
   bool goes_round = false;          // it makes the same calls again and again, though it was told
+  bool stands_still = false;        // its calls lead nowhere, though it was told
 };
 
 // Runs the tool calls of a round: reviews each when its turn comes, asks people, runs what fits together at the same
@@ -101,6 +102,7 @@ class CallRunner {
   ToolOutcome End(const Execution& execution, ToolOutcome outcome, Span span) const;
   ToolContext ContextOf(const Execution& execution, const Span& span);
   std::function<void(std::string_view)> LiveOutputOf(const ToolCall& call) const;
+  void LookForStandstill(std::string& output);
   void RecordResult(const ToolCall& call, ToolOutcome outcome);
 
   event::InputRequired RequestFor(const ToolCall& call, const ToolQuestion& question) const;

@@ -137,7 +137,9 @@ std::int64_t EstimateAll(const std::vector<Message>& messages) {
 std::int64_t EstimateTokens(const Message& message) {
   std::size_t around = message.extras.size() + message.tool_call_id.size() + message.name.size();
   for (const ToolCall& call : message.tool_calls) around += call.id.size() + call.name.size() + call.arguments.size();
-  return kTokensPerMessage + Tokens(around) + Tokens(ContentBytes(message));
+  std::int64_t tokens = kTokensPerMessage + Tokens(around) + Tokens(ContentBytes(message));
+  for (const MessagePart& part : message.parts) tokens += part.tokens;
+  return tokens;
 }
 
 std::int64_t EstimateTokens(const std::vector<ToolSpec>& tools) {

@@ -79,6 +79,8 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
   void Emit(std::uint32_t round_index, EventPayload payload) override {
     last_round_ = round_index;
     if (const auto* answer = std::get_if<event::Answer>(&payload)) truncated_ = answer->reason;
+    if (auto* usage = std::get_if<event::Usage>(&payload))
+      *usage = {usage->tokens};  // its context is none of the chat's
     std::visit(
         [&]<typename T>(T& step) {
           if constexpr (std::is_constructible_v<event::Nested::Step, T&&>) {

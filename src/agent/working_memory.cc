@@ -175,6 +175,26 @@ void Remember(std::vector<Entity>& memory, const ToolCall& call, const ToolOutco
   for (const Entity& entity : found.entities()) Add(memory, entity);
 }
 
+std::vector<Entity> NamedBefore(const std::vector<Message>& messages, std::size_t end) {
+  constexpr std::size_t kMostResults = 64;  // more than enough to name so few
+  end = std::min(end, messages.size());
+  std::size_t begin = end, results = 0;
+  while (begin > 0 && results < kMostResults) {
+    if (messages[--begin].role == Role::kTool) ++results;
+  }
+  std::vector<Entity> memory;
+  const std::vector<ToolCall>* calls = nullptr;
+  for (std::size_t i = begin; i < end; ++i) {
+    const Message& message = messages[i];
+    if (message.role == Role::kAssistant) calls = &message.tool_calls;
+    if (message.role != Role::kTool || message.is_error || calls == nullptr) continue;
+    const auto call = std::find_if(calls->begin(), calls->end(),
+                                   [&](const ToolCall& each) { return each.id == message.tool_call_id; });
+    if (call != calls->end()) Remember(memory, *call, {.output = message.content.value_or("")});
+  }
+  return memory;
+}
+
 std::string DescribeMemory(const std::vector<Entity>& memory) {
   std::vector<std::string> types;
   for (const Entity& entity : memory) {

@@ -26,13 +26,23 @@ Finding CheckMcpServer(const McpServerOptions& server, Transport& transport, con
     if (!made) return failed(made.error());
     folder.emplace(*std::move(made));
   }
-  auto channel = OpenServerChannel(server, transport, folder ? folder->path() : server.cwd, workspace);
+  const auto open = [&] {
+    return OpenServerChannel(server, transport, folder ? folder->path() : server.cwd, workspace);
+  };
+  auto channel = open();
   if (!channel) return failed(channel.error());
   SessionHooks hooks;
   hooks.roots = {workspace};
-  Session session(*std::move(channel), std::move(hooks));
+  std::optional<Session> connected(std::in_place, *std::move(channel), hooks);
   const RequestOptions options{.timeout = server.startup_timeout};
-  const auto facts = Initialize(session, std::string(Version()), options);
+  auto facts = Greet(*connected, std::string(Version()), McpEra::kUnknown, options);
+  if (!facts && facts.error().reason == kMcpProbeRefused && !server.command.empty()) {
+    channel = open();
+    if (!channel) return failed(channel.error());
+    connected.emplace(*std::move(channel), hooks);
+    facts = Greet(*connected, std::string(Version()), McpEra::kHandshake, options);
+  }
+  Session& session = *connected;
   if (!facts) return failed(session.closed().value_or(facts.error()));
   std::string words = facts->name + " " + facts->version + " answers (protocol " + facts->protocol + ")";
   if (facts->tools) {

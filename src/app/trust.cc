@@ -171,6 +171,30 @@ std::string EffortOf(const ModelFacts& facts) {
   return facts.effort == Effort::kDefault ? "" : ", effort " + std::string(ToString(facts.effort));
 }
 
+std::string CacheOf(const ModelFacts& facts) {
+  switch (facts.cache) {
+    case PromptCache::kDefault:
+      return {};
+    case PromptCache::kNone:
+      return ", no caching of prompts";
+    case PromptCache::kShort:
+      return ", short caching of prompts";
+    case PromptCache::kLong:
+      return ", long caching of prompts";
+  }
+  return {};
+}
+
+std::string AbilitiesOf(const ModelFacts& facts) {
+  std::string text;
+  for (const AbilityName& ability : kAbilityNames) {
+    if (const auto has = facts.abilities.*ability.member) {
+      text += (*has ? ", takes " : ", does not take ") + std::string(ability.name);
+    }
+  }
+  return text;
+}
+
 // Keys of the configuration and what they are, in the order in which they are shown. What WhatItWouldDo says in words
 // of its own is not among them.
 using Values = std::vector<std::pair<std::string, std::string>>;
@@ -241,7 +265,7 @@ Values OtherValues(const Options& options) {
   for (const auto& [name, facts] : options.models) {
     values.emplace_back("models." + name, "context window " + std::to_string(facts.context_window) + ", output " +
                                               std::to_string(facts.max_output_tokens) + ThinkingOf(facts) +
-                                              EffortOf(facts));
+                                              EffortOf(facts) + CacheOf(facts) + AbilitiesOf(facts));
   }
   for (const auto& [name, price] : options.prices) {
     std::string text = Amount(price.input) + " for input, " + Amount(price.output) + " for output";

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <utility>
 
 #include "base/json.h"
 
@@ -55,7 +56,123 @@ std::size_t Repeating(const std::vector<Made>& made, std::size_t period) {
   return length;
 }
 
+// --- rounds that lead nowhere ----------------------------------------------------------------------------------------
+
+constexpr std::string_view kNote = "\n(Note: the last ";
+constexpr std::size_t kMostRounds = 64;  // that are looked back at
+constexpr std::size_t kTelling = 200;    // bytes of a result that different calls do not have in common by chance
+constexpr int kEqualErrors = 4, kSimilarErrors = 6, kStaleRounds = 4;  // when the model is told
+constexpr int kEqualErrorsEnd = 6, kSimilarErrorsEnd = 9, kStaleRoundsEnd = 6;
+
+struct Returned {
+  const ToolCall* call;
+  std::string_view text;
+  bool is_error;
+};
+using Round = std::vector<Returned>;
+
+// Without what was added to it here.
+std::string_view ResultText(const Message& message) {
+  const std::string_view text = message.content ? std::string_view(*message.content) : std::string_view();
+  const std::size_t note = text.rfind(kNote);
+  return text.substr(0, note);
+}
+
+// The rounds since the user spoke, the last one first; empty if a result of that is still to come.
+std::vector<Round> RoundsBack(const std::vector<Message>& messages) {
+  std::vector<Round> rounds;
+  std::vector<const Message*> results;
+  for (auto message = messages.rbegin(); message != messages.rend() && rounds.size() < kMostRounds; ++message) {
+    if (message->role == Role::kUser) break;
+    if (message->role == Role::kTool) results.push_back(&*message);
+    if (message->tool_calls.empty()) continue;
+    Round round;
+    for (const ToolCall& call : message->tool_calls) {
+      const auto result = std::find_if(results.begin(), results.end(),
+                                       [&](const Message* each) { return each->tool_call_id == call.id; });
+      if (result == results.end()) return rounds;
+      round.push_back({&call, ResultText(**result), (*result)->is_error});
+    }
+    rounds.push_back(std::move(round));
+    results.clear();
+  }
+  return rounds;
+}
+
+// The error without the texts that the call was given.
+std::string ErrorItself(const Returned& failed) {
+  std::string text(failed.text);
+  const auto arguments = ParseJson(failed.call->arguments);
+  if (!arguments || !arguments->is_object()) return text;
+  for (const auto& [name, value] : arguments->items()) {
+    if (!value.is_string() || value.get_ref<const std::string&>().empty()) continue;
+    const std::string& given = value.get_ref<const std::string&>();
+    for (std::size_t at = text.find(given); at != std::string::npos; at = text.find(given, at))
+      text.erase(at, given.size());
+  }
+  return text;
+}
+
+// How many of the last rounds have nothing but this error of one tool.
+template <typename ErrorOf>
+int RoundsWithOneError(const std::vector<Round>& rounds, ErrorOf error_of) {
+  if (rounds.empty() || rounds.front().empty()) return 0;
+  const Returned& last = rounds.front().front();
+  const auto error = error_of(last);
+  const auto is_same = [&](const Returned& each) {
+    return each.is_error && each.call->name == last.call->name && error_of(each) == error;
+  };
+  const auto end = std::find_if_not(rounds.begin(), rounds.end(), [&](const Round& round) {
+    return !round.empty() && std::all_of(round.begin(), round.end(), is_same);
+  });
+  return static_cast<int>(end - rounds.begin());
+}
+
+// Whether its tool has said so before.
+bool IsStale(const Returned& result, const std::vector<Round>& rounds, std::size_t round) {
+  for (std::size_t before = round + 1; before < rounds.size(); ++before) {
+    for (const Returned& each : rounds[before]) {
+      if (each.call->name != result.call->name || each.text != result.text) continue;
+      if (result.text.size() >= kTelling || IsSame(*each.call, *result.call)) return true;
+    }
+  }
+  return false;
+}
+
+int StaleRounds(const std::vector<Round>& rounds) {
+  int count = 0;
+  for (std::size_t i = 0; i < rounds.size(); ++i, ++count) {
+    const bool is_stale =
+        std::all_of(rounds[i].begin(), rounds[i].end(), [&](const Returned& each) { return IsStale(each, rounds, i); });
+    if (!is_stale) break;
+  }
+  return count;
+}
+
 }  // namespace
+
+std::optional<Standstill> FindStandstill(const std::vector<Message>& messages) {
+  const std::vector<Round> rounds = RoundsBack(messages);
+  if (rounds.empty()) return std::nullopt;
+  const auto found = [&](std::string_view pattern, int count, int end) {
+    return Standstill{pattern, rounds.front().back().call->name, count, count >= end};
+  };
+  const int equal = RoundsWithOneError(rounds, [](const Returned& each) { return each.text; });
+  if (equal >= kEqualErrors) return found("same_error", equal, kEqualErrorsEnd);
+  const int similar = RoundsWithOneError(rounds, ErrorItself);
+  if (similar >= kSimilarErrors) return found("same_error", similar, kSimilarErrorsEnd);
+  const int stale = StaleRounds(rounds);
+  if (stale >= kStaleRounds) return found("no_progress", stale, kStaleRoundsEnd);
+  return std::nullopt;
+}
+
+std::string StandstillNote(const Standstill& standstill) {
+  std::string note = std::string(kNote) + std::to_string(standstill.count);
+  note += standstill.pattern == "same_error"
+              ? " rounds of calls failed in the same way. Find out why before you try again, or do it in another way."
+              : " rounds of calls brought nothing new. Work with what you know, or say what is missing.";
+  return note + " If nothing changes the turn ends.)";
+}
 
 std::optional<CallLoop> FindCallLoop(const std::vector<Message>& messages, std::string_view call_id) {
   const std::vector<Made> made = CallsSoFar(messages, call_id);
@@ -63,7 +180,8 @@ std::optional<CallLoop> FindCallLoop(const std::vector<Message>& messages, std::
     const std::size_t length = Repeating(made, period);
     if (length < kTimes * period) continue;
     const Made& closing = made[made.size() - 1 - (length - kTimes * period)];  // where it was first told
-    return CallLoop{.count = static_cast<int>((length + period - 1) / period),
+    return CallLoop{.pattern = period == 1 ? "same_call" : "alternating",
+                    .count = static_cast<int>((length + period - 1) / period),
                     .warned = closing.round != made.back().round};
   }
   return std::nullopt;

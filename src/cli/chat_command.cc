@@ -3,7 +3,6 @@
 #include <unistd.h>
 
 #include <array>
-#include <chrono>
 #include <cstdio>
 #include <filesystem>
 #include <functional>
@@ -11,7 +10,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include "app/key_access.h"
@@ -33,40 +31,6 @@
 
 namespace reprise {
 namespace {
-
-// One that is just starting or ending holds the folder for a moment.
-constexpr std::chrono::milliseconds kBetweenTries{50}, kPatience{10'000};
-
-// The server that uses the data folder, or one that is started for this.
-Result<std::string> FindOrStart(const Options& options, const Flags& flags, const Environment& environment,
-                                std::unique_ptr<OwnServer>& own) {
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  for (;;) {
-    const auto running = FindServer(options);
-    Error refused;
-    if (running && *running) {
-      const auto client = ConnectTo(**running, options);
-      if (!client) return Fail(client.error());
-      const auto there = (*client)->Call("GET", "/healthz");
-      if (there) return (*running)->url;
-      refused = NotAnswering(there.error(), **client);
-    } else if (running) {
-      auto started = OwnServer::Start(flags, environment);
-      if (started) {
-        own = *std::move(started);
-        return own->url();
-      }
-      refused = std::move(started.error());
-      // Unless somebody else was quicker, trying again does not help.
-      if (const auto other = FindServer(options); other && !*other) return Fail(std::move(refused));
-    } else {
-      if (running.error().reason != "store_locked") return Fail(running.error());
-      refused = running.error();
-    }
-    if (std::chrono::steady_clock::now() > deadline) return Fail(std::move(refused));
-    std::this_thread::sleep_for(kBetweenTries);
-  }
-}
 
 // Said once, when there is a key for the first time: what a person has to know to keep their chats.
 void TellOfFirstStart(const Options& options, const std::string& url) {
@@ -147,7 +111,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
     options = *std::move(loaded);
     std::error_code unknown;
     is_first_start = !options.plain && !std::filesystem::exists(KeyFileOf(options), unknown);
-    auto found = FindOrStart(options, line.flags, environment, own);
+    auto found = FindOrStartServer(options, line.flags, environment, own);
     if (!found) return Complain(found.error());
     url = *std::move(found);
   }
@@ -196,7 +160,7 @@ int RunChat(const CommandLine& line, const Environment& environment) {
       },
       .find_server = *named ? std::function<Result<void>()>() : [&]() -> Result<void> {
         own.reset();
-        auto found = FindOrStart(options, line.flags, environment, own);
+        auto found = FindOrStartServer(options, line.flags, environment, own);
         if (!found) return Fail(std::move(found.error()));
         server.SetUrl(*found);
         return {};

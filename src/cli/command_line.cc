@@ -38,6 +38,9 @@ class Grammar {
     CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
     AddTalking(*chat);
+    CLI::App* acp = Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output");
+    AddSettings(*acp, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
+    AddServer(*acp, /*prints=*/false);
 
     CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
     ls->add_option("CHAT", out_.argument, "a chat's id");
@@ -249,12 +252,12 @@ class Grammar {
     command.get_option("--plain")->description("the chats are stored unencrypted");
     AddServer(command);
   }
-  void AddServer(CLI::App& command) {
+  void AddServer(CLI::App& command, bool prints = true) {
     command.add_option("--url", out_.url, "the server (default: REPRISE_URL, else the one that uses the data folder)")
         ->type_name("URL");
     AddSettings(command, {"token-file"});
     AddConfig(command);
-    AddJson(command);
+    if (prints) AddJson(command);
   }
   // Who may use a server that is for several people.
   void AddUsers() {

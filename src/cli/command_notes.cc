@@ -14,6 +14,8 @@ constexpr CommandExample kExamples[] = {
     {"serve", "reprise serve --model openai/gpt-4o-mini", "with a model whose key is in OPENAI_API_KEY"},
     {"chat", "reprise chat", "begin a new chat"},
     {"chat", "reprise chat notes", "go on with the chat notes"},
+    {"acp", "reprise acp", "what an editor starts: docs/acp.md"},
+    {"acp", "reprise acp --url http://127.0.0.1:9000", "by a server that runs there"},
     {"ls", "reprise ls", "all chats, the latest first"},
     {"ls", "reprise ls notes --all", "every interaction of one chat"},
     {"cat", "reprise cat notes/int_001", "one interaction as plain JSON"},

@@ -9,6 +9,7 @@
 
 #include "app/process.h"
 #include "app/unknown_variables.h"
+#include "cli/acp_command.h"
 #include "cli/approvals_command.h"
 #include "cli/audit_command.h"
 #include "cli/cat_command.h"
@@ -45,6 +46,7 @@ using CommandFunction = int (*)(const CommandLine&, const Environment&);
 constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"serve", RunServe},
     {"chat", RunChat},
+    {"acp", RunAcp},
     {"ls", RunLs},
     {"cat", RunCat},
     {"show", RunShow},

@@ -25,6 +25,28 @@ Result<Json> ConfiguredModels(const Options& options) {
   return ModelList(**directory, options.prices, options.audio.transcription, options.audio.speech);
 }
 
+std::string Abilities(const Json& model) {
+  std::string text;
+  const auto abilities = model.find("abilities");
+  if (abilities == model.end() || !abilities->is_object()) return text;
+  for (const auto& [name, has] : abilities->items()) {
+    if (has == true) text += (text.empty() ? "  " : ", ") + VisibleLine(name);
+  }
+  return text;
+}
+
+std::string Prices(const Json& model) {
+  const auto prices = model.find("prices");
+  if (prices == model.end() || !prices->is_object() || !prices->contains("input") || !prices->contains("output")) {
+    return {};
+  }
+  const auto amount = [&](const char* of) {
+    std::string text = DumpJson((*prices)[of]);
+    return text.ends_with(".0") ? text.substr(0, text.size() - 2) : text;
+  };
+  return "  " + amount("input") + "/" + amount("output") + " per million";
+}
+
 void PrintModels(const Json& listed) {
   const auto models = listed.find("models");
   if (models == listed.end() || !models->is_array()) return;
@@ -35,6 +57,7 @@ void PrintModels(const Json& listed) {
     std::string text = VisibleLine(name), notes;
     const auto window = model.find("context_window");
     if (window != model.end()) notes = "  " + DumpJson(*window) + " tokens";
+    notes += Abilities(model) + Prices(model);
     if (name == TextMember(listed, "default")) notes += "  (default)";
     if (!notes.empty()) text.resize(std::max(text.size(), width), ' ');
     Print(text + notes + "\n");

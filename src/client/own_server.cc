@@ -11,8 +11,10 @@
 
 #include <array>
 #include <cerrno>
+#include <chrono>
 #include <cstdint>
 #include <cstdio>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
 #include <utility>
@@ -21,6 +23,8 @@
 #include "app/settings.h"
 #include "base/atomic_write.h"
 #include "base/posix_file_system.h"
+#include "client/server_access.h"
+#include "client/server_client.h"
 
 namespace reprise {
 namespace {
@@ -29,6 +33,8 @@ constexpr std::string_view kListening = "reprise listening on ";
 constexpr int kHeldDescriptor = 3;  // in the server
 constexpr std::size_t kMaxComplaint = 4096;
 constexpr off_t kLongLog = 4 << 20;
+// Another server that is just starting or ending holds the folder for a moment.
+constexpr std::chrono::milliseconds kBetweenTries{50}, kPatience{10'000};
 
 // XDG Base Directory Specification: a relative path counts for nothing.
 std::optional<std::string> StateFolder(const Environment& environment) {
@@ -151,6 +157,36 @@ Result<std::unique_ptr<OwnServer>> OwnServer::Start(const Flags& flags, const En
     return Fail(CannotStart(Complaint(log->get(), before)));
   }
   return std::unique_ptr<OwnServer>(new OwnServer(line.substr(kListening.size()), std::move(held->second)));
+}
+
+Result<std::string> FindOrStartServer(const Options& options, const Flags& flags, const Environment& environment,
+                                      std::unique_ptr<OwnServer>& own) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  for (;;) {
+    const auto running = FindServer(options);
+    Error refused;
+    if (running && *running) {
+      const auto client = ConnectTo(**running, options);
+      if (!client) return Fail(client.error());
+      const auto there = (*client)->Call("GET", "/healthz");
+      if (there) return (*running)->url;
+      refused = NotAnswering(there.error(), **client);
+    } else if (running) {
+      auto started = OwnServer::Start(flags, environment);
+      if (started) {
+        own = *std::move(started);
+        return own->url();
+      }
+      refused = std::move(started.error());
+      // Unless somebody else was quicker, trying again does not help.
+      if (const auto other = FindServer(options); other && !*other) return Fail(std::move(refused));
+    } else {
+      if (running.error().reason != "store_locked") return Fail(running.error());
+      refused = running.error();
+    }
+    if (std::chrono::steady_clock::now() > deadline) return Fail(std::move(refused));
+    std::this_thread::sleep_for(kBetweenTries);
+  }
 }
 
 ReleaseWatch::ReleaseWatch(int held, std::function<bool()> is_used)

@@ -11,6 +11,7 @@
 #include "app/options.h"
 #include "base/environment.h"
 #include "base/unique_fd.h"
+#include "reprise/options.h"
 #include "reprise/result.h"
 
 namespace reprise {
@@ -32,6 +33,11 @@ class OwnServer {
   const std::string url_;
   const UniqueFd held_;  // the server reads its other end, and finds that it is closed
 };
+
+// The URL of the server that uses the data folder of `options`. If there is none it is started with `flags` and kept in
+// `own`. Waits while another one is just starting or ending.
+Result<std::string> FindOrStartServer(const Options& options, const Flags& flags, const Environment& environment,
+                                      std::unique_ptr<OwnServer>& own);
 
 // In the server: sends this process SIGTERM when nobody holds the other end of `held` any more and `is_used` says no,
 // which it is asked by a thread of its own, five times a second from then on. The destructor ends the watch.

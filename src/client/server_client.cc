@@ -200,10 +200,11 @@ Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body
 }
 
 std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,
-                                                     const Json& body) {
+                                                     const Json& body, const std::string& idempotency_key) {
   const auto arriving = std::make_shared<ArrivingEvents::Arriving>();
   HttpRequest request = RequestFor(method, path, body);
   request.headers.emplace_back("Accept", "text/event-stream");
+  if (!idempotency_key.empty()) request.headers.emplace_back("Idempotency-Key", idempotency_key);
   std::unique_ptr<ArrivingEvents> stream(new ArrivingEvents(arriving));
   transport_.Send(std::move(request), *arriving, stream->stop_.get_token(),
                   [arriving](Result<void> ended) { arriving->Done(std::move(ended)); });

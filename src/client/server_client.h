@@ -79,7 +79,9 @@ class ServerClient {
   Result<Json> CallAndWait(const std::string& path, const Json& body, std::stop_token stop);
 
   // Sends, and does not wait for the answer, which is a stream of events. The client must outlive it.
-  std::unique_ptr<ArrivingEvents> Stream(const std::string& method, const std::string& path, const Json& body);
+  // With an idempotency key (if it is not empty) the same request can be sent again: it begins nothing twice.
+  std::unique_ptr<ArrivingEvents> Stream(const std::string& method, const std::string& path, const Json& body,
+                                         const std::string& idempotency_key = {});
 
  private:
   HttpRequest RequestFor(const std::string& method, const std::string& path, const Json& body) const;

@@ -27,6 +27,11 @@ namespace reprise {
 
 Json ToJson(const ToolCall& call);
 void AppendJson(std::string& out, const ToolCall& call);
+// Estimates of what parts cost that are larger are refused: they would not add up.
+inline constexpr std::int64_t kMaxPartTokens = 100'000'000;
+Json ToJson(const MessagePart& part);
+Json ToJson(const std::vector<MessagePart>& parts);
+Result<std::vector<MessagePart>> MessagePartsFromJson(const Json& json);  // an array
 Json ToJson(const Message& message);
 void AppendJson(std::string& out, const Message& message);
 Result<Message> MessageFromJson(const Json& json);

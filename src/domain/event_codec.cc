@@ -32,10 +32,14 @@ class Writer {
     return value ? (*this)(name, *value) : *this;
   }
   Writer& IfSet(const char* name, const std::string& value) { return value.empty() ? *this : (*this)(name, value); }
+  Writer& IfSet(const char* name, std::int64_t value) { return value != 0 ? (*this)(name, value) : *this; }
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
   // Follows from the other members, and is not read.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
   void List(const char* name, const auto& list) { WriteList(out_, name, list); }
+  void ListIfAny(const char* name, const auto& list) {
+    if (!list.empty()) WriteList(out_, name, list);
+  }
   void Usage(const TokenUsage& usage) { WriteUsage(out_, usage); }
   void Step(const event::Nested& nested);
 
@@ -60,10 +64,17 @@ class Reader {
   Reader& OrNull(const char* name, std::optional<Timestamp>& value) { return value = in_.OptionalTime(name), *this; }
   Reader& IfSet(const char* name, std::optional<std::string>& value) { return value = in_.OptionalString(name), *this; }
   Reader& IfSet(const char* name, std::string& value) { return value = in_.OptionalString(name).value_or(""), *this; }
+  Reader& IfSet(const char* name, std::int64_t& value) {
+    if (in_.Find(name) != nullptr) value = in_.Integer(name);
+    return *this;
+  }
   Reader& IfSet(const char* name, bool& value) { return (*this)(name, value); }
   Reader& Derived(const char*, const auto&) { return *this; }
   void List(const char* name, std::vector<Task>& tasks) {
     if (const Json* json = in_.Array(name)) tasks = in_.Take(TasksFromJson(*json), std::vector<Task>());
+  }
+  void ListIfAny(const char* name, std::vector<Attachment>& files) {
+    if (const Json* json = in_.Find(name)) files = in_.Take(AttachmentsFromJson(*json), std::vector<Attachment>());
   }
   void List(const char* name, std::vector<Grant>& grants) {
     const Json* json = in_.Array(name);
@@ -98,6 +109,7 @@ concept Is = (std::same_as<std::remove_const_t<T>, Events> || ...);
 void Members(auto& m, Is<event::InteractionStarted> auto& e) {
   m("interaction_id", e.interaction_id)("chat_id", e.chat_id);
   m.OrNull("parent_id", e.parent_id).OrNull("edited_from", e.edited_from)("model", e.model);
+  m.ListIfAny("attachments", e.attachments);
 }
 void Members(auto& m, Is<event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText> auto& e) {
   m("content", e.content);
@@ -113,6 +125,7 @@ void Members(auto& m, Is<event::ToolOutputDelta> auto& e) {
 }
 void Members(auto& m, Is<event::ToolResult> auto& e) {
   m("id", e.id)("tool_name", e.tool_name)("tool_output", e.tool_output)("is_error", e.is_error);
+  m.ListIfAny("files", e.files);
 }
 void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("tool_name", e.tool_name)("tool_input", e.tool_input);
@@ -141,11 +154,17 @@ void Members(auto& m, Is<event::InputReceived> auto& e) {
 void Members(auto& m, Is<event::TaskUpdated> auto& e) { m.IfSet("call_id", e.call_id).List("tasks", e.tasks); }
 void Members(auto& m, Is<event::PlanUpdated> auto& e) { m.IfSet("call_id", e.call_id)("steps", e.steps); }
 void Members(auto& m, Is<event::GrantsUpdated> auto& e) { m.List("grants", e.grants); }
-void Members(auto& m, Is<event::Usage> auto& e) { m.Usage(e.tokens); }
+void Members(auto& m, Is<event::Usage> auto& e) {
+  m.Usage(e.tokens);
+  m.IfSet("context_tokens", e.context_tokens).IfSet("context_window", e.context_window);
+  m.IfSet("context_limit", e.context_limit);
+}
 void Members(auto& m, Is<event::Retry> auto& e) {
   m("attempt", e.attempt)("delay_ms", e.delay_ms)("code", e.code)("message", e.message);
 }
-void Members(auto& m, Is<event::LoopDetected> auto& e) { m("tool_name", e.tool_name)("count", e.count); }
+void Members(auto& m, Is<event::LoopDetected> auto& e) {
+  m("tool_name", e.tool_name)("count", e.count).IfSet("pattern", e.pattern);
+}
 void Members(auto& m, Is<event::Compacted> auto& e) {
   m("messages", e.messages)("tokens_before", e.tokens_before)("tokens_after", e.tokens_after)("budget", e.budget);
   m("summary", e.summary);

@@ -43,6 +43,7 @@ void Write(auto& out, const Attachment& attachment) {
   out["filename"] = attachment.filename;
   out["mime_type"] = attachment.mime_type;
   out["size_bytes"] = attachment.size_bytes;
+  if (!attachment.note.empty()) out["note"] = attachment.note;
 }
 
 void Write(auto& out, const RunRecord& record) {
@@ -143,8 +144,10 @@ Result<std::vector<Attachment>> AttachmentsFromJson(const Json& json) {
     if (!id) reader.Reject("id");
     std::string filename = reader.String("filename"), mime_type = reader.String("mime_type");
     const std::int64_t size = reader.Integer("size_bytes");
+    std::string note = reader.OptionalString("note").value_or("");
     if (reader.error()) return Fail(*reader.error());
-    attachments.push_back({*id, std::move(filename), std::move(mime_type), static_cast<std::uint64_t>(size)});
+    attachments.push_back(
+        {*id, std::move(filename), std::move(mime_type), static_cast<std::uint64_t>(size), std::move(note)});
   }
   return attachments;
 }

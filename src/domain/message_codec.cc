@@ -1,5 +1,6 @@
 #include <openssl/evp.h>
 
+#include <algorithm>
 #include <array>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -36,10 +37,40 @@ void Write(auto& out, const ToolCall& call) {
   });
 }
 
+constexpr std::array<std::pair<MessagePart::Kind, std::string_view>, 3> kPartNames{
+    {{MessagePart::Kind::kImage, "image"},
+     {MessagePart::Kind::kDocument, "document"},
+     {MessagePart::Kind::kAudio, "audio"}}};
+
+void Write(auto& out, const MessagePart& part) {
+  for (const auto& [kind, name] : kPartNames) {
+    if (kind == part.kind) out["type"] = name;
+  }
+  out["file_id"] = part.file_id.str();
+  out["mime_type"] = part.mime_type;
+  out["filename"] = part.filename;
+  out["size_bytes"] = part.size_bytes;
+  out["tokens"] = part.tokens;
+}
+
+// Content in parts: the text first, if there is any.
+Json ContentInParts(const Message& message) {
+  Json content = Json::array();
+  if (message.content) content.push_back({{"type", "text"}, {"text", *message.content}});
+  for (const MessagePart& part : message.parts) content.push_back(ToJson(part));
+  return content;
+}
+void WriteContentInParts(Json& out, const Message& message) { out["content"] = ContentInParts(message); }
+void WriteContentInParts(JsonObjectWriter& out, const Message& message) {
+  out.Name("content") += DumpJson(ContentInParts(message));
+}
+
 // Without the extras.
 void Write(auto& out, const Message& message) {
   out["role"] = RoleName(message.role);
-  if (message.content) {
+  if (!message.parts.empty()) {
+    WriteContentInParts(out, message);
+  } else if (message.content) {
     out["content"] = *message.content;
   } else {
     out["content"] = nullptr;
@@ -94,6 +125,36 @@ Result<ToolCall> ToolCallFromJson(const Json& json) {
   return call;
 }
 
+// Whether it is content as ContentInParts writes it. Other content in parts (an import) may be of any shape.
+bool IsOurContent(const Json& content) {
+  if (!content.is_array() || content.empty()) return false;
+  const auto is_ours = [](const Json& part) { return part.is_object() && part.contains("file_id"); };
+  return std::all_of(content.begin() + (TextMember(content.front(), "type") == "text" ? 1 : 0), content.end(),
+                     is_ours) &&
+         is_ours(content.back());
+}
+
+Result<MessagePart> PartFromJson(const Json& json) {
+  JsonReader reader(json, "message part");
+  const std::string type = reader.String("type");
+  const auto id = FileId::Parse(reader.String("file_id"));
+  if (!id) reader.Reject("file_id");
+  MessagePart::Kind kind{};
+  bool known = false;
+  for (const auto& [value, name] : kPartNames) {
+    if (name == type) kind = value, known = true;
+  }
+  if (!known) reader.Reject("type");
+  std::string mime_type = reader.OptionalString("mime_type").value_or(""),
+              filename = reader.OptionalString("filename").value_or("");
+  const std::int64_t size = reader.Find("size_bytes") ? reader.Integer("size_bytes") : 0;
+  const std::int64_t tokens = reader.Find("tokens") ? reader.Integer("tokens") : 0;
+  if (size < 0) reader.Reject("size_bytes");
+  if (tokens < 0 || tokens > kMaxPartTokens) reader.Reject("tokens");
+  if (reader.error()) return Fail(*reader.error());
+  return MessagePart{kind, *id, std::move(mime_type), std::move(filename), static_cast<std::uint64_t>(size), tokens};
+}
+
 bool IsOwnMember(std::string_view key) {
   return key == "role" || key == "content" || key == "tool_calls" || key == "tool_call_id" || key == "name" ||
          key == "is_error";
@@ -109,6 +170,28 @@ Json ToJson(const ToolCall& call) {
 
 void AppendJson(std::string& out, const ToolCall& call) {
   AppendJsonObject(out, [&](auto& object) { Write(object, call); });
+}
+
+Json ToJson(const MessagePart& part) {
+  Json json = Json::object();
+  Write(json, part);
+  return json;
+}
+
+Json ToJson(const std::vector<MessagePart>& parts) {
+  Json list = Json::array();
+  for (const MessagePart& part : parts) list.push_back(ToJson(part));
+  return list;
+}
+
+Result<std::vector<MessagePart>> MessagePartsFromJson(const Json& json) {
+  std::vector<MessagePart> parts;
+  for (const Json& each : json.is_array() ? json : Json::array({json})) {
+    auto part = PartFromJson(each);
+    if (!part) return Fail(std::move(part.error()));
+    parts.push_back(*std::move(part));
+  }
+  return parts;
 }
 
 Json ToJson(const Message& message) {
@@ -144,6 +227,16 @@ Result<Message> MessageFromJson(const Json& json) {
     // Content in parts (an import) is an extra: it goes back to the provider as it is.
     if (content->is_string()) {
       message.content = content->get<std::string>();
+    } else if (IsOurContent(*content)) {
+      for (const Json& part : *content) {
+        if (TextMember(part, "type") == "text") {
+          message.content = TextMember(part, "text");
+        } else if (auto read = PartFromJson(part)) {
+          message.parts.push_back(*std::move(read));
+        } else {
+          return Fail(std::move(read.error()));
+        }
+      }
     } else {
       extras["content"] = *content;
     }

@@ -71,7 +71,9 @@ Attached AttachedTo(const Interaction& interaction) {
   const auto own = std::find_if(messages.rbegin(), messages.rend(), [&](const Message& message) {
     return message.role == Role::kUser && message.content.value_or("").starts_with(begins);
   });
-  if (own != messages.rend()) attached.text = own->content->substr(interaction.user_message.size());
+  if (own == messages.rend()) return attached;
+  attached.text = own->content->substr(interaction.user_message.size());
+  attached.parts = own->parts;
   return attached;
 }
 

@@ -14,7 +14,8 @@ namespace reprise {
 // size of all.
 struct Attached {
   std::vector<Attachment> files{};
-  std::string text{};  // goes behind what the user wrote; empty without files
+  std::string text{};                // goes behind what the user wrote; empty without files
+  std::vector<MessagePart> parts{};  // behind that
 };
 
 // kNotFound (reason "no_such_file") if one of them is not there; the failures of FileStore.

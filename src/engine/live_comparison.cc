@@ -23,7 +23,16 @@ std::vector<AgentEvent> WhatCounts(const Interaction& interaction) {
 // Takes away what is chosen at random or taken from a clock.
 struct Strip {
   void operator()(event::ToolCallStarted& call) const { call.id.clear(); }
-  void operator()(event::ToolResult& result) const { result.id.clear(); }
+  // Files are kept anew, under ids of their own.
+  void operator()(event::ToolResult& result) const {
+    result.id.clear();
+    for (const Attachment& file : result.files) {
+      const std::string& id = file.id.str();
+      const std::size_t at = result.tool_output.find(id);
+      if (at != std::string::npos) result.tool_output.erase(at, id.size());
+    }
+    result.files.clear();
+  }
   void operator()(event::ApprovalRequired& asked) const {
     asked.approval_id.clear();
     asked.call_id.clear();

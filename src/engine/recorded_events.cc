@@ -20,7 +20,8 @@ AgentEvent StartOf(const Interaction& interaction) {
                                                .chat_id = interaction.chat_id.str(),
                                                .parent_id = Text(interaction.parent_id),
                                                .edited_from = Text(interaction.edited_from),
-                                               .model = interaction.model}};
+                                               .model = interaction.model,
+                                               .attachments = interaction.attachments}};
 }
 
 std::vector<AgentEvent> RecordedEvents(const Interaction& interaction) {

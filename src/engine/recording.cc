@@ -35,7 +35,8 @@ std::vector<RecordedCall> CallsOf(const std::vector<Message>& messages, std::siz
       return each.call.id == messages[i].tool_call_id && !each.outcome;
     });
     if (call != calls.end()) {
-      call->outcome = ToolOutcome{.output = messages[i].content.value_or(""), .is_error = messages[i].is_error};
+      call->outcome = ToolOutcome{
+          .output = messages[i].content.value_or(""), .is_error = messages[i].is_error, .parts = messages[i].parts};
     }
   }
   return calls;
@@ -192,6 +193,11 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
 
   recording.limits.check_confirmations = false;
   recording.limits.max_said = std::numeric_limits<std::size_t>::max();
+  recording.limits.find_standstills =
+      std::any_of(recording.events.begin(), recording.events.end(), [](const AgentEvent& event) {
+        const auto* loop = std::get_if<event::LoopDetected>(&event.payload);
+        return loop != nullptr && (loop->pattern == "same_error" || loop->pattern == "no_progress");
+      });
   recording.limits.max_rounds = std::numeric_limits<int>::max();
   recording.limits.retry.max_retries = std::numeric_limits<int>::max();
   if (!recording.last_words.empty()) {

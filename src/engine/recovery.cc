@@ -78,7 +78,8 @@ void RestoreState(InterruptedRun& run, AgentState& state) {
   if (run.record.resumed_from) {
     PrepareToResume(state, run.record.resumed_from->call_ids);
   } else {
-    state.messages.push_back(Message{.role = Role::kUser, .content = run.interaction.user_message + run.attached_text});
+    state.messages.push_back(Message{
+        .role = Role::kUser, .content = run.interaction.user_message + run.attached_text, .parts = run.attached_parts});
   }
   run.record.first_message = state.messages.size();
   state.messages.insert(state.messages.end(), run.messages.begin(), run.messages.end());

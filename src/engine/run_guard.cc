@@ -110,6 +110,8 @@ ToolOutcome RunGuard::Passed(std::uint32_t round_index, const ToolCall& call, To
                                            : "A hook withholds what the call said: " + Redacted(*verdict.denied);
     outcome.is_error = true;
     outcome.requires_confirmation = false;  // nobody knows what would be confirmed
+    outcome.files.clear();
+    outcome.parts.clear();
   } else if (verdict.output) {
     outcome.output = Redacted(*std::move(verdict.output));
   }

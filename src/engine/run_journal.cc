@@ -67,6 +67,9 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   if (const auto files = begin.find("attachments"); files != begin.end()) {
     run.interaction.attachments = AttachmentsFromJson(*files).value();
     run.attached_text = begin.at("attached_text").get<std::string>();
+    if (const auto parts = begin.find("attached_parts"); parts != begin.end()) {
+      run.attached_parts = MessagePartsFromJson(*parts).value();
+    }
   }
   run.interaction.model = begin.at("model").get<std::string>();
   run.interaction.created_at = ParseTimestamp(begin.at("created_at").get<std::string>()).value();
@@ -226,7 +229,7 @@ Json ItemAsJson(char type, std::string_view content) {
 }  // namespace
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
-                          const std::string& attached_text, const std::string& traceparent) {
+                          const Attached& attached, const std::string& traceparent) {
   if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},
@@ -242,7 +245,8 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (!traceparent.empty()) begin["traceparent"] = traceparent;
   if (!interaction.attachments.empty()) {
     begin["attachments"] = ToJson(interaction.attachments);
-    begin["attached_text"] = attached_text;
+    begin["attached_text"] = attached.text;
+    if (!attached.parts.empty()) begin["attached_parts"] = ToJson(attached.parts);
   }
   AddItem(kBegin, DumpJson(begin));
 }

@@ -11,6 +11,7 @@
 #include <variant>
 #include <vector>
 
+#include "engine/attachments.h"
 #include "reprise/approval.h"
 #include "reprise/engine.h"
 #include "reprise/event.h"
@@ -53,10 +54,10 @@ class RunJournal {
   const RunRecord& record() const { return record_; }
 
   // Of an interaction that has just begun; stands for interaction_started too.
-  // `queue_id`: of the queued message that it was, or empty. `attached_text` goes behind the user's message.
+  // `queue_id`: of the queued message that it was, or empty. `attached` goes behind the user's message.
   // `traceparent` names its span, so that what another process does of it can be told as a part of the same.
   void AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id = {},
-                const std::string& attached_text = {}, const std::string& traceparent = {});
+                const Attached& attached = {}, const std::string& traceparent = {});
   void AddEvent(const AgentEvent& event);
   void AddTextDelta(std::uint32_t round_index, std::string_view text);
   void AddThinkingDelta(std::uint32_t round_index, std::string_view text);
@@ -100,6 +101,7 @@ struct InterruptedRun {
   std::uint64_t last_seq = 0;
   std::uint32_t last_round = 0;
   std::string attached_text{};                   // behind the user's message
+  std::vector<MessagePart> attached_parts{};     // likewise
   TraceContext span{};                           // of the process that ended; not valid: there was none
   std::vector<Message> messages{};               // that the run added to the state it started from
   std::optional<std::vector<Grant>> grants{};    // if they have changed

@@ -110,14 +110,15 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
   interaction.created_at = Now();
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
   if (!beginning->interrupted && !only_compact) {
-    beginning->state.messages.push_back(
-        {.role = Role::kUser, .content = interaction.user_message + beginning->attached.text});
+    beginning->state.messages.push_back({.role = Role::kUser,
+                                         .content = interaction.user_message + beginning->attached.text,
+                                         .parts = beginning->attached.parts});
   }
   RunJournal journal(beginning->state, {.first_message = beginning->state.messages.size(),
                                         .resumed_from = beginning->resumed_from,
                                         .request = request.request});
   Span span = BeginSpan(request.trace_parent);
-  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached.text,
+  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached,
                    FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;

@@ -14,6 +14,14 @@ Json ToJson(const ModelPrice& price) {
   return json;
 }
 
+Json ToJson(const ModelAbilities& abilities) {
+  Json json = Json::object();
+  for (const AbilityName& ability : kAbilityNames) {
+    if (const auto has = abilities.*ability.member) json[std::string(ability.name)] = *has;
+  }
+  return json;
+}
+
 }  // namespace
 
 Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::string_view transcription,
@@ -22,7 +30,12 @@ Json ModelList(const ModelDirectory& directory, const PriceTable& prices, std::s
   for (const auto& entry : directory.List()) {
     Json model = {{"name", entry.name}, {"provider", entry.provider}};
     if (entry.context_window != 0) model["context_window"] = entry.context_window;
-    if (const auto price = prices.find(entry.name); price != prices.end()) model["prices"] = ToJson(price->second);
+    if (Json abilities = ToJson(entry.abilities); !abilities.empty()) model["abilities"] = std::move(abilities);
+    if (const auto price = prices.find(entry.name); price != prices.end()) {
+      model["prices"] = ToJson(price->second);
+    } else if (entry.price) {
+      model["prices"] = ToJson(*entry.price);
+    }
     models.push_back(std::move(model));
   }
   const auto name = [](std::string_view model) { return model.empty() ? Json(nullptr) : Json(std::string(model)); };

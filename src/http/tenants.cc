@@ -83,6 +83,7 @@ Result<std::shared_ptr<TenantService>> Tenants::Open(Tenant& tenant, const Princ
   }
   auto engine = TRY(source_.open(principal));
   tenant.service = std::make_shared<TenantService>(std::move(engine), shared_);
+  tenant.is_open = true;
   ++open_;
   return tenant.service;
 }
@@ -102,11 +103,10 @@ void Tenants::CloseIdle(std::size_t most) {
     if (open_.load() <= most) break;
     if (tenant.use_count() <= kMapAndList) CloseOne(*tenant);
   }
+  // Nobody can enter one meanwhile that nobody has but these two.
   const MutexLock lock(mutex_);
   std::erase_if(tenants_, [](const auto& known) {
-    if (known.second.use_count() > kMapAndList) return false;
-    const MutexLock own(known.second->mutex);
-    return known.second->service == nullptr;
+    return known.second.use_count() <= kMapAndList && !known.second->is_open;
   });
 }
 
@@ -115,6 +115,7 @@ void Tenants::CloseOne(Tenant& tenant) {
   if (!tenant.service || tenant.service.use_count() > 1 || !tenant.service->IsIdle()) return;
   const Engine::Counters last = tenant.service->engine().counters();
   tenant.service.reset();
+  tenant.is_open = false;
   --open_;
   const MutexLock sum_lock(mutex_);
   Add(closed_, last);

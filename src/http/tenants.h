@@ -78,6 +78,7 @@ class Tenants {
   struct Tenant {
     Mutex mutex;  // held while it is opened or closed
     std::shared_ptr<TenantService> service GUARDED_BY(mutex);
+    std::atomic<bool> is_open{false};  // there is a service; for who has mutex_, which comes after this one
     std::atomic<std::int64_t> last_used{0};
   };
   std::vector<std::shared_ptr<Tenant>> All() const;

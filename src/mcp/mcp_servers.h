@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "approval/consents.h"
+#include "mcp/oauth_credentials.h"
 #include "mcp/server_connection.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
@@ -20,7 +21,7 @@ class McpServers {
   struct Parts {  // all must outlive the object
     Transport& transport;
     FileSystem& file_system;
-    std::string approvals_file;
+    std::string approvals_file, logins_file;
     std::shared_ptr<const KeySet> keys;  // null: a plain data folder
     std::string workspace;
     std::string folders;  // where each command gets a folder to start in (ServerFolder)
@@ -39,6 +40,7 @@ class McpServers {
 
  private:
   Consents consents_;
+  OAuthCredentials credentials_;
   std::vector<std::shared_ptr<ServerConnection>> connections_;
 };
 

@@ -73,6 +73,7 @@ class McpTool final : public Tool {
     RequestOptions options{.timeout = context.timeout, .stop = context.stop};
     options.ask = context.ask;
     options.span = context.span;
+    options.header_parameters = &offer_.definition.header_parameters;
     if (context.on_output) {
       options.on_progress = [&](std::string_view text) { context.on_output(std::string(text) + "\n"); };
     }
@@ -93,6 +94,7 @@ class McpTool final : public Tool {
         const auto call = offer_.definition.as_task ? CallToolAsTask : CallTool;
         const auto outcome = call(session, offer_.definition.name, arguments, options);
         if (outcome) return *outcome;
+        if (outcome.error().reason == kMcpHeaderMismatch) server_->ListAgain();  // its tools may have changed
         return {.output = "The call of the MCP server " + Name() + " failed: " + outcome.error().message,
                 .is_error = true};
       }

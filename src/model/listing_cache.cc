@@ -81,13 +81,13 @@ std::vector<ListedModel> ListingCache::Models(std::string_view provider) const {
   return listing == nullptr ? std::vector<ListedModel>() : listing->models;
 }
 
-std::int64_t ListingCache::ContextWindow(std::string_view provider, std::string_view model) const {
+std::optional<ListedModel> ListingCache::Find(std::string_view provider, std::string_view model) const {
   const MutexLock lock(state_->mutex);
   const State::Listing* listing = state_->Find(provider);
-  if (listing == nullptr) return 0;
+  if (listing == nullptr) return std::nullopt;
   const auto found = std::find_if(listing->models.begin(), listing->models.end(),
                                   [&](const ListedModel& each) { return each.name == model; });
-  return found == listing->models.end() ? 0 : found->context_window;
+  return found == listing->models.end() ? std::nullopt : std::optional(*found);
 }
 
 }  // namespace reprise

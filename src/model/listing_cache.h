@@ -1,9 +1,9 @@
 #pragma once
 
 #include <chrono>
-#include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -34,8 +34,8 @@ class ListingCache {
 
   // The last answer of a provider; empty before there is one. Does not block.
   std::vector<ListedModel> Models(std::string_view provider) const;
-  // 0: not listed, or listed without it.
-  std::int64_t ContextWindow(std::string_view provider, std::string_view model) const;
+  // As it is listed; nullopt: it is not.
+  std::optional<ListedModel> Find(std::string_view provider, std::string_view model) const;
 
  private:
   struct State;

@@ -1,5 +1,6 @@
 #include "model/model_directory.h"
 
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -16,6 +17,8 @@ namespace {
 
 constexpr std::string_view kOffline = "offline";
 constexpr std::size_t kMaxQuotedModel = 80;
+constexpr ModelAbilities kOfflineAbilities{
+    .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
 
 Error InvalidConfig(std::string message) {
   return Error{
@@ -94,14 +97,14 @@ Result<void> ConfiguredModelDirectory::Add(Transport& transport, ProviderConfig 
   return {};
 }
 
-std::int64_t ConfiguredModelDirectory::ContextWindow(std::string_view provider_name, const Provider& provider,
-                                                     std::string_view model) const {
+ModelFacts ConfiguredModelDirectory::FactsOf(std::string_view provider_name, const Provider& provider,
+                                             std::string_view model) const {
   const auto configured = provider.facts.find(model);
-  if (configured != provider.facts.end() && configured->second.context_window != 0) {
-    return configured->second.context_window;
+  ModelFacts facts = configured != provider.facts.end() ? configured->second : ModelFacts{};
+  if (const auto listed = listings_.Find(provider_name, model)) {
+    facts = Complete(facts, {.context_window = listed->context_window, .abilities = listed->abilities});
   }
-  const std::int64_t listed = listings_.ContextWindow(provider_name, model);
-  return listed != 0 ? listed : BuiltInFacts(model).context_window;
+  return Complete(facts, BuiltInFacts(model));
 }
 
 Error ConfiguredModelDirectory::UnknownModel(std::string_view what) const {
@@ -125,11 +128,13 @@ Result<ModelDirectory::Resolved> ConfiguredModelDirectory::Resolve(std::string_v
   const auto found = providers_.find(provider_name);
   if (found == providers_.end()) return Fail(UnknownModel("there is no model provider " + Quoted(provider_name)));
   const Provider& provider = found->second;
-  if (!provider.has_models)
-    return Resolved{provider.client.get(), std::string(provider_name), std::string(provider_name)};
+  if (!provider.has_models) {
+    return Resolved{provider.client.get(), std::string(provider_name), std::string(provider_name), 0,
+                    kOfflineAbilities};
+  }
   if (model.empty()) return Fail(UnknownModel(Quoted(name) + " does not say which model"));
-  return Resolved{provider.client.get(), std::string(model), std::string(name),
-                  ContextWindow(provider_name, provider, model)};
+  const ModelFacts facts = FactsOf(provider_name, provider, model);
+  return Resolved{provider.client.get(), std::string(model), std::string(name), facts.context_window, facts.abilities};
 }
 
 std::vector<ModelDirectory::Entry> ConfiguredModelDirectory::List() const {
@@ -141,15 +146,20 @@ std::vector<ModelDirectory::Entry> ConfiguredModelDirectory::List() const {
   std::vector<Entry> entries;
   for (const auto& [name, provider] : providers_) {
     if (!provider.has_models) {
-      entries.push_back({.name = name, .provider = name});
+      entries.push_back({.name = name, .provider = name, .abilities = kOfflineAbilities});
       continue;
     }
     std::set<std::string> models;
     for (const std::string& model : provider.client->KnownModels()) models.insert(model);
     for (const ListedModel& model : listings_.Models(name)) models.insert(model.name);
     for (const std::string& model : models) {
-      entries.push_back(
-          {.name = name + "/" + model, .provider = name, .context_window = ContextWindow(name, provider, model)});
+      const ModelFacts facts = FactsOf(name, provider, model);
+      const auto listed = listings_.Find(name, model);
+      entries.push_back({.name = name + "/" + model,
+                         .provider = name,
+                         .context_window = facts.context_window,
+                         .abilities = facts.abilities,
+                         .price = listed ? listed->price : std::nullopt});
     }
   }
   return entries;

@@ -53,7 +53,8 @@ class ConfiguredModelDirectory : public ModelDirectory {
   explicit ConfiguredModelDirectory(ListingCache::Limits limits) : listings_(limits) {}
   Result<void> Add(Transport& transport, ProviderConfig config);
   Error UnknownModel(std::string_view what) const;
-  std::int64_t ContextWindow(std::string_view provider_name, const Provider& provider, std::string_view model) const;
+  // What is configured, then what the provider has listed, then what is built in.
+  ModelFacts FactsOf(std::string_view provider_name, const Provider& provider, std::string_view model) const;
 
   std::map<std::string, Provider, std::less<>> providers_;
   std::string default_model_;

@@ -2,10 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <charconv>
 #include <chrono>
+#include <cmath>
 #include <cstddef>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+#include <system_error>
 #include <utility>
 
 #include "base/json.h"
@@ -36,6 +43,96 @@ std::int64_t ContextWindowIn(const Json& object) {
     if (tokens > 0 && tokens <= kMaxContextWindow) return static_cast<std::int64_t>(tokens);
   }
   return 0;
+}
+
+// --- what a model can do ---------------------------------------------------------------------------------------------
+
+struct AbilityWord {
+  std::string_view word;
+  std::optional<bool> ModelAbilities::*member;
+};
+
+// OpenRouter, and those that list for it.
+constexpr AbilityWord kModalities[] = {{"image", &ModelAbilities::images},
+                                       {"file", &ModelAbilities::pdf},
+                                       {"pdf", &ModelAbilities::pdf},
+                                       {"audio", &ModelAbilities::audio}};
+constexpr AbilityWord kParameters[] = {{"tools", &ModelAbilities::tools}, {"reasoning", &ModelAbilities::reasoning}};
+// Anthropic and Mistral in an object, llama.cpp, LM Studio and Ollama in an array; Fireworks as members of the model.
+constexpr AbilityWord kCapabilities[] = {
+    {"function_calling", &ModelAbilities::tools}, {"tools", &ModelAbilities::tools},
+    {"tool_use", &ModelAbilities::tools},         {"supports_tools", &ModelAbilities::tools},
+    {"image_input", &ModelAbilities::images},     {"vision", &ModelAbilities::images},
+    {"multimodal", &ModelAbilities::images},      {"supports_image_input", &ModelAbilities::images},
+    {"pdf_input", &ModelAbilities::pdf},          {"audio", &ModelAbilities::audio},
+    {"thinking", &ModelAbilities::reasoning},     {"reasoning", &ModelAbilities::reasoning}};
+
+// A list of words. `is_whole`: what is not in it, the model cannot do.
+void ReadWords(const Json& holder, const char* member, std::span<const AbilityWord> words, bool is_whole,
+               ModelAbilities& abilities) {
+  const auto list = holder.find(member);
+  if (list == holder.end() || !list->is_array()) return;
+  for (const AbilityWord& known : words) {
+    if (is_whole && !(abilities.*known.member)) abilities.*known.member = false;
+  }
+  for (const Json& word : *list) {
+    if (!word.is_string()) continue;
+    for (const AbilityWord& known : words) {
+      if (word.get_ref<const std::string&>() == known.word) abilities.*known.member = true;
+    }
+  }
+}
+
+// Members that are true or false, or {"supported": ...}.
+void ReadFlags(const Json& object, ModelAbilities& abilities) {
+  for (const AbilityWord& known : kCapabilities) {
+    auto value = object.find(known.word);
+    if (value == object.end()) continue;
+    const bool is_nested = value->is_object() && value->contains("supported");
+    const Json& flag = is_nested ? (*value)["supported"] : *value;
+    if (flag.is_boolean()) abilities.*known.member = flag.get<bool>();
+  }
+}
+
+ModelAbilities AbilitiesIn(const Json& entry) {
+  ModelAbilities abilities;
+  ReadFlags(entry, abilities);
+  if (const auto own = entry.find("capabilities"); own != entry.end() && own->is_object()) ReadFlags(*own, abilities);
+  ReadWords(entry, "capabilities", kCapabilities, /*is_whole=*/false, abilities);
+  ReadWords(entry, "supported_parameters", kParameters, /*is_whole=*/true, abilities);
+  ReadWords(entry, "supported_features", kParameters, /*is_whole=*/true, abilities);
+  const auto architecture = entry.find("architecture");
+  const bool has_architecture = architecture != entry.end() && architecture->is_object();
+  ReadWords(has_architecture ? *architecture : entry, "input_modalities", kModalities, /*is_whole=*/true, abilities);
+  return abilities;
+}
+
+// --- what it costs ---------------------------------------------------------------------------------------------------
+
+// Of one token, as OpenRouter writes it: "0.0000025". nullopt: not said, or that it depends ("-1").
+std::optional<double> PriceIn(const Json& pricing, const char* member) {
+  const auto found = pricing.find(member);
+  if (found == pricing.end() || !found->is_string()) return std::nullopt;
+  constexpr double kTokensPerPrice = 1e6, kMost = 1e9;
+  const std::string& text = found->get_ref<const std::string&>();
+  double price = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), price);
+  if (error != std::errc() || end != text.data() + text.size()) return std::nullopt;
+  price *= kTokensPerPrice;
+  if (!(price >= 0 && price <= kMost)) return std::nullopt;
+  constexpr double kLeastDigit = 1e6;  // as people write it, not 0.15000000000000002
+  return std::round(price * kLeastDigit) / kLeastDigit;
+}
+
+std::optional<ModelPrice> PriceIn(const Json& entry) {
+  const auto pricing = entry.find("pricing");
+  if (pricing == entry.end() || !pricing->is_object()) return std::nullopt;
+  const auto input = PriceIn(*pricing, "prompt"), output = PriceIn(*pricing, "completion");
+  if (!input || !output) return std::nullopt;
+  return ModelPrice{.input = *input,
+                    .output = *output,
+                    .cache_read = PriceIn(*pricing, "input_cache_read"),
+                    .cache_write = PriceIn(*pricing, "input_cache_write")};
 }
 
 bool IsModelName(const std::string& name) {
@@ -85,7 +182,10 @@ Result<std::vector<ListedModel>> ReadModelList(std::string_view json) {
     if (!entry.is_object() || models.size() == kMaxModels) continue;
     const auto id = entry.contains("id") ? entry.find("id") : entry.find("name");
     if (id == entry.end() || !id->is_string() || !IsModelName(id->get_ref<const std::string&>())) continue;
-    ListedModel model{.name = id->get<std::string>(), .context_window = ContextWindowIn(entry)};
+    ListedModel model{.name = id->get<std::string>(),
+                      .context_window = ContextWindowIn(entry),
+                      .abilities = AbilitiesIn(entry),
+                      .price = PriceIn(entry)};
     const auto meta = entry.find("meta");
     if (model.context_window == 0 && meta != entry.end() && meta->is_object()) {
       model.context_window = ContextWindowIn(*meta);

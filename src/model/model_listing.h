@@ -16,7 +16,8 @@ void FetchModelList(Transport& transport, HttpRequest request, std::string api_k
                     ModelClient::Listed done);
 
 // The forms in use: {"data":[{"id":...}]} (OpenAI, Anthropic, most others), and the same with "models" or "name", or
-// without the object around it. Where a server tells the size of the context it does so under one of many names.
+// without the object around it. Where a server tells the size of the context, what a model can do and what it costs, it
+// does so under one of several names each.
 // kProvider (provider_protocol) if there is no list. Names that no model has (empty, very long, with control
 // characters) are left out.
 Result<std::vector<ListedModel>> ReadModelList(std::string_view json);

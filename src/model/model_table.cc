@@ -4,6 +4,7 @@
 #include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <utility>
 
 namespace reprise {
@@ -13,20 +14,26 @@ namespace {
 struct Row {
   std::string_view prefix;
   std::int64_t context_window, max_output_tokens;
+  ModelAbilities abilities;
 };
+constexpr ModelAbilities kTexts{.tools = true, .images = false, .pdf = false, .audio = false, .reasoning = false};
+constexpr ModelAbilities kNothing{.tools = false, .images = false, .pdf = false, .audio = false, .reasoning = false};
+constexpr ModelAbilities kTextsAlone{.tools = false, .images = false, .pdf = false, .audio = false, .reasoning = true};
+constexpr ModelAbilities kPictures{.tools = true, .images = true, .pdf = false, .audio = false, .reasoning = false};
+constexpr ModelAbilities kPapers{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = false};
+constexpr ModelAbilities kSounds{.tools = true, .images = false, .pdf = false, .audio = true, .reasoning = false};
+constexpr ModelAbilities kReasons{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = true};
+constexpr ModelAbilities kReasonsOnTexts{
+    .tools = true, .images = false, .pdf = false, .audio = false, .reasoning = true};
 constexpr std::array kOpenAi{
-    Row{"gpt-5", 400'000, 128'000},
-    Row{"gpt-4.1", 1'047'576, 32'768},
-    Row{"gpt-4o", 128'000, 16'384},
-    Row{"chatgpt-4o", 128'000, 16'384},
-    Row{"gpt-4-turbo", 128'000, 4096},
-    Row{"gpt-4-32k", 32'768, 0},
-    Row{"gpt-4", 8192, 0},
-    Row{"gpt-3.5-turbo", 16'385, 4096},
-    Row{"o1-mini", 128'000, 65'536},
-    Row{"o1", 200'000, 100'000},
-    Row{"o3", 200'000, 100'000},
-    Row{"o4-mini", 200'000, 100'000},
+    Row{"gpt-5", 400'000, 128'000, kReasons},      Row{"gpt-4.1", 1'047'576, 32'768, kPapers},
+    Row{"gpt-4o-audio", 128'000, 16'384, kSounds}, Row{"gpt-4o-mini-audio", 128'000, 16'384, kSounds},
+    Row{"gpt-4o", 128'000, 16'384, kPapers},       Row{"gpt-audio", 128'000, 16'384, kSounds},
+    Row{"chatgpt-4o", 128'000, 16'384, kPictures}, Row{"gpt-4-turbo", 128'000, 4096, kPictures},
+    Row{"gpt-4-32k", 32'768, 0, kTexts},           Row{"gpt-4", 8192, 0, kTexts},
+    Row{"gpt-3.5-turbo", 16'385, 4096, kTexts},    Row{"o1-mini", 128'000, 65'536, kTextsAlone},
+    Row{"o1", 200'000, 100'000, kReasons},         Row{"o3-mini", 200'000, 100'000, kReasonsOnTexts},
+    Row{"o3", 200'000, 100'000, kReasons},         Row{"o4-mini", 200'000, 100'000, kReasons},
 };
 
 // Claude's version: claude-sonnet-4-6 and claude-3-7-sonnet-20250219 are 4.6 and 3.7. A long number is a date.
@@ -54,7 +61,9 @@ ModelFacts ClaudeFacts(std::string_view name) {
   if (version.first == 0) {
     // Families without a number are new, but for these.
     const bool old = name.starts_with("instant") || name.starts_with("v");
-    return {.context_window = 200'000, .max_output_tokens = old ? 4096 : kRecentOutput};
+    return {.context_window = 200'000,
+            .max_output_tokens = old ? 4096 : kRecentOutput,
+            .abilities = old ? kNothing : kReasons};
   }
   ModelFacts facts{.context_window = version.first >= 5 ? 1'000'000 : 200'000};
   facts.max_output_tokens = version.first >= 5           ? kRecentOutput
@@ -63,6 +72,10 @@ ModelFacts ClaudeFacts(std::string_view name) {
                             : version == std::pair(3, 7) ? 64'000
                             : version == std::pair(3, 5) ? 8192
                                                          : 4096;
+  facts.abilities = version >= std::pair(3, 7)   ? kReasons
+                    : version >= std::pair(3, 5) ? kPapers
+                    : version.first == 3         ? kPictures
+                                                 : kNothing;
   // From 4.6 on; from 4.7 on it is the only way to make them think.
   if (version >= std::pair(4, 6)) facts.thinking = ThinkingMode::kAdaptive;
   return facts;
@@ -75,7 +88,8 @@ ModelFacts BuiltInFacts(std::string_view model) {
   if (model.starts_with("claude-")) return ClaudeFacts(model.substr(std::string_view("claude-").size()));
   for (const Row& row : kOpenAi) {
     if (model.starts_with(row.prefix)) {
-      return {.context_window = row.context_window, .max_output_tokens = row.max_output_tokens};
+      return {
+          .context_window = row.context_window, .max_output_tokens = row.max_output_tokens, .abilities = row.abilities};
     }
   }
   return {};
@@ -89,6 +103,11 @@ ModelFacts Complete(ModelFacts facts, const ModelFacts& more) {
     facts.thinking_budget = more.thinking_budget;
   }
   if (facts.effort == Effort::kDefault) facts.effort = more.effort;
+  if (facts.cache == PromptCache::kDefault) facts.cache = more.cache;
+  for (const AbilityName& ability : kAbilityNames) {
+    std::optional<bool>& own = facts.abilities.*ability.member;
+    if (!own) own = more.abilities.*ability.member;
+  }
   return facts;
 }
 

@@ -130,6 +130,8 @@ export const t = {
   retrying: (code: string) => `Trying again (${code})`,
   compacted: (how: string) => `Older messages are summed up: ${how} tokens`,
   loop: (tool: string, n: string) => `The model made the same call of ${tool} ${n} times`,
+  sameError: (tool: string, n: string) => `${tool} failed in the same way ${n} times`,
+  noProgress: (tool: string, n: string) => `${n} rounds of calls brought nothing new, the last of ${tool}`,
   cancelledBecause: (reason: string) => ({
     requested: "Stopped", client_disconnected: "Stopped, as the client had gone", server_stopping: "Stopped, as the server ended", chat_deleted: "Stopped, as the chat was deleted",
     replaced: "Stopped for another message",
@@ -339,6 +341,7 @@ export const t = {
   openBoard: "Open the board",
   waitingCalls: (n: number) => `${n} calls wait for your approval`,
   contextUsed: "Context used",
+  nearlyFull: "older messages are summed up soon",
   meterTip: (input: number, output: number) => `${input.toLocaleString()} tokens in, ${output.toLocaleString()} out`,
   menu: "Menu",
   helpGroups: [

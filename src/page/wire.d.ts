@@ -91,6 +91,7 @@ export interface Attachment {
   filename: string;
   mime_type: string;
   size_bytes: number;
+  note?: string;
 }
 
 export interface Audit {
@@ -505,6 +506,7 @@ export interface InteractionStartedEvent {
   parent_id: InteractionId | null;
   edited_from: InteractionId | null;
   model: string;
+  attachments?: Attachment[];
 }
 
 export interface LoginRequest {
@@ -518,6 +520,7 @@ export interface LoopDetectedEvent {
   at: Timestamp;
   tool_name: string;
   count: number;
+  pattern?: "same_call" | "alternating" | "same_error" | "no_progress";
 }
 
 export interface Message {
@@ -548,7 +551,7 @@ export interface ModelUsage {
 }
 
 export interface Models {
-  models: { name: string; provider: string; context_window?: number; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
+  models: { name: string; provider: string; context_window?: number; abilities?: { tools?: boolean; images?: boolean; pdf?: boolean; audio?: boolean; reasoning?: boolean }; prices?: { input: number; output: number; cache_read?: number; cache_write?: number } }[];
   default: string;
   audio: { transcription: string | null; speech: string | null };
 }
@@ -577,6 +580,7 @@ export interface NestedStep {
   type: "THINKING" | "MESSAGE" | "ANSWER" | "TOOL_CALL" | "TOOL_RESULT" | "USAGE" | "RETRY" | "LOOP_DETECTED" | "COMPACTED" | "ERROR";
   round_index: number;
   content?: string;
+  pattern?: string;
   truncated?: true;
   reason?: string;
   id?: string;
@@ -584,6 +588,7 @@ export interface NestedStep {
   tool_input?: string;
   tool_output?: string;
   is_error?: boolean;
+  files?: Attachment[];
   input_tokens?: number;
   output_tokens?: number;
   cache_read_tokens?: number;
@@ -899,6 +904,7 @@ export interface ToolResultEvent {
   tool_name: string;
   tool_output: string;
   is_error: boolean;
+  files?: Attachment[];
 }
 
 export interface ToolServer {
@@ -956,6 +962,9 @@ export interface UsageEvent {
   output_tokens: number;
   cache_read_tokens?: number;
   cache_write_tokens?: number;
+  context_tokens?: number;
+  context_window?: number;
+  context_limit?: number;
 }
 
 export interface UsageTotal {

@@ -20,6 +20,7 @@ constexpr std::size_t kKeptThinking = 1 << 10;  // bytes
 constexpr std::size_t kThought = 100;           // characters of a thought that stay
 constexpr std::array<const char*, 10> kSpinner{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"};
 constexpr std::chrono::milliseconds kSpinnerStep{100};
+constexpr std::uint64_t kNearlyFull = 85;  // percent of what a request may have
 
 std::uint64_t NumberMember(const Json& json, const char* name) {
   const auto member = json.find(name);
@@ -69,6 +70,10 @@ void RunView::End() {
   EndText();
   if (running_ && live_ && input_tokens_ + output_tokens_ != 0) {
     Note("(" + Seconds(Clock::now() - begun_) + ", " + Grouped(input_tokens_ + output_tokens_) + " tokens)");
+  }
+  if (running_ && live_ && nearly_full_ != 0 && !std::exchange(told_nearly_full_, true)) {
+    Note("(the conversation has " + Grouped(context_tokens_) + " tokens; beyond " + Grouped(nearly_full_) +
+         " what was said first is summed up. /compact does so now)");
   }
   running_ = false;
   output_.clear();
@@ -230,15 +235,25 @@ void RunView::Heard(const std::string& name, const Json& data) {
     input_tokens_ += NumberMember(data, "input_tokens");
     output_tokens_ += NumberMember(data, "output_tokens");
     context_tokens_ = NumberMember(data, "input_tokens") + NumberMember(data, "output_tokens");
+    if (const auto limit = NumberMember(data, "context_limit"); limit != 0) {
+      context_window_ = NumberMember(data, "context_window");
+      nearly_full_ = context_tokens_ * 100 >= limit * kNearlyFull ? limit : 0;
+      if (nearly_full_ == 0) told_nearly_full_ = false;
+    }
     labels_.clear();  // the calls of the next response follow
   } else if (name == "nested") {
     ShowNested(data);
   } else if (name == "compacted") {
     context_tokens_ = NumberMember(data, "tokens_after");
+    nearly_full_ = 0;
+    told_nearly_full_ = false;
     Note("(older messages are summed up from now on: " + Grouped(NumberMember(data, "tokens_before")) + " -> " +
          Grouped(NumberMember(data, "tokens_after")) + " tokens)");
   } else if (name == "loop_detected") {
-    Fact(Style::kWarning, "(the model makes the same call again and again: " + TextMember(data, "tool_name") + ")");
+    const std::string pattern = TextMember(data, "pattern"), tool = TextMember(data, "tool_name");
+    Fact(Style::kWarning, pattern == "same_error"    ? "(the same error again and again: " + tool + ")"
+                          : pattern == "no_progress" ? "(the model's calls bring nothing new: " + tool + ")"
+                                                     : "(the model makes the same call again and again: " + tool + ")");
   } else if (name == "retry") {
     EndText();
     const auto delay = NumberMember(data, "delay_ms");

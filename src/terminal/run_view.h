@@ -63,6 +63,8 @@ class RunView {
   std::set<std::string> answered_;             // calls whose question a person has answered
   std::string doing_, model_;
   std::uint64_t input_tokens_ = 0, output_tokens_ = 0, context_tokens_ = 0, context_window_ = 0;
+  std::uint64_t nearly_full_ = 0;  // the limit that the conversation comes near to; 0: it does not
+  bool told_nearly_full_ = false;
 };
 
 }  // namespace reprise

@@ -75,7 +75,10 @@ struct TranscriptWriter : IgnoredEvents {
   }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::LoopDetected& e) const {
-    return Entry("loop", e.tool_name + " was called " + std::to_string(e.count) + " times in a circle");
+    const std::string times = std::to_string(e.count);
+    if (e.pattern == "same_error") return Entry("loop", e.tool_name + " failed in the same way " + times + " times");
+    if (e.pattern == "no_progress") return Entry("loop", "nothing new in " + times + " rounds, last of " + e.tool_name);
+    return Entry("loop", e.tool_name + " was called " + times + " times in a circle");
   }
   std::string operator()(const event::Compacted& e) const {
     return Entry("compacted", std::to_string(e.messages) + " messages: " + e.summary);

@@ -919,10 +919,16 @@ TEST_CASE("AgentLoop: tasks and plan are in the state, and what changes is told"
   CHECK(outcome.state.messages.at(2).content == "2");
 }
 
-TEST_CASE("AgentLoop: each request has the system prompt, what tools name is told from the next run on", "[agent]") {
+TEST_CASE("AgentLoop: each request has the system prompt, with what was named in messages that are summed up",
+          "[agent]") {
   Fixture f;
   f.prompt = {.modules = {{"10-a", "In {{workspace}} with {{tools}}."}, {"20-b", "Known: {{memory}}"}},
               .workspace = "/w"};
+  f.state.messages = {{.role = Role::kUser, .content = "first"},
+                      {.role = Role::kAssistant, .content = "", .tool_calls = {{"0", "echo", "{}"}}},
+                      {.role = Role::kTool, .content = "Created page-1.", .tool_call_id = "0"},
+                      {.role = Role::kAssistant, .content = "It is there."}};
+  f.state.compaction = {.first = 1, .end = 4, .summary = "they talked", .requested = true};
   f.state.memory = {{"page", "page-1"}};
   f.model.ThenCall({{"1", "echo", R"({"path":"a.txt"})"}});
   f.model.ThenAnswer("done");
@@ -937,9 +943,11 @@ TEST_CASE("AgentLoop: the system prompt counts, memory is told anew when message
   Fixture f;
   f.prompt = {.modules = {{"10-a", std::string(6000, 'p')}, {"20-b", "{{memory}}"}}};
   f.state.messages.push_back({.role = Role::kUser, .content = "first"});
+  f.state.messages.push_back({.role = Role::kAssistant, .content = "", .tool_calls = {{"0", "fetch", "{}"}}});
+  f.state.messages.push_back({.role = Role::kTool, .content = R"({"type":"page","id":"page-1"})", .tool_call_id = "0"});
   for (int i = 0; i < 30; ++i) f.state.messages.push_back({.role = Role::kAssistant, .content = std::string(300, 'x')});
   f.tools.Add("fetch", false, [](std::string_view, const ToolContext&) {
-    return ToolOutcome{R"({"type":"page","id":"page-1","text":")" + std::string(4000, 't') + "\"}", false};
+    return ToolOutcome{R"({"type":"page","id":"page-2","text":")" + std::string(4000, 't') + "\"}", false};
   });
   f.model.ThenCall({{"1", "fetch", "{}"}});
   f.model.ThenAnswer("a summary");

@@ -153,13 +153,21 @@ TEST_CASE("ApplyConfig: facts about models", "[config]") {
   Options options;
   REQUIRE(ApplyConfig(options, R"({"max_retries": 0, "models": {
       "a/one": {"context_window": 8000, "max_output_tokens": 500, "thinking": 2048},
-      "a/two": {"thinking": "adaptive"}, "a/three": {"thinking": "off"}, "a/four": {}}})",
+      "a/two": {"thinking": "adaptive"}, "a/three": {"thinking": "off"}, "a/four": {},
+      "a/five": {"abilities": {"images": true, "pdf": false}}}})",
                       FakeEnvironment({})));
   CHECK(options.max_retries == 0);
   CHECK(options.models.at("a/one") == ModelFacts{8000, 500, ThinkingMode::kBudget, 2048});
   CHECK(options.models.at("a/two").thinking == ThinkingMode::kAdaptive);
   CHECK(options.models.at("a/three").thinking == ThinkingMode::kOff);
   CHECK(options.models.at("a/four") == ModelFacts{});
+  CHECK(options.models.at("a/five").abilities == ModelAbilities{.images = true, .pdf = false});
+  CHECK(ErrorOf(R"({"models": {"a/b": {"abilities": ["images"]}}})") ==
+        "key \"models.a/b.abilities\" must be an object");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"abilities": {"smell": true}}}})") ==
+        "unknown key \"models.a/b.abilities.smell\"");
+  CHECK(ErrorOf(R"({"models": {"a/b": {"abilities": {"pdf": "yes"}}}})") ==
+        "key \"models.a/b.abilities.pdf\" must be true or false");
   CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": "much"}}})") ==
         "key \"models.a/b.thinking\" must be off, adaptive or a number of tokens");
   CHECK(ErrorOf(R"({"models": {"a/b": {"thinking": 1023}}})") ==

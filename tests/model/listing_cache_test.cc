@@ -41,10 +41,10 @@ TEST_CASE("ListingCache: an answer is remembered", "[model]") {
   cache.Refresh({{"p", &client}});
   CHECK(client.asked == 1);
   CHECK(cache.Models("p").size() == 2);
-  CHECK(cache.ContextWindow("p", "a") == 100);
-  CHECK(cache.ContextWindow("p", "b") == 0);
-  CHECK(cache.ContextWindow("p", "c") == 0);
-  CHECK(cache.ContextWindow("q", "a") == 0);
+  CHECK(cache.Find("p", "a")->context_window == 100);
+  CHECK(cache.Find("p", "b")->context_window == 0);
+  CHECK_FALSE(cache.Find("p", "c"));
+  CHECK_FALSE(cache.Find("q", "a"));
 }
 
 TEST_CASE("ListingCache: an old answer is asked for again, and stays when that fails", "[model]") {
@@ -55,7 +55,7 @@ TEST_CASE("ListingCache: an old answer is asked for again, and stays when that f
   client.at_once = Fail(ErrorCode::kUnavailable, "gone");
   cache.Refresh({{"p", &client}});
   CHECK(client.asked == 2);
-  CHECK(cache.ContextWindow("p", "a") == 100);
+  CHECK(cache.Find("p", "a")->context_window == 100);
 }
 
 TEST_CASE("ListingCache: nobody waits longer than the limit or asks twice, and a late answer counts", "[model]") {
@@ -68,7 +68,7 @@ TEST_CASE("ListingCache: nobody waits longer than the limit or asks twice, and a
   CHECK(cache.Models("quick").size() == 1);
   CHECK(cache.Models("slow").empty());
   slow.Answer(std::vector<ListedModel>{{"s", 5}});
-  CHECK(cache.ContextWindow("slow", "s") == 5);
+  CHECK(cache.Find("slow", "s")->context_window == 5);
 }
 
 TEST_CASE("ListingCache: who comes later waits for the rest of the time only", "[model]") {

@@ -35,6 +35,42 @@ TEST_CASE("ReadModelList: the size of the context under its many names", "[model
                                  {"h", 0}});
 }
 
+TEST_CASE("ReadModelList: what models can do under its many names", "[model]") {
+  const auto one = [](std::string_view members) {
+    return Read(R"({"data":[{"id":"a",)" + std::string(members) + "}]}").at(0).abilities;
+  };
+  CHECK(
+      one(R"("architecture":{"input_modalities":["text","image","file"]},"supported_parameters":["tools","top_p"])") ==
+      ModelAbilities{.tools = true, .images = true, .pdf = true, .audio = false, .reasoning = false});
+  CHECK(one(R"("input_modalities":["text","audio"],"supported_features":["reasoning"])") ==
+        ModelAbilities{.tools = false, .images = false, .pdf = false, .audio = true, .reasoning = true});
+  CHECK(one(R"("capabilities":{"image_input":{"supported":true},"pdf_input":{"supported":false},
+               "thinking":{"supported":true,"types":{}},"batch":{"supported":true}})") ==
+        ModelAbilities{.images = true, .pdf = false, .reasoning = true});
+  CHECK(one(R"("capabilities":{"function_calling":true,"vision":false,"completion_chat":true})") ==
+        ModelAbilities{.tools = true, .images = false});
+  CHECK(one(R"("capabilities":["completion","multimodal"])") == ModelAbilities{.images = true});
+  CHECK(one(R"("supports_tools":true,"supports_image_input":false)") == ModelAbilities{.tools = true, .images = false});
+  CHECK(one(R"("capabilities":7,"architecture":[],"supported_parameters":{},"input_modalities":"text")") ==
+        ModelAbilities{});
+  CHECK(one(R"("capabilities":{"vision":null,"thinking":{"supported":3}})") == ModelAbilities{});
+}
+
+TEST_CASE("ReadModelList: prices of a token become those of a million", "[model]") {
+  const auto one = [](std::string_view pricing) {
+    return Read(R"({"data":[{"id":"a","pricing":)" + std::string(pricing) + "}]}").at(0).price;
+  };
+  CHECK(one(R"({"prompt":"0.00000015","completion":"0.0000006","input_cache_read":"0.000000075","image":"0"})") ==
+        ModelPrice{.input = 0.15, .output = 0.6, .cache_read = 0.075});
+  CHECK(one(R"({"prompt":"0","completion":"0"})") == ModelPrice{});
+  for (const char* text : {R"({"prompt":"-1","completion":"-1"})", R"({"prompt":"0.1"})",
+                           R"({"prompt":1,"completion":2})", R"({"prompt":"nan","completion":"inf"})",
+                           R"({"prompt":"1e300","completion":"0"})", "[]", R"({"prompt":"0.1 ","completion":"0.1"})"}) {
+    INFO(text);
+    CHECK_FALSE(one(text));
+  }
+}
+
 TEST_CASE("ReadModelList: entries that are no models are passed over", "[model]") {
   const std::string longest(256, 'x');
   CHECK(Read(R"({"data":[1,null,{},{"id":null},{"id":""},{"id":"a\nb"},{"id":")" + longest + R"(y"},{"id":")" +

@@ -22,6 +22,31 @@ TEST_CASE("BuiltInFacts: well-known models", "[model]") {
   CHECK(BuiltInFacts("claude-instant").max_output_tokens == 4096);
 }
 
+TEST_CASE("BuiltInFacts: what well-known models can do", "[model]") {
+  const auto can = [](std::string_view model) {
+    std::string text;
+    const ModelFacts facts = BuiltInFacts(model);
+    for (const AbilityName& ability : kAbilityNames) {
+      if (facts.abilities.*ability.member == true)
+        text += std::string(text.empty() ? "" : " ") + std::string(ability.name);
+    }
+    return text;
+  };
+  CHECK(can("gpt-4o-mini") == "tools images pdf");
+  CHECK(can("gpt-4o-audio-preview") == "tools audio");
+  CHECK(can("gpt-5.2-codex") == "tools images pdf reasoning");
+  CHECK(can("o3-mini") == "tools reasoning");
+  CHECK(can("o1-mini-2024-09-12") == "reasoning");
+  CHECK(can("gpt-3.5-turbo") == "tools");
+  CHECK(can("anthropic/claude-sonnet-4.5") == "tools images pdf reasoning");
+  CHECK(can("claude-3-5-haiku-20241022") == "tools images pdf");
+  CHECK(can("claude-3-opus-20240229") == "tools images");
+  CHECK(can("claude-2.1").empty());
+  CHECK(BuiltInFacts("qwen3").abilities == ModelAbilities{});
+  CHECK(Complete({.abilities = {.images = false}}, BuiltInFacts("gpt-5")).abilities ==
+        ModelAbilities{.tools = true, .images = false, .pdf = true, .audio = false, .reasoning = true});
+}
+
 TEST_CASE("BuiltInFacts: who decides how much to think", "[model]") {
   for (const char* name :
        {"claude-opus-4-6", "claude-opus-4-7", "claude-sonnet-5", "claude-fable-5-1", "claude-haiku-5-5-20261001"}) {

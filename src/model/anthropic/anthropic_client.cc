@@ -39,35 +39,72 @@ std::int64_t AllowedOutput(std::string_view message) {
 
 }  // namespace
 
-struct AnthropicClient::OutputLimits {
+// What the provider has said about its models by refusing requests. Each lesson is learned once.
+struct AnthropicClient::Lessons {
+  struct Lesson {
+    std::int64_t max_output = 0;    // 0: what was asked for is not too much
+    bool adapts = false;            // it takes no budget for thinking
+    bool always_thinks = false;     // that cannot be turned off
+    bool binds_thoughts = false;    // what it thought is good for nothing behind other messages than those it had
+    bool forgets_thoughts = false;  // and it cannot be told to pass over that, so it is sent none
+  };
   Mutex mutex;
-  std::map<std::string, std::int64_t, std::less<>> by_model GUARDED_BY(mutex);
+  std::map<std::string, Lesson, std::less<>> by_model GUARDED_BY(mutex);
 
-  // No more than what is known to be allowed.
-  void Apply(const std::string& model, ModelFacts& facts) {
+  Lesson Of(const std::string& model) {
     const MutexLock lock(mutex);
-    const auto limit = by_model.find(model);
-    if (limit == by_model.end()) return;
-    facts.max_output_tokens = limit->second;
-    facts.thinking_budget = std::min(facts.thinking_budget, limit->second / 2);
+    const auto lesson = by_model.find(model);
+    return lesson == by_model.end() ? Lesson() : lesson->second;
   }
-  // True if the request may be sent again with less.
-  bool Learn(const std::string& model, const Error& error) {
-    const std::int64_t allowed = error.reason == "provider_bad_request" ? AllowedOutput(error.message) : 0;
-    if (allowed <= 0) return false;
+  // Of the refusal of a request that was made with `known`. True if it may be sent again in another way.
+  bool Learn(const std::string& model, const Lesson& known, const Error& error) {
+    if (error.reason != "provider_bad_request") return false;
+    const std::string message = error.message + error.detail;
+    const auto says = [&](std::string_view words) { return message.find(words) != std::string::npos; };
     const MutexLock lock(mutex);
-    const auto [limit, is_new] = by_model.emplace(model, allowed);
-    const bool lower = is_new || allowed < limit->second;
-    limit->second = std::min(limit->second, allowed);
-    return lower;
+    Lesson& lesson = by_model[model];
+    if (const std::int64_t allowed = AllowedOutput(error.message); allowed > 0) {
+      const bool lower = lesson.max_output == 0 || allowed < lesson.max_output;
+      if (lower) lesson.max_output = allowed;
+      return lower;
+    }
+    const auto learn = [](bool& what, bool was_known) { return what = true, !was_known; };
+    if (says("block_binding") || says("bound to a different") || (says("signature") && says("thinking"))) {
+      return known.binds_thoughts ? learn(lesson.forgets_thoughts, known.forgets_thoughts)
+                                  : learn(lesson.binds_thoughts, false);
+    }
+    if (!says("thinking")) return false;
+    if (says("disabled")) return learn(lesson.always_thinks, known.always_thinks);
+    if (says("adaptive") || says("budget_tokens")) return learn(lesson.adapts, known.adapts);
+    return false;
   }
 };
+
+namespace {
+
+using Lesson = AnthropicClient::Lessons::Lesson;
+
+// How a model is asked, with what has been learned about it.
+ModelFacts WithLesson(ModelFacts facts, const Lesson& lesson) {
+  if (lesson.max_output > 0) {
+    facts.max_output_tokens = lesson.max_output;
+    facts.thinking_budget = std::min(facts.thinking_budget, lesson.max_output / 2);
+  }
+  const bool cannot_be_off = lesson.always_thinks && facts.thinking == ThinkingMode::kOff;
+  if (cannot_be_off) facts.effort = Effort::kLow;
+  if (cannot_be_off || (lesson.adapts && facts.thinking == ThinkingMode::kBudget)) {
+    facts.thinking = ThinkingMode::kAdaptive;
+  }
+  return facts;
+}
+
+}  // namespace
 
 AnthropicClient::AnthropicClient(Transport& transport, AnthropicOptions options)
     : transport_(transport),
       options_(std::move(options)),
       base_url_(WithVersion(options_.base_url)),
-      output_limits_(std::make_shared<OutputLimits>()) {}
+      lessons_(std::make_shared<Lessons>()) {}
 
 HttpRequest AnthropicClient::MakeHttpRequest(std::string_view path) const {
   HttpRequest http;
@@ -86,21 +123,27 @@ ModelFacts AnthropicClient::FactsOf(const std::string& model) const {
 }
 
 void AnthropicClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
-  ModelFacts facts = FactsOf(request.model);
-  output_limits_->Apply(request.model, facts);
+  const Lesson lesson = lessons_->Of(request.model);
+  const ModelFacts facts = WithLesson(FactsOf(request.model), lesson);
+  const bool thinks = facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
+  const ThinkingWays ways{.says_off = BuiltInFacts(request.model).thinking == ThinkingMode::kAdaptive,
+                          .sends_thoughts = !lesson.forgets_thoughts && (thinks || !lesson.binds_thoughts),
+                          .drops_foreign = thinks && lesson.binds_thoughts && !lesson.forgets_thoughts};
   HttpRequest http = MakeHttpRequest("/messages");
   AskForStream(http, request);
   // Models that are given a budget think between their calls only if they are asked to by this.
   if (facts.thinking == ThinkingMode::kBudget) {
     http.headers.emplace_back("anthropic-beta", "interleaved-thinking-2025-05-14");
   }
+  // https://platform.claude.com/docs/en/build-with-claude/preserved-thinking
+  if (ways.drops_foreign) http.headers.emplace_back("anthropic-beta", "thinking-binding-controls-2026-08-01");
   AddHeaders(http, options_.additions);
-  http.body = BuildMessagesRequest(request, facts, options_.provider);
+  http.body = BuildMessagesRequest(request, facts, options_.provider, ways);
   const ProviderResponse::Source source{options_.api_key, options_.provider, request.max_response_bytes};
   const auto reader = std::make_shared<ResponseReader>(std::make_unique<AnthropicResponse>(stream, source),
                                                        options_.api_key, options_.idle_timeout);
-  auto learns = [limits = output_limits_, model = request.model](const Error& error) {
-    return limits->Learn(model, error);
+  auto learns = [lessons = lessons_, model = request.model, lesson](const Error& error) {
+    return lessons->Learn(model, lesson, error);
   };
   SendModelRequest(transport_, std::move(http), reader, std::move(stop), std::move(learns), std::move(done));
 }

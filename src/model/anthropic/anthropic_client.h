@@ -26,7 +26,9 @@ struct AnthropicOptions {
 };
 
 // Anthropic's Messages API (version 2023-06-01), and servers that speak it. The stream is called on the transport's
-// thread. Never retries.
+// thread. Never retries; what a model refuses
+// for a reason that the next request can do without is asked for in another way from then on, and the error is
+// retryable.
 class AnthropicClient : public ModelClient {
  public:
   // `transport` must outlive this.
@@ -37,16 +39,16 @@ class AnthropicClient : public ModelClient {
   std::vector<std::string> KnownModels() const override { return options_.models; }
   void ListModels(std::stop_token stop, Listed done) override;
 
+  struct Lessons;  // in the source file
+
  private:
-  struct OutputLimits;
   HttpRequest MakeHttpRequest(std::string_view path) const;
   ModelFacts FactsOf(const std::string& model) const;
 
   Transport& transport_;
   const AnthropicOptions options_;
   const std::string base_url_;  // with the version, without a slash at its end
-  // What the provider has said that answers of its models may have.
-  const std::shared_ptr<OutputLimits> output_limits_;
+  const std::shared_ptr<Lessons> lessons_;
 };
 
 }  // namespace reprise

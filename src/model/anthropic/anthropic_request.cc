@@ -20,6 +20,12 @@ constexpr std::int64_t kLeastAnswer = 8192;         // beside a budget for think
 constexpr std::size_t kMaxNameLength = 128;
 constexpr int kMarkedUserMessages = 2;
 constexpr std::string_view kCacheMark = R"(,"cache_control":{"type":"ephemeral"})";
+constexpr std::string_view kLongCacheMark = R"(,"cache_control":{"type":"ephemeral","ttl":"1h"})";
+
+std::string_view CacheMarkOf(const ModelFacts& facts) {
+  if (facts.cache == PromptCache::kNone) return {};
+  return facts.cache == PromptCache::kLong ? kLongCacheMark : kCacheMark;
+}
 
 bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
@@ -60,10 +66,10 @@ class Elements {
   bool any_ = false;
 };
 
-void AppendText(std::string& out, std::string_view text, bool marked) {
+void AppendText(std::string& out, std::string_view text, std::string_view mark) {
   out += R"({"type":"text","text":)";
   AppendJsonString(out, text);
-  if (marked) out += kCacheMark;
+  out += mark;
   out += '}';
 }
 
@@ -85,7 +91,7 @@ void AppendToolUse(std::string& out, const ToolCall& call) {
   out += '}';
 }
 
-void AppendToolResult(std::string& out, const Message& message, bool marked) {
+void AppendToolResult(std::string& out, const Message& message, std::string_view mark) {
   out += R"({"type":"tool_result","tool_use_id":)";
   AppendJsonString(out, Identifier(message.tool_call_id));
   if (const std::string text = TextOf(message); !IsBlank(text)) {
@@ -93,11 +99,11 @@ void AppendToolResult(std::string& out, const Message& message, bool marked) {
     AppendJsonString(out, text);
   }
   if (message.is_error) out += R"(,"is_error":true)";
-  if (marked) out += kCacheMark;
+  out += mark;
   out += '}';
 }
 
-void AppendAssistant(std::string& out, const Message& message, std::string_view provider) {
+void AppendAssistant(std::string& out, const Message& message, std::string_view provider, bool with_thoughts) {
   out += R"({"role":"assistant","content":[)";
   Elements elements(out);
   const std::string text = TextOf(message);
@@ -105,7 +111,7 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
   for (const AnthropicBlock& block : BlocksOf(message, provider)) {
     switch (block.kind) {
       case AnthropicBlock::Kind::kVerbatim:
-        elements.Next() += block.json;
+        if (with_thoughts) elements.Next() += block.json;
         break;
       case AnthropicBlock::Kind::kToolUse:
         AppendToolUse(elements.Next(), message.tool_calls[call++]);
@@ -113,7 +119,7 @@ void AppendAssistant(std::string& out, const Message& message, std::string_view 
       case AnthropicBlock::Kind::kText: {
         const std::string_view piece = std::string_view(text).substr(at, block.text_bytes);
         at += piece.size();
-        if (!IsBlank(piece)) AppendText(elements.Next(), piece, /*marked=*/false);
+        if (!IsBlank(piece)) AppendText(elements.Next(), piece, /*mark=*/{});
         break;
       }
     }
@@ -146,11 +152,11 @@ std::vector<Group> GroupMessages(const std::vector<Message>& messages) {
   return groups;
 }
 
-void AppendUser(std::string& out, const Group& group, bool marked) {
+void AppendUser(std::string& out, const Group& group, std::string_view last_mark) {
   out += R"({"role":"user","content":[)";
   Elements elements(out);
   for (const Message* message : group) {
-    const bool mark = marked && message == group.back();
+    const std::string_view mark = message == group.back() ? last_mark : std::string_view();
     if (message->role == Role::kTool) {
       AppendToolResult(elements.Next(), *message, mark);
     } else {
@@ -160,7 +166,8 @@ void AppendUser(std::string& out, const Group& group, bool marked) {
   out += "]}";
 }
 
-void AppendMessages(std::string& out, const std::vector<Message>& messages, std::string_view provider) {
+void AppendMessages(std::string& out, const std::vector<Message>& messages, std::string_view provider,
+                    std::string_view mark, bool with_thoughts) {
   const std::vector<Group> groups = GroupMessages(messages);
   auto unmarked =
       std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
@@ -169,15 +176,15 @@ void AppendMessages(std::string& out, const std::vector<Message>& messages, std:
   Elements elements(out);
   for (const Group& group : groups) {
     if (IsUserSide(*group.front())) {
-      AppendUser(elements.Next(), group, /*marked=*/unmarked-- <= 0);
+      AppendUser(elements.Next(), group, unmarked-- <= 0 ? mark : std::string_view());
     } else {
-      AppendAssistant(elements.Next(), *group.front(), provider);
+      AppendAssistant(elements.Next(), *group.front(), provider, with_thoughts);
     }
   }
   out += ']';
 }
 
-void AppendSystem(std::string& out, const ModelRequest& request) {
+void AppendSystem(std::string& out, const ModelRequest& request, std::string_view mark) {
   Group group;
   for (const Message& message : request.messages) {
     if (message.role == Role::kSystem && SaysSomething(message)) group.push_back(&message);
@@ -185,14 +192,14 @@ void AppendSystem(std::string& out, const ModelRequest& request) {
   if (group.empty() && IsBlank(request.system)) return;
   out += R"(,"system":[)";
   Elements elements(out);
-  if (!IsBlank(request.system)) AppendText(elements.Next(), request.system, /*marked=*/group.empty());
+  if (!IsBlank(request.system)) AppendText(elements.Next(), request.system, group.empty() ? mark : std::string_view());
   for (const Message* message : group) {
-    AppendText(elements.Next(), TextOf(*message), /*marked=*/message == group.back());
+    AppendText(elements.Next(), TextOf(*message), message == group.back() ? mark : std::string_view());
   }
   out += ']';
 }
 
-void AppendTools(std::string& out, const std::vector<ToolSpec>& tools) {
+void AppendTools(std::string& out, const std::vector<ToolSpec>& tools, std::string_view mark) {
   if (tools.empty()) return;
   out += R"(,"tools":[)";
   Elements elements(out);
@@ -203,23 +210,33 @@ void AppendTools(std::string& out, const std::vector<ToolSpec>& tools) {
     AppendJsonString(out, tool.description);
     out += R"(,"input_schema":)";
     out += tool.parameters.empty() ? R"({"type":"object","properties":{}})" : tool.parameters;
-    if (&tool == &tools.back()) out += kCacheMark;
+    if (&tool == &tools.back()) out += mark;
     out += '}';
   }
   out += ']';
 }
 
-void AppendThinking(std::string& out, const ModelFacts& facts) {
-  // Recent models keep their thinking to themselves unless they are asked for it.
+// What becomes of thoughts that were thought in another conversation.
+void AppendBinding(std::string& out, const ThinkingWays& ways) {
+  if (ways.drops_foreign) out += R"(,"block_binding":{"prefix_mismatch_behavior":"drop_block"})";
+}
+
+void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWays& ways) {
+  // Recent models think by themselves, and keep it to themselves unless they are asked for it.
   if (facts.thinking == ThinkingMode::kAdaptive) {
-    out += R"(,"thinking":{"type":"adaptive","display":"summarized"})";
+    out += R"(,"thinking":{"type":"adaptive","display":"summarized")";
+    AppendBinding(out, ways);
+    out += '}';
     if (facts.effort != Effort::kDefault) {
       out += R"(,"output_config":{"effort":")" + std::string(ToString(facts.effort)) + R"("})";
     }
   }
   if (facts.thinking == ThinkingMode::kBudget) {
-    out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget) + "}";
+    out += R"(,"thinking":{"type":"enabled","budget_tokens":)" + std::to_string(facts.thinking_budget);
+    AppendBinding(out, ways);
+    out += '}';
   }
+  if (facts.thinking == ThinkingMode::kOff && ways.says_off) out += R"(,"thinking":{"type":"disabled"})";
 }
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
@@ -247,7 +264,9 @@ ModelFacts WithEffort(ModelFacts facts) {
   return facts;
 }
 
-std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider) {
+std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
+                                 const ThinkingWays& ways) {
+  const std::string_view mark = CacheMarkOf(facts);
   std::int64_t max_tokens = facts.max_output_tokens;
   if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
   // What a request leaves free of the window.
@@ -260,10 +279,10 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   out += R"({"model":)";
   AppendJsonString(out, request.model);
   out += R"(,"max_tokens":)" + std::to_string(max_tokens);
-  AppendThinking(out, facts);
-  AppendTools(out, request.tools);
-  AppendSystem(out, request);
-  AppendMessages(out, request.messages, provider);
+  AppendThinking(out, facts, ways);
+  AppendTools(out, request.tools, mark);
+  AppendSystem(out, request, mark);
+  AppendMessages(out, request.messages, provider, mark, ways.sends_thoughts);
   out += R"(,"stream":true})";
   return out;
 }

@@ -76,8 +76,9 @@ void OpenAiClient::Generate(const ModelRequest& request, ModelStream& stream, st
   }
   HttpRequest http = StreamRequest("/chat/completions", request);
   Names sent;
-  http.body = BuildChatCompletionRequest(request, options().provider, refusals_->Of(request.model), &sent,
-                                         FactsOf(request.model).effort);
+  const ModelFacts facts = FactsOf(request.model);
+  http.body = BuildChatCompletionRequest(request, options().provider, refusals_->Of(request.model), &sent, facts.effort,
+                                         CacheMembersFor(facts.cache, options().base_url, request.model));
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes};
   auto reader = std::make_shared<ResponseReader>(std::make_unique<OpenAiResponse>(stream, source), options().api_key,
                                                  options().idle_timeout);

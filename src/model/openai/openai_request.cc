@@ -155,7 +155,7 @@ std::size_t EstimateOpenAiSize(const ModelRequest& request) {
 }  // namespace
 
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider, const Names& refused,
-                                       Names* sent, Effort effort) {
+                                       Names* sent, Effort effort, const CacheMembers& cache) {
   const Recipient recipient{provider, refused, sent};
   std::string out;
   out.reserve(EstimateOpenAiSize(request));
@@ -179,6 +179,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
     out.back() = ']';
   }
   if (effort != Effort::kDefault) out += R"(,"reasoning_effort":")" + std::string(ToString(effort)) + '"';
+  AppendCacheMembers(out, request, cache, refused, sent);
   out += R"(,"stream":true,"stream_options":{"include_usage":true}})";
   return out;
 }

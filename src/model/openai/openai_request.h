@@ -5,6 +5,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/openai/prompt_cache.h"
 #include "reprise/model_client.h"
 
 namespace reprise {
@@ -16,6 +17,6 @@ namespace reprise {
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider = {},
                                        const std::set<std::string, std::less<>>& refused = {},
                                        std::set<std::string, std::less<>>* sent = nullptr,
-                                       Effort effort = Effort::kDefault);
+                                       Effort effort = Effort::kDefault, const CacheMembers& cache = {});
 
 }  // namespace reprise

@@ -19,7 +19,7 @@ using Names = std::set<std::string, std::less<>>;
 struct Refusal {
   std::string_view words, member;
 };
-constexpr std::array<Refusal, 7> kRefusals{{
+constexpr std::array<Refusal, 8> kRefusals{{
     {"ncrypted content is not supported", kEncryptedReasoning},
     {"reasoning.encrypted_content", kEncryptedReasoning},
     {"generate reasoning summaries", kReasoningSummary},
@@ -27,6 +27,7 @@ constexpr std::array<Refusal, 7> kRefusals{{
     {"ncrypted content", kReasoningItems},  // it was made for another key or by another provider
     {"invalid_encrypted_content", kReasoningItems},
     {kPromptCacheKey, kPromptCacheKey},
+    {kPromptCacheRetention, kPromptCacheRetention},
 }};
 
 }  // namespace
@@ -56,11 +57,12 @@ ResponsesClient::ResponsesClient(Transport& transport, OpenAiOptions options)
 
 void ResponsesClient::Generate(const ModelRequest& request, ModelStream& stream, std::stop_token stop, Done done) {
   HttpRequest http = StreamRequest("/responses", request);
-  http.body =
-      BuildResponsesRequest(request, FactsOf(request.model), options().provider, refusals_->Of(request.model));
+  const ModelFacts facts = FactsOf(request.model);
+  http.body = BuildResponsesRequest(request, facts, options().provider, refusals_->Of(request.model),
+                                    CacheMembersFor(facts.cache, options().base_url, request.model));
   const ProviderResponse::Source source{options().api_key, options().provider, request.max_response_bytes};
-  auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source),
-                                                 options().api_key, options().idle_timeout);
+  auto reader = std::make_shared<ResponseReader>(std::make_unique<ResponsesResponse>(stream, source), options().api_key,
+                                                 options().idle_timeout);
   auto learns = [refusals = refusals_, model = request.model](const Error& error) {
     return refusals->Learn(model, error);
   };

@@ -5,7 +5,6 @@
 
 #include "base/json.h"
 #include "base/json_writer.h"
-#include "domain/codec.h"
 #include "model/openai/response_items.h"
 
 namespace reprise {
@@ -91,20 +90,8 @@ void EndList(std::string& out) {
 
 }  // namespace
 
-std::string PromptCacheKey(const ModelRequest& request) {
-  std::string begin(request.system);
-  for (const Message& message : request.messages) {
-    if (message.role != Role::kUser) continue;
-    begin += '\n';
-    begin += message.content.value_or("");
-    break;
-  }
-  const std::string digest = ArgumentsDigest(begin);
-  return "reprise-" + digest.substr(digest.find(':') + 1, 32);
-}
-
 std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
-                                  const std::set<std::string, std::less<>>& refused) {
+                                  const std::set<std::string, std::less<>>& refused, const CacheMembers& cache) {
   const bool reasons = !refused.contains(kEncryptedReasoning);
   std::string out;
   out.reserve(EstimateSize(request));
@@ -126,7 +113,7 @@ std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts&
     out += R"(,"include":["reasoning.encrypted_content"])";
     AppendReasoning(out, facts, !refused.contains(kReasoningSummary));
   }
-  if (!refused.contains(kPromptCacheKey)) AppendMember(out, kPromptCacheKey, PromptCacheKey(request));
+  AppendCacheMembers(out, request, cache, refused);
   out += R"(,"store":false,"stream":true})";
   return out;
 }

@@ -4,6 +4,7 @@
 #include <string>
 #include <string_view>
 
+#include "model/openai/prompt_cache.h"
 #include "reprise/model_client.h"
 
 namespace reprise {
@@ -12,16 +13,13 @@ namespace reprise {
 inline constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
 inline constexpr std::string_view kReasoningSummary = "summary";
 inline constexpr std::string_view kReasoningItems = "encrypted content";
-inline constexpr std::string_view kPromptCacheKey = "prompt_cache_key";
 
 // The body of a streamed POST /responses (https://platform.openai.com/docs/api-reference/responses/create). Nothing is
 // stored at the provider: its reasoning comes back to us encrypted, and goes to it again with the next request, as all
-// that `provider` has said (see response_items.h). `refused`: what is left out.
+// that `provider` has said (see response_items.h). `refused`: what is left out. `cache`: what it says of the
+// provider's.
 std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts& facts, std::string_view provider,
-                                  const std::set<std::string, std::less<>>& refused = {});
-
-// What groups the requests of one conversation, so that they find what the provider has cached of it: the same for all
-// requests that begin with the same texts.
-std::string PromptCacheKey(const ModelRequest& request);
+                                  const std::set<std::string, std::less<>>& refused = {},
+                                  const CacheMembers& cache = {.has_key = true});
 
 }  // namespace reprise

@@ -3,14 +3,18 @@ import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { ChatCost } from "./Cost";
 
+const NEARLY_FULL = 0.85; // of what a request may have
+
 // How much of the model's context the conversation takes, what it has used so far, and what that cost.
 export function Meter({ turns }: { turns: Turn[] }) {
   const { open, chats, models } = useStore();
   const last = turns[turns.length - 1];
   const chat = open && chats.get(open.id);
   const model = models.models.find((each) => each.name === last?.model);
-  const window = model?.context_window ?? 0;
-  const context = [...turns].reverse().find((turn) => turn.context > 0)?.context ?? 0;
+  const told = [...turns].reverse().find((turn) => turn.context > 0);
+  const context = told?.context ?? 0;
+  const window = told?.window || model?.context_window || 0;
+  const limit = told?.limit ?? 0;
   const input = turns.reduce((sum, turn) => sum + turn.input, 0);
   const output = turns.reduce((sum, turn) => sum + turn.output, 0);
   const share = window > 0 ? Math.min(1, context / window) : 0;
@@ -24,6 +28,7 @@ export function Meter({ turns }: { turns: Turn[] }) {
             <svg viewBox="0 0 100 4" preserveAspectRatio="none" aria-hidden="true"><rect className="back" width="100" height="4" /><rect className="fill" width={100 * share} height="4" /></svg>
           </span>
           <span>{t.context(context, window)}</span>
+          {limit > 0 && context >= NEARLY_FULL * limit && <span data-testid="context-nearly-full">{t.nearlyFull}</span>}
         </>
       )}
       <span>{t.tokens(total)}<span className="sr-only">, {t.meterTip(input, output)}</span></span>

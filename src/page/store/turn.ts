@@ -41,7 +41,7 @@ export interface ToolBlock {
 export interface NoteBlock {
   kind: "note";
   key: number;
-  what: "retry" | "compacted" | "loop" | "cancelled" | "error" | "tasks" | "plan";
+  what: "retry" | "compacted" | "loop" | "same_error" | "no_progress" | "cancelled" | "error" | "tasks" | "plan";
   code: string;
   text: string;
   retryable: boolean;
@@ -74,13 +74,15 @@ export interface Turn {
   cacheRead: number; // of the input, what the provider had in its cache, and what it has put there
   cacheWrite: number;
   context: number; // tokens of the last request
+  window: number; // of the model, as the server had it then
+  limit: number; // tokens beyond which older messages are summed up
   version: number;
 }
 
 export function newTurn(chat: string, id: string): Turn {
   return {
     id, chat, parent: null, editedFrom: null, message: null, attachments: [], status: "RUNNING", model: "", createdAt: "", blocks: [],
-    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, version: 0,
+    events: [], held: true, stale: false, waiting: null, size: 0, height: 0, lastSeq: 0, input: 0, output: 0, cacheRead: 0, cacheWrite: 0, context: 0, window: 0, limit: 0, version: 0,
   };
 }
 
@@ -263,16 +265,20 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
     }
     case "USAGE":
       addUsage(turn, event);
-      turn.context = event.input_tokens + event.output_tokens;
+      turn.context = event.context_tokens ?? event.input_tokens + event.output_tokens;
+      turn.window = event.context_window ?? 0;
+      turn.limit = event.context_limit ?? 0;
       break;
     case "RETRY":
       note(turn, "retry", event.message, { code: event.code, until: timeOf(event) + event.delay_ms });
       break;
     case "COMPACTED":
+      turn.context = event.tokens_after;
+      turn.limit = event.budget;
       note(turn, "compacted", event.summary ?? "", { code: `${event.tokens_before} → ${event.tokens_after}` });
       break;
     case "LOOP_DETECTED":
-      note(turn, "loop", event.tool_name, { code: String(event.count) });
+      note(turn, event.pattern === "same_error" || event.pattern === "no_progress" ? event.pattern : "loop", event.tool_name, { code: String(event.count) });
       break;
     case "TASK_UPDATED":
       note(turn, "tasks", "", { code: event.call_id, tasks: event.tasks });

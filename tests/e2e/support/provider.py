@@ -186,6 +186,7 @@ def form_of(raw, headers):
 class Request:
     def __init__(self, body, headers, path):
         self.at = 0.0  # time.monotonic() when it had come
+        self.raw = b""
         self.body = body
         self.headers = headers
         self.path = path
@@ -268,6 +269,7 @@ class Provider:
         except (ValueError, KeyError) as error:
             body, problem = {"messages": []}, f"not a request: {error!r}"
         request = Request(body, headers, path)
+        request.raw = raw
         if not problem and path.split("?")[0] not in ("/v1/chat/completions", anthropic.PATH, responses.PATH):
             problem = f"path {path}"
         if not problem and headers.get("Content-Type", "").split(";")[0] != "application/json":

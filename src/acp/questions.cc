@@ -1,0 +1,232 @@
+#include "acp/questions.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <utility>
+#include <vector>
+
+#include "base/terminal_text.h"
+#include "terminal/question_text.h"
+
+namespace reprise::acp {
+namespace {
+
+constexpr const char* kDecline = "decline";
+constexpr const char* kAnswer = "answer";
+constexpr const char* kOther = "other";
+
+bool Allows(const Json& asked, const char* decision) {
+  const Json& allowed = MemberOf(asked, "allowed_decisions");
+  return allowed.is_array() && std::find(allowed.begin(), allowed.end(), Json(decision)) != allowed.end();
+}
+
+std::vector<std::string> OptionsOf(const Json& asked) {
+  std::vector<std::string> options;
+  for (const Json& option : MemberOf(asked, "options")) {
+    if (option.is_string()) options.push_back(option.get<std::string>());
+  }
+  return options;
+}
+
+Json Option(const std::string& id, const std::string& name, const char* kind) {
+  return {{"optionId", id}, {"name", name}, {"kind", kind}};
+}
+
+// A member of a form in the words of ACP, which knows titles of choices as "oneOf" and does not know "enumNames".
+Json FormProperty(const Json& property) {
+  static constexpr const char* kKnown[] = {"type",    "title",   "description", "default",   "enum",
+                                           "oneOf",   "format",  "minLength",   "maxLength", "pattern",
+                                           "minimum", "maximum", "items",       "minItems",  "maxItems"};
+  Json form = Json::object();
+  for (const char* name : kKnown) {
+    if (property.contains(name)) form[name] = property[name];
+  }
+  const Json& values = MemberOf(property, "enum");
+  const Json& names = MemberOf(property, "enumNames");
+  if (values.is_array() && names.is_array() && names.size() == values.size()) {
+    Json choices = Json::array();
+    for (std::size_t i = 0; i < values.size(); ++i) choices.push_back({{"const", values[i]}, {"title", names[i]}});
+    form.erase("enum");
+    form["oneOf"] = std::move(choices);
+  }
+  return form;
+}
+
+std::optional<Json> FormSchema(const std::string& text) {
+  const auto schema = ParseJson(text);
+  if (!schema || TextMember(*schema, "type") != "object" || !MemberOf(*schema, "properties").is_object()) {
+    return std::nullopt;
+  }
+  Json form = {{"type", "object"}, {"properties", Json::object()}};
+  for (const char* name : {"title", "description", "required"}) {
+    if (schema->contains(name)) form[name] = (*schema)[name];
+  }
+  for (const auto& [name, property] : (*schema)["properties"].items()) {
+    static constexpr std::string_view kTypes[] = {"string", "number", "integer", "boolean", "array"};
+    const std::string type = TextMember(property, "type");
+    if (std::find(std::begin(kTypes), std::end(kTypes), type) == std::end(kTypes)) return std::nullopt;
+    form["properties"][name] = FormProperty(property);
+  }
+  return form;
+}
+
+Json Declined() { return {{"declined", true}}; }
+
+}  // namespace
+
+Json PermissionOptions(const Json& asked) {
+  Json options = Json::array({Option("allow_once", "Allow once", "allow_once")});
+  if (Allows(asked, "approve_for_chat")) {
+    options.push_back(Option("allow_chat", "Allow this very call in this chat from now on", "allow_always"));
+  }
+  if (Allows(asked, "approve_always")) {
+    options.push_back(Option("allow_always", "Allow this very call in every chat from now on", "allow_always"));
+  }
+  const Json& patterns = MemberOf(asked, "patterns");
+  for (std::size_t i = 0; patterns.is_array() && i < patterns.size(); ++i) {
+    const std::string means = TextMember(patterns[i], "means");
+    const std::string what = VisibleLine(means.empty() ? TextMember(patterns[i], "pattern") : means);
+    const std::string number = std::to_string(i);
+    if (Allows(asked, "approve_for_chat")) {
+      options.push_back(Option("allow_chat:" + number, "Allow in this chat: " + what, "allow_always"));
+    }
+    if (Allows(asked, "approve_always")) {
+      options.push_back(Option("allow_always:" + number, "Allow in every chat: " + what, "allow_always"));
+    }
+  }
+  options.push_back(Option("reject_once", "Reject", "reject_once"));
+  return options;
+}
+
+std::optional<Json> ApprovalAnswer(const Json& asked, const std::string& option_id) {
+  const Json offered = PermissionOptions(asked);
+  if (std::none_of(offered.begin(), offered.end(),
+                   [&](const Json& each) { return TextMember(each, "optionId") == option_id; })) {
+    return std::nullopt;
+  }
+  Json body = {{"approval_id", TextMember(asked, "approval_id")},
+               {"approved", option_id != "reject_once"},
+               {"arguments_digest", TextMember(asked, "arguments_digest")}};
+  if (option_id.starts_with("allow_chat")) body["scope"] = "chat";
+  if (option_id.starts_with("allow_always")) body["scope"] = "always";
+  if (const std::size_t colon = option_id.find(':'); colon != std::string::npos) {
+    const std::size_t index = std::stoul(option_id.substr(colon + 1));  // one of those that were offered
+    body["pattern"] = MemberOf(MemberOf(asked, "patterns")[index], "pattern");
+  }
+  return body;
+}
+
+std::optional<Json> Elicitation(const Json& asked, FormAbilities abilities) {
+  const std::string url = TextMember(asked, "url"), schema = TextMember(asked, "schema");
+  Json request = {{"message", TextMember(asked, "question")}};
+  if (!url.empty()) {
+    if (!abilities.url) return std::nullopt;
+    request["mode"] = "url";
+    request["elicitationId"] = TextMember(asked, "request_id");
+    request["url"] = url;
+    return request;
+  }
+  if (!abilities.form) return std::nullopt;
+  request["mode"] = "form";
+  if (!schema.empty()) {
+    auto form = FormSchema(schema);
+    if (!form) return std::nullopt;
+    request["requestedSchema"] = *std::move(form);
+    return request;
+  }
+  const auto options = OptionsOf(asked);
+  Json properties = Json::object();
+  properties[kAnswer] = {{"type", "string"}, {"title", "Answer"}};
+  if (options.empty()) {
+    request["requestedSchema"] = {{"type", "object"}, {"properties", properties}, {"required", Json::array({kAnswer})}};
+    return request;
+  }
+  properties[kAnswer]["enum"] = options;
+  properties[kOther] = {{"type", "string"}, {"title", "Another answer"}};
+  request["requestedSchema"] = {{"type", "object"}, {"properties", properties}};
+  return request;
+}
+
+Json InputAnswer(const Json& asked, const Json& result) {
+  Json body = Declined();
+  if (TextMember(result, "action") == "accept") {
+    const Json& content = MemberOf(result, "content");
+    if (!TextMember(asked, "url").empty()) {
+      body = {{"response", "done"}};
+    } else if (!TextMember(asked, "schema").empty()) {
+      body = {{"response", content.is_object() ? content : Json::object()}};
+    } else {
+      const std::string other = TextMember(content, kOther), answer = TextMember(content, kAnswer);
+      if (const std::string& said = other.empty() ? answer : other; !said.empty()) body = {{"response", said}};
+    }
+  }
+  body["request_id"] = TextMember(asked, "request_id");
+  return body;
+}
+
+Json ChoiceOptions(const Json& asked) {
+  Json choices = Json::array();
+  const bool is_link = !TextMember(asked, "url").empty();
+  if (!TextMember(asked, "schema").empty()) return choices;
+  const auto options = OptionsOf(asked);
+  for (std::size_t i = 0; i < options.size() && !is_link; ++i) {
+    choices.push_back(Option("option:" + std::to_string(i), VisibleLine(options[i]), "allow_once"));
+  }
+  if (is_link) choices.push_back(Option("option:done", "Done", "allow_once"));
+  if (!choices.empty()) choices.push_back(Option(kDecline, "No answer", "reject_once"));
+  return choices;
+}
+
+std::optional<Json> ChoiceAnswer(const Json& asked, const std::string& option_id) {
+  Json body = Declined();
+  if (option_id == "option:done" && !TextMember(asked, "url").empty()) {
+    body = {{"response", "done"}};
+  } else if (option_id != kDecline) {
+    const auto options = OptionsOf(asked);
+    std::size_t chosen = 0;
+    while (chosen < options.size() && option_id != "option:" + std::to_string(chosen)) ++chosen;
+    if (chosen == options.size()) return std::nullopt;
+    body = {{"response", options[chosen]}};
+  }
+  body["request_id"] = TextMember(asked, "request_id");
+  return body;
+}
+
+std::string QuestionText(const Json& asked) {
+  std::string text = VisibleText(TextMember(asked, "question"), "");
+  if (const std::string url = TextMember(asked, "url"); !url.empty()) text += "\n\n" + VisibleLine(url);
+  const std::string schema = TextMember(asked, "schema");
+  if (schema.empty()) return text + "\n\n(Your next message is the answer.)";
+  const auto fields = FieldsOf(schema);
+  if (fields.size() == 1) {
+    return text + "\n\n" + VisibleLine(fields[0].name) + ": " + fields[0].hint +
+           "\n\n(Your next message is the answer.)";
+  }
+  for (const FormField& field : fields) text += "\n- " + VisibleLine(field.name) + ": " + field.hint;
+  return text + "\n\n(Your next message is the answer: a JSON object with these members.)";
+}
+
+Result<Json> TextAnswer(const Json& asked, const std::string& text) {
+  Json body = {{"request_id", TextMember(asked, "request_id")}};
+  const std::string schema = TextMember(asked, "schema");
+  if (schema.empty()) {
+    body["response"] = TextMember(asked, "url").empty() ? text : "done";
+    return body;
+  }
+  const auto fields = FieldsOf(schema);
+  auto object = ParseJson(text);
+  if (object && object->is_object()) {
+    body["response"] = *std::move(object);
+    return body;
+  }
+  if (fields.size() != 1) {
+    return Fail(ErrorCode::kInvalidArgument, "the answer must be a JSON object with the members that were named");
+  }
+  auto value = fields[0].ParseLine(text);
+  if (!value) return Fail(std::move(value.error()));
+  body["response"] = Json::object();
+  if (*value) body["response"][fields[0].name] = **std::move(value);
+  return body;
+}
+
+}  // namespace reprise::acp

@@ -1,0 +1,22 @@
+#pragma once
+
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "base/json.h"
+#include "reprise/error.h"
+
+// What JSON-RPC and ACP call errors.
+namespace reprise::rpc {
+
+inline constexpr int kParseError = -32700, kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602,
+                     kInternalError = -32603, kAuthRequired = -32000, kResourceNotFound = -32002,
+                     kRequestCancelled = -32800;
+
+// `reason` goes into "data", for programs.
+Json ErrorObject(int code, const std::string& message, const std::string& reason = {});
+
+// The server's words, under the code that a client of ACP knows.
+Json ErrorObject(const Error& error);
+
+}  // namespace reprise::rpc

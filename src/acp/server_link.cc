@@ -1,0 +1,112 @@
+#include "acp/server_link.h"
+
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "app/settings.h"
+#include "base/path.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
+#include "client/joined_server.h"
+#include "terminal/console.h"
+
+namespace reprise::acp {
+namespace {
+
+bool NobodyAnswers(const Error& error) {
+  return error.reason == "connection_failed" || error.reason == "connection_lost" || error.reason == "timeout";
+}
+
+}  // namespace
+
+Result<void> ServerLink::Check() {
+  if (!named_) return LoadOptions(flags_, environment_).map([](const Options&) {});
+  const auto file = flags_.find("token-file");
+  options_.token_file = file != flags_.end() ? file->second : environment_("REPRISE_TOKEN_FILE").value_or("");
+  return {};
+}
+
+Result<void> ServerLink::Reach(const std::string& cwd) {
+  if (server_) return CheckWorkspace(cwd);
+  std::string url;
+  if (named_) {
+    url = named_->url;
+  } else {
+    start_flags_ = flags_;
+    const bool is_chosen =
+        flags_.contains("workspace") || environment_(EnvironmentName(*FindSetting("workspace"))).has_value();
+    options_ = TRY(LoadOptions(flags_, environment_));
+    // The folder that the editor has open, unless somebody has said another one.
+    if (!cwd.empty() && !is_chosen && options_.workspace == Options().workspace) start_flags_["workspace"] = cwd;
+    url = TRY(FindOrStartServer(options_, start_flags_, environment_, own_));
+    has_started_ = own_ != nullptr;
+  }
+  auto server = TRY(ConnectTo({url}, options_));
+  if (auto there = server->Call("GET", "/healthz"); !there) return Fail(NotAnswering(there.error(), *server));
+  if (!named_ && !own_) {
+    for (const std::string& note : TRY(CompareWithServer(*server, options_, flags_, environment_))) {
+      // Which folder it works in is what each session is held against.
+      if (note.find("works in") == std::string::npos) Warn(note);
+    }
+  }
+  server_ = std::move(server);
+  TRY(Learn());
+  return CheckWorkspace(cwd);
+}
+
+Result<void> ServerLink::Learn() {
+  const auto said = server_->Call("GET", "/tools");
+  if (!said) {
+    Error error = NotAnswering(said.error(), *server_);
+    server_.reset();
+    return Fail(std::move(error));
+  }
+  workspace_ = TextMember(*said, "workspace");
+  approval_mode_ = TextMember(*said, "approval_mode");
+  return {};
+}
+
+Result<void> ServerLink::CheckWorkspace(const std::string& cwd) const {
+  if (cwd.empty() || workspace_.empty()) return {};
+  const std::string wanted = Resolved(cwd).string();
+  if (LiesBeneath(wanted, workspace_)) return {};
+  return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                    .reason = "other_workspace",
+                    .message = "the server of these chats works in " + VisibleLine(workspace_) + ", not in " +
+                               VisibleLine(wanted) +
+                               "; stop it, or give this folder chats of its own: reprise acp --data-dir DIR"});
+}
+
+Result<Json> ServerLink::Call(const std::string& method, const std::string& path, const Json& body) {
+  auto answer = server_->Call(method, path, body);
+  if (answer || !NobodyAnswers(answer.error())) return answer;
+  if (!FindAgain(/*may_start=*/false)) return Fail(NotAnswering(answer.error(), *server_));
+  return server_->Call(method, path, body);
+}
+
+const Json& ServerLink::Models() {
+  constexpr std::chrono::seconds kFresh{60};
+  const auto now = std::chrono::steady_clock::now();
+  if (!models_.is_null() && now - models_asked_ < kFresh) return models_;
+  models_asked_ = now;
+  if (auto said = server_->Call("GET", "/models")) models_ = *std::move(said);
+  return models_;
+}
+
+Result<void> ServerLink::FindAgain(bool may_start) {
+  if (named_) return server_->Call("GET", "/healthz").map([](const Json&) {});
+  if (has_started_ || may_start) {
+    own_.reset();
+    auto url = FindOrStartServer(options_, start_flags_, environment_, own_);
+    if (!url) return Fail(std::move(url.error()));
+    has_started_ = has_started_ || own_;
+    server_->SetUrl(*url);
+    return {};
+  }
+  const auto running = TRY(FindServer(options_));
+  if (!running) return Fail(ErrorCode::kUnavailable, "the server of these chats has ended");
+  server_->SetUrl(running->url);
+  return server_->Call("GET", "/healthz").map([](const Json&) {});
+}
+
+}  // namespace reprise::acp

@@ -1,0 +1,565 @@
+#include "acp/session.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "acp/rpc_error.h"
+#include "base/random.h"
+#include "base/terminal_text.h"
+#include "base/try.h"
+#include "terminal/question_text.h"
+
+namespace reprise::acp {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// A server that was started by somebody else has this long to come back before another one is started.
+constexpr std::chrono::seconds kComesBack{15};
+constexpr std::chrono::seconds kGivenUp{60};
+constexpr std::chrono::milliseconds kFirstTry{20}, kBetweenTries{200}, kOutputStep{100};
+
+struct Command {
+  const char *name, *description;
+};
+constexpr std::array kCommands = {
+    Command{"compact", "Sum up what was said; later requests have the summary in its place"},
+    Command{"regenerate", "Run the last message again, as another branch"},
+    Command{"resume", "Go on where the last run failed or was cancelled"},
+    Command{"undo", "Go back to before the last message; nothing is lost"},
+};
+
+bool IsRunning(const std::string& status) { return status == "RUNNING" || status.starts_with("WAITING"); }
+
+bool IsLost(const Error& error) {
+  static constexpr std::string_view kReasons[] = {"connection_failed", "connection_lost", "idle_timeout", "stopping"};
+  return std::find(std::begin(kReasons), std::end(kReasons), error.reason) != std::end(kReasons);
+}
+
+const char* StopReason(const std::string& status, const std::string& answer_reason) {
+  if (status == "CANCELLED") return "cancelled";
+  if (answer_reason == "length" || answer_reason == "context_window") return "max_tokens";
+  if (answer_reason == "refusal" || answer_reason == "content_filter") return "refusal";
+  return "end_turn";
+}
+
+}  // namespace
+
+Session::Session(Parts parts)
+    : link_(parts.link),
+      client_(parts.client),
+      abilities_(parts.abilities),
+      chat_(std::move(parts.chat)),
+      path_("/chats/" + chat_),
+      exists_(parts.exists),
+      is_new_(!parts.exists),
+      updates_(link_.workspace(), abilities_.updates) {}
+
+// --- what the client is told -------------------------------------------------------------------------------------
+
+void Session::Update(Json update) {
+  client_.Notify("session/update", {{"sessionId", chat_}, {"update", std::move(update)}});
+}
+
+void Session::Show(std::vector<Json> updates) {
+  for (Json& update : updates) Update(std::move(update));
+}
+
+// Words of ours, in the place of the agent's.
+void Session::Say(const std::string& text) {
+  Update({{"sessionUpdate", "agent_message_chunk"}, {"content", {{"type", "text"}, {"text", text}}}});
+}
+
+void Session::AnnounceCommands() {
+  Json commands = Json::array();
+  for (const Command& command : kCommands) {
+    commands.push_back({{"name", command.name}, {"description", command.description}});
+  }
+  Update({{"sessionUpdate", "available_commands_update"}, {"availableCommands", std::move(commands)}});
+}
+
+void Session::AnswerPrompt(const char* stop_reason) {
+  if (prompt_) client_.Answer(*std::exchange(prompt_, std::nullopt), {{"stopReason", stop_reason}});
+}
+
+void Session::RefusePrompt(Json error) {
+  if (prompt_) client_.Refuse(*std::exchange(prompt_, std::nullopt), std::move(error));
+}
+
+// --- a prompt ----------------------------------------------------------------------------------------------------
+
+void Session::Prompt(const Json& request_id, const Json& blocks) {
+  const auto refuse = [&](const Error& error) { client_.Refuse(request_id, rpc::ErrorObject(error)); };
+  auto prompt = ReadPrompt(blocks, link_.workspace());
+  if (!prompt) return refuse(prompt.error());
+  const auto waits_for_words = std::find_if(
+      open_.begin(), open_.end(), [](const OpenQuestion& each) { return !each.is_approval && each.request == 0; });
+  if (!prompt_ && waits_for_words != open_.end()) {
+    auto body = TextAnswer(waits_for_words->asked, prompt->text);
+    if (!body) return refuse(body.error());
+    prompt_ = request_id;
+    const std::string id = waits_for_words->id;
+    GiveAnswer(id, "/respond", *body);
+    return;
+  }
+  if (prompt_ || stream_ || is_lost_) {
+    return client_.Refuse(request_id, rpc::ErrorObject(rpc::kInvalidRequest,
+                                                       "a prompt of this session is under way; wait for its end, or "
+                                                       "cancel it (session/cancel)",
+                                                       "busy"));
+  }
+  if (prompt->files.empty() && prompt->text.starts_with('/')) {
+    const auto is_command = RunCommand(request_id, prompt->text);
+    if (!is_command) return refuse(is_command.error());
+    if (*is_command) return;
+  }
+  Json body = {{"user_message", prompt->text}};
+  if (!wanted_model_.empty()) body["model"] = wanted_model_;
+  for (PromptFile& file : prompt->files) {
+    const auto uploaded = link_.server().Upload(path_ + "/files", file.name, std::move(file.bytes));
+    if (!uploaded) return refuse(NotAnswering(uploaded.error(), link_.server()));
+    exists_ = true;
+    body["attachments"].push_back(TextMember(*uploaded, "id"));
+  }
+  prompt_ = request_id;
+  Begin(path_ + "/interactions", std::move(body));
+}
+
+// The newest interaction of the chat; null if there is none.
+Result<Json> Session::Newest() {
+  const auto chat = TRY(link_.Call("GET", path_ + "?limit=1&state=none"));
+  const Json& interactions = MemberOf(chat, "interactions");
+  return interactions.is_array() && !interactions.empty() ? interactions.back() : Json(nullptr);
+}
+
+// True: it was a command, which is under way or answered.
+Result<bool> Session::RunCommand(const Json& request_id, const std::string& text) {
+  std::string name = text.substr(1);
+  while (name.ends_with(' ') || name.ends_with('\n')) name.pop_back();
+  if (std::none_of(kCommands.begin(), kCommands.end(), [&](const Command& each) { return name == each.name; })) {
+    return false;
+  }
+  if (name == "undo") {
+    TRY(link_.Call("POST", path_ + "/undo", Json::object()));
+    Say("(back to before the last message)");
+    client_.Answer(request_id, {{"stopReason", "end_turn"}});
+    return true;
+  }
+  std::string path = path_ + "/compact";
+  if (name != "compact") {
+    const Json newest = TRY(Newest());
+    if (newest.is_null()) return Fail(ErrorCode::kInvalidArgument, "nothing has been said in this session yet");
+    path = path_ + "/interactions/" + TextMember(newest, "id") + "/" + name;
+  }
+  prompt_ = request_id;
+  Begin(path, Json::object());
+  return true;
+}
+
+void Session::Begin(const std::string& path, Json body) {
+  start_path_ = path;
+  start_body_ = std::move(body);
+  key_ = "acp-" + RandomHex(16);
+  interaction_.clear();
+  last_seq_ = 0;
+  open_.clear();
+  status_.clear();
+  answer_reason_.clear();
+  failure_ = nullptr;
+  is_complete_ = cancel_wanted_ = was_lost_ = has_resumed_ = is_lost_ = false;
+  has_heard_ = true;
+  asks_ = Asks::kStart;
+  stream_ = link_.server().Stream("POST", start_path_, start_body_, key_);
+}
+
+void Session::Attach() {
+  asks_ = Asks::kAttach;
+  stream_ = link_.server().Stream("GET", RunPath() + "/events?after_seq=" + std::to_string(last_seq_), Json(nullptr));
+}
+
+// --- a session that was there before -----------------------------------------------------------------------------
+
+void Session::Load(const Json& request_id, Json response) {
+  const auto chat = link_.Call("GET", path_ + "?state=none");
+  if (!chat) return client_.Refuse(request_id, rpc::ErrorObject(chat.error()));
+  std::string running;
+  for (const Json& interaction : MemberOf(*chat, "interactions")) {
+    const std::string id = TextMember(interaction, "id");
+    updates_.Begin(id);
+    if (const std::string said = TextMember(interaction, "user_message"); !said.empty()) {
+      Update(Updates::UserMessage(id, said));
+    }
+    if (IsRunning(TextMember(interaction, "status"))) {
+      running = id;
+      break;
+    }
+    for (const Json& event : MemberOf(interaction, "agent_events")) {
+      std::string name = TextMember(event, "type");
+      for (char& c : name) c = static_cast<char>(c >= 'A' && c <= 'Z' ? c - 'A' + 'a' : c);
+      if (name == "retry" || name == "loop_detected") continue;  // were told when it happened
+      Show(updates_.Take(name, event));
+    }
+    Show(updates_.Flush(/*all=*/true));
+  }
+  if (running.empty()) return client_.Answer(request_id, std::move(response));
+  load_ = {request_id, std::move(response)};
+  interaction_ = running;
+  last_seq_ = 0;
+  has_heard_ = true;
+  Attach();
+}
+
+void Session::FollowRun() {
+  const auto newest = Newest();
+  if (!newest || !IsRunning(TextMember(*newest, "status"))) return;
+  interaction_ = TextMember(*newest, "id");
+  last_seq_ = 0;
+  updates_.Begin(interaction_);
+  has_heard_ = true;
+  Attach();
+}
+
+Result<Json> Session::Summary() {
+  if (!exists_) return Json::object();
+  return link_.Call("GET", path_ + "?limit=1&state=none");
+}
+
+Result<void> Session::Change(const Json& settings) {
+  if (!exists_) {
+    TRY(link_.Call("POST", "/chats", {{"id", chat_}}));
+    exists_ = true;
+  }
+  TRY(link_.Call("PATCH", path_, settings));
+  if (settings.contains("model")) wanted_model_.clear();
+  return {};
+}
+
+// --- its end -----------------------------------------------------------------------------------------------------
+
+void Session::CancelRun() {
+  if (interaction_.empty()) return;
+  static_cast<void>(link_.Call("POST", RunPath() + "/cancel", Json::object()));  // what it says comes as an event
+}
+
+void Session::Cancel() {
+  if (!prompt_ && !stream_ && open_.empty()) return;
+  cancel_wanted_ = true;
+  if (is_lost_) return AnswerPrompt("cancelled");  // the run is told when the server is back
+  CancelRun();
+}
+
+bool Session::CancelRequest(const Json& request_id) {
+  if (prompt_ != request_id) return false;
+  Cancel();
+  return true;
+}
+
+void Session::Close() {
+  if (prompt_) {
+    Cancel();
+    AnswerPrompt("cancelled");
+  }
+  SettleAll();
+  stream_.reset();
+}
+
+// --- what a run asks ---------------------------------------------------------------------------------------------
+
+Session::OpenQuestion* Session::FindQuestion(const std::string& id) {
+  const auto found = std::find_if(open_.begin(), open_.end(), [&](const OpenQuestion& each) { return each.id == id; });
+  return found == open_.end() ? nullptr : &*found;
+}
+
+// It needs no answer any more, whoever has given it.
+void Session::Settle(const std::string& id) {
+  const OpenQuestion* const question = FindQuestion(id);
+  if (question == nullptr) return;
+  if (question->request != 0) client_.Withdraw(question->request);
+  std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+}
+
+void Session::SettleAll() {
+  while (!open_.empty()) Settle(std::string(open_.front().id));
+}
+
+// What is not among those that wait has been answered while the server was not heard.
+void Session::KeepOnly(const Json& waiting) {
+  std::vector<std::string> gone;
+  for (const OpenQuestion& question : open_) {
+    const auto is_it = [&](const char* list, const char* member) {
+      const Json& each = MemberOf(waiting, list);
+      return std::any_of(each.begin(), each.end(),
+                         [&](const Json& one) { return TextMember(one, member) == question.id; });
+    };
+    if (!is_it("pending_approvals", "approval_id") && !is_it("pending_inputs", "request_id"))
+      gone.push_back(question.id);
+  }
+  for (const std::string& id : gone) Settle(id);
+}
+
+void Session::AskPermission(const Json& asked) {
+  const std::string id = TextMember(asked, "approval_id"), call = TextMember(asked, "call_id");
+  if (FindQuestion(id) != nullptr) return;
+  const auto answered = [this, id](const Json& response) {
+    OpenQuestion* const question = FindQuestion(id);
+    if (question == nullptr) return;
+    question->request = 0;
+    const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
+    const std::string said = TextMember(outcome, "outcome");
+    if (said == "cancelled") return Cancel();  // the client's word for the end of the turn
+    const auto body =
+        said == "selected" ? ApprovalAnswer(question->asked, TextMember(outcome, "optionId")) : std::nullopt;
+    body ? GiveAnswer(id, "/approve", *body) : PutToPage(*question);
+  };
+  const int request = client_.Ask(
+      "session/request_permission",
+      {{"sessionId", chat_}, {"toolCall", updates_.DescribeCall(call)}, {"options", PermissionOptions(asked)}},
+      answered);
+  open_.push_back({.is_approval = true, .id = id, .asked = asked, .request = request});
+}
+
+void Session::AskInput(const Json& asked) {
+  const std::string id = TextMember(asked, "request_id");
+  if (FindQuestion(id) != nullptr) return;
+  OpenQuestion question{.is_approval = false, .id = id, .asked = asked};
+  const std::string call = updates_.CallId(TextMember(asked, "call_id"));
+  if (auto form = Elicitation(asked, abilities_.forms)) {
+    (*form)["sessionId"] = chat_;
+    (*form)["toolCallId"] = call;
+    question.request = client_.Ask("elicitation/create", *std::move(form), [this, id](const Json& response) {
+      OpenQuestion* const open = FindQuestion(id);
+      if (open == nullptr) return;
+      open->request = 0;
+      const Json& result = MemberOf(response, "result");
+      result.is_object() ? GiveAnswer(id, "/respond", InputAnswer(open->asked, result)) : PutToPage(*open);
+    });
+  } else if (Json choices = ChoiceOptions(asked); !choices.empty()) {
+    const std::string url = TextMember(asked, "url");
+    Json shown = {{"toolCallId", call},
+                  {"title", VisibleLine(TextMember(asked, "question"))},
+                  {"kind", "other"},
+                  {"status", "pending"}};
+    if (!url.empty()) {
+      shown["content"] =
+          Json::array({{{"type", "content"}, {"content", {{"type", "text"}, {"text", VisibleLine(url)}}}}});
+    }
+    question.request =
+        client_.Ask("session/request_permission",
+                    {{"sessionId", chat_}, {"toolCall", std::move(shown)}, {"options", std::move(choices)}},
+                    [this, id](const Json& response) {
+                      OpenQuestion* const open = FindQuestion(id);
+                      if (open == nullptr) return;
+                      open->request = 0;
+                      const Json& outcome = MemberOf(MemberOf(response, "result"), "outcome");
+                      if (TextMember(outcome, "outcome") == "cancelled") return Cancel();
+                      const auto body = ChoiceAnswer(open->asked, TextMember(outcome, "optionId"));
+                      body ? GiveAnswer(id, "/respond", *body) : PutToPage(*open);
+                    });
+  } else {
+    // The turn ends, the run waits on: the person can only speak when it is their turn.
+    Say(QuestionText(asked));
+    AnswerPrompt("end_turn");
+  }
+  open_.push_back(std::move(question));
+}
+
+// The client has no answer to give: it can be given elsewhere, and the run waits for it.
+void Session::PutToPage(const OpenQuestion& question) {
+  if (!question.is_approval) {
+    Say(QuestionText(question.asked));
+    return AnswerPrompt("end_turn");
+  }
+  Say("(`" + CallLabel(TextMember(question.asked, "tool_name"), TextMember(question.asked, "tool_input")) +
+      "` waits for an approval; answer it at " + link_.server().url() + "/ or with `reprise approvals`)");
+}
+
+void Session::GiveAnswer(const std::string& id, const char* route, const Json& body) {
+  const auto given = link_.Call("POST", RunPath() + route, body);
+  if (given) {
+    std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+    return;
+  }
+  // Somebody else was quicker, or the terms have changed: the run says what becomes of it.
+  if (given.error().reason == "stale" || IsNoLongerOpen(given.error())) {
+    std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+    return;
+  }
+  const OpenQuestion* const question = FindQuestion(id);
+  Say("(the answer was not taken: " + VisibleLine(given.error().message) + ")");
+  if (question != nullptr) PutToPage(OpenQuestion(*question));
+}
+
+// --- the run -----------------------------------------------------------------------------------------------------
+
+int Session::TimeoutMs() const {
+  if (is_lost_) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(next_try_ - Clock::now()).count();
+    return static_cast<int>(std::max<std::int64_t>(0, left + 1));
+  }
+  return stream_ && updates_.HoldsOutput() ? static_cast<int>(kOutputStep.count()) : -1;
+}
+
+void Session::Proceed() {
+  if (is_lost_ && Clock::now() >= next_try_) LoseServer();
+  if (!stream_) return;
+  stream_->Receive();
+  while (stream_) {
+    auto event = stream_->Next();
+    if (!event) break;
+    Hear(event->name, event->data);
+  }
+  if (!stream_) return;
+  Show(updates_.Flush(/*all=*/false));
+  if (stream_->ended()) Ended();
+}
+
+void Session::Hear(const std::string& name, const Json& data) {
+  has_heard_ = true;
+  if (name == "stream_open") return KeepOnly(data);
+  if (name == "stream_live") {
+    if (load_) client_.Answer(load_->first, std::move(load_->second));
+    load_.reset();
+    return;
+  }
+  if (const Json& seq = MemberOf(data, "seq"); seq.is_number_unsigned()) {
+    if (seq.get<std::uint64_t>() <= last_seq_) return;
+    last_seq_ = seq.get<std::uint64_t>();
+  }
+  if (name == "interaction_started") {
+    interaction_ = TextMember(data, "interaction_id");
+    model_ = TextMember(data, "model");
+    exists_ = true;
+    updates_.Begin(interaction_);
+    if (cancel_wanted_) CancelRun();
+    return;
+  }
+  if (name == "approval_required") {
+    const std::string tool = TextMember(data, "tool_name");
+    const std::string id = TextMember(data, "approval_id");
+    updates_.Know(data);
+    if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
+      const auto change = link_.server().Call("GET", "/approvals/" + id + "/change");
+      if (change && MemberOf(*change, "path").is_string()) {
+        const Json& before = MemberOf(*change, "before");
+        updates_.SetDiff(TextMember(data, "call_id"), TextMember(*change, "path"),
+                         before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt,
+                         TextMember(*change, "after"));
+      }
+    }
+    Show(updates_.Take(name, data));
+    return AskPermission(data);
+  }
+  Show(updates_.Take(name, data));
+  if (name == "approved" || name == "rejected") {
+    Settle(TextMember(data, "approval_id"));
+  } else if (name == "input_required") {
+    AskInput(data);
+  } else if (name == "input_received") {
+    Settle(TextMember(data, "request_id"));
+  } else if (name == "usage") {
+    TellUsage(data);
+  } else if (name == "answer") {
+    answer_reason_ = TextMember(data, "reason");
+  } else if (name == "error") {
+    failure_ = data;
+  } else if (name == "interaction_complete") {
+    status_ = TextMember(data, "status");
+    is_complete_ = true;
+  }
+}
+
+// What the model's window is filled with.
+void Session::TellUsage(const Json& data) {
+  const auto number = [](const Json& value) { return value.is_number_integer() ? value.get<std::int64_t>() : 0; };
+  for (const Json& model : MemberOf(link_.Models(), "models")) {
+    const std::int64_t window = number(MemberOf(model, "context_window"));
+    if (TextMember(model, "name") != model_ || window <= 0) continue;
+    Update({{"sessionUpdate", "usage_update"},
+            {"used", number(MemberOf(data, "input_tokens")) + number(MemberOf(data, "output_tokens"))},
+            {"size", window}});
+  }
+}
+
+// The stream has ended: with the run, or because something went wrong.
+void Session::Ended() {
+  const Result<void> ended = *stream_->ended();
+  stream_.reset();
+  if (is_complete_) return Finish();
+  // A stream that has nothing more to say is of a run that had ended before.
+  if (ended && asks_ == Asks::kAttach) {
+    const auto interaction = link_.Call("GET", RunPath());
+    if (const std::string status = interaction ? TextMember(*interaction, "status") : "RUNNING"; !IsRunning(status)) {
+      status_ = status;
+      failure_ = MemberOf(*interaction, "error");
+      return Finish();
+    }
+  }
+  if (ended || IsLost(ended.error())) {
+    if (std::exchange(has_heard_, false)) lost_at_ = Clock::now();
+    next_try_ = Clock::now() + kFirstTry;
+    is_lost_ = was_lost_ = true;
+    return;
+  }
+  Show(updates_.Flush(/*all=*/true));
+  SettleAll();
+  if (load_) client_.Answer(load_->first, std::move(load_->second));
+  load_.reset();
+  RefusePrompt(rpc::ErrorObject(ended.error()));
+}
+
+// Nobody answers: looks for the server until it is back, or long enough.
+void Session::LoseServer() {
+  const auto now = Clock::now();
+  const bool is_given_up = now - lost_at_ > kGivenUp;
+  const auto found = link_.FindAgain(/*may_start=*/now - lost_at_ > kComesBack);
+  if (!found && !is_given_up) {
+    next_try_ = now + kBetweenTries;
+    return;
+  }
+  is_lost_ = false;
+  if (!found) {
+    SettleAll();
+    if (load_) client_.Answer(load_->first, std::move(load_->second));
+    load_.reset();
+    return RefusePrompt(rpc::ErrorObject(
+        rpc::kInternalError,
+        "the server has ended and did not come back: " + found.error().message + "; what was said until then is kept",
+        "connection_failed"));
+  }
+  if (cancel_wanted_) CancelRun();
+  if (!interaction_.empty()) return Attach();
+  // Nobody knows whether the request has arrived; with its key it begins nothing twice.
+  asks_ = Asks::kStart;
+  stream_ = link_.server().Stream("POST", start_path_, start_body_, key_);
+}
+
+void Session::Finish() {
+  is_complete_ = false;
+  Show(updates_.Flush(/*all=*/true));
+  SettleAll();
+  if (load_) client_.Answer(load_->first, std::move(load_->second));
+  load_.reset();
+  const std::string code = TextMember(failure_, "code");
+  // The server ended under the run: it goes on where it was, once.
+  if (prompt_ && status_ == "FAILED" && code == "interrupted" && was_lost_ && !has_resumed_ && !cancel_wanted_) {
+    const std::string path = RunPath() + "/resume";
+    Begin(path, Json::object());
+    has_resumed_ = true;
+    return;
+  }
+  if (std::exchange(is_new_, false)) {
+    const auto chat = Summary();
+    if (const std::string title = chat ? TextMember(*chat, "title") : ""; !title.empty()) {
+      Update({{"sessionUpdate", "session_info_update"}, {"title", title}});
+    }
+  }
+  if (status_ == "FAILED" && code == "max_rounds") return AnswerPrompt("max_turn_requests");
+  if (status_ == "FAILED" && !cancel_wanted_) {
+    return RefusePrompt(rpc::ErrorObject(rpc::kInternalError, TextMember(failure_, "message"), code));
+  }
+  AnswerPrompt(status_ == "FAILED" ? "cancelled" : StopReason(status_, answer_reason_));
+}
+
+}  // namespace reprise::acp

@@ -1,0 +1,155 @@
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "acp/prompt.h"
+#include "acp/questions.h"
+#include "acp/server_link.h"
+#include "acp/updates.h"
+#include "base/json.h"
+#include "client/server_client.h"
+#include "reprise/result.h"
+
+namespace reprise::acp {
+
+// What the client has said of itself.
+struct ClientAbilities {
+  UpdateAbilities updates;
+  FormAbilities forms;
+};
+
+// How a session speaks to its client.
+class SessionClient {
+ public:
+  virtual ~SessionClient() = default;
+  virtual void Notify(const std::string& method, Json params) = 0;
+  // Asks the client; `answered` has the whole response. The id is what Withdraw takes, after which a response that
+  // comes late is heard by nobody.
+  using Answered = std::function<void(const Json& response)>;
+  virtual int Ask(const std::string& method, Json params, Answered answered) = 0;
+  virtual void Withdraw(int request) = 0;
+  // To a request of the client; each is answered once.
+  virtual void Answer(const Json& request_id, Json result) = 0;
+  virtual void Refuse(const Json& request_id, Json error) = 0;
+};
+
+// A session of ACP, which is a chat of the server: the prompt that is under way, the run that it began, and what that
+// asks. For one thread.
+class Session {
+ public:
+  struct Parts {
+    ServerLink& link;
+    SessionClient& client;
+    ClientAbilities abilities;
+    std::string chat;
+    bool exists;  // the server has the chat
+  };
+  explicit Session(Parts parts);
+
+  const std::string& chat() const { return chat_; }
+
+  // session/prompt.
+  void Prompt(const Json& request_id, const Json& blocks);
+  // session/cancel.
+  void Cancel();
+  // `$/cancel_request`: true if that was the prompt.
+  bool CancelRequest(const Json& request_id);
+  // session/load: shows all that was said, and answers then. What runs is followed.
+  void Load(const Json& request_id, Json response);
+  // session/resume: follows what runs.
+  void FollowRun();
+  // session/close.
+  void Close();
+
+  // For messages from now on; empty: the chat's.
+  void UseModel(std::string model) { wanted_model_ = std::move(model); }
+  // Settings of the chat (PATCH).
+  Result<void> Change(const Json& settings);
+  // The chat as the server lists it; an empty object if it does not exist yet.
+  Result<Json> Summary();
+
+  // What the client is told beside answers.
+  void Update(Json update);
+  void AnnounceCommands();
+
+  // --- for whoever waits
+  // Readable when there is something to do; -1: nothing will be.
+  int descriptor() const { return stream_ ? stream_->descriptor() : -1; }
+  // Until Proceed is to be called at the latest; -1: none.
+  int TimeoutMs() const;
+  void Proceed();
+
+ private:
+  // Something that the run waits for a person for.
+  struct OpenQuestion {
+    bool is_approval;
+    std::string id;
+    Json asked;
+    int request = 0;  // of the client; 0: it is answered by the next message
+  };
+  enum class Asks { kStart, kAttach };  // what the stream is the answer to
+
+  Result<bool> RunCommand(const Json& request_id, const std::string& text);
+  Result<Json> Newest();
+  void Begin(const std::string& path, Json body);
+  void Attach();
+  void Hear(const std::string& name, const Json& data);
+  void Show(std::vector<Json> updates);
+  void Say(const std::string& text);
+
+  void AskPermission(const Json& asked);
+  void AskInput(const Json& asked);
+  void GiveAnswer(const std::string& id, const char* route, const Json& body);
+  void PutToPage(const OpenQuestion& question);
+  OpenQuestion* FindQuestion(const std::string& id);
+  void Settle(const std::string& id);
+  void SettleAll();
+  void KeepOnly(const Json& waiting);
+
+  void Ended();
+  void LoseServer();
+  void Finish();
+  void TellUsage(const Json& data);
+  void AnswerPrompt(const char* stop_reason);
+  void RefusePrompt(Json error);
+  void CancelRun();
+  std::string RunPath() const { return path_ + "/interactions/" + interaction_; }
+
+  ServerLink& link_;
+  SessionClient& client_;
+  const ClientAbilities abilities_;
+  const std::string chat_, path_;
+  bool exists_;
+  bool is_new_;  // its title has not been told
+  Updates updates_;
+
+  std::string wanted_model_;
+
+  // --- the prompt
+  std::optional<Json> prompt_;                 // the request's id
+  std::optional<std::pair<Json, Json>> load_;  // a session/load that is not answered yet, and its answer
+  std::string start_path_, key_;
+  Json start_body_;
+  bool cancel_wanted_ = false;
+
+  // --- the run
+  std::unique_ptr<ArrivingEvents> stream_;
+  Asks asks_ = Asks::kStart;
+  std::string interaction_, model_;
+  std::uint64_t last_seq_ = 0;
+  std::vector<OpenQuestion> open_;
+  std::string status_, answer_reason_;
+  Json failure_;
+  bool is_complete_ = false;
+  bool was_lost_ = false, has_resumed_ = false;
+  std::chrono::steady_clock::time_point lost_at_{}, next_try_{};
+  bool is_lost_ = false;
+  bool has_heard_ = false;  // something, since the server was lost last
+};
+
+}  // namespace reprise::acp

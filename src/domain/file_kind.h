@@ -1,0 +1,39 @@
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+#include "reprise/message.h"
+
+namespace reprise {
+
+// What a file is.
+enum class FileKind {
+  kText,    // UTF-8, to be read as it is
+  kImage,   // of a type that models take: PNG, JPEG, GIF, WebP
+  kPdf,     // likewise a document
+  kOffice,  // a document in a ZIP archive: docx, xlsx, pptx, odt, ods, odp
+  kHtml,
+  kAudio,
+  kOther,
+};
+
+struct FileNature {
+  FileKind kind = FileKind::kOther;
+  std::string mime_type{};  // by its bytes; what its giver said where they do not tell
+  std::int64_t tokens = 0;  // an estimate of what it costs a model that takes it as it is; 0: none does
+  std::int64_t pages = 0;   // of a PDF, about
+};
+
+// Looks at the bytes first: what a file is called is not what it is. It reads a few headers, and nothing is decoded.
+FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::string_view content);
+
+inline bool IsDocument(FileKind kind) {
+  return kind == FileKind::kPdf || kind == FileKind::kOffice || kind == FileKind::kHtml;
+}
+
+// Of a PDF that is known by its estimate alone.
+inline constexpr std::int64_t kTokensPerPage = 2000;
+
+}  // namespace reprise

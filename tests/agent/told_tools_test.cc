@@ -1,0 +1,65 @@
+#include "agent/told_tools.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "agent/context.h"
+#include "base/json.h"
+#include "support/test.h"
+
+namespace reprise::told_tools_test {
+namespace {
+
+ToolSpec Tool(std::string name, std::size_t words = 40) {
+  std::string description = "Does it e.g. so. And then";
+  for (std::size_t i = 0; i < words; ++i) description += " more";
+  return {.name = std::move(name),
+          .description = std::move(description),
+          .parameters = R"({"type":"object","description":"all","properties":{"description":{"type":"string",)"
+                        R"("description":"of it","enum":["a","b"]},"list":{"type":"array","items":{"type":"integer",)"
+                        R"("title":"n"}}},"required":["description"]})"};
+}
+
+std::vector<std::string> NamesOf(const std::vector<ToolSpec>& specs) {
+  std::vector<std::string> names;
+  for (const ToolSpec& spec : specs) names.push_back(spec.name);
+  return names;
+}
+
+TEST_CASE("ToolsWithin: with room enough nothing is changed", "[agent]") {
+  const std::vector<ToolSpec> specs{Tool("a"), Tool("b")};
+  for (const std::int64_t budget : {std::int64_t{0}, 2 * EstimateTokens(specs), std::int64_t{1'000'000}}) {
+    const ToldTools told = ToolsWithin(specs, budget);
+    CHECK(NamesOf(told.specs) == NamesOf(specs));
+    CHECK(told.specs[0].description == specs[0].description);
+    CHECK(told.specs[0].parameters == specs[0].parameters);
+    CHECK_FALSE(told.is_short);
+    CHECK(told.left_out.empty());
+  }
+}
+
+TEST_CASE("ToolsWithin: with little room tools are told shortly", "[agent]") {
+  const std::vector<ToolSpec> specs{Tool("a"), Tool("b")};
+  const ToldTools told = ToolsWithin(specs, 2 * EstimateTokens(specs) - 1);
+  CHECK(told.is_short);
+  CHECK(told.left_out.empty());
+  REQUIRE(told.specs.size() == 2);
+  CHECK(told.specs[0].description == "Does it e.g. so.");
+  CHECK(told.specs[0].parameters ==
+        R"({"type":"object","properties":{"description":{"type":"string","enum":["a","b"]},)"
+        R"("list":{"type":"array","items":{"type":"integer"}}},"required":["description"]})");
+}
+
+TEST_CASE("ToolsWithin: the least useful are left out, in any case the same ones", "[agent]") {
+  const std::vector<ToolSpec> specs{Tool("echo"), Tool("theirs_1"), Tool("read_file"), Tool("theirs_2"),
+                                    Tool("run_shell")};
+  std::vector<ToolSpec> one{Tool("x")};
+  const std::int64_t each = EstimateTokens(ToolsWithin(one, 2 * EstimateTokens(one) - 1).specs) + 5;
+  const ToldTools told = ToolsWithin(specs, 3 * 3 * each);
+  CHECK(NamesOf(told.specs) == std::vector<std::string>{"theirs_1", "read_file", "run_shell"});
+  CHECK(told.left_out == std::vector<std::string>{"echo", "theirs_2"});
+  CHECK(ToolsWithin(specs, 1).specs.empty());
+}
+
+}  // namespace
+}  // namespace reprise::told_tools_test

@@ -1,0 +1,513 @@
+"""`reprise acp`: the Agent Client Protocol on standard input and output, by a running server."""
+import base64
+import json
+import os
+import pathlib
+import signal
+import subprocess
+
+import pytest
+from support.acp import SDK, Agent, Checker, Refused, schema
+from support.npm import NEWER_NODE, install
+from support.provider import Gate, call, text, tools
+from support.server import BINARY, Server
+from support.timing import SLACK, SOON, eventually
+
+HERE = pathlib.Path(__file__).resolve().parent
+
+
+@pytest.fixture
+def connect():
+    """Starts agents for a server; each ends with its client."""
+    agents = []
+
+    def make(server, *arguments, **more):
+        agents.append(Agent(server.home, "--url", f"http://127.0.0.1:{server.port}", *arguments, **more))
+        return agents[-1]
+
+    yield make
+    for agent in agents:
+        agent.close()
+
+
+@pytest.fixture
+def agent(connect, server):
+    return connect(server)
+
+
+@pytest.fixture
+def session(agent, server):
+    return agent.new(server.home.workspace)
+
+
+def waiting(server):
+    return server.client.get("/approvals").json["approvals"]
+
+
+# --- the official client ---------------------------------------------------------------------------------------------
+@pytest.mark.limit(120)
+def test_the_official_client(offline, tmp_path):
+    package = install(SDK) / "@agentclientprotocol" / "sdk" / "dist" / "v1" / "stable" / "acp.js"
+    record = tmp_path / "lines"
+    done = subprocess.run(["node", *NEWER_NODE, str(HERE / "support" / "acp_client.mjs"), str(package), str(record), str(offline.home.workspace), str(BINARY), "acp",
+                           "--url", f"http://127.0.0.1:{offline.port}"], env=offline.home.environment(), capture_output=True, text=True, timeout=30 * SLACK, check=False)
+    assert done.returncode == 0 and done.stdout, done.stderr[-3000:]
+    seen = json.loads(done.stdout)
+    assert seen["code"] == 0 and seen["initialized"]["protocolVersion"] == 1 and seen["initialized"]["agentInfo"]["name"] == "reprise"
+    assert seen["stops"] == ["end_turn"] * 4 + ["cancelled", "end_turn"] and "ran\ntwice" in seen["text"][1] and "blue" in seen["text"][2]
+    assert {"agent_thought_chunk", "agent_message_chunk", "tool_call", "tool_call_update", "plan"} <= set(seen["updates"])
+    assert seen["permissions"] == ["write_file sdk.txt", "run_shell echo ran; echo twice", "write_file no.txt", "write_file cancelled.txt"]
+    assert seen["forms"] == ["Which colour?"]
+    assert sorted(p.name for p in offline.home.workspace.iterdir()) == ["free.txt", "sdk.txt"]
+    assert seen["refused"] == -32602 and [s["sessionId"] for s in seen["list"]["sessions"]] == [seen["session"]] and seen["gone"] == 0
+    assert seen["replayed"].count("user_message_chunk") == 6 and seen["loaded"]["modes"]["currentModeId"] == "approve_all"
+    checker = Checker()
+    for line in record.read_text().splitlines():
+        sender, message = line.split(" ", 1)
+        checker.check(json.loads(message), sender)
+    assert checker.checked > 60, "messages of both sides, held against the schema"
+
+
+@pytest.mark.limit(120)
+def test_acpx(make_home):
+    """A command-line client that people use. It starts the server, too."""
+    program = install("acpx@0.19.1") / "acpx" / "dist" / "cli.js"
+    home = make_home()
+    environment = home.environment()
+
+    def acpx(*arguments):
+        return subprocess.run(["node", *NEWER_NODE, str(program), *arguments], env=environment, cwd=home.path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=30 * SLACK, check=False)
+
+    if acpx("--version").returncode != 0:
+        pytest.skip("acpx needs a newer Node.js (22.13)")
+    done = acpx("--cwd", str(home.workspace), "--agent", f"{BINARY} acp --data-dir {home.data}", "--approve-all", "exec", "write x.txt: by acpx")
+    assert done.returncode == 0 and "[done] end_turn" in done.stdout, done.stdout + done.stderr
+    assert (home.workspace / "x.txt").read_text() == "by acpx"
+    eventually(lambda: not holder(home), "the server ends when nobody uses it")
+
+
+# --- a turn ----------------------------------------------------------------------------------------------------------
+def test_a_turn_with_tools(agent, session, server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "new\n"}, "w"), call("run_shell", {"command": "echo out"}, "r"), say="I write. ", think="let me see"),
+                  text("all ", "done"))
+    number = agent.prompt(session, "go")
+    for _ in range(2):
+        request = agent.asked()
+        assert [o["optionId"] for o in request["params"]["options"]] == ["allow_once", "allow_chat", "allow_always", "reject_once"]
+        agent.choose(request, "allow_once")
+    assert agent.answer(number) == {"stopReason": "end_turn"}
+    assert agent.said() == "I write. all done" and agent.said("agent_thought_chunk").strip() == "let me see"
+    write, run = agent.calls()
+    path = str(server.home.workspace / "a.txt")
+    assert (write["kind"], write["status"], write["locations"], write["rawInput"]) == ("edit", "completed", [{"path": path}], {"path": "a.txt", "content": "new\n"})
+    assert write["content"][0] == {"type": "diff", "path": path, "oldText": None, "newText": "new\n"}
+    assert (run["kind"], run["status"]) == ("execute", "completed") and "out" in run["content"][0]["content"]["text"]
+    assert "session_info_update" in agent.kinds() and (server.home.workspace / "a.txt").read_text() == "new\n"
+
+
+def test_a_diff_shows_the_file_as_it_is(agent, session, server, provider):
+    (server.home.workspace / "a.txt").write_text("one\ntwo\n")
+    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "two", "new_text": "three"})), text("ok"))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    diff = request["params"]["toolCall"]["content"][0]
+    assert (diff["oldText"], diff["newText"]) == ("one\ntwo\n", "one\nthree\n")
+    agent.choose(request, "reject_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    assert agent.calls()[0]["status"] == "failed" and (server.home.workspace / "a.txt").read_text() == "one\ntwo\n"
+
+
+def test_always_is_a_grant(agent, session, server, provider):
+    once = tools(call("run_shell", {"command": "true"}))
+    provider.plan(once, once, text("ok"))
+    number = agent.prompt(session, "go")
+    agent.choose(agent.asked(), "allow_chat")
+    assert agent.answer(number)["stopReason"] == "end_turn" and not agent.requests
+    assert len(server.client.get(f"/chats/{session}/grants").json["grants"]) == 1
+
+
+def test_what_cannot_be_seen_is_spelled_out(agent, session, provider):
+    provider.plan(tools(call("run_shell", json.dumps({"command": "echo \u202e safe"}, ensure_ascii=False))), text("ok"))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    assert "\u202e" not in request["params"]["toolCall"]["title"] and "<U+202E>" in request["params"]["toolCall"]["title"]
+    assert any("spelled out" in c["content"]["text"] for c in request["params"]["toolCall"]["content"])
+    agent.choose(request, "reject_once")
+    agent.answer(number)
+
+
+def test_blocks_of_a_prompt(agent, session, server, provider):
+    provider.plan(text("seen"))
+    png = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(20)).decode()
+    blocks = [{"type": "text", "text": "look at "},
+              {"type": "resource_link", "name": "main.py", "uri": f"file://{server.home.workspace}/src/a%20b.py"},
+              {"type": "resource", "resource": {"uri": "file:///elsewhere/notes.txt", "text": "the password is fish", "mimeType": "text/plain"}},
+              {"type": "image", "mimeType": "image/png", "data": png}]
+    assert agent.answer(agent.prompt(session, blocks))["stopReason"] == "end_turn"
+    last = provider.requests[-1].conversation[-1]["content"]
+    last = last if isinstance(last, str) else json.dumps(last)
+    assert "look at [@main.py](src/a b.py)" in last and "the password is fish" in last
+    files = server.client.get(f"/chats/{session}/files").json["files"]
+    assert sorted(f["filename"] for f in files) == ["image.png", "notes.txt"]
+    for bad, word in (([], "empty"), ([{"type": "text", "text": " "}], "empty"), ([{"type": "image", "mimeType": "image/png", "data": "?"}], "base64"),
+                      ([{"type": "audio", "mimeType": "audio/wav", "data": ""}], "prompt[0]")):
+        with pytest.raises(Refused, match=word.replace("[", r"\[").replace("]", r"\]")) as refused:
+            agent.answer(agent.prompt(session, bad))
+        assert refused.value.code == -32602
+
+
+def test_commands(agent, session, provider, server):
+    announced = agent.until(lambda: next((u for u in agent.updates if u["sessionUpdate"] == "available_commands_update"), None))
+    assert [c["name"] for c in announced["availableCommands"]] == ["compact", "regenerate", "resume", "undo"]
+    provider.plan(text("zero "), text("one "), text("two "))
+    agent.answer(agent.prompt(session, "hi"))
+    agent.answer(agent.prompt(session, "and?"))
+    agent.answer(agent.prompt(session, "/regenerate"))
+    assert agent.said() == "zero one two " and server.client.history(session)["head"] == "int_003"
+    agent.answer(agent.prompt(session, "/undo"))
+    assert server.client.history(session)["head"] == "int_001"
+    with pytest.raises(Refused, match="no interaction before"):
+        agent.answer(agent.prompt(session, "/undo"))
+
+
+# --- questions -------------------------------------------------------------------------------------------------------
+FORM = {"elicitation": {"form": {}, "url": {}}}
+
+
+@pytest.mark.parametrize("result, heard", [({"action": "accept", "content": {"answer": "red"}}, "red"), ({"action": "accept", "content": {"answer": "red", "other": "teal"}}, "teal"),
+                                           ({"action": "decline"}, "declined"), ({"action": "cancel"}, "declined")])
+def test_a_question_as_a_form(connect, server, provider, result, heard):
+    agent = connect(server, capabilities=FORM)
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("ask_human", {"question": "Which?", "options": ["red", "blue"]})), text("fine"))
+    number = agent.prompt(session, "q")
+    request = agent.asked("elicitation/create")
+    assert request["params"]["requestedSchema"]["properties"]["answer"]["enum"] == ["red", "blue"]
+    agent.reply(request, result)
+    assert agent.answer(number)["stopReason"] == "end_turn" and heard in provider.requests[-1].conversation[-1]["content"]
+
+
+def test_a_question_as_a_choice_and_as_the_next_message(agent, session, provider):
+    provider.plan(tools(call("ask_human", {"question": "Which?", "options": ["red", "blue"]}, "a")), tools(call("ask_human", {"question": "Why?"}, "b")), text("fine"))
+    number = agent.prompt(session, "q")
+    request = agent.asked()
+    assert [o["name"] for o in request["params"]["options"]] == ["red", "blue", "No answer"]
+    agent.choose(request, "option:1")
+    assert agent.answer(number)["stopReason"] == "end_turn" and "Why?" in agent.said(), "it is the person's turn"
+    assert agent.answer(agent.prompt(session, "because"))["stopReason"] == "end_turn"
+    assert [m["content"] for m in provider.requests[-1].conversation if m["role"] == "tool"] == ["blue", "because"]
+
+
+# --- others at the same chat, and cancelling -------------------------------------------------------------------------
+def test_an_approval_that_is_answered_elsewhere(agent, session, server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("done"))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    server.client.post(f"/approvals/{waiting(server)[0]['approval_id']}", {"approved": True}).expect(200)
+    assert agent.answer(number)["stopReason"] == "end_turn" and agent.withdrawn == [request["id"]]
+    agent.choose(request, "reject_once")  # too late, and nobody hears it
+    provider.plan(text("still here"))
+    agent.answer(agent.prompt(session, "and?"))
+    assert "still here" in agent.said() and (server.home.workspace / "a.txt").exists()
+
+
+def test_a_cancel(agent, session, server, provider):
+    gate = Gate()
+    provider.plan(text("one ", gate, "two"))
+    number = agent.prompt(session, "go")
+    gate.wait_reached()
+    agent.until(lambda: "one" in agent.said())
+    agent.notify("session/cancel", sessionId=session)
+    assert agent.answer(number) == {"stopReason": "cancelled"}
+    assert server.client.get(f"/chats/{session}/interactions/int_001").json["status"] == "CANCELLED"
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})))
+    number = agent.prompt(session, "again")
+    request = agent.asked()
+    agent.notify("$/cancel_request", requestId=number)
+    agent.reply(request, {"outcome": {"outcome": "cancelled"}})
+    assert agent.answer(number) == {"stopReason": "cancelled"} and not waiting(server) and not list(server.home.workspace.iterdir())
+
+
+def test_two_prompts_at_once_and_two_doors(agent, session, server, provider, connect):
+    gate = Gate()
+    provider.plan(text("one ", gate, "two"))
+    first = agent.prompt(session, "go")
+    gate.wait_reached()
+    with pytest.raises(Refused) as refused:
+        agent.answer(agent.prompt(session, "me too"))
+    assert (refused.value.code, refused.value.reason) == (-32600, "busy")
+    other = connect(server)
+    other.call("session/resume", sessionId=session, cwd=str(server.home.workspace), mcpServers=[])
+    with pytest.raises(Refused) as refused:
+        other.answer(other.prompt(session, "me too"))
+    assert refused.value.reason == "busy"
+    server.client.post(f"/chats/{session}/interactions", {"user_message": "and me"}).error(409, "busy")
+    gate.release()
+    assert agent.answer(first)["stopReason"] == "end_turn"
+    other.until(lambda: other.said() == "one two")  # who opened the chat meanwhile was shown the same run
+    assert [i["user_message"] for i in server.client.history(session)["interactions"]] == ["go"]
+
+
+def test_a_session_that_is_opened_while_it_waits(agent, session, server, provider, connect):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}), say="I ask. "), text("done"))
+    agent.prompt(session, "go")
+    agent.asked()
+    agent.close()  # the client has gone; the approval waits on
+    other = connect(server)
+    other.call("session/load", sessionId=session, cwd=str(server.home.workspace), mcpServers=[])
+    assert other.said("user_message_chunk") == "go" and other.said() == "I ask. "
+    other.choose(other.asked(), "allow_once")
+    other.until(lambda: other.said() == "I ask. done")
+    assert (server.home.workspace / "a.txt").exists()
+
+
+def test_a_client_that_is_killed_in_mid_stream(agent, session, server, provider):
+    gate = Gate()
+    provider.plan(text("one ", gate, "two"))
+    agent.prompt(session, "go")
+    gate.wait_reached()
+    agent.until(lambda: "one" in agent.said())
+    agent.process.kill()
+    agent.process.wait()
+    interaction = f"/chats/{session}/interactions/int_001"
+    eventually(lambda: server.client.get(interaction).json["status"] == "CANCELLED", "as when any other client goes")
+
+
+def test_the_end_of_the_input_in_mid_prompt(agent, session, server, provider):
+    gate = Gate()
+    provider.plan(text("one ", gate, "two"))
+    agent.prompt(session, "go")
+    gate.wait_reached()
+    agent.close()
+    eventually(lambda: server.client.get(f"/chats/{session}/interactions/int_001").json["status"] == "CANCELLED", "cancelled")
+
+
+# --- the server ------------------------------------------------------------------------------------------------------
+@pytest.fixture
+def by_folder(connect_folder, server):
+    return connect_folder(server.home)
+
+
+@pytest.fixture
+def connect_folder():
+    agents = []
+
+    def make(home, *arguments, **more):
+        agents.append(Agent(home, "--data-dir", home.data, *arguments, **more))
+        return agents[-1]
+
+    yield make
+    for agent in agents:
+        agent.close()
+
+
+def test_kill_9_of_the_server_while_it_waits(by_folder, make_server, server, provider):
+    agent, session = by_folder, by_folder.new(server.home.workspace)
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"}), say="I ask. "))
+    number = agent.prompt(session, "go")
+    request = agent.asked()
+    server.process.kill()
+    server.process.wait()
+    server.stopped = server.home.killed = True
+    provider.plan(text("done"))
+    again = make_server(provider, home=server.home)
+    assert waiting(again), "the same approval waits again"
+    agent.choose(request, "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    assert agent.said() == "I ask. done" and (server.home.workspace / "a.txt").exists()
+    provider.plan(text("!"))
+    agent.answer(agent.prompt(session, "more"))
+    assert len(again.client.history(session)["interactions"]) == 2
+
+
+def test_kill_9_of_the_server_in_mid_stream(by_folder, make_server, server, provider):
+    agent, session = by_folder, by_folder.new(server.home.workspace)
+    gate = Gate()
+    provider.plan(text("one ", gate, "two"))
+    number = agent.prompt(session, "go")
+    gate.wait_reached()
+    agent.until(lambda: "one" in agent.said())
+    server.process.kill()
+    server.process.wait()
+    server.stopped = server.home.killed = True
+    provider.plan(text("went on"))
+    again = make_server(provider, home=server.home)
+    assert agent.answer(number)["stopReason"] == "end_turn" and agent.said().endswith("went on")
+    assert [i["status"] for i in again.client.history(session)["interactions"]][-1] == "COMPLETED"
+
+
+@pytest.mark.limit(90)
+def test_it_starts_a_server_and_another_one_when_that_is_killed(make_home, connect_folder):
+    home = make_home()
+    agent = connect_folder(home)
+    session = agent.new(home.workspace)
+    number = agent.prompt(session, "write a.txt: hi")
+    request = agent.asked()
+    os.kill(holder(home), signal.SIGKILL)
+    agent.choose(request, "allow_once")
+    # The answer may have gone to the server that was killed: then the one that is started asks again.
+    while number not in agent.answers:
+        agent.receive()
+        for request in list(agent.requests):
+            agent.choose(request, "allow_once")
+    assert agent.answer(number)["stopReason"] == "end_turn"
+    assert (home.workspace / "a.txt").read_text() == "hi", "the server works where the session does"
+    agent.close()
+    eventually(lambda: not holder(home), "the server ends when nobody uses it")
+
+
+def holder(home):
+    """The process that has the data folder, or None."""
+    for process in pathlib.Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"serve" in words[:2] and str(home.data).encode() in words:
+            return int(process.name)
+    return None
+
+
+def test_a_folder_that_the_server_does_not_work_in(agent, server, tmp_path):
+    with pytest.raises(Refused, match="works in .*--data-dir") as refused:
+        agent.new(tmp_path)
+    assert (refused.value.code, refused.value.reason) == (-32602, "other_workspace")
+    (server.home.workspace / "below").mkdir()
+    agent.new(server.home.workspace / "below")
+    for bad in ("relative", "/no/such/folder"):
+        with pytest.raises(Refused, match="cwd"):
+            agent.new(bad)
+    with pytest.raises(Refused, match="additionalDirectories"):
+        agent.call("session/new", cwd=str(server.home.workspace), mcpServers=[], additionalDirectories=["/tmp"])
+    assert agent.call("session/list", cwd=str(tmp_path)) == {"sessions": []}
+
+
+# --- settings --------------------------------------------------------------------------------------------------------
+def test_modes_and_models(agent, session, server, provider):
+    options = agent.call("session/set_config_option", sessionId=session, configId="mode", value="approve_all")["configOptions"]
+    assert {o["id"]: o["currentValue"] for o in options} == {"mode": "approve_all", "model": "test/scripted"}
+    assert {"sessionUpdate": "current_mode_update", "currentModeId": "approve_all"} in agent.updates
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("unasked"))
+    assert agent.answer(agent.prompt(session, "go"))["stopReason"] == "end_turn" and not agent.requests
+    agent.call("session/set_mode", sessionId=session, modeId="deny_all")
+    agent.call("session/set_config_option", sessionId=session, configId="model", value="offline")
+    agent.answer(agent.prompt(session, "echo by the other one"))
+    assert "by the other one" in agent.said()
+    for params in ({"configId": "model", "value": "no/such"}, {"configId": "size", "value": "1"}, {"configId": "mode", "value": "never"}):
+        with pytest.raises(Refused) as refused:
+            agent.call("session/set_config_option", sessionId=session, **params)
+        assert refused.value.code == -32602
+    loaded = agent.call("session/load", sessionId=session, cwd=str(server.home.workspace), mcpServers=[])
+    assert {o["id"]: o["currentValue"] for o in loaded["configOptions"]} == {"mode": "deny_all", "model": "offline"}
+
+
+# --- failures --------------------------------------------------------------------------------------------------------
+def test_a_turn_that_fails(agent, session, provider, make_server, connect):
+    provider.plan(*[tools(call("echo", {"text": str(i)}, f"c{i}")) for i in range(3)])
+    with pytest.raises(Refused) as refused:
+        agent.answer(agent.prompt(session, "echo" * 300_000))
+    assert refused.value.reason == "too_large"
+    limited = make_server(provider, config={"max_rounds": 2})
+    other = connect(limited)
+    assert other.answer(other.prompt(other.new(limited.home.workspace), "go"))["stopReason"] == "max_turn_requests"
+
+
+def test_a_provider_that_fails(connect, offline):
+    agent = connect(offline)
+    session = agent.new(offline.home.workspace)
+    with pytest.raises(Refused) as refused:
+        agent.answer(agent.prompt(session, "fail: quota"))
+    assert refused.value.code == -32603 and refused.value.reason
+    assert agent.answer(agent.prompt(session, "echo fine"))["stopReason"] == "end_turn"
+
+
+def test_messages_that_are_none(connect, server):
+    agent = connect(server, initialize=False)
+
+    def refusal(line):
+        agent.write(line + b"\n")
+        return agent.until(lambda: agent.answers.pop(None, None))["error"]["code"]
+
+    assert refusal(b"{") == -32700 and refusal(b'"\xff"') == -32700 and refusal(b'{"a":1,"a":2}') == -32700
+    assert refusal(b"[]") == -32600 and refusal(b'{"jsonrpc":"1.0","method":"x"}') == -32600 and refusal(b'{"jsonrpc":"2.0"}') == -32600
+    assert refusal(b"[" * 100_000) == -32700
+    agent.write(b"\n  \n")
+    with pytest.raises(Refused, match="initialize"):
+        agent.call("session/list")
+    for params in ({}, {"protocolVersion": "1"}):
+        with pytest.raises(Refused) as refused:
+            agent.call("initialize", check=False, **params)
+        assert refused.value.code == -32602
+    assert agent.call("initialize", protocolVersion=77)["protocolVersion"] == 1
+    number = agent.next_id = agent.next_id + 1
+    agent.send({"id": number, "method": "no/such"}, check=False)
+    with pytest.raises(Refused) as refused:
+        agent.answer(number)
+    assert refused.value.code == -32601
+    agent.write(b'{"jsonrpc":"2.0","method":"no/such/notification"}\n{"jsonrpc":"2.0","id":999,"result":{}}\n')
+    agent.write(b'{"jsonrpc":"2.0","id":3,"method":"session/list","params":[]}\n')
+    with pytest.raises(Refused) as refused:
+        agent.answer(3)
+    assert refused.value.code == -32602
+    for method in ("session/prompt", "session/close", "session/set_mode"):
+        with pytest.raises(Refused) as refused:
+            agent.call(method, check=False, sessionId="nosuch", prompt=[], modeId="ask")
+        assert refused.value.code == -32002
+    with pytest.raises(Refused) as refused:
+        agent.call("session/load", sessionId="nosuch", cwd=str(server.home.workspace), mcpServers=[])
+    assert refused.value.code == -32002
+    with pytest.raises(Refused):
+        agent.call("session/load", sessionId="../../etc", cwd=str(server.home.workspace), mcpServers=[])
+
+
+def test_a_line_without_an_end(connect, server):
+    agent = connect(server)
+    agent.write(b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (33 << 20) + b'"}\n')
+    assert agent.until(lambda: agent.answers.pop(None, None))["error"]["code"] == -32600
+    assert agent.call("session/list") == {"sessions": []}, "what comes after it is read"
+
+
+def test_the_clients_mcp_servers_are_not_run(agent, server):
+    servers = [{"name": "evil", "command": "/bin/sh", "args": ["-c", f"touch {server.home.path}/ran"], "env": []}]
+    agent.call("session/new", cwd=str(server.home.workspace), mcpServers=servers)
+    assert not (server.home.path / "ran").exists() and "not used" in (server.home.path / "acp.log").read_text()
+
+
+def test_use_at_a_terminal_and_without_a_server(make_home):
+    home = make_home()
+    done = subprocess.run([str(BINARY), "acp", "--url", "nonsense"], env=home.environment(), stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=SOON, check=False)
+    assert done.returncode == 2 and "--url must be" in done.stderr
+    agent = Agent(home, "--url", "http://127.0.0.1:1")
+    with pytest.raises(Refused, match="no Reprise server answers"):
+        agent.new(home.workspace)
+    agent.close()
+
+
+def test_a_token(make_server, provider, tmp_path):
+    token = tmp_path / "token"
+    token.write_text("s3cret-s3cret-s3cret-s3cret-s3cret")
+    token.chmod(0o600)
+    server = make_server(provider, arguments=["--token-file", token], token=token.read_text())
+    url = f"http://127.0.0.1:{server.port}"
+    bare, right = Agent(server.home, "--url", url), Agent(server.home, "--url", url, "--token-file", token)
+    with pytest.raises(Refused) as refused:
+        bare.new(server.home.workspace)
+    assert refused.value.code == -32000
+    provider.plan(text("hello"))
+    assert right.answer(right.prompt(right.new(server.home.workspace), "hi"))["stopReason"] == "end_turn"
+    bare.close()
+    right.close()
+
+
+def test_usage(connect, make_server, provider):
+    server = make_server(provider, config={"models": {"test/scripted": {"context_window": 100_000}}})
+    agent = connect(server)
+    provider.plan(text("hello"))
+    agent.answer(agent.prompt(agent.new(server.home.workspace), "hi"))
+    assert {"sessionUpdate": "usage_update", "used": 18, "size": 100_000} in agent.updates
+
+
+def test_that_the_schema_was_there():
+    if schema() is None:
+        pytest.skip("no npm, or no registry: messages were not held against the schema")
