@@ -60,7 +60,8 @@ class Postgres:
         return [int(pid) for pid in listed.split()]
 
     def crash(self):
-        """All of its processes at once."""
+        """All of its processes at once; the first one makes no other meanwhile."""
+        self.process.send_signal(signal.SIGSTOP)
         children = self.children()
         self.process.kill()
         for pid in children:
