@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -68,11 +69,32 @@ struct StartRequest {
   // Files of the chat whose text goes with the message. nullopt: none, or when an interaction is edited or run again,
   // what was attached to it, as it was then.
   std::optional<std::vector<FileId>> attachments{};
+  // The head that it has to follow, nullopt in it: that of an empty chat. Empty: whatever head there is. Of Start alone,
+  // which fails with kConflict (reason "stale") where the chat ends elsewhere.
+  std::optional<std::optional<InteractionId>> follows{};
+  // What the client tells the model for this run alone, behind the system prompt; kept nowhere. An edit or a resumption
+  // has its own.
+  std::string instructions{};
   // From this message on a summary, which the model makes first, stands in requests for what was said before it.
   bool compact = false;
   // If a request of the same chat had the same key, this one leads to what that one began, and begins nothing.
   std::optional<ClientRequest> request{};
   TraceContext trace_parent{};  // the span of the client that this is a part of; not valid: none
+};
+
+// A message and its answer that were exchanged elsewhere: with another program, or at another client's hands.
+struct SpokenTurn {
+  std::string user_message;
+  std::string answer;
+};
+
+// A question to a model alone (Engine::Ask).
+struct ModelQuestion {
+  std::string model{};  // empty: the default
+  std::string system{};
+  std::vector<Message> messages{};
+  std::vector<ToolSpec> tools{};  // of the caller, who runs them
+  TraceContext trace_parent{};
 };
 
 // A run that has to wait for its chat. Thread-safe.
@@ -242,6 +264,16 @@ class Engine {
   // Where a second run of an interaction's message, now finished, first did something else.
   Result<ReplayReport> CompareReplay(const ChatId& chat, InteractionId recorded, InteractionId again);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
+  // Adds what was said elsewhere behind `after` (nullopt: as the first of a branch), each turn as an interaction of its
+  // own that has ended; the last becomes the head. `edited_from`: in whose place the first of them stands. An unknown
+  // chat is created. Gives the head. kConflict (reason "busy") while a run is active. REQUIRES: `turns` are not empty.
+  Result<InteractionId> AddTurns(const ChatId& chat, std::optional<InteractionId> after,
+                                 std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns);
+  // Asks a model without a chat: nothing is kept, and nothing of ours is told to it. What it uses counts for the day.
+  // Otherwise as ModelClient::Generate: `stream` must live until `done` is called, once. When this fails `done` is not
+  // called: kInvalidArgument (reasons "unknown_model", "guardrail"), kForbidden (reason "budget_exceeded"),
+  // kUnavailable (reason "stopping").
+  Result<void> Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);

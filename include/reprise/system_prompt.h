@@ -18,6 +18,7 @@ struct PromptModule {
 struct SystemPrompt {
   std::vector<PromptModule> modules{};
   std::string workspace{};  // for {{workspace}}
+  std::string instructions{};  // of the client, for this run; as they are, behind the modules
 };
 
 // Asked at the beginning of each run, by its thread; null: there is no system prompt.

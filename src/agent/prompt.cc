@@ -97,6 +97,10 @@ std::string ComposePrompt(const SystemPrompt& prompt, const std::vector<ToolSpec
     if (!text.empty()) text += "\n\n";
     text += part;
   }
+  if (const std::string_view part = Trimmed(prompt.instructions); !part.empty()) {
+    if (!text.empty()) text += "\n\n";
+    text += part;
+  }
   return text;
 }
 

@@ -292,6 +292,43 @@ Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std
   return saved;
 }
 
+Result<Beginning> Chats::LoadBehind(const ChatId& chat, std::optional<InteractionId> after) {
+  auto head = TRY(start_points_.AtHead(chat));
+  if (head.parent == after) return head;
+  Beginning behind{.parent = after};
+  if (after) behind.state = TRY(services_.parts.store.LoadFinalState(chat, *after)).value_or(AgentState{});
+  return behind;
+}
+
+// Each is stored as a run would have left it, so that whatever reads interactions reads these.
+Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<InteractionId> after,
+                                      std::optional<InteractionId> edited_from,
+                                      const std::vector<SpokenTurn>& turns) {
+  return busy_.WhileIdle(chat, [&]() -> Result<InteractionId> {
+    auto at = TRY(LoadBehind(chat, after));
+    if (at.makes_chat) Changed(ChatChange::Kind::kChatCreated, chat);
+    std::optional<InteractionId> last;
+    for (const SpokenTurn& turn : turns) {
+      const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = at.expected_head}));
+      Interaction saved{.id = hold->id(), .chat_id = chat, .parent_id = at.parent};
+      saved.edited_from = std::exchange(edited_from, std::nullopt);
+      saved.status = InteractionStatus::kCompleted;
+      saved.user_message = turn.user_message;
+      saved.created_at = saved.completed_at.emplace(Now());
+      saved.events.push_back({.seq = 2, .at = saved.created_at, .payload = event::Answer{turn.answer}});
+      at.state.messages.push_back({.role = Role::kUser, .content = turn.user_message});
+      saved.record = RunRecord{.first_message = at.state.messages.size()};
+      at.state.messages.push_back({.role = Role::kAssistant, .content = turn.answer});
+      saved.final_agent_state = at.state;
+      TRY(hold->Finish(saved));
+      at.parent = last = saved.id;
+      at.expected_head = std::optional<std::optional<InteractionId>>(saved.id);
+    }
+    Changed(ChatChange::Kind::kHeadMoved, chat);
+    return *last;
+  });
+}
+
 Result<ChatSummary> Chats::Undo(const ChatId& chat) {
   return busy_.WhileIdle(chat, [&]() -> Result<ChatSummary> {
     const auto summary = services_.parts.store.LoadSummary(chat);

@@ -49,6 +49,8 @@ class Chats {
   Result<ChatListEntry> Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
                              const std::optional<std::string>& title);
   Result<ChatListEntry> Import(const IncomingChat& chat);
+  Result<InteractionId> AddTurns(const ChatId& chat, std::optional<InteractionId> after,
+                                 std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns);
 
  private:
   // What is stored of it, together with what runs in it.
@@ -62,6 +64,8 @@ class Chats {
   Result<AgentState> StateAtHead(const ChatId& chat);
   // Also what of it waits in a fallback folder, or it would be back at the next start.
   Result<void> DeleteIdle(const ChatId& chat);
+  // What a turn that follows `after` begins with.
+  Result<Beginning> LoadBehind(const ChatId& chat, std::optional<InteractionId> after);
   // Saves a change by hand as an interaction of its own, which becomes the head.
   Result<Interaction> SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events);
   // The chat's head, to be changed by hand.

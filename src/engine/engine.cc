@@ -10,6 +10,7 @@
 #include "engine/busy_chats.h"
 #include "engine/chats.h"
 #include "engine/interactions.h"
+#include "engine/model_questions.h"
 #include "engine/others.h"
 #include "engine/repeated_requests.h"
 #include "engine/replays.h"
@@ -38,6 +39,7 @@ struct Engine::Impl {
   Replays replays{services, interactions};
   Chats chats{services, busy, interactions, start_points, answers};
   Others others{services, busy, turns, answers};
+  ModelQuestions questions{services};
   EngineServices services;  // last: its threads use the others
 
   Result<EventSubscription> Begin(const ChatId& chat, const StartPoint& from, StartRequest request);
@@ -72,6 +74,7 @@ void Engine::Drain(std::chrono::milliseconds limit) {
   constexpr std::chrono::milliseconds kLookEvery{100};
   const auto until = std::chrono::steady_clock::now() + limit;
   impl_->busy.BeginDrain();
+  impl_->questions.Refuse();
   impl_->services.queues.TellStopping();
   for (;;) {
     const auto left = until - std::chrono::steady_clock::now();
@@ -88,6 +91,7 @@ void Engine::Stop() {
   impl_->busy.BeginStop();
   for (const auto& run : impl_->busy.Runs()) run->RequestStopWithServer();
   impl_->replays.Stop();
+  impl_->questions.Stop();
   impl_->services.queues.TellStopping();
   impl_->busy.AwaitAllWork();
 }
@@ -119,6 +123,17 @@ Result<EventSubscription> Engine::Edit(const ChatId& chat, InteractionId interac
 
 Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId interaction, StartRequest request) {
   return impl_->Begin(chat, {StartPoint::Kind::kRegenerate, interaction}, std::move(request));
+}
+
+Result<InteractionId> Engine::AddTurns(const ChatId& chat, std::optional<InteractionId> after,
+                                       std::optional<InteractionId> edited_from,
+                                       const std::vector<SpokenTurn>& turns) {
+  return impl_->chats.AddTurns(chat, after, edited_from, turns);
+}
+
+Result<void> Engine::Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop,
+                         ModelClient::Done done) {
+  return impl_->questions.Ask(question, stream, std::move(stop), std::move(done));
 }
 
 Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interaction) {

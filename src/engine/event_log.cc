@@ -43,7 +43,8 @@ EventLog::~EventLog() = default;
 // Room for a whole frame in one piece.
 std::string& EventLog::Reserve(std::uint64_t seq, std::size_t bytes) {
   if (segments_.empty() || segments_.back()->bytes.capacity() - segments_.back()->bytes.size() < bytes) {
-    const std::size_t next = std::clamp<std::size_t>(size_ / 4, kSmallestSegment, kLargestSegment);
+    const std::uint64_t kept = segments_.empty() ? 0 : size_ - segments_.front()->begin;  // a log may forget
+    const std::size_t next = std::clamp<std::size_t>(kept / 4, kSmallestSegment, kLargestSegment);
     segments_.push_back(std::make_unique<Segment>());
     segments_.back()->begin = size_;
     segments_.back()->first_seq = seq;

@@ -26,6 +26,9 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   if (!attached) return Fail(std::move(attached.error()));
   auto beginning = AtHead(chat);
   if (!beginning) return beginning;
+  if (request.follows && *request.follows != beginning->parent) {
+    return Fail(Conflict("stale", "the chat has changed meanwhile", /*retryable=*/true));
+  }
   beginning->attached = *std::move(attached);
   beginning->user_message = request.user_message;
   beginning->model = ModelFor(chat, request, {});

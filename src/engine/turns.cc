@@ -143,7 +143,8 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact || only_compact,
                  .only_compact = only_compact,
-                 .log = waited.log});
+                 .log = waited.log},
+                request.instructions);
 }
 
 std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
@@ -151,8 +152,9 @@ std::optional<InteractionId> Turns::HeadOf(const ChatId& chat) const {
   return summary ? summary->head : std::nullopt;
 }
 
-std::shared_ptr<Run> Turns::NewRun(Run::Plan plan) {
+std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::string& instructions) {
   if (services_.parts.prompt) plan.prompt = services_.parts.prompt();
+  plan.prompt.instructions = instructions;
   return std::make_shared<Run>(
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,

@@ -50,7 +50,7 @@ class Turns {
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);
   std::optional<InteractionId> HeadOf(const ChatId& chat) const;
-  std::shared_ptr<Run> NewRun(Run::Plan plan);
+  std::shared_ptr<Run> NewRun(Run::Plan plan, const std::string& instructions = {});
   Span BeginSpan(const TraceContext& parent) const {
     return Span::Begin(services_.parts.telemetry, "invoke_agent reprise", parent);
   }

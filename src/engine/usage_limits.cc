@@ -91,13 +91,31 @@ Result<UsageLimits::Check> UsageLimits::ForRun(const ChatId& chat, const std::st
   });
 }
 
-void UsageLimits::Add(const Interaction& finished) {
-  // Before it runs no more: counted twice for a moment, but never not at all.
-  if (const std::int64_t tokens = TokensOf(finished.usage); daily_ != nullptr && tokens > 0) {
-    if (auto kept = daily_->Add(tokens); !kept) {
-      LogWarning("what was used today cannot be kept", {{"error", kept.error().message}, {"detail", kept.error().detail}});
-    }
+void UsageLimits::CountForDay(const TokenUsage& used) {
+  const std::int64_t tokens = TokensOf(used);
+  if (daily_ == nullptr || tokens <= 0) return;
+  if (auto kept = daily_->Add(tokens); !kept) {
+    LogWarning("what was used today cannot be kept", {{"error", kept.error().message}, {"detail", kept.error().detail}});
   }
+}
+
+Result<void> UsageLimits::ForRequest() {
+  if (daily_ == nullptr || budget_.max_tokens_per_day <= 0) return {};
+  std::int64_t day = daily_->Today();
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [chat, used] : running_) day += used;
+  }
+  if (day < budget_.max_tokens_per_day) return {};
+  return Fail(Error{.code = ErrorCode::kForbidden,
+                    .reason = "budget_exceeded",
+                    .message = Exceeded("user, today,", day, budget_.max_tokens_per_day)});
+}
+
+void UsageLimits::AddRequest(const TokenUsage& used) { CountForDay(used); }
+
+void UsageLimits::Add(const Interaction& finished) {
+  CountForDay(finished.usage);  // before it runs no more: counted twice for a moment, but never not at all
   const std::lock_guard lock(mutex_);
   running_.erase(finished.chat_id);
   const auto known = spent_.find(finished.chat_id);

@@ -32,6 +32,10 @@ class UsageLimits {
   void Add(const Interaction& finished);
   void Forget(const ChatId& chat);
 
+  // The same for a request without a chat. kForbidden (reason "budget_exceeded"): the day's tokens are used up.
+  Result<void> ForRequest();
+  void AddRequest(const TokenUsage& used);
+
  private:
   struct Spent {
     std::int64_t tokens = 0;
@@ -39,6 +43,7 @@ class UsageLimits {
   };
   void Count(Spent& spent, const std::string& model, const TokenUsage& usage) const;
   Result<Spent> Read(const ChatId& chat) const;
+  void CountForDay(const TokenUsage& used);
 
   // Of today, with what runs have used so far.
   std::int64_t DayWith(const ChatId& chat, std::int64_t tokens);

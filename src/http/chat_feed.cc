@@ -9,7 +9,7 @@
 #include "base/random.h"
 #include "domain/codec.h"
 #include "http/chat_body.h"
-#include "http/event_frames.h"
+#include "doors/event_frames.h"
 
 namespace reprise {
 namespace {

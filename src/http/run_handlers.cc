@@ -8,7 +8,7 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "http/error_response.h"
-#include "http/event_frames.h"
+#include "doors/event_frames.h"
 #include "http/requests.h"
 
 namespace reprise {

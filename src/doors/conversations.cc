@@ -1,0 +1,360 @@
+#include "doors/conversations.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include "base/try.h"
+#include "crypto/digest.h"
+#include "domain/codec.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMostNoted = 4'096;
+constexpr std::size_t kMostClients = 20'000;
+constexpr std::size_t kMostRead =
+    20;  // chats with the same first message that are read for a conversation without name
+
+// Without white space, which clients trim, wrap and join as they like.
+std::string Squeezed(std::string_view text) {
+  std::string squeezed;
+  squeezed.reserve(text.size());
+  for (const char c : text) {
+    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') squeezed += c;
+  }
+  return squeezed;
+}
+
+std::string DigestBehind(const std::string& before, std::string_view user, std::string_view answer) {
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  return Sha256Digest({before, "\x1e", Squeezed(user), "\x1f", Squeezed(answer)}).substr(kFrom, kDigits);
+}
+
+// Of what was said after each turn. A named chat has its own: others may have begun with the same words.
+std::vector<std::string> Digests(const ForeignConversation& conversation) {
+  std::vector<std::string> digests;
+  std::string last = conversation.chat ? conversation.chat->str() : std::string();
+  for (const ForeignTurn& turn : conversation.before) {
+    digests.push_back(last = DigestBehind(last, turn.user, turn.answer.value_or("")));
+  }
+  return digests;
+}
+
+// See the comment of Conversations.
+bool IsSameAnswer(const std::optional<std::string>& foreign, const Interaction& ours) {
+  const std::string told = Squeezed(foreign.value_or(""));
+  if (told.empty()) return true;
+  std::string whole;
+  std::size_t at = 0;
+  bool has_all = true;
+  for (const AgentEvent& event : ours.events) {
+    const auto* message = std::get_if<event::MessageText>(&event.payload);
+    const auto* answer = std::get_if<event::Answer>(&event.payload);
+    if (!message && !answer) continue;
+    const std::string part = Squeezed(message ? message->content : answer->content);
+    whole += part;
+    const std::size_t found = told.find(part, at);
+    has_all = has_all && found != std::string::npos;
+    if (has_all) at = found + part.size();
+  }
+  return has_all || whole.starts_with(told);
+}
+
+// The interactions of a chat as a tree. Those without a message (the agenda was changed by hand, say) are no turns.
+class Tree {
+ public:
+  using Id = std::optional<InteractionId>;  // nullopt: before the first
+
+  explicit Tree(const History& history) : head_(history.summary.head) {
+    for (const auto& entry : history.entries) {
+      const Interaction& each = entry.interaction;
+      children_[each.parent_id].push_back(&entry);
+      if (!IsFinished(each.status)) head_ = each.id;  // it is about to become that
+    }
+  }
+
+  Id head() const { return head_; }
+
+  // `id` and what follows it without being a turn.
+  std::vector<Id> WithoutTurns(Id id) const {
+    std::vector<Id> all{id};
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      for (const HistoryEntry* entry : ChildrenOf(all[i])) {
+        if (entry->interaction.user_message.empty()) all.push_back(entry->interaction.id);
+      }
+    }
+    return all;
+  }
+  bool EndsAt(Id id) const {
+    const auto all = WithoutTurns(id);
+    return std::find(all.begin(), all.end(), head_) != all.end();
+  }
+  // The turns that follow `id`: first those on the head's branch, then the newest ones.
+  std::vector<const Interaction*> TurnsAfter(Id id) const {
+    std::vector<const HistoryEntry*> turns;
+    for (const Id& each : WithoutTurns(id)) {
+      for (const HistoryEntry* entry : ChildrenOf(each)) {
+        if (!entry->interaction.user_message.empty()) turns.push_back(entry);
+      }
+    }
+    std::stable_sort(turns.begin(), turns.end(), [](const HistoryEntry* a, const HistoryEntry* b) {
+      if (a->superseded != b->superseded) return b->superseded;
+      return b->interaction.id < a->interaction.id;
+    });
+    std::vector<const Interaction*> found;
+    for (const HistoryEntry* entry : turns) found.push_back(&entry->interaction);
+    return found;
+  }
+  // The turns of the head's branch.
+  std::vector<const Interaction*> Branch() const {
+    std::map<InteractionId, const Interaction*> by_id;
+    for (const auto& [parent, entries] : children_) {
+      for (const HistoryEntry* entry : entries) by_id.emplace(entry->interaction.id, &entry->interaction);
+    }
+    std::vector<const Interaction*> branch;
+    for (Id id = head_; id;) {
+      const auto found = by_id.find(*id);
+      if (found == by_id.end()) break;
+      if (!found->second->user_message.empty()) branch.push_back(found->second);
+      id = found->second->parent_id;
+    }
+    std::reverse(branch.begin(), branch.end());
+    return branch;
+  }
+
+ private:
+  const std::vector<const HistoryEntry*>& ChildrenOf(Id id) const {
+    static const std::vector<const HistoryEntry*> kNone;
+    const auto found = children_.find(id);
+    return found == children_.end() ? kNone : found->second;
+  }
+
+  Id head_;
+  std::map<Id, std::vector<const HistoryEntry*>> children_;
+};
+
+bool IsSameTurn(const ForeignTurn& foreign, const Interaction& ours) {
+  return Squeezed(foreign.user) == Squeezed(ours.user_message) && IsSameAnswer(foreign.answer, ours);
+}
+
+struct Match {
+  std::size_t turns = 0;
+  Tree::Id at{};  // the interaction of the last one
+};
+
+// The longest way from the root that the conversation goes too; of several the one to the head.
+Match LongestMatch(const Tree& tree, const std::vector<ForeignTurn>& turns) {
+  std::vector<Tree::Id> ways{std::nullopt};
+  Match match;
+  for (const ForeignTurn& turn : turns) {
+    std::vector<Tree::Id> further;
+    for (const Tree::Id& at : ways) {
+      for (const Interaction* next : tree.TurnsAfter(at)) {
+        if (IsSameTurn(turn, *next)) further.push_back(next->id);
+      }
+    }
+    if (further.empty()) break;
+    ways = std::move(further);
+    ++match.turns;
+  }
+  const auto to_head = std::find_if(ways.begin(), ways.end(), [&](const Tree::Id& at) { return tree.EndsAt(at); });
+  match.at = to_head == ways.end() ? ways.front() : *to_head;
+  return match;
+}
+
+// A client whose model has a short window leaves out the oldest turns: all that it tells lies together further on.
+std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ForeignTurn>& turns) {
+  const auto branch = tree.Branch();
+  const auto found =
+      std::search(branch.begin(), branch.end(), turns.begin(), turns.end(),
+                  [](const Interaction* ours, const ForeignTurn& turn) { return IsSameTurn(turn, *ours); });
+  if (turns.empty() || found == branch.end()) return std::nullopt;
+  return Match{turns.size(), (*(found + static_cast<std::ptrdiff_t>(turns.size()) - 1))->id};
+}
+
+// Turns whose answer nobody has are told with the next message.
+void TakeUnknown(ConversationPlan& plan, const ForeignConversation& conversation, std::size_t from) {
+  std::string open;
+  for (std::size_t i = from; i < conversation.before.size(); ++i) {
+    const ForeignTurn& turn = conversation.before[i];
+    open += turn.user;
+    if (turn.answer && !turn.answer->empty()) {
+      plan.unknown.push_back({std::exchange(open, {}), *turn.answer});
+    } else {
+      open += "\n\n";
+    }
+  }
+  plan.message = open + conversation.message;
+}
+
+ConversationPlan PlanFrom(const ChatId& chat, const Tree& tree, const Match& match,
+                          const ForeignConversation& conversation) {
+  ConversationPlan plan{.chat = chat};
+  TakeUnknown(plan, conversation, match.turns);
+  plan.after = match.at;
+  const auto next = tree.TurnsAfter(match.at);
+  if (tree.EndsAt(match.at)) {
+    plan.after = tree.head();
+    return plan;
+  }
+  if (!plan.unknown.empty()) {
+    if (!next.empty()) plan.replaces = next.front()->id;
+    return plan;
+  }
+  if (next.empty()) {
+    plan.moves_head = true;
+    return plan;
+  }
+  const auto same = std::find_if(next.begin(), next.end(), [&](const Interaction* each) {
+    return Squeezed(each->user_message) == Squeezed(plan.message);
+  });
+  plan.kind = same == next.end() ? ConversationPlan::Kind::kEdit : ConversationPlan::Kind::kRegenerate;
+  plan.interaction = same == next.end() ? next.front()->id : (*same)->id;
+  return plan;
+}
+
+ConversationPlan NewChat(const ChatId& chat, const ForeignConversation& conversation) {
+  ConversationPlan plan{.chat = chat};
+  TakeUnknown(plan, conversation, 0);
+  return plan;
+}
+
+}  // namespace
+
+std::optional<InteractionRef> Conversations::Noted(const std::string& digest) {
+  const MutexLock lock(mutex_);
+  const auto found = ends_.find(digest);
+  return found == ends_.end() ? std::nullopt : std::optional(found->second);
+}
+
+// What nearly every request is: the next turn of a conversation that has gone on here. Nothing is read for it but the
+// chat's head.
+Result<std::optional<ConversationPlan>> Conversations::FindNoted(const ForeignConversation& conversation,
+                                                                 const std::vector<std::string>& digests) {
+  if (digests.empty()) return std::nullopt;
+  const auto end = Noted(digests.back());
+  if (!end || engine_.RunningIn(end->chat_id)) return std::nullopt;
+  const auto entry = engine_.GetListEntry(end->chat_id);
+  if (!entry || entry->is_running() || entry->summary.head != end->interaction_id) return std::nullopt;
+  return ConversationPlan{.chat = end->chat_id, .message = conversation.message, .after = end->interaction_id};
+}
+
+Result<ConversationPlan> Conversations::Find(const ForeignConversation& conversation) {
+  const auto digests = Digests(conversation);
+  if (auto noted = TRY(FindNoted(conversation, digests))) return *std::move(noted);
+  if (!conversation.chat) return FindUnnamed(conversation, digests);
+  const auto entry = engine_.GetListEntry(*conversation.chat);
+  if (!entry && entry.error().code == ErrorCode::kNotFound && !engine_.RunningIn(*conversation.chat)) {
+    return NewChat(*conversation.chat, conversation);
+  }
+  if (!entry) return Fail(entry.error());
+  return TRY(FindIn(*conversation.chat, conversation)).plan;
+}
+
+Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const ForeignConversation& conversation) {
+  const auto history = TRY(engine_.GetHistory(chat, /*all_branches=*/true));
+  const Tree tree(history);
+  Match match = LongestMatch(tree, conversation.before);
+  if (match.turns == 0) match = MatchOfWindow(tree, conversation.before).value_or(match);
+  Found found{PlanFrom(chat, tree, match, conversation), match.turns};
+  // What runs and has nobody who listens makes room; otherwise the chat is busy.
+  if (IsAbandoned(chat)) {
+    found.plan.cancels = true;
+    const auto running = engine_.RunningIn(chat);
+    if (found.plan.kind == ConversationPlan::Kind::kStart && running && found.plan.after != running) {
+      found.plan.cancels = false;
+    }
+  }
+  return found;
+}
+
+Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& conversation,
+                                                    const std::vector<std::string>& digests) {
+  for (auto digest = digests.rbegin(); digest != digests.rend(); ++digest) {
+    const auto end = Noted(*digest);
+    if (!end) continue;
+    const auto found = FindIn(end->chat_id, conversation);
+    if (found && found->turns > 0) return found->plan;
+  }
+  std::optional<Found> best;
+  if (!conversation.before.empty()) {
+    const std::string title = TitleFromMessage(conversation.before.front().user);
+    std::size_t read = 0;
+    for (const ChatListEntry& entry : TRY(engine_.ListChats())) {
+      if (entry.summary.title != title) continue;
+      if (++read > kMostRead) break;
+      auto found = FindIn(entry.summary.id, conversation);
+      if (found && found->turns > (best ? best->turns : 0)) best = *std::move(found);
+      if (best && best->turns == conversation.before.size()) break;
+    }
+  }
+  if (best) return best->plan;
+  return NewChat(ChatId::Random(), conversation);
+}
+
+Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, std::string_view message) {
+  const auto history = TRY(engine_.GetHistory(last.chat_id, /*all_branches=*/true));
+  const bool is_there = std::any_of(history.entries.begin(), history.entries.end(), [&](const HistoryEntry& entry) {
+    return entry.interaction.id == last.interaction_id;
+  });
+  if (!is_there) return Fail(ErrorCode::kNotFound, "there is no such interaction");
+  auto plan = PlanFrom(last.chat_id, Tree(history), {.turns = 0, .at = last.interaction_id},
+                       {.chat = last.chat_id, .message = std::string(message)});
+  plan.cancels = IsAbandoned(last.chat_id);
+  return plan;
+}
+
+Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, StartRequest request) {
+  request.user_message = plan.message;
+  if (plan.cancels) request.if_running = IfRunning::kCancel;
+  switch (plan.kind) {
+    case ConversationPlan::Kind::kEdit:
+      return engine_.Edit(plan.chat, *plan.interaction, std::move(request));
+    case ConversationPlan::Kind::kRegenerate:
+      return engine_.Regenerate(plan.chat, *plan.interaction, std::move(request));
+    case ConversationPlan::Kind::kStart:
+      break;
+  }
+  std::optional<InteractionId> after = plan.after;
+  if (!plan.unknown.empty()) {
+    after = TRY(engine_.AddTurns(plan.chat, plan.after, plan.replaces, plan.unknown));
+  } else if (plan.moves_head) {
+    TRY(engine_.MoveHead(plan.chat, *plan.after));
+  }
+  request.follows.emplace(after);
+  return engine_.Start(plan.chat, std::move(request));
+}
+
+void Conversations::NoteClient(const ChatId& chat, InteractionId interaction, std::weak_ptr<void> client) {
+  const MutexLock lock(mutex_);
+  if (clients_.size() >= kMostClients)
+    std::erase_if(clients_, [](const auto& each) { return each.second.client.expired(); });
+  clients_.insert_or_assign(chat, Client{interaction, std::move(client)});
+}
+
+bool Conversations::IsAbandoned(const ChatId& chat) {
+  const auto running = engine_.RunningIn(chat);
+  if (!running) return false;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = clients_.find(chat);
+    if (found == clients_.end() || found->second.interaction != *running || !found->second.client.expired())
+      return false;
+  }
+  const auto entry = engine_.GetListEntry(chat);
+  return entry && entry->waiting == 0;
+}
+
+void Conversations::NoteEnd(const ForeignConversation& conversation, std::string_view answer,
+                            const InteractionRef& end) {
+  const auto before = Digests(conversation);
+  const std::string named = conversation.chat ? conversation.chat->str() : std::string();
+  std::string digest = DigestBehind(before.empty() ? named : before.back(), conversation.message, answer);
+  const MutexLock lock(mutex_);
+  clients_.erase(end.chat_id);
+  if (ends_.insert_or_assign(digest, end).second) noted_.push_back(std::move(digest));
+  while (noted_.size() > kMostNoted) ends_.erase(noted_.front()), noted_.pop_front();
+}
+
+}  // namespace reprise

@@ -1,0 +1,98 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "base/mutex.h"
+#include "reprise/engine.h"
+#include "reprise/ids.h"
+#include "reprise/result.h"
+
+namespace reprise {
+
+// A message and its answer as a client of another protocol tells them.
+struct ForeignTurn {
+  std::string user;
+  std::optional<std::string> answer{};  // nullopt: the client has none, as it failed or was stopped
+};
+
+// What such a client sends with each request: all that was said, and what is new.
+struct ForeignConversation {
+  std::optional<ChatId> chat{};  // if the client names it
+  std::vector<ForeignTurn> before{};
+  std::string message;
+};
+
+// What a foreign request means for our chats.
+struct ConversationPlan {
+  enum class Kind { kStart, kEdit, kRegenerate };
+  Kind kind = Kind::kStart;
+  ChatId chat;
+  std::string message{};
+  std::optional<InteractionId> interaction{};  // of kEdit and kRegenerate
+  std::optional<InteractionId> after{};        // of kStart: where it goes on; nullopt: at the beginning
+  bool moves_head = false;                     // of kStart: `after` is not the chat's head, and becomes it first
+  std::vector<SpokenTurn> unknown{};           // of kStart: what was said elsewhere behind `after`; is added first
+  std::optional<InteractionId> replaces{};     // in whose place the first of `unknown` stands
+  bool cancels = false;                        // the run in the chat has lost its client: it is cancelled first
+};
+
+// Finds the chats that foreign conversations are, so that a foreign edit makes a branch and no copy. Thread-safe; reads
+// stored chats, so it is for threads that may wait for the disk.
+//
+// A chat is found by the name that the client gives, else by what was said: by the longest beginning of the
+// conversation that a chat has, of one turn at least. Users' messages have to be the same but for white space. An
+// answer may have lost its end, and may have something around it or between its parts: what a client shows of a turn is
+// more than our answer (thinking, notes of approvals) or less (it was stopped).
+class Conversations {
+ public:
+  explicit Conversations(Engine& engine) : engine_(engine) {}  // which must outlive it
+
+  // The failures of the store.
+  Result<ConversationPlan> Find(const ForeignConversation& conversation);
+  // A conversation that goes on after an interaction which the client names. kNotFound.
+  Result<ConversationPlan> FindAfter(const InteractionRef& last, std::string_view message);
+  // Does what the plan says: `request` begins, with the plan's message. Failures as those of Engine::Start and Edit;
+  // kConflict (reason "stale") if the chat has changed since: then it is to be found again.
+  Result<EventSubscription> Begin(const ConversationPlan& plan, StartRequest request);
+
+  // `client` lives as long as somebody follows the run; where it has gone, the next request of this conversation takes
+  // the run's place.
+  void NoteClient(const ChatId& chat, InteractionId interaction, std::weak_ptr<void> client);
+  // The conversation has come to this answer at that interaction: the next request is likely to go on from there.
+  // Cheap, and asks the engine for nothing.
+  void NoteEnd(const ForeignConversation& conversation, std::string_view answer, const InteractionRef& end);
+
+ private:
+  struct Client {
+    InteractionId interaction;
+    std::weak_ptr<void> client;
+  };
+  struct Found {
+    ConversationPlan plan;
+    std::size_t turns = 0;  // that the chat has
+  };
+
+  std::optional<InteractionRef> Noted(const std::string& digest);
+  Result<std::optional<ConversationPlan>> FindNoted(const ForeignConversation& conversation,
+                                                    const std::vector<std::string>& digests);
+  Result<Found> FindIn(const ChatId& chat, const ForeignConversation& conversation);
+  Result<ConversationPlan> FindUnnamed(const ForeignConversation& conversation,
+                                       const std::vector<std::string>& digests);
+  bool IsAbandoned(const ChatId& chat);
+
+  Engine& engine_;
+  Mutex mutex_;
+  // Where conversations have ended, by the digest of all that was said; the oldest are forgotten.
+  std::unordered_map<std::string, InteractionRef> ends_ GUARDED_BY(mutex_);
+  std::deque<std::string> noted_ GUARDED_BY(mutex_);
+  std::unordered_map<ChatId, Client> clients_ GUARDED_BY(mutex_);
+};
+
+}  // namespace reprise

@@ -1,0 +1,23 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace reprise {
+
+// An event as a log has framed it. The views are valid as long as the log's bytes are.
+struct EventFrame {
+  std::uint64_t seq = 0;
+  std::string_view name = {};  // "text_delta"
+  std::string_view data = {};  // one line of JSON
+
+  // The member "content" of a delta as it is written, a JSON string with its quotes; empty if this is no text_delta,
+  // thinking_delta or tool_output_delta. It costs no parsing: every token takes this path.
+  std::string_view ContentLiteral() const;
+};
+
+// Takes the first frame off `frames`, which EventLog::Read has given and which are not empty. nullopt: it is no event.
+std::optional<EventFrame> TakeFrame(std::string_view& frames);
+
+}  // namespace reprise

@@ -1,0 +1,87 @@
+#include "doors/translated_stream.h"
+
+#include <string>
+#include <utility>
+
+#include "base/mutex.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint64_t kMostWaiting = 8 * 1024 * 1024;
+constexpr std::size_t kRoomKept = 4096;  // for what is translated next; a thousand streams may be open
+
+class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> {
+ public:
+  Pump(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset)
+      : run_(std::move(run)), translator_(std::move(translator)), offset_(offset) {}
+
+  const std::shared_ptr<EventLog>& log() const { return log_; }
+
+  void Begin() {
+    {
+      const MutexLock lock(mutex_);
+      translator_->Begin(out_);
+    }
+    run_.log->Subscribe(shared_from_this());
+    OnPublished(1);
+  }
+  // The client has gone.
+  void Leave() { run_.log->Unsubscribe(this); }
+
+  void OnPublished(std::size_t /*listeners*/) noexcept override {
+    const MutexLock lock(mutex_);
+    while (!is_over_) {
+      const EventLog::View view = run_.log->Read(offset_);
+      std::string_view frames = view.bytes;
+      offset_ += frames.size();
+      while (!frames.empty() && !is_over_) {
+        if (const auto event = TakeFrame(frames)) Take(*event);
+      }
+      if (is_over_) break;
+      if (view.end) {
+        translator_->End(is_complete_, out_);
+        is_over_ = true;
+      }
+      if (view.bytes.empty()) break;
+    }
+    Send();
+  }
+
+ private:
+  void Take(const EventFrame& event) REQUIRES(mutex_) {
+    is_complete_ = is_complete_ || event.name == event::InteractionComplete::kName;
+    translator_->Take(event, out_);
+    is_over_ = translator_->is_over();
+  }
+
+  void Send() REQUIRES(mutex_) {
+    if (is_closed_) return;
+    if (!out_.empty()) log_->AppendFrames(out_);
+    out_.clear();
+    if (out_.capacity() > kRoomKept) out_.shrink_to_fit();
+    is_closed_ = is_over_ || log_->kept_bytes() > kMostWaiting;
+    is_over_ = is_closed_;
+    is_closed_ ? log_->Close() : log_->Publish();
+  }
+
+  const EventSubscription run_;
+  const std::shared_ptr<EventLog> log_ = std::make_shared<EventLog>();
+  Mutex mutex_;
+  const std::unique_ptr<Translator> translator_;
+  std::uint64_t offset_ GUARDED_BY(mutex_);
+  std::string out_ GUARDED_BY(mutex_);
+  bool is_complete_ GUARDED_BY(mutex_) = false;
+  bool is_over_ GUARDED_BY(mutex_) = false;
+  bool is_closed_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
+
+TranslatedStream Translate(EventSubscription run, std::unique_ptr<Translator> translator, std::uint64_t offset) {
+  const auto pump = std::make_shared<Pump>(std::move(run), std::move(translator), offset);
+  pump->Begin();
+  return {.log = pump->log(), .hold = std::shared_ptr<void>(nullptr, [pump](void*) { pump->Leave(); })};
+}
+
+}  // namespace reprise

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <string>
+
+#include "doors/event_frames.h"
+
+namespace reprise {
+
+// Turns the events of a run into what a client of another protocol is sent. One object translates one response; it is
+// called by one thread at a time, which holds locks of the run: it must not block, nor ask the engine for anything.
+class Translator {
+ public:
+  virtual ~Translator() = default;
+
+  // Before any event. Adds the bytes that the client is sent, as the two below.
+  virtual void Begin(std::string& out) { static_cast<void>(out); }
+  virtual void Take(const EventFrame& event, std::string& out) = 0;
+  // The run's log is closed. `complete`: with its interaction_complete; otherwise the server stops, and the run goes on
+  // waiting at its next start, or it never began.
+  virtual void End(bool complete, std::string& out) = 0;
+  // Asked after each Take: the response ends here, whatever becomes of the run (which counts as listened to no more).
+  virtual bool is_over() const { return false; }
+};
+
+}  // namespace reprise

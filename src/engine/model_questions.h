@@ -1,0 +1,36 @@
+#pragma once
+
+#include <memory>
+#include <set>
+#include <stop_token>
+
+#include "base/mutex.h"
+#include "engine/services.h"
+
+namespace reprise {
+
+// What models are asked without a chat (Engine::Ask). Thread-safe.
+class ModelQuestions {
+ public:
+  explicit ModelQuestions(EngineServices& services) : services_(services) {}
+
+  Result<void> Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
+  // Nothing begins after this.
+  void Refuse();
+  // Stops those under way and waits until they have ended.
+  void Stop();
+
+ private:
+  struct UnderWay;
+
+  Result<void> Begin(const std::shared_ptr<UnderWay>& asked);
+  void End(const std::shared_ptr<UnderWay>& asked, Result<ModelResponse> response);
+
+  EngineServices& services_;
+  Mutex mutex_;
+  std::condition_variable_any ended_;
+  std::set<std::shared_ptr<UnderWay>> under_way_ GUARDED_BY(mutex_);
+  bool refusing_ GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace reprise
