@@ -54,33 +54,48 @@ Error NoAudio() {
       .code = ErrorCode::kNotFound, .reason = "not_configured", .message = "this server neither listens nor speaks"};
 }
 
+}  // namespace
+
+Result<Outcome> AwaitTranscription(Audio* audio, TranscriptionRequest speech,
+                                   const std::function<Reply(std::string)>& reply) {
+  if (audio == nullptr) return Fail(NoAudio());
+  if (speech.content.empty()) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_body", .message = "the file is empty"});
+  }
+  return Await([&](std::stop_token stop,
+                   Audio::Done done) { audio->Transcribe(std::move(speech), std::move(stop), std::move(done)); },
+               reply);
+}
+
+Result<Outcome> AwaitSpeech(Audio* audio, SpeechRequest text, std::string_view content_type) {
+  if (audio == nullptr) return Fail(NoAudio());
+  return Await(
+      [&](std::stop_token stop, Audio::Done done) { audio->Speak(std::move(text), std::move(stop), std::move(done)); },
+      [type = content_type](std::string bytes) {
+        return Reply{.body = std::move(bytes), .content_type = std::string(type)};
+      });
+}
+
+namespace {
+
 Result<Outcome> Transcribe(Audio* audio, const Request& request) {
   if (audio == nullptr) return Fail(NoAudio());
   auto form = TRY(ReadForm(request, {"model", "language", "prompt"}));
-  if (form.file.content.empty()) {
-    return Fail(Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_body", .message = "the file is empty"});
-  }
   TranscriptionRequest speech{.content = std::move(form.file.content),
                               .filename = std::move(form.file.filename),
                               .mime_type = std::move(form.file.mime_type),
                               .model = std::move(form.fields["model"]),
                               .language = std::move(form.fields["language"]),
                               .prompt = std::move(form.fields["prompt"])};
-  return Await([&](std::stop_token stop,
-                   Audio::Done done) { audio->Transcribe(std::move(speech), std::move(stop), std::move(done)); },
-               [](const std::string& text) {
-                 return JsonReply({{"text", text}});
-               });
+  return AwaitTranscription(audio, std::move(speech), [](const std::string& text) {
+    return JsonReply({{"text", text}});
+  });
 }
 
 Result<Outcome> Speak(Audio* audio, const Request& request) {
   if (audio == nullptr) return Fail(NoAudio());
   auto body = TRY(ParseSpeechBody(request.body));
-  return Await([&](std::stop_token stop,
-                   Audio::Done done) { audio->Speak(std::move(body.request), std::move(stop), std::move(done)); },
-               [type = body.content_type](std::string bytes) {
-                 return Reply{.body = std::move(bytes), .content_type = std::string(type)};
-               });
+  return AwaitSpeech(audio, std::move(body.request), body.content_type);
 }
 
 }  // namespace

@@ -230,6 +230,7 @@ void Connection::OnHead(std::size_t size) {
   head_only_ = head.method == "HEAD";
   account_->method = MethodInLog(head.method);
   version_ = head.version;
+  openai_ = head.target.starts_with("/v1/");
   if (malformed) return SendAndEnd(std::move(*malformed));
   end_after_ = end_after_ || !parser_->keep_alive();
   if (auto refusal = shared_.gate.Check(head, peer_)) return RefuseRequest(std::move(*refusal));
@@ -280,7 +281,8 @@ std::optional<Reply> Connection::CheckAccess(const RequestHead& head) {
     return NotAllowed("operator_only", "only the operator of this server may see this");
   }
   const bool is_admin = principal_.role == Principal::Role::kOrgAdmin;
-  if (access == Access::kOrgAdmin && !is_admin) return NotAllowed("org_admin_only", "only an admin of the org may see this");
+  if (access == Access::kOrgAdmin && !is_admin)
+    return NotAllowed("org_admin_only", "only an admin of the org may see this");
   if (access != Access::kTenantOrAdmin) return std::nullopt;
   auto user = Request{.head = head}.Query("user");
   if (!user) return std::nullopt;
@@ -309,13 +311,17 @@ std::optional<Reply> Connection::CheckBodyHeaders(const RequestHead& head) {
     return ProtocolErrorReply(415, "unsupported_type", "the body must be application/json");
   } else if (match_.route->body == BodyKind::kChat) {
     most = limits.chat_bytes;
+  } else if (match_.route->body == BodyKind::kConversation) {
+    most = limits.conversation_bytes;
   }
   parser_->LimitBody(most);
   if (parser_->content_length().value_or(0) > most) {
     return BodyTooLarge(most);
   }
-  if (match_.route->body == BodyKind::kJson) return std::nullopt;
-  return TakeUploadShare(parser_->content_length().value_or(most));
+  const std::size_t expected = parser_->content_length().value_or(most);
+  const bool is_small = match_.route->body == BodyKind::kConversation && expected <= limits.body_bytes;
+  if (match_.route->body == BodyKind::kJson || is_small) return std::nullopt;
+  return TakeUploadShare(expected);
 }
 
 // Files and chats are held as a whole until they are stored: no more at a time than the limit, but always one. (A chat
@@ -371,17 +377,17 @@ void Connection::Dispatch() {
                         : route.lane == Lane::kFiles  ? shared_.files
                                                       : shared_.work;
   if (route.access == Access::kAnybody || !request->principal.is_tenant()) {
-    return RunHandler(workers, [&route, request, upload = std::exchange(upload_, nullptr)] {
-      return route.handler(*request);
-    });
+    return RunHandler(workers,
+                      [&route, request, upload = std::exchange(upload_, nullptr)] { return route.handler(*request); });
   }
   // The same route of this tenant's own router.
   tenant_ = std::make_shared<std::shared_ptr<TenantService>>();
-  RunHandler(workers, [&tenants = shared_.tenants, tenant = tenant_, request, about = std::exchange(about_, {}),
-                       upload = std::exchange(upload_, nullptr)]() -> Result<Outcome> {
-    *tenant = TRY(about ? tenants.EnterKnown(*about) : tenants.Enter(request->principal));
-    return (*tenant)->router().Find(request->head.method, request->head.target).route->handler(*request);
-  });
+  RunHandler(workers,
+             [&tenants = shared_.tenants, tenant = tenant_, request, about = std::exchange(about_, {}),
+              upload = std::exchange(upload_, nullptr)]() -> Result<Outcome> {
+               *tenant = TRY(about ? tenants.EnterKnown(*about) : tenants.Enter(request->principal));
+               return (*tenant)->router().Find(request->head.method, request->head.target).route->handler(*request);
+             });
 }
 
 void Connection::RunHandler(WorkerPool& workers, std::function<Result<Outcome>()> handler) {
@@ -408,6 +414,7 @@ void Connection::SendAndEnd(Reply reply) {
 
 void Connection::Send(Reply reply) {
   if (state_ == State::kClosed) return;
+  if (openai_ && reply.status >= 400) AddOpenAiMembers(reply);
   CountResponse(shared_.metrics, reply.status);
   if (!account_) account_ = Account();  // refused before its head had come
   account_->status = reply.status;
@@ -463,24 +470,25 @@ void Connection::OnWritten() {
 }
 
 void Connection::StartStream(StreamReply reply) {
-  std::string location;
+  HeaderList headers;
   if (const auto id = reply.subscription.interaction_id) {
-    location = "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events";
+    headers.emplace_back("Content-Location",
+                         "/chats/" + reply.subscription.chat_id.str() + "/interactions/" + id->str() + "/events");
   }
   EventStream::Options options{.preamble = std::move(reply.preamble),
                                .log = reply.subscription.log,
                                .offset = reply.offset,
                                .live_at = reply.live_at};
   subscription_.emplace(std::move(reply.subscription));
-  BeginStream(location, std::move(options));
+  BeginStream(headers, std::move(options));
 }
 
 void Connection::StartFeed(FeedReply reply) {
   hold_ = std::move(reply.hold);
-  BeginStream({}, {.log = std::move(reply.log), .forgets = true});
+  BeginStream(reply.headers, {.log = std::move(reply.log), .forgets = true});
 }
 
-void Connection::BeginStream(const std::string& location, EventStream::Options options) {
+void Connection::BeginStream(const HeaderList& headers, EventStream::Options options) {
   CountResponse(shared_.metrics, 200);
   account_->status = 200;
   const bool chunked = version_ >= 11;
@@ -492,7 +500,7 @@ void Connection::BeginStream(const std::string& location, EventStream::Options o
   AppendHeader(head, "X-Accel-Buffering", "no");
   AppendHeader(head, "X-Content-Type-Options", "nosniff");
   if (chunked) AppendHeader(head, "Transfer-Encoding", "chunked");
-  if (!location.empty()) AppendHeader(head, "Content-Location", location);
+  for (const auto& [name, value] : headers) AppendHeader(head, name, value);
   head += "\r\n";
   if (head_only_) {
     state_ = State::kWriting;

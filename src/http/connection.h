@@ -93,7 +93,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   void OnWritten();
   void StartStream(StreamReply reply);
   void StartFeed(FeedReply reply);
-  void BeginStream(const std::string& location, EventStream::Options options);
+  void BeginStream(const HeaderList& headers, EventStream::Options options);
   void StartWait(DeferredReply reply);
   void StartPieces(PiecewiseReply reply);
   void MakePiece();
@@ -130,6 +130,7 @@ class Connection : public std::enable_shared_from_this<Connection> {
   bool end_after_ = false;  // this response is the connection's last
   bool head_only_ = false;  // HEAD
   int version_ = 11;
+  bool openai_ = false;  // the request is for one of OpenAI's routes, whose clients read errors in their own form
   InputBuffer in_;
   std::size_t scanned_ = 0;  // of in_, for the end of the head
   int blank_lines_ = 0;      // before the request

@@ -72,6 +72,21 @@ Reply ProtocolErrorReply(int status, std::string code, std::string message) {
   return MakeErrorReply(status, {{"code", std::move(code)}, {"message", std::move(message)}, {"retryable", retryable}});
 }
 
+void AddOpenAiMembers(Reply& reply) {
+  auto body = ParseJson(reply.body);
+  if (!body || !MemberOf(*body, "error").is_object()) return;
+  Json& error = (*body)["error"];
+  const int status = reply.status;
+  error["type"] = status == 401   ? "authentication_error"
+                  : status == 403 ? "permission_error"
+                  : status == 429 ? "rate_limit_error"
+                  : status < 500  ? "invalid_request_error"
+                                  : "server_error";
+  const std::string param = TextMember(MemberOf(error, "details"), "param");
+  error["param"] = param.empty() ? Json(nullptr) : Json(param);
+  reply.body = DumpJson(*body);
+}
+
 Reply BodyTooLarge(std::uint64_t most) {
   constexpr std::uint64_t kMebibyte = 1024 * 1024;
   const std::string limit =

@@ -19,6 +19,9 @@ Reply ErrorReply(const Error& error);
 
 // An error that HTTP itself knows a status for and ErrorCode does not (408, 414, 417, 431, ...).
 Reply ProtocolErrorReply(int status, std::string code, std::string message);
+// Adds what clients of OpenAI's interfaces look for in an error: "type" and "param".
+void AddOpenAiMembers(Reply& reply);
+
 // 413: a body may have so many bytes.
 Reply BodyTooLarge(std::uint64_t most);
 

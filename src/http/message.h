@@ -71,6 +71,7 @@ struct StreamReply {
 struct FeedReply {
   std::shared_ptr<EventLog> log;
   std::shared_ptr<void> hold;
+  HeaderList headers = {};
 };
 
 // A response that is given by `finish` (on a worker thread) once the log is closed. `hold` is kept until then, or until

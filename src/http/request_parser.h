@@ -15,9 +15,10 @@ struct HttpLimits {
   std::size_t headers = 100;
   std::size_t target_bytes = 2 * 1024;
   std::size_t body_bytes = 1024 * 1024;
-  std::size_t file_bytes = 10 * 1024 * 1024;     // the body of an upload, its framing apart
-  std::size_t chat_bytes = 128 * 1024 * 1024;    // a whole chat that comes in
-  std::size_t uploads_bytes = 64 * 1024 * 1024;  // of all uploads and chats that are under way
+  std::size_t file_bytes = 10 * 1024 * 1024;          // the body of an upload, its framing apart
+  std::size_t chat_bytes = 128 * 1024 * 1024;         // a whole chat that comes in
+  std::size_t conversation_bytes = 32 * 1024 * 1024;  // all messages of a foreign client's chat, with their images
+  std::size_t uploads_bytes = 64 * 1024 * 1024;       // of all uploads and chats that are under way
 };
 
 // How far the head has arrived. Looks at raw bytes only, before any parser does, because what two parsers read

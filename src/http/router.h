@@ -14,10 +14,11 @@ enum class Lane { kWork, kControl, kRemote, kFiles };
 
 // What a request's body may be.
 enum class BodyKind {
-  kJson,   // application/json
-  kFile,   // anything, up to the size of a file
-  kAudio,  // likewise of a recording
-  kChat,   // application/json, up to the size of a whole chat
+  kJson,          // application/json
+  kFile,          // anything, up to the size of a file
+  kAudio,         // likewise of a recording
+  kChat,          // application/json, up to the size of a whole chat
+  kConversation,  // application/json, up to the size of what a foreign client tells of a chat with each request
 };
 
 // Who may use a route (beside the single user, who may use all).

@@ -1,5 +1,8 @@
 #include "http/routes.h"
 
+#include <memory>
+
+#include "doors/conversations.h"
 #include "http/approval_handlers.h"
 #include "http/audio_handlers.h"
 #include "http/chat_handlers.h"
@@ -7,6 +10,7 @@
 #include "http/file_handlers.h"
 #include "http/grant_handlers.h"
 #include "http/import_handlers.h"
+#include "http/openai_handlers.h"
 #include "http/page_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
@@ -23,6 +27,9 @@ Router MakeRoutes(const HandlerContext& context) {
   AddFileRoutes(router, context);
   AddImportRoutes(router, context);
   AddFeedRoutes(router, context);
+  // One for all doors: they lead to the same chats.
+  const auto conversations = std::make_shared<Conversations>(context.engine);
+  AddOpenAiRoutes(router, context, conversations);
   AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;

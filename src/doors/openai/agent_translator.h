@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+
+#include "doors/openai/answer_writer.h"
+#include "doors/translator.h"
+#include "reprise/ids.h"
+
+namespace reprise {
+
+// Shows a run of an agent as the answer of a model: its text, its thinking, a line of thinking for each tool call, and
+// as text what it asks people, with a link to where they can answer.
+class AgentTranslator final : public Translator {
+ public:
+  struct Options {
+    std::string page{};  // the address of the page; empty: there is none
+    // The run has begun.
+    std::function<void(const InteractionRef&)> began{};
+    // It has ended, and this is what the client was shown as the answer.
+    std::function<void(const InteractionRef&, const std::string& answer)> ended{};
+  };
+  AgentTranslator(std::unique_ptr<AnswerWriter> writer, Options options)
+      : writer_(std::move(writer)), options_(std::move(options)) {}
+
+  void Take(const EventFrame& event, std::string& out) override;
+  void End(bool complete, std::string& out) override;
+
+  // In place of End, of a run that may go on.
+  void EndAs(InteractionStatus status, std::string& out);
+
+  // How it has ended, after End.
+  const AnswerEnd& end() const { return end_; }
+
+ private:
+  void TakeText(std::string_view escaped, std::string& out);
+  void TakeThinking(std::string_view escaped, std::string& out);
+  // What we say ourselves, as a paragraph.
+  void Note(const std::string& text, std::string& out);
+  void TakeWhole(const EventFrame& event, std::string& out);
+  void Begin(const std::string& chat, const std::string& interaction, std::string& out);
+  std::string Link() const;
+
+  const std::unique_ptr<AnswerWriter> writer_;
+  const Options options_;
+  std::optional<InteractionRef> run_{};
+  AnswerEnd end_{};
+  std::string shown_{};       // the answer
+  bool has_text_ = false;     // something was shown as text
+  bool needs_break_ = false;  // what comes next is a paragraph of its own
+  bool said_ = false;         // this round's text was shown while it came
+  bool thought_ = false;      // likewise
+};
+
+}  // namespace reprise

@@ -1,0 +1,125 @@
+#include <utility>
+
+#include "base/json_writer.h"
+#include "doors/openai/answer_writer.h"
+
+namespace reprise {
+namespace {
+
+std::string_view FinishReason(const AnswerEnd& end, bool has_calls) {
+  if (has_calls) return "tool_calls";
+  if (end.truncated == "length" || end.truncated == "context_window") return "length";
+  if (end.truncated == "content_filter" || end.truncated == "refusal") return "content_filter";
+  return "stop";
+}
+
+std::string ChatUsage(const TokenUsage& usage) {
+  std::string out;
+  AppendJsonObject(out, [&](JsonObjectWriter& json) {
+    json["prompt_tokens"] = usage.input_tokens;
+    json["completion_tokens"] = usage.output_tokens;
+    json["total_tokens"] = usage.input_tokens + usage.output_tokens;
+    AppendJsonObject(json.Name("prompt_tokens_details"),
+                     [&](JsonObjectWriter& details) { details["cached_tokens"] = usage.cache_read_tokens; });
+  });
+  return out;
+}
+
+class ChatCompletionWriter final : public AnswerWriter {
+ public:
+  explicit ChatCompletionWriter(const OpenAiRequest& request)
+      : stream_(request.stream), include_usage_(request.include_usage), model_(request.asked_model) {}
+
+  void Begin(const AnswerHead& head, std::string& out) override {
+    head_ = "{\"id\":\"chatcmpl_" + head.name + "\",\"object\":\"chat.completion" + (stream_ ? ".chunk" : "") +
+            "\",\"created\":" + std::to_string(head.created) + ",\"model\":";
+    AppendJsonString(head_, model_);
+    if (stream_) Delta("\"role\":\"assistant\",\"content\":\"\"", out);
+  }
+
+  void Thinking(std::string_view escaped, std::string& out) override {
+    Piece("reasoning_content", thinking_, escaped, out);
+  }
+  void Text(std::string_view escaped, std::string& out) override { Piece("content", text_, escaped, out); }
+
+  void Call(const ToolCall& call, std::string& out) override {
+    std::string json = "{";
+    if (stream_) json += "\"index\":" + std::to_string(calls_count_) + ",";
+    ++calls_count_;
+    json += "\"id\":";
+    AppendJsonString(json, call.id);
+    json += ",\"type\":\"function\",\"function\":{\"name\":";
+    AppendJsonString(json, call.name);
+    json += ",\"arguments\":";
+    AppendJsonString(json, call.arguments);
+    json += "}}";
+    if (stream_) return Delta("\"tool_calls\":[" + json + "]", out);
+    if (!calls_.empty()) calls_ += ',';
+    calls_ += json;
+  }
+
+  void End(const AnswerEnd& end, std::string& out) override {
+    const std::string finish(FinishReason(end, calls_count_ > 0));
+    if (!stream_) return WriteWhole(end, finish, out);
+    if (end.failure) {
+      out += "data: {\"error\":" + OpenAiErrorObject(*end.failure) + "}\n\n";
+      return;
+    }
+    out += "data: " + head_ + ",\"choices\":[{\"index\":0,\"delta\":{},\"logprobs\":null,\"finish_reason\":\"" +
+           finish + "\"}]" + (include_usage_ ? ",\"usage\":null" : "") + "}\n\n";
+    if (include_usage_) out += "data: " + head_ + ",\"choices\":[],\"usage\":" + ChatUsage(end.usage) + "}\n\n";
+    out += "data: [DONE]\n\n";
+  }
+
+ private:
+  void Piece(std::string_view name, std::string& whole, std::string_view escaped, std::string& out) {
+    if (!stream_) {
+      whole += escaped;
+      return;
+    }
+    out.append("data: ").append(head_).append(",\"choices\":[{\"index\":0,\"delta\":{\"").append(name).append("\":\"");
+    out.append(escaped).append("\"},\"logprobs\":null,\"finish_reason\":null}]");
+    EndChunk(out);
+  }
+  void Delta(const std::string& members, std::string& out) const {
+    out += "data: " + head_ + ",\"choices\":[{\"index\":0,\"delta\":{" + members +
+           "},\"logprobs\":null,\"finish_reason\":null}]";
+    EndChunk(out);
+  }
+  void EndChunk(std::string& out) const { out += include_usage_ ? ",\"usage\":null}\n\n" : "}\n\n"; }
+
+  void WriteWhole(const AnswerEnd& end, const std::string& finish, std::string& out) const {
+    const bool says_nothing = text_.empty() && !calls_.empty();
+    out += head_ + ",\"choices\":[{\"index\":0,\"message\":{\"role\":\"assistant\",\"content\":";
+    out += says_nothing ? "null" : "\"" + text_ + "\"";
+    out += ",\"refusal\":null";
+    if (!thinking_.empty()) out += ",\"reasoning_content\":\"" + thinking_ + "\"";
+    if (!calls_.empty()) out += ",\"tool_calls\":[" + calls_ + "]";
+    out += "},\"logprobs\":null,\"finish_reason\":\"" + finish + "\"}],\"usage\":" + ChatUsage(end.usage) + "}";
+  }
+
+  const bool stream_, include_usage_;
+  const std::string model_;
+  std::string head_;                     // what all chunks begin with
+  std::string text_, thinking_, calls_;  // of one that is no stream
+  int calls_count_ = 0;
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> MakeChatCompletionWriter(const OpenAiRequest& request) {
+  return std::make_unique<ChatCompletionWriter>(request);
+}
+
+std::string OpenAiErrorObject(const AnswerFailure& failure, std::string_view type) {
+  std::string out;
+  AppendJsonObject(out, [&](JsonObjectWriter& json) {
+    json["message"] = failure.message;
+    json["type"] = type;
+    json["param"] = nullptr;
+    json["code"] = failure.code;
+  });
+  return out;
+}
+
+}  // namespace reprise

@@ -1,0 +1,406 @@
+#include "doors/openai/request.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <utility>
+
+#include "base/base64url.h"
+#include "base/json.h"
+#include "base/try.h"
+#include "base/utf8.h"
+#include "crypto/digest.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kAgent = "reprise";
+constexpr std::string_view kFilesOnly = "(see the attached files)";
+constexpr std::size_t kMostFiles = 20;  // of one message
+
+Error Invalid(std::string reason, std::string message, std::string_view param) {
+  return Error{.code = ErrorCode::kInvalidArgument,
+               .reason = std::move(reason),
+               .message = std::move(message),
+               .details_json = DumpJson({{"param", std::string(param)}})};
+}
+Error WrongType(std::string_view param, const char* type) {
+  return Invalid("invalid_member", "\"" + std::string(param) + "\" must be " + type, param);
+}
+
+Result<std::optional<std::string>> Text(const Json& object, const char* name) {
+  const Json& value = MemberOf(object, name);
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_string()) return Fail(WrongType(name, "a string"));
+  return value.get<std::string>();
+}
+Result<bool> Flag(const Json& object, const char* name) {
+  const Json& value = MemberOf(object, name);
+  if (value.is_null()) return false;
+  if (!value.is_boolean()) return Fail(WrongType(name, "true or false"));
+  return value.get<bool>();
+}
+
+void AddLine(std::string& text, std::string_view line) {
+  if (!text.empty() && !line.empty()) text += "\n";
+  text += line;
+}
+
+std::string ExtensionOf(std::string_view mime_type) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 9> kKnown{{
+      {"image/png", ".png"},
+      {"image/jpeg", ".jpg"},
+      {"image/gif", ".gif"},
+      {"image/webp", ".webp"},
+      {"application/pdf", ".pdf"},
+      {"text/plain", ".txt"},
+      {"audio/wav", ".wav"},
+      {"audio/mpeg", ".mp3"},
+      {"text/markdown", ".md"},
+  }};
+  const auto* const found =
+      std::find_if(kKnown.begin(), kKnown.end(), [&](const auto& known) { return known.first == mime_type; });
+  return found == kKnown.end() ? "" : std::string(found->second);
+}
+
+// Standard base64 (RFC 4648, section 4), padded or not.
+std::optional<std::string> DecodeBase64(std::string_view text) {
+  std::string url;
+  url.reserve(text.size());
+  while (text.ends_with('=')) text.remove_suffix(1);
+  for (const char c : text) {
+    if (c == '\n' || c == '\r') continue;
+    url += c == '+' ? '-' : c == '/' ? '_' : c;
+  }
+  return DecodeBase64Url(url);
+}
+
+// "data:image/png;base64,...". nullopt: it is another address.
+std::optional<Result<ForeignFile>> FileOfDataUrl(std::string_view url, std::string_view filename,
+                                                 std::string_view param) {
+  if (!url.starts_with("data:")) return std::nullopt;
+  const std::size_t comma = url.find(',');
+  const std::string_view head = url.substr(5, comma == std::string_view::npos ? 0 : comma - 5);
+  if (comma == std::string_view::npos || !head.ends_with(";base64")) {
+    return Fail(Invalid("invalid_member", "a data URL must be of the form data:TYPE;base64,DATA", param));
+  }
+  auto content = DecodeBase64(url.substr(comma + 1));
+  if (!content) return Fail(Invalid("invalid_member", "the data URL's base64 cannot be decoded", param));
+  const std::string type(head.substr(0, head.find(';')));
+  std::string name = filename.empty() ? std::string(type.starts_with("image/") ? "image" : "file") + ExtensionOf(type)
+                                      : std::string(filename);
+  return ForeignFile{std::move(name), type, *std::move(content)};
+}
+
+// A message's content: its text, and the files among its parts.
+struct Content {
+  std::string text;
+  std::vector<ForeignFile> files;
+};
+
+Result<void> TakeAddress(Content& content, std::string_view url, std::string_view filename, const char* what,
+                         std::string_view param) {
+  auto file = FileOfDataUrl(url, filename, param);
+  if (!file) {  // nothing is fetched for a client: the agent has a tool for that, which asks
+    AddLine(content.text, "[" + std::string(what) + ": " + std::string(url) + "]");
+    return {};
+  }
+  content.files.push_back(TRY(*std::move(file)));
+  if (content.files.size() > kMostFiles) return Fail(Invalid("invalid_member", "a message may have 20 files", param));
+  return {};
+}
+
+Result<void> TakePart(Content& content, const Json& part) {
+  constexpr std::string_view kParam = "content";
+  const std::string type = TextMember(part, "type");
+  if (type == "text" || type == "input_text" || type == "output_text") {
+    if (!MemberOf(part, "text").is_string()) return Fail(WrongType("text", "a string"));
+    AddLine(content.text, TextMember(part, "text"));
+    return {};
+  }
+  if (type == "refusal") return AddLine(content.text, TextMember(part, "refusal")), Result<void>();
+  if (type == "image_url") {
+    const Json& image = MemberOf(part, "image_url");
+    return TakeAddress(content, image.is_string() ? image.get<std::string>() : TextMember(image, "url"), "", "image",
+                       kParam);
+  }
+  if (type == "input_image") return TakeAddress(content, TextMember(part, "image_url"), "", "image", kParam);
+  if (type == "file" || type == "input_file") {
+    const Json& file = type == "file" ? MemberOf(part, "file") : part;
+    const std::string data = TextMember(file, "file_data"), name = TextMember(file, "filename");
+    if (const std::string url = TextMember(file, "file_url"); data.empty() && !url.empty()) {
+      return TakeAddress(content, url, name, "file", kParam);
+    }
+    if (data.empty()) return Fail(Invalid("unsupported_value", "a file must come with its \"file_data\"", kParam));
+    return TakeAddress(content, data.starts_with("data:") ? data : "data:application/octet-stream;base64," + data, name,
+                       "file", kParam);
+  }
+  if (type == "input_audio") {
+    const Json& audio = MemberOf(part, "input_audio");
+    const std::string format = TextMember(audio, "format");
+    return TakeAddress(content,
+                       "data:audio/" + (format == "mp3" ? "mpeg" : format) + ";base64," + TextMember(audio, "data"),
+                       "audio." + format, "audio", kParam);
+  }
+  return Fail(Invalid("unsupported_value",
+                      "content of the type \"" + std::string(Utf8Prefix(type, 40)) + "\" is not supported", kParam));
+}
+
+Result<Content> ReadContent(const Json& json) {
+  Content content;
+  if (json.is_null()) return content;
+  if (json.is_string()) return Content{json.get<std::string>(), {}};
+  if (!json.is_array()) return Fail(WrongType("content", "a string or an array of parts"));
+  for (const Json& part : json) TRY(TakePart(content, part));
+  return content;
+}
+
+// Puts the messages of a request together, one after the other.
+class Conversation {
+ public:
+  explicit Conversation(OpenAiRequest& request) : request_(request) {}
+
+  Result<void> Instruct(const Json& content) {
+    auto read = TRY(ReadContent(content));
+    AddLine(request_.instructions, read.text);
+    return {};
+  }
+
+  Result<void> Ask(const Json& content) {
+    auto read = TRY(ReadContent(content));
+    if (read.text.empty() && !read.files.empty()) read.text = kFilesOnly;
+    Close();
+    asked_ = read.text;
+    request_.files = std::move(read.files);
+    request_.messages.push_back({.role = Role::kUser, .content = std::move(read.text)});
+    return {};
+  }
+
+  Result<void> Answer(const Json& content, std::vector<ToolCall> calls) {
+    auto read = TRY(ReadContent(content));
+    if (asked_ || !turns().empty()) {
+      if (asked_) Close();
+      auto& answer = turns().back().answer;
+      answer = answer ? *answer + "\n" + read.text : read.text;
+    }
+    const bool joins = !calls.empty() && read.text.empty() && !request_.messages.empty() &&
+                       request_.messages.back().role == Role::kAssistant;
+    if (joins) {  // Responses has an item for each call
+      auto& before = request_.messages.back().tool_calls;
+      before.insert(before.end(), std::make_move_iterator(calls.begin()), std::make_move_iterator(calls.end()));
+      return {};
+    }
+    Message message{.role = Role::kAssistant, .tool_calls = std::move(calls)};
+    if (!read.text.empty() || message.tool_calls.empty()) message.content = std::move(read.text);
+    request_.messages.push_back(std::move(message));
+    return {};
+  }
+
+  Result<void> TakeToolResult(std::string call_id, const Json& content) {
+    auto read = TRY(ReadContent(content));
+    request_.messages.push_back(
+        {.role = Role::kTool, .content = std::move(read.text), .tool_call_id = std::move(call_id)});
+    return {};
+  }
+
+  Result<void> Finish(const char* param) {
+    if (!request_.is_agent) {
+      if (request_.messages.empty()) return Fail(Invalid("invalid_member", "there is no message", param));
+      return {};
+    }
+    if (!asked_) return Fail(Invalid("invalid_member", "the last message must be the user's", param));
+    if (asked_->empty()) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
+    request_.conversation.message = *std::move(asked_);
+    return {};
+  }
+
+ private:
+  std::vector<ForeignTurn>& turns() { return request_.conversation.before; }
+  void Close() {
+    if (asked_) turns().push_back({*std::exchange(asked_, std::nullopt), std::nullopt});
+  }
+
+  OpenAiRequest& request_;
+  std::optional<std::string> asked_{};
+};
+
+Result<std::vector<ToolCall>> ReadToolCalls(const Json& json) {
+  std::vector<ToolCall> calls;
+  if (json.is_null()) return calls;
+  if (!json.is_array()) return Fail(WrongType("tool_calls", "an array"));
+  for (const Json& each : json) {
+    const Json& function = MemberOf(each, "function");
+    calls.push_back({TextMember(each, "id"), TextMember(function, "name"), TextMember(function, "arguments")});
+  }
+  return calls;
+}
+
+// {"type":"function","function":{...}} of Chat Completions, or with the members beside the type, of Responses.
+Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
+  const Json& choice = MemberOf(body, "tool_choice");
+  const bool is_forced = choice.is_object() || choice == "required";
+  if (request.is_agent && is_forced) {
+    return Fail(Invalid("unsupported_value", "an agent chooses its tools itself; ask the model alone to force a call",
+                        "tool_choice"));
+  }
+  const Json& tools = MemberOf(body, "tools");
+  if (tools.is_null() || request.is_agent || choice == "none") return {};
+  if (!tools.is_array()) return Fail(WrongType("tools", "an array"));
+  for (const Json& each : tools) {
+    const std::string type = TextMember(each, "type");
+    if (type != "function") {
+      return Fail(Invalid("unsupported_value",
+                          "tools of the type \"" + std::string(Utf8Prefix(type, 40)) + "\" are not supported",
+                          "tools"));
+    }
+    const Json& function = each.contains("function") ? MemberOf(each, "function") : each;
+    const std::string name = TextMember(function, "name");
+    if (name.empty()) return Fail(Invalid("invalid_member", "a tool must have a \"name\"", "tools"));
+    const Json& parameters = MemberOf(function, "parameters");
+    request.tools.push_back({name, TextMember(function, "description"),
+                             parameters.is_object() ? DumpJson(parameters) : R"({"type":"object","properties":{}})"});
+  }
+  return {};
+}
+
+Result<Json> ReadCommon(std::string_view text, OpenAiRequest& request) {
+  auto body = TRY(ParseJson(text.empty() ? "{}" : text));
+  if (!body.is_object()) return Fail(Invalid("invalid_body", "the body must be a JSON object", ""));
+  const auto model = TRY(Text(body, "model"));
+  if (!model || model->empty()) {
+    return Fail(Invalid("missing_required_parameter", "\"model\" is missing; GET /v1/models lists them", "model"));
+  }
+  request.asked_model = *model;
+  request.is_agent = *model == kAgent || model->starts_with(std::string(kAgent) + "/");
+  if (!request.is_agent) request.model = *model;
+  if (request.is_agent && *model != kAgent) request.model = model->substr(kAgent.size() + 1);
+  request.stream = TRY(Flag(body, "stream"));
+  const Json& metadata = MemberOf(body, "metadata");
+  if (!metadata.is_null() && !metadata.is_object()) return Fail(WrongType("metadata", "a JSON object"));
+  if (metadata.is_object()) {
+    request.metadata = DumpJson(metadata);
+    request.chat_name = TRY(Text(metadata, "chat_id"));
+  }
+  TRY(ReadTools(body, request));
+  return body;
+}
+
+Result<void> TakeItem(Conversation& conversation, const Json& item) {
+  if (!item.is_object()) return Fail(WrongType("input", "a string or an array of items"));
+  const std::string type = TextMember(item, "type"), role = TextMember(item, "role");
+  if (type == "function_call") {
+    return conversation.Answer(
+        Json(), {{TextMember(item, "call_id"), TextMember(item, "name"), TextMember(item, "arguments")}});
+  }
+  if (type == "function_call_output") {
+    return conversation.TakeToolResult(TextMember(item, "call_id"), MemberOf(item, "output"));
+  }
+  if (type == "reasoning" || type == "item_reference") return {};
+  if (!type.empty() && type != "message") {
+    return Fail(Invalid("unsupported_value",
+                        "items of the type \"" + std::string(Utf8Prefix(type, 40)) + "\" are not supported", "input"));
+  }
+  const Json& content = MemberOf(item, "content");
+  if (role == "system" || role == "developer") return conversation.Instruct(content);
+  if (role == "user") return conversation.Ask(content);
+  if (role == "assistant") return conversation.Answer(content, {});
+  return Fail(Invalid("invalid_member", "a message's role must be user, assistant, system or developer", "input"));
+}
+
+}  // namespace
+
+Result<OpenAiRequest> ParseChatCompletion(std::string_view text) {
+  OpenAiRequest request;
+  const Json body = TRY(ReadCommon(text, request));
+  const Json& choices = MemberOf(body, "n");
+  if (!choices.is_null() && choices != 1) {
+    return Fail(Invalid("unsupported_value", "\"n\" must be 1: ask again for another answer", "n"));
+  }
+  request.include_usage = TRY(Flag(MemberOf(body, "stream_options"), "include_usage"));
+  const Json& messages = MemberOf(body, "messages");
+  if (!messages.is_array()) {
+    return Fail(messages.is_null() ? Invalid("missing_required_parameter", "\"messages\" is missing", "messages")
+                                   : WrongType("messages", "an array"));
+  }
+  Conversation conversation(request);
+  for (const Json& message : messages) {
+    const std::string role = TextMember(message, "role");
+    const Json& content = MemberOf(message, "content");
+    if (role == "system" || role == "developer") {
+      TRY(conversation.Instruct(content));
+    } else if (role == "user") {
+      TRY(conversation.Ask(content));
+    } else if (role == "assistant") {
+      TRY(conversation.Answer(content, TRY(ReadToolCalls(MemberOf(message, "tool_calls")))));
+    } else if (role == "tool" || role == "function") {
+      TRY(conversation.TakeToolResult(TextMember(message, "tool_call_id"), content));
+    } else {
+      return Fail(
+          Invalid("invalid_member", "a message's role must be system, developer, user, assistant or tool", "messages"));
+    }
+  }
+  TRY(conversation.Finish("messages"));
+  return request;
+}
+
+Result<OpenAiRequest> ParseResponse(std::string_view text) {
+  OpenAiRequest request;
+  const Json body = TRY(ReadCommon(text, request));
+  request.background = TRY(Flag(body, "background"));
+  request.previous_response_id = TRY(Text(body, "previous_response_id"));
+  const Json& chat = MemberOf(body, "conversation");
+  if (!chat.is_null()) {
+    request.chat_name = chat.is_string() ? chat.get<std::string>() : TextMember(chat, "id");
+    request.continues = true;
+    if (request.chat_name->empty()) return Fail(WrongType("conversation", "the id of a chat"));
+    if (request.previous_response_id) {
+      return Fail(
+          Invalid("invalid_member", "\"conversation\" does not go with \"previous_response_id\"", "conversation"));
+    }
+  }
+  if (!request.is_agent && (request.previous_response_id || !chat.is_null())) {
+    return Fail(Invalid("unsupported_value",
+                        "a model alone remembers nothing: send all messages, or ask the agent reprise/" +
+                            std::string(Utf8Prefix(request.model, 80)),
+                        request.previous_response_id ? "previous_response_id" : "conversation"));
+  }
+  request.instructions = TRY(Text(body, "instructions")).value_or("");
+  const Json& input = MemberOf(body, "input");
+  if (input.is_null()) return Fail(Invalid("missing_required_parameter", "\"input\" is missing", "input"));
+  Conversation conversation(request);
+  if (input.is_string()) {
+    TRY(conversation.Ask(input));
+  } else if (!input.is_array()) {
+    return Fail(WrongType("input", "a string or an array of items"));
+  } else {
+    for (const Json& item : input) TRY(TakeItem(conversation, item));
+  }
+  TRY(conversation.Finish("input"));
+  return request;
+}
+
+std::optional<ChatId> ChatNamed(std::string_view name) {
+  if (name.empty() || name == "new" || name == "null" || name == "undefined" ||
+      name.find("{{") != std::string_view::npos) {
+    return std::nullopt;
+  }
+  if (auto chat = ChatId::Parse(name)) return *chat;
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  return *ChatId::Parse("foreign_" + Sha256Digest({name}).substr(kFrom, kDigits));
+}
+
+std::string ResponseId(const InteractionRef& interaction) {
+  return "resp_" + interaction.chat_id.str() + "_" + interaction.interaction_id.str();
+}
+
+std::optional<InteractionRef> ParseResponseId(std::string_view id) {
+  constexpr std::string_view kPrefix = "resp_", kNumber = "_int_";
+  const std::size_t number = id.rfind(kNumber);
+  if (!id.starts_with(kPrefix) || number == std::string_view::npos || number < kPrefix.size()) return std::nullopt;
+  const auto chat = ChatId::Parse(id.substr(kPrefix.size(), number - kPrefix.size()));
+  const auto interaction = InteractionId::Parse(id.substr(number + 1));
+  if (!chat || !interaction) return std::nullopt;
+  return InteractionRef{*chat, *interaction};
+}
+
+}  // namespace reprise

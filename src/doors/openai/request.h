@@ -1,0 +1,59 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "doors/conversations.h"
+#include "reprise/engine.h"
+#include "reprise/message.h"
+#include "reprise/tool.h"
+
+// Requests of OpenAI's interfaces (Chat Completions, Responses) as types. What their clients may send beyond this is
+// taken and has no effect: sampling, formats, and for an agent the client's own tools.
+namespace reprise {
+
+// A file that came within a message.
+struct ForeignFile {
+  std::string filename, mime_type, content;
+};
+
+struct OpenAiRequest {
+  // An agent (`reprise`, `reprise/PROVIDER/NAME`), or a model alone.
+  bool is_agent = false;
+  std::string asked_model{};  // as the client wrote it
+  std::string model{};        // ours, for the engine; empty: the default
+  bool stream = false;
+  bool include_usage = false;                         // of a chat completion's stream
+  bool background = false;                            // of a response
+  std::optional<std::string> chat_name{};             // that the client gives its conversation
+  bool continues = false;                             // what comes is new: the rest is in the chat already
+  std::optional<std::string> previous_response_id{};  // of a response
+  std::string instructions{};                         // system and developer messages
+  std::string metadata = "{}";                        // JSON object, given back
+
+  // What an agent is told: all that was said, and the files of the last message.
+  ForeignConversation conversation{};
+  std::vector<ForeignFile> files{};
+
+  // What a model alone is told.
+  std::vector<Message> messages{};
+  std::vector<ToolSpec> tools{};
+};
+
+// kInvalidArgument (reasons of ParseJson, "invalid_body", "invalid_member", "missing_required_parameter",
+// "unsupported_value"); the message names the member.
+Result<OpenAiRequest> ParseChatCompletion(std::string_view body);
+Result<OpenAiRequest> ParseResponse(std::string_view body);
+
+// The name that the client gives a chat as one of ours: itself where it can be, else one made of it. nullopt: it is
+// none, but what a client sends that knows no name yet ("", "new", an unfilled placeholder).
+std::optional<ChatId> ChatNamed(std::string_view name);
+
+// Ids of responses: "resp_CHAT_int_001". What we number is theirs too.
+std::string ResponseId(const InteractionRef& interaction);
+std::optional<InteractionRef> ParseResponseId(std::string_view id);
+
+}  // namespace reprise

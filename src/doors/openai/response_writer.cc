@@ -1,0 +1,241 @@
+#include <utility>
+
+#include "base/json_writer.h"
+#include "doors/openai/answer_writer.h"
+
+namespace reprise {
+namespace {
+
+std::string ToolsJson(const std::vector<ToolSpec>& tools) {
+  std::string out = "[";
+  for (const ToolSpec& tool : tools) {
+    if (out.size() > 1) out += ',';
+    AppendJsonObject(out, [&](JsonObjectWriter& json) {
+      json["type"] = std::string_view("function");
+      json["name"] = tool.name;
+      json["description"] = tool.description;
+      json.Name("parameters") += tool.parameters;
+      json["strict"] = false;
+    });
+  }
+  return out + "]";
+}
+
+std::string ResponseUsage(const TokenUsage& usage) {
+  std::string out;
+  AppendJsonObject(out, [&](JsonObjectWriter& json) {
+    json["input_tokens"] = usage.input_tokens;
+    AppendJsonObject(json.Name("input_tokens_details"),
+                     [&](JsonObjectWriter& details) { details["cached_tokens"] = usage.cache_read_tokens; });
+    json["output_tokens"] = usage.output_tokens;
+    AppendJsonObject(json.Name("output_tokens_details"),
+                     [](JsonObjectWriter& details) { details["reasoning_tokens"] = 0; });
+    json["total_tokens"] = usage.input_tokens + usage.output_tokens;
+  });
+  return out;
+}
+
+// Items of the output come one after the other; each is open until another kind of it begins.
+class ResponseWriter final : public AnswerWriter {
+ public:
+  explicit ResponseWriter(const OpenAiRequest& request)
+      : stream_(request.stream),
+        background_(request.background),
+        model_(request.asked_model),
+        instructions_(request.instructions),
+        metadata_(request.metadata),
+        previous_(request.previous_response_id),
+        tools_(ToolsJson(request.tools)) {}
+
+  void Begin(const AnswerHead& head, std::string& out) override {
+    head_ = head;
+    if (!stream_) return;
+    Event("response.created", "\"response\":" + Object("in_progress", {}), out);
+    Event("response.in_progress", "\"response\":" + Object("in_progress", {}), out);
+  }
+
+  void Thinking(std::string_view escaped, std::string& out) override { Piece(Kind::kReasoning, escaped, out); }
+  void Text(std::string_view escaped, std::string& out) override { Piece(Kind::kMessage, escaped, out); }
+
+  void Call(const ToolCall& call, std::string& out) override {
+    Close(out);
+    const std::string id = ItemId("fc_");
+    std::string named = "\"call_id\":", arguments;
+    AppendJsonString(named, call.id);
+    named += ",\"name\":";
+    AppendJsonString(named, call.name);
+    AppendJsonString(arguments, call.arguments);
+    const std::string begin = "{\"type\":\"function_call\",\"id\":\"" + id + "\"," + named + ",\"arguments\":";
+    const std::string whole = begin + arguments + ",\"status\":\"completed\"}";
+    if (stream_) {
+      const std::string at = "\"item_id\":\"" + id + "\",\"output_index\":" + std::to_string(index_);
+      Added(begin + "\"\",\"status\":\"in_progress\"}", out);
+      Event("response.function_call_arguments.delta", at + ",\"delta\":" + arguments, out);
+      Event("response.function_call_arguments.done", at + "," + named + ",\"arguments\":" + arguments, out);
+    }
+    Done(whole, out);
+  }
+
+  void End(const AnswerEnd& end, std::string& out) override {
+    Close(out);
+    const bool is_whole = end.status == InteractionStatus::kCompleted && end.truncated.empty();
+    const bool is_running = !IsFinished(end.status) && !end.failure;
+    const char* status = end.failure                                               ? "failed"
+                         : is_running                                              ? "in_progress"
+                         : is_whole                                                ? "completed"
+                         : end.status == InteractionStatus::kCancelled && !stream_ ? "cancelled"
+                                                                                   : "incomplete";
+    const std::string object = Object(status, end);
+    if (!stream_) {
+      out += object;
+      return;
+    }
+    Event("response." + std::string(status), "\"response\":" + object, out);
+  }
+
+ private:
+  enum class Kind { kNone, kReasoning, kMessage };
+
+  std::string ItemId(const char* prefix) const { return prefix + head_.name + "_" + std::to_string(index_); }
+
+  // Its number is the last member that all events have.
+  void Event(const std::string& type, const std::string& members, std::string& out) {
+    out.append("event: ").append(type).append("\ndata: {\"type\":\"").append(type).append("\",\"sequence_number\":");
+    out.append(std::to_string(sequence_++)).append(",").append(members).append("}\n\n");
+  }
+  void Added(const std::string& item, std::string& out) {
+    Event("response.output_item.added", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
+  }
+  void Done(const std::string& item, std::string& out) {
+    if (stream_)
+      Event("response.output_item.done", "\"output_index\":" + std::to_string(index_) + ",\"item\":" + item, out);
+    if (!items_.empty()) items_ += ',';
+    items_ += item;
+    ++index_;
+  }
+
+  std::string Item(const char* status) const {
+    const std::string content = std::string(status) == "in_progress" ? "[]" : "[" + Part(text_) + "]";
+    if (open_ == Kind::kReasoning) {
+      return "{\"type\":\"reasoning\",\"id\":\"" + ItemId("rs_") + "\",\"status\":\"" + status +
+             "\",\"summary\":[],\"content\":" + content + "}";
+    }
+    return "{\"type\":\"message\",\"id\":\"" + ItemId("msg_") + "\",\"status\":\"" + status +
+           "\",\"role\":\"assistant\",\"content\":" + content + "}";
+  }
+  std::string Part(const std::string& text) const {
+    if (open_ == Kind::kReasoning) return "{\"type\":\"reasoning_text\",\"text\":\"" + text + "\"}";
+    return "{\"type\":\"output_text\",\"text\":\"" + text + "\",\"annotations\":[],\"logprobs\":[]}";
+  }
+  // Where the open part is; what all its events say.
+  std::string Place() const {
+    return "\"item_id\":\"" + ItemId(open_ == Kind::kReasoning ? "rs_" : "msg_") +
+           "\",\"output_index\":" + std::to_string(index_) + ",\"content_index\":0";
+  }
+  std::string TextEvent(const char* step) const {
+    return (open_ == Kind::kReasoning ? "response.reasoning_text." : "response.output_text.") + std::string(step);
+  }
+
+  void Piece(Kind kind, std::string_view escaped, std::string& out) {
+    if (open_ != kind) {
+      Close(out);
+      open_ = kind;
+      if (stream_) {
+        Added(Item("in_progress"), out);
+        Event("response.content_part.added", Place() + ",\"part\":" + Part(""), out);
+      }
+    }
+    text_ += escaped;
+    if (!stream_) return;
+    const char* logprobs = kind == Kind::kMessage ? ",\"logprobs\":[]" : "";
+    Event(TextEvent("delta"), Place() + ",\"delta\":\"" + std::string(escaped) + "\"" + logprobs, out);
+  }
+
+  void Close(std::string& out) {
+    if (open_ == Kind::kNone) return;
+    const std::string item = Item("completed");
+    if (stream_) {
+      const char* logprobs = open_ == Kind::kMessage ? ",\"logprobs\":[]" : "";
+      Event(TextEvent("done"), Place() + ",\"text\":\"" + text_ + "\"" + logprobs, out);
+      Event("response.content_part.done", Place() + ",\"part\":" + Part(text_), out);
+    }
+    open_ = Kind::kNone;
+    text_ = {};
+    Done(item, out);
+  }
+
+  std::string Object(std::string_view status, const AnswerEnd& end) const {
+    const bool has_ended = status != "in_progress";
+    std::string out;
+    AppendJsonObject(out, [&](JsonObjectWriter& json) {
+      json["id"] = "resp_" + head_.name;
+      json["object"] = std::string_view("response");
+      json["created_at"] = head_.created;
+      json.Name("completed_at") += status == "completed" ? std::to_string(NowSeconds()) : "null";
+      json["status"] = status;
+      json.Name("incomplete_details") +=
+          status == "incomplete"
+              ? std::string("{\"reason\":\"") +
+                    (end.truncated == "content_filter" || end.truncated == "refusal" ? "content_filter"
+                     : end.status == InteractionStatus::kCancelled                   ? "cancelled"
+                                                                                     : "max_output_tokens") +
+                    "\"}"
+              : "null";
+      json["model"] = model_;
+      json.Name("previous_response_id") += previous_ ? Quoted(*previous_) : "null";
+      json.Name("instructions") += instructions_.empty() ? "null" : Quoted(instructions_);
+      json.Name("output") += "[" + items_ + "]";
+      json.Name("error") += end.failure ? OpenAiErrorObject(*end.failure) : "null";
+      json.Name("tools") += tools_;
+      json["tool_choice"] = std::string_view("auto");
+      json["truncation"] = std::string_view("disabled");
+      json["parallel_tool_calls"] = true;
+      json.Name("text") += R"({"format":{"type":"text"}})";
+      json["top_p"] = 1;
+      json["presence_penalty"] = 0;
+      json["frequency_penalty"] = 0;
+      json["top_logprobs"] = 0;
+      json["temperature"] = 1;
+      json.Name("reasoning") += R"({"effort":null,"summary":null})";
+      json.Name("usage") += has_ended ? ResponseUsage(end.usage) : "null";
+      json["max_output_tokens"] = nullptr;
+      json["max_tool_calls"] = nullptr;
+      json["store"] = true;
+      json["background"] = background_;
+      json["service_tier"] = std::string_view("default");
+      json.Name("metadata") += metadata_;
+      json["safety_identifier"] = nullptr;
+      json["prompt_cache_key"] = nullptr;
+    });
+    return out;
+  }
+
+  static std::string Quoted(std::string_view text) {
+    std::string out;
+    AppendJsonString(out, text);
+    return out;
+  }
+  static std::int64_t NowSeconds() {
+    return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch())
+        .count();
+  }
+
+  const bool stream_, background_;
+  const std::string model_, instructions_, metadata_;
+  const std::optional<std::string> previous_;
+  const std::string tools_;
+  AnswerHead head_;
+  std::uint64_t sequence_ = 0;
+  std::size_t index_ = 0;  // of the item that is open, or comes next
+  Kind open_ = Kind::kNone;
+  std::string text_;   // of the open item
+  std::string items_;  // those that are done
+};
+
+}  // namespace
+
+std::unique_ptr<AnswerWriter> MakeResponseWriter(const OpenAiRequest& request) {
+  return std::make_unique<ResponseWriter>(request);
+}
+
+}  // namespace reprise

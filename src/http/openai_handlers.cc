@@ -1,0 +1,380 @@
+#include "http/openai_handlers.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "base/json.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+#include "doors/openai/agent_translator.h"
+#include "doors/openai/model_answer.h"
+#include "doors/openai/request.h"
+#include "doors/translated_stream.h"
+#include "http/audio_handlers.h"
+#include "http/error_response.h"
+#include "http/multipart.h"
+#include "http/requests.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kMostTries = 5;  // to find a chat that others change meanwhile
+
+using MakeWriter = std::unique_ptr<AnswerWriter> (*)(const OpenAiRequest&);
+
+Error Invalid(std::string reason, std::string message, const char* param) {
+  return Error{.code = ErrorCode::kInvalidArgument,
+               .reason = std::move(reason),
+               .message = std::move(message),
+               .details_json = DumpJson({{"param", param}})};
+}
+
+// Which chat a front end means: what it has put into a header, else into the request.
+std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked) {
+  for (const char* name : {"x-chat-id", "x-openwebui-chat-id", "x-conversation-id"}) {
+    const std::string* value = request.head.Find(name);
+    if (value == nullptr) continue;
+    if (auto chat = ChatNamed(*value)) return chat;
+  }
+  return asked.chat_name ? ChatNamed(*asked.chat_name) : std::nullopt;
+}
+
+// Where the page is, as this client reaches us; empty: there is none. The gate has let the host pass.
+std::string PageAddress(const HandlerContext& context, const Request& request) {
+  const std::string* host = request.head.Find("host");
+  if (context.shared.page.empty() || host == nullptr) return {};
+  const std::string* scheme = request.head.Find("x-forwarded-proto");
+  return (scheme != nullptr && *scheme == "https" ? "https://" : "http://") + *host + "/";
+}
+
+// One of the two interfaces.
+class AnswerRoute {
+ public:
+  AnswerRoute(const HandlerContext& context, std::shared_ptr<Conversations> conversations, MakeWriter make_writer)
+      : context_(context), conversations_(std::move(conversations)), make_writer_(make_writer) {}
+
+  Result<Outcome> Answer(const Request& request, OpenAiRequest asked) const {
+    return asked.is_agent ? AskAgent(request, std::move(asked)) : AskModel(request, asked);
+  }
+
+ private:
+  Result<Outcome> AskModel(const Request& request, const OpenAiRequest& asked) const {
+    const auto answer = std::make_shared<ModelAnswer>(asked, make_writer_(asked));
+    if (auto begun = answer->Begin(context_.engine, asked, TraceParentOf(request)); !begun) {
+      if (begun.error().reason != "unknown_model") return Fail(std::move(begun.error()));
+      return ProtocolErrorReply(404, "model_not_found", begun.error().message);
+    }
+    std::shared_ptr<void> hold(nullptr, [answer](void*) { answer->Stop(); });
+    if (asked.stream) return FeedReply{.log = answer->log(), .hold = std::move(hold)};
+    return DeferredReply{.log = answer->log(), .hold = std::move(hold), .finish = [answer]() -> Result<Reply> {
+                           auto whole = answer->Whole();
+                           if (whole) return Reply{.body = *std::move(whole)};
+                           return ProviderFailed(std::move(whole.error()));
+                         }};
+  }
+
+  // A model alone can be asked again, by whoever wants to.
+  static Reply ProviderFailed(Error error) {
+    const bool is_clients = error.reason == "provider_bad_request" || error.reason == "provider_context_length" ||
+                            error.reason == "provider_not_found";
+    error.code = is_clients ? ErrorCode::kInvalidArgument : ErrorCode::kUnavailable;
+    return ErrorReply(error);
+  }
+
+  Result<Outcome> AskAgent(const Request& request, OpenAiRequest asked) const {
+    asked.conversation.chat = ChatOf(request, asked);
+    const auto key = TRY(ClientRequestOf(request));
+    if (key && !asked.conversation.chat && asked.conversation.before.empty() && !asked.previous_response_id) {
+      // The request may come again, and has to find its chat then.
+      constexpr std::size_t kFrom = 7, kDigits = 24;  // behind "sha256:"
+      asked.conversation.chat = ChatNamed("key_" + Sha256Digest({key->key}).substr(kFrom, kDigits));
+    }
+    StartRequest start{.model = asked.model,
+                       .on_disconnect = asked.background ? OnDisconnect::kContinue : OnDisconnect::kCancel,
+                       .instructions = asked.instructions,
+                       .request = key,
+                       .trace_parent = TraceParentOf(request)};
+    for (int tries = 1;; ++tries) {
+      const auto plan = TRY(Find(asked));
+      auto started = Begin(plan, asked, start);
+      if (started) return Follow(request, asked, *std::move(started));
+      if (started.error().reason == "stale" && tries < kMostTries) continue;
+      if (started.error().reason == "unknown_model") {
+        return ProtocolErrorReply(404, "model_not_found", started.error().message);
+      }
+      return Fail(std::move(started.error()));
+    }
+  }
+
+  Result<ConversationPlan> Find(const OpenAiRequest& asked) const {
+    if (asked.previous_response_id) {
+      const auto last = ParseResponseId(*asked.previous_response_id);
+      auto plan = last ? conversations_->FindAfter(*last, MessageOf(asked)) : NoSuchResponse();
+      if (!plan && plan.error().code == ErrorCode::kNotFound) return NoSuchResponse();
+      return plan;
+    }
+    if (!asked.continues) return conversations_->Find(asked.conversation);
+    const auto chat = asked.conversation.chat.value_or(ChatId::Random());
+    ConversationPlan plan{.chat = chat, .message = MessageOf(asked)};
+    if (const auto entry = context_.engine.GetListEntry(chat)) plan.after = entry->summary.head;
+    return plan;
+  }
+  static tl::unexpected<Error> NoSuchResponse() {
+    return Fail(Error{.code = ErrorCode::kNotFound,
+                      .reason = "previous_response_not_found",
+                      .message = "there is no such response",
+                      .details_json = R"({"param":"previous_response_id"})"});
+  }
+  // All that is new is told as one message.
+  static std::string MessageOf(const OpenAiRequest& asked) {
+    std::string message;
+    for (const ForeignTurn& turn : asked.conversation.before) message += turn.user + "\n\n";
+    return message + asked.conversation.message;
+  }
+
+  Result<EventSubscription> Begin(const ConversationPlan& plan, const OpenAiRequest& asked, StartRequest start) const {
+    // What is run again has the files that it had.
+    if (plan.kind == ConversationPlan::Kind::kEdit || !asked.files.empty()) start.attachments.emplace();
+    if (plan.kind == ConversationPlan::Kind::kRegenerate) start.attachments.reset();
+    if (start.attachments) {
+      for (const ForeignFile& each : asked.files) {
+        const auto file = TRY(MakeFile(each.filename, each.mime_type, each.content));
+        TRY(context_.engine.AddFile(plan.chat, file));
+        start.attachments->push_back(file.info.id);
+      }
+    }
+    return conversations_->Begin(plan, std::move(start));
+  }
+
+  AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked,
+                                      std::weak_ptr<void> client) const {
+    return {
+        .page = PageAddress(context_, request),
+        .began = [conversations = conversations_, client = std::move(client)](
+                     const InteractionRef& run) { conversations->NoteClient(run.chat_id, run.interaction_id, client); },
+        .ended = [conversations = conversations_, conversation = asked.conversation](
+                     const InteractionRef& run,
+                     const std::string& answer) { conversations->NoteEnd(conversation, answer, run); }};
+  }
+
+  Result<Outcome> Follow(const Request& request, const OpenAiRequest& asked, EventSubscription started) const {
+    context_.engine.Listen(started);  // to what the same request has begun before
+    HeaderList headers{{"X-Chat-Id", started.chat_id.str()}};
+    if (started.interaction_id) {
+      headers.emplace_back("Content-Location", "/chats/" + started.chat_id.str() + "/interactions/" +
+                                                   started.interaction_id->str() + "/events");
+    }
+    const auto client = std::make_shared<char>();
+    auto translator =
+        std::make_unique<AgentTranslator>(make_writer_(asked), OptionsFor(request, asked, std::weak_ptr<void>(client)));
+    if (asked.background && started.interaction_id) {
+      return Snapshot(context_.engine, {started.chat_id, *started.interaction_id}, asked);
+    }
+    if (asked.stream) {
+      auto stream = Translate(std::move(started), std::move(translator));
+      const auto hold = std::make_shared<std::pair<std::shared_ptr<void>, std::shared_ptr<void>>>(stream.hold, client);
+      return FeedReply{.log = std::move(stream.log), .hold = hold, .headers = std::move(headers)};
+    }
+    if (started.interaction_id) conversations_->NoteClient(started.chat_id, *started.interaction_id, client);
+    const auto log = started.log;
+    const auto hold = std::make_shared<std::pair<EventSubscription, std::shared_ptr<void>>>(std::move(started), client);
+    const std::shared_ptr<AgentTranslator> shared = std::move(translator);
+    return DeferredReply{.log = log, .hold = hold, .finish = [log, shared, headers]() -> Result<Reply> {
+                           return Whole(*log, *shared, headers);
+                         }};
+  }
+
+  // The answer of a run that has ended, from its log.
+  static Reply Whole(const EventLog& log, AgentTranslator& translator, const HeaderList& headers) {
+    std::string out;
+    bool complete = false;
+    for (std::uint64_t offset = 0;;) {
+      std::string_view frames = log.Read(offset).bytes;
+      if (frames.empty()) break;
+      offset += frames.size();
+      while (!frames.empty()) {
+        const auto event = TakeFrame(frames);
+        if (!event) continue;
+        complete = complete || event->name == event::InteractionComplete::kName;
+        translator.Take(*event, out);
+      }
+    }
+    translator.End(complete, out);
+    Reply reply{.body = std::move(out)};
+    if (const auto& failure = translator.end().failure) {
+      reply = ProtocolErrorReply(complete ? 500 : 503, failure->code, failure->message);
+      // The agent has run, and what its tools have done is done: no client should ask again by itself.
+      reply.headers.emplace_back("X-Should-Retry", "false");
+    }
+    reply.headers.insert(reply.headers.end(), headers.begin(), headers.end());
+    return reply;
+  }
+
+ public:
+  // A response as it is now.
+  static Result<Outcome> Snapshot(Engine& engine, const InteractionRef& ref, OpenAiRequest asked) {
+    const auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
+    asked.stream = false;
+    AgentTranslator translator(MakeResponseWriter(asked), {});
+    const EventLog& log = *attached.subscription.log;
+    std::string out;
+    for (std::uint64_t offset = 0;;) {
+      std::string_view frames = log.Read(offset).bytes;
+      if (frames.empty()) break;
+      offset += frames.size();
+      while (!frames.empty()) {
+        if (const auto event = TakeFrame(frames)) translator.Take(*event, out);
+      }
+    }
+    translator.EndAs(attached.status, out);
+    return Reply{.body = std::move(out)};
+  }
+
+ private:
+  const HandlerContext context_;
+  const std::shared_ptr<Conversations> conversations_;
+  const MakeWriter make_writer_;
+};
+
+// --- responses that are there
+// -----------------------------------------------------------------------------------------
+
+Result<InteractionRef> ResponseInPath(const Request& request) {
+  auto ref = ParseResponseId(request.captures.at(0));
+  if (!ref) return Fail(ErrorCode::kNotFound, "there is no such response");
+  return *std::move(ref);
+}
+
+Result<Outcome> GetResponse(Engine& engine, const Request& request) {
+  const auto ref = TRY(ResponseInPath(request));
+  const auto interaction = TRY(engine.GetInteraction(ref.chat_id, ref.interaction_id));
+  OpenAiRequest asked{.asked_model = "reprise/" + interaction.model};
+  if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
+  return AnswerRoute::Snapshot(engine, ref, std::move(asked));
+}
+
+Result<Outcome> CancelResponse(Engine& engine, const Request& request) {
+  const auto ref = TRY(ResponseInPath(request));
+  TRY(engine.Cancel(ref.chat_id, ref.interaction_id));
+  return GetResponse(engine, request);
+}
+
+Result<Outcome> DeleteResponse(Engine& engine, const Request& request) {
+  const auto ref = TRY(ResponseInPath(request));
+  TRY(engine.RemoveBranch(ref.chat_id, ref.interaction_id));
+  return JsonReply({{"id", request.captures.at(0)}, {"object", "response"}, {"deleted", true}});
+}
+
+// --- models
+// -----------------------------------------------------------------------------------------------------------
+
+std::vector<std::string> ModelNames(const Engine& engine) {
+  std::vector<std::string> names{"reprise"};
+  const auto models = engine.models().List();
+  for (const auto& model : models) names.push_back("reprise/" + model.name);
+  for (const auto& model : models) names.push_back(model.name);
+  return names;
+}
+
+Json ModelObject(const std::string& name) {
+  const bool is_agent = name == "reprise" || name.starts_with("reprise/");
+  const std::size_t slash = name.find('/');
+  return {{"id", name},
+          {"object", "model"},
+          {"created", 0},
+          {"owned_by", is_agent || slash == std::string::npos ? "reprise" : name.substr(0, slash)}};
+}
+
+Result<Outcome> ListModels(Engine& engine, const Request& /*request*/) {
+  Json data = Json::array();
+  for (const std::string& name : ModelNames(engine)) data.push_back(ModelObject(name));
+  return JsonReply({{"object", "list"}, {"data", std::move(data)}});
+}
+
+Result<Outcome> GetModel(Engine& engine, const Request& request) {
+  const auto names = ModelNames(engine);
+  const std::string& name = request.captures.at(0);
+  if (std::find(names.begin(), names.end(), name) != names.end()) return JsonReply(ModelObject(name));
+  return ProtocolErrorReply(404, "model_not_found", "there is no such model; GET /v1/models lists them");
+}
+
+// --- audio
+// ------------------------------------------------------------------------------------------------------------
+
+// Clients send the name of a model of OpenAI's where ours is configured: without a provider it says nothing to us.
+std::string AudioModel(const std::string& name) { return name.find('/') == std::string::npos ? std::string() : name; }
+
+Reply TranscriptionReply(const std::string& text, const std::string& format, bool stream) {
+  if (stream) {
+    return Reply{
+        .body =
+            "data: " + DumpJson({{"type", "transcript.text.delta"}, {"delta", text}, {"logprobs", Json::array()}}) +
+            "\n\ndata: " + DumpJson({{"type", "transcript.text.done"}, {"text", text}, {"logprobs", Json::array()}}) +
+            "\n\ndata: [DONE]\n\n",
+        .content_type = "text/event-stream"};
+  }
+  if (format == "text") return Reply{.body = text + "\n", .content_type = "text/plain; charset=utf-8"};
+  return JsonReply({{"text", text}});
+}
+
+Result<Outcome> Transcribe(Engine& engine, const Request& request) {
+  auto form = TRY(ReadForm(request, {"model", "language", "prompt", "response_format", "stream", "temperature",
+                                     "timestamp_granularities[]", "include[]", "chunking_strategy"}));
+  const std::string format = form.fields["response_format"];
+  if (!format.empty() && format != "json" && format != "text") {
+    return Fail(Invalid("unsupported_value", "\"response_format\" must be json or text", "response_format"));
+  }
+  TranscriptionRequest speech{.content = std::move(form.file.content),
+                              .filename = std::move(form.file.filename),
+                              .mime_type = std::move(form.file.mime_type),
+                              .model = AudioModel(form.fields["model"]),
+                              .language = std::move(form.fields["language"]),
+                              .prompt = std::move(form.fields["prompt"])};
+  return AwaitTranscription(engine.audio(), std::move(speech),
+                            [format, stream = form.fields["stream"] == "true"](const std::string& text) {
+                              return TranscriptionReply(text, format, stream);
+                            });
+}
+
+Result<Outcome> Speak(Engine& engine, const Request& request) {
+  const Json body = TRY(ParseJson(request.body.empty() ? "{}" : request.body));
+  if (!MemberOf(body, "input").is_string() || TextMember(body, "input").empty()) {
+    return Fail(Invalid("missing_required_parameter", "\"input\" must be the text that is to be spoken", "input"));
+  }
+  // Ours, with their names.
+  Json ours = {{"text", TextMember(body, "input")}};
+  const Json& voice = MemberOf(body, "voice");
+  ours["voice"] = voice.is_object() ? TextMember(voice, "id") : TextMember(body, "voice");
+  if (const auto model = AudioModel(TextMember(body, "model")); !model.empty()) ours["model"] = model;
+  if (MemberOf(body, "response_format").is_string()) ours["format"] = TextMember(body, "response_format");
+  auto speech = TRY(ParseSpeechBody(DumpJson(ours)));
+  return AwaitSpeech(engine.audio(), std::move(speech.request), speech.content_type);
+}
+
+}  // namespace
+
+void AddOpenAiRoutes(Router& router, const HandlerContext& context, std::shared_ptr<Conversations> conversations) {
+  const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {
+    return [&engine, handler](const Request& request) { return handler(engine, request); };
+  };
+  const auto answer = [&](MakeWriter make_writer, Result<OpenAiRequest> (*parse)(std::string_view)) -> Handler {
+    return [route = AnswerRoute(context, conversations, make_writer), parse](
+               const Request& request) -> Result<Outcome> { return route.Answer(request, TRY(parse(request.body))); };
+  };
+  router.Add("POST", "/v1/chat/completions", answer(MakeChatCompletionWriter, ParseChatCompletion), Lane::kWork,
+             BodyKind::kConversation);
+  router.Add("POST", "/v1/responses", answer(MakeResponseWriter, ParseResponse), Lane::kWork, BodyKind::kConversation);
+  router.Add("GET", "/v1/responses/*", with(GetResponse));
+  router.Add("DELETE", "/v1/responses/*", with(DeleteResponse));
+  router.Add("POST", "/v1/responses/*/cancel", with(CancelResponse), Lane::kControl);
+  router.Add("GET", "/v1/models", with(ListModels), Lane::kRemote);
+  router.Add("GET", "/v1/models/*", with(GetModel), Lane::kRemote);
+  router.Add("POST", "/v1/audio/transcriptions", with(Transcribe), Lane::kWork, BodyKind::kAudio);
+  router.Add("POST", "/v1/audio/speech", with(Speak));
+}
+
+}  // namespace reprise
