@@ -342,12 +342,20 @@ Result<Outcome> Transcribe(Engine& engine, const Request& request) {
 
 Result<Outcome> Speak(Engine& engine, const Request& request) {
   const Json body = TRY(ParseJson(request.body.empty() ? "{}" : request.body));
+  for (const char* name : {"model", "response_format"}) {
+    if (const Json& value = MemberOf(body, name); !value.is_null() && !value.is_string()) {
+      return Fail(Invalid("invalid_member", "\"" + std::string(name) + "\" must be a string", name));
+    }
+  }
   if (!MemberOf(body, "input").is_string() || TextMember(body, "input").empty()) {
     return Fail(Invalid("missing_required_parameter", "\"input\" must be the text that is to be spoken", "input"));
   }
   // Ours, with their names.
   Json ours = {{"text", TextMember(body, "input")}};
   const Json& voice = MemberOf(body, "voice");
+  if (!voice.is_null() && !voice.is_string() && !voice.is_object()) {
+    return Fail(Invalid("invalid_member", "\"voice\" must be a string", "voice"));
+  }
   ours["voice"] = voice.is_object() ? TextMember(voice, "id") : TextMember(body, "voice");
   if (const auto model = AudioModel(TextMember(body, "model")); !model.empty()) ours["model"] = model;
   if (MemberOf(body, "response_format").is_string()) ours["format"] = TextMember(body, "response_format");

@@ -312,7 +312,7 @@ export interface Entity {
 }
 
 export interface Error {
-  error: { code: string; message: string; retryable: boolean; details?: Record<string, unknown> };
+  error: { code: string; message: string; retryable: boolean; details?: Record<string, unknown>; type?: string; param?: string | null };
 }
 
 export interface ErrorEvent {
@@ -604,6 +604,263 @@ export interface NestedStep {
   code?: string;
   message?: string;
   retryable?: boolean;
+}
+
+export interface OpenaiChatCompletion {
+  id: string;
+  object: "chat.completion";
+  created: number;
+  model: string;
+  choices: ({ index: number; message: { role: "assistant"; content: string | null; refusal: null; reasoning_content?: string; tool_calls?: OpenaiToolCall[] }; logprobs: null; finish_reason: "stop" | "length" | "content_filter" | "tool_calls" })[];
+  usage: OpenaiUsage;
+}
+
+export interface OpenaiChatCompletionChunk {
+  id: string;
+  object: "chat.completion.chunk";
+  created: number;
+  model: string;
+  choices: ({ index: number; delta: { role?: "assistant"; content?: string; reasoning_content?: string; tool_calls?: { index: number; id: string; type: "function"; function: { name: string; arguments: string } }[] }; logprobs: null; finish_reason: "stop" | "length" | "content_filter" | "tool_calls" | null })[];
+  usage?: OpenaiUsage | null;
+}
+
+export interface OpenaiChatCompletionRequest {
+  model: string;
+  messages: ({ role: "system" | "developer" | "user" | "assistant" | "tool" | "function"; content?: string | Record<string, unknown>[] | null; tool_calls?: Record<string, unknown>[] | null; tool_call_id?: string })[];
+  stream?: boolean;
+  stream_options?: { include_usage?: boolean };
+  n?: 1;
+  tools?: Record<string, unknown>[];
+  metadata?: Record<string, unknown>;
+}
+
+export interface OpenaiCompletedEvent {
+  type: "response.completed";
+  sequence_number: number;
+  response: OpenaiResponse;
+}
+
+export interface OpenaiContentPartAddedEvent {
+  type: "response.content_part.added";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  content_index: number;
+  part: { type: "output_text"; text: string; annotations: Record<string, unknown>[]; logprobs: Record<string, unknown>[] } | { type: "reasoning_text"; text: string };
+}
+
+export interface OpenaiContentPartDoneEvent {
+  type: "response.content_part.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  content_index: number;
+  part: { type: "output_text"; text: string; annotations: Record<string, unknown>[]; logprobs: Record<string, unknown>[] } | { type: "reasoning_text"; text: string };
+}
+
+export interface OpenaiCreatedEvent {
+  type: "response.created";
+  sequence_number: number;
+  response: OpenaiResponse;
+}
+
+export interface OpenaiFailedEvent {
+  type: "response.failed";
+  sequence_number: number;
+  response: OpenaiResponse;
+}
+
+export interface OpenaiFunctionCallArgumentsDeltaEvent {
+  type: "response.function_call_arguments.delta";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  delta: string;
+}
+
+export interface OpenaiFunctionCallArgumentsDoneEvent {
+  type: "response.function_call_arguments.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  call_id: string;
+  name: string;
+  arguments: string;
+}
+
+export interface OpenaiFunctionCallItem {
+  type: "function_call";
+  id: string;
+  call_id: string;
+  name: string;
+  arguments: string;
+  status: "in_progress" | "completed";
+}
+
+export interface OpenaiInProgressEvent {
+  type: "response.in_progress";
+  sequence_number: number;
+  response: OpenaiResponse;
+}
+
+export interface OpenaiIncompleteEvent {
+  type: "response.incomplete";
+  sequence_number: number;
+  response: OpenaiResponse;
+}
+
+export interface OpenaiMessageItem {
+  type: "message";
+  id: string;
+  status: "in_progress" | "completed";
+  role: "assistant";
+  content: { type: "output_text"; text: string; annotations: Record<string, unknown>[]; logprobs: Record<string, unknown>[] }[];
+}
+
+export interface OpenaiModel {
+  id: string;
+  object: "model";
+  created: number;
+  owned_by: string;
+}
+
+export interface OpenaiModels {
+  object: "list";
+  data: OpenaiModel[];
+}
+
+export interface OpenaiOutputItemAddedEvent {
+  type: "response.output_item.added";
+  sequence_number: number;
+  output_index: number;
+  item: OpenaiMessageItem | OpenaiReasoningItem | OpenaiFunctionCallItem;
+}
+
+export interface OpenaiOutputItemDoneEvent {
+  type: "response.output_item.done";
+  sequence_number: number;
+  output_index: number;
+  item: OpenaiMessageItem | OpenaiReasoningItem | OpenaiFunctionCallItem;
+}
+
+export interface OpenaiOutputTextDeltaEvent {
+  type: "response.output_text.delta";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  content_index: number;
+  delta: string;
+  logprobs: Record<string, unknown>[];
+}
+
+export interface OpenaiOutputTextDoneEvent {
+  type: "response.output_text.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  content_index: number;
+  text: string;
+  logprobs: Record<string, unknown>[];
+}
+
+export interface OpenaiReasoningItem {
+  type: "reasoning";
+  id: string;
+  status: "in_progress" | "completed";
+  summary: Record<string, unknown>[];
+  content: { type: "reasoning_text"; text: string }[];
+}
+
+export interface OpenaiReasoningTextDeltaEvent {
+  type: "response.reasoning_text.delta";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  content_index: number;
+  delta: string;
+}
+
+export interface OpenaiReasoningTextDoneEvent {
+  type: "response.reasoning_text.done";
+  sequence_number: number;
+  item_id: string;
+  output_index: number;
+  content_index: number;
+  text: string;
+}
+
+export interface OpenaiResponse {
+  id: string;
+  object: "response";
+  created_at: number;
+  completed_at: number | null;
+  status: "in_progress" | "completed" | "incomplete" | "failed" | "cancelled";
+  incomplete_details: { reason: "max_output_tokens" | "content_filter" | "cancelled" } | null;
+  model: string;
+  previous_response_id: string | null;
+  instructions: string | null;
+  output: (OpenaiMessageItem | OpenaiReasoningItem | OpenaiFunctionCallItem)[];
+  error: { message: string; type: string; param: string | null; code: string } | null;
+  tools: Record<string, unknown>[];
+  tool_choice: string;
+  truncation: string;
+  parallel_tool_calls: boolean;
+  text: Record<string, unknown>;
+  top_p: number;
+  presence_penalty: number;
+  frequency_penalty: number;
+  top_logprobs: number;
+  temperature: number;
+  reasoning: Record<string, unknown> | null;
+  usage: { input_tokens: number; input_tokens_details: { cached_tokens: number }; output_tokens: number; output_tokens_details: { reasoning_tokens: number }; total_tokens: number } | null;
+  max_output_tokens: null;
+  max_tool_calls: null;
+  store: boolean;
+  background: boolean;
+  service_tier: string;
+  metadata: Record<string, unknown>;
+  safety_identifier: null;
+  prompt_cache_key: null;
+}
+
+export interface OpenaiResponseDeleted {
+  id: string;
+  object: "response";
+  deleted: true;
+}
+
+export type OpenaiResponseEvent = OpenaiCreatedEvent | OpenaiInProgressEvent | OpenaiCompletedEvent | OpenaiIncompleteEvent | OpenaiFailedEvent | OpenaiOutputItemAddedEvent | OpenaiOutputItemDoneEvent | OpenaiContentPartAddedEvent | OpenaiContentPartDoneEvent | OpenaiOutputTextDeltaEvent | OpenaiOutputTextDoneEvent | OpenaiReasoningTextDeltaEvent | OpenaiReasoningTextDoneEvent | OpenaiFunctionCallArgumentsDeltaEvent | OpenaiFunctionCallArgumentsDoneEvent;
+
+export interface OpenaiResponseRequest {
+  model: string;
+  input: string | Record<string, unknown>[];
+  instructions?: string;
+  stream?: boolean;
+  background?: boolean;
+  previous_response_id?: string;
+  conversation?: string | Record<string, unknown>;
+  tools?: Record<string, unknown>[];
+  metadata?: Record<string, unknown>;
+}
+
+export interface OpenaiSpeechRequest {
+  input: string;
+  model?: string;
+  voice?: string | Record<string, unknown>;
+  response_format?: "mp3" | "opus" | "aac" | "flac" | "wav";
+}
+
+export interface OpenaiToolCall {
+  id: string;
+  type: "function";
+  function: { name: string; arguments: string };
+}
+
+export interface OpenaiUsage {
+  prompt_tokens: number;
+  completion_tokens: number;
+  total_tokens: number;
+  prompt_tokens_details: { cached_tokens: number };
 }
 
 export interface Origin {

@@ -244,8 +244,11 @@ Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
                         "tool_choice"));
   }
   const Json& tools = MemberOf(body, "tools");
-  if (tools.is_null() || request.is_agent || choice == "none") return {};
-  if (!tools.is_array()) return Fail(WrongType("tools", "an array"));
+  if (tools.is_null()) return {};
+  const bool are_objects =
+      tools.is_array() && std::all_of(tools.begin(), tools.end(), [](const Json& each) { return each.is_object(); });
+  if (!are_objects) return Fail(WrongType("tools", "an array of objects"));
+  if (request.is_agent || choice == "none") return {};
   for (const Json& each : tools) {
     const std::string type = TextMember(each, "type");
     if (type != "function") {
@@ -316,7 +319,9 @@ Result<OpenAiRequest> ParseChatCompletion(std::string_view text) {
   if (!choices.is_null() && choices != 1) {
     return Fail(Invalid("unsupported_value", "\"n\" must be 1: ask again for another answer", "n"));
   }
-  request.include_usage = TRY(Flag(MemberOf(body, "stream_options"), "include_usage"));
+  const Json& stream_options = MemberOf(body, "stream_options");
+  if (!stream_options.is_null() && !stream_options.is_object()) return Fail(WrongType("stream_options", "an object"));
+  request.include_usage = TRY(Flag(stream_options, "include_usage"));
   const Json& messages = MemberOf(body, "messages");
   if (!messages.is_array()) {
     return Fail(messages.is_null() ? Invalid("missing_required_parameter", "\"messages\" is missing", "messages")
@@ -324,6 +329,7 @@ Result<OpenAiRequest> ParseChatCompletion(std::string_view text) {
   }
   Conversation conversation(request);
   for (const Json& message : messages) {
+    if (!message.is_object()) return Fail(WrongType("messages", "an array of objects"));
     const std::string role = TextMember(message, "role");
     const Json& content = MemberOf(message, "content");
     if (role == "system" || role == "developer") {
@@ -350,6 +356,7 @@ Result<OpenAiRequest> ParseResponse(std::string_view text) {
   request.previous_response_id = TRY(Text(body, "previous_response_id"));
   const Json& chat = MemberOf(body, "conversation");
   if (!chat.is_null()) {
+    if (!chat.is_string() && !chat.is_object()) return Fail(WrongType("conversation", "the id of a chat"));
     request.chat_name = chat.is_string() ? chat.get<std::string>() : TextMember(chat, "id");
     request.continues = true;
     if (request.chat_name->empty()) return Fail(WrongType("conversation", "the id of a chat"));

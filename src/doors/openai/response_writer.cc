@@ -91,6 +91,7 @@ class ResponseWriter final : public AnswerWriter {
       return;
     }
     Event("response." + std::string(status), "\"response\":" + object, out);
+    out += "data: [DONE]\n\n";
   }
 
  private:

@@ -1,0 +1,603 @@
+"""OpenAI's interfaces: what front ends and their libraries see of a chat, and what their requests make of it."""
+import base64
+import http.client
+import json
+import subprocess
+import time
+
+import pytest
+from support import schemas
+from support.npm import NEWER_NODE, install
+from support.provider import Gate, call, failure, text, tools
+from support.timing import SLACK, SOON, at_once, eventually
+
+CLIENT = __file__.replace("test_openai.py", "support/openai_client.mjs")
+PACKAGE = "openai@6.49.0"
+EVENTS = {"response_events": "openai_response_event"}
+
+
+def user(content):
+    return {"role": "user", "content": content}
+
+
+def assistant(content):
+    return {"role": "assistant", "content": content}
+
+
+class Sse:
+    """A stream of data lines, read as they come."""
+
+    def __init__(self, server, path, body, headers=None):
+        self.connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SOON)
+        self.connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json", **(headers or {})})
+        self.response = self.connection.getresponse()
+        self.chat = self.response.headers.get("X-Chat-Id")
+        self.chunks = []
+        self.done = False
+
+    def next(self):
+        """The next data line, None at [DONE] or the end."""
+        while True:
+            line = self.response.readline().decode()
+            if not line:
+                return None
+            if not line.startswith("data: "):
+                assert line == "\n" or line.startswith((":", "event: ")), line
+                continue
+            if line == "data: [DONE]\n":
+                self.done = True
+                continue
+            self.chunks.append(json.loads(line[6:]))
+            return self.chunks[-1]
+
+    def rest(self):
+        while self.next() is not None:
+            pass
+        return self
+
+    def until(self, wanted):
+        while wanted not in self.text:
+            assert self.next() is not None, f"the stream has ended with {self.text!r}"
+        return self
+
+    def _joined(self, member):
+        return "".join(c["delta"].get(member, "") for chunk in self.chunks for c in chunk.get("choices", []))
+
+    @property
+    def text(self):
+        return self._joined("content") or "".join(c["delta"] for c in self.chunks if c.get("type") == "response.output_text.delta")
+
+    @property
+    def thinking(self):
+        return self._joined("reasoning_content")
+
+    def close(self):
+        self.response.close()
+        self.connection.close()
+
+
+def ask(server, messages, chat=None, model="reprise", **more):
+    headers = {"X-Chat-Id": chat} if chat else {}
+    return server.client.post("/v1/chat/completions", {"model": model, "messages": messages, **more}, headers=headers)
+
+
+def stream(server, messages, chat=None, model="reprise", **more):
+    return Sse(server, "/v1/chat/completions", {"model": model, "messages": messages, "stream": True, **more}, {"X-Chat-Id": chat} if chat else {})
+
+
+def say(answer):
+    return answer.expect(200, "openai_chat_completion").json["choices"][0]["message"]["content"]
+
+
+def conversation(server, provider, turns, chat=None):
+    """As a front end has it: each request with all that was said. The messages, and the chat."""
+    messages = []
+    for number in range(1, turns + 1):
+        provider.plan(text(f"answer {number}"))
+        messages.append(user(f"question {number}"))
+        answer = ask(server, messages, chat)
+        messages.append(assistant(say(answer)))
+        found = answer.headers["X-Chat-Id"]
+        assert chat in (None, found)
+        chat = found if chat else None
+    return messages, found
+
+
+def told(provider):
+    """What the model was told last, without the system prompt."""
+    return [m["content"] for m in provider.requests[-1].conversation]
+
+
+def branch(server, chat):
+    return [(i["id"], i["user_message"]) for i in server.client.history(chat)["interactions"]]
+
+
+# --- the official client ----------------------------------------------------------------------------------------------
+
+def official(server, what, key="none"):
+    module = install(PACKAGE) / "openai" / "index.mjs"
+    done = subprocess.run(["node", *NEWER_NODE, CLIENT, str(module), f"http://127.0.0.1:{server.port}/v1", key, what], capture_output=True, text=True,
+                          timeout=30 * SLACK, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+@pytest.mark.limit(90)
+def test_the_official_client_chats(server, provider):
+    provider.plan(text("one"), tools(call("echo", {"text": "x"}), say="I look. "), text("two ", "pieces"), text("three"))
+    whole, streamed, chunks = official(server, "chat")
+    assert whole == {"text": "one", "finish": "stop", "total": 18}
+    assert streamed["text"] == streamed["joined"] == "I look. \n\ntwo pieces" and streamed["calls"] is None and streamed["total"] == 36
+    assert chunks == {"text": "three"}
+
+
+@pytest.mark.limit(90)
+def test_the_official_client_asks_for_responses(server, provider):
+    provider.plan(text("one"), tools(call("echo", {"text": "x"})), text("two ", "pieces"))
+    first, streamed, read = official(server, "responses")
+    assert first["text"] == "one" and first["status"] == "completed"
+    assert streamed["text"] == "two pieces" and streamed["previous"] == first["id"] and streamed["usage"] == 36
+    assert [number for _, number in streamed["events"]] == list(range(len(streamed["events"])))
+    assert streamed["events"][0][0] == "response.created" and streamed["events"][-1][0] == "response.completed"
+    assert read == {"text": "two pieces", "status": "completed", "previous": first["id"]}
+    assert "Be brief." in provider.requests[0].messages[0]["content"] and "Be brief." not in provider.requests[-1].messages[0]["content"]
+    assert told(provider)[0] == "whole"
+
+
+@pytest.mark.limit(90)
+def test_the_official_client_lists_models_and_reads_errors(make_server, provider):
+    server = make_server(provider, config={"max_retries": 0})
+    models, = official(server, "models")
+    assert models["names"][0] == "reprise" and "reprise/test/scripted" in models["names"] and models["one"].startswith("reprise/")
+    provider.plan(failure(400, "no such thing"))
+    unknown, empty, failed = official(server, "errors")
+    assert unknown == {"status": 404, "code": "model_not_found", "type": "invalid_request_error", "param": None, "kind": "NotFoundError"}
+    assert empty["status"] == 400 and empty["param"] == "messages"
+    assert failed["code"] == "provider_bad_request" and "no such thing" in failed["message"]
+
+
+@pytest.mark.limit(90)
+def test_the_official_client_runs_tools_of_its_own_on_a_model_alone(server, provider):
+    provider.plan(tools(call("get_weather", {"place": "Rome"})))
+    answer, = official(server, "tools")
+    assert [(name, json.loads(arguments)) for name, arguments in answer["calls"]] == [("get_weather", {"place": "Rome"})]
+    assert [t["function"]["name"] for t in provider.requests[0].body["tools"]] == ["get_weather"]
+
+
+@pytest.mark.limit(90)
+def test_the_official_client_listens_and_speaks(make_server, provider):
+    server = make_server(provider, config={"audio": {"transcription": "test/listens", "speech": "test/speaks", "voice": "alto"}})
+    heard, = official(server, "audio")
+    assert heard["text"] and heard["bytes"] > 0 and heard["type"] == "audio/mpeg"
+
+
+# --- whose chat it is -------------------------------------------------------------------------------------------------
+
+@pytest.mark.parametrize("chat", ["mine", None], ids=["named", "found"])
+def test_an_edit_of_message_3_of_10_is_a_branch_with_the_state_before_it(server, provider, chat):
+    messages, found = conversation(server, provider, 10, chat)
+    assert len(branch(server, found)) == 10, "one chat"
+    provider.plan(text("another answer"))
+    edited = [*messages[:4], user("another question")]
+    answer = ask(server, edited, chat)
+    assert say(answer) == "another answer" and answer.headers["X-Chat-Id"] == found
+    assert told(provider) == [m["content"] for m in edited]
+    assert branch(server, found) == [("int_001", "question 1"), ("int_002", "question 2"), ("int_011", "another question")]
+    assert server.client.interaction(found, "int_011")["edited_from"] == "int_003"
+    provider.plan(text("and on"))
+    ask(server, [*edited, assistant("another answer"), user("on?")], chat).expect(200)
+    assert [i for i, _ in branch(server, found)] == ["int_001", "int_002", "int_011", "int_012"]
+    # The front end goes back to the first branch, and on from its end.
+    provider.plan(text("answer 11"))
+    ask(server, [*messages, user("question 11")], chat).expect(200)
+    assert told(provider) == [m["content"] for m in messages] + ["question 11"]
+    assert [i for i, _ in branch(server, found)] == [f"int_{n:03}" for n in range(1, 11)] + ["int_013"]
+
+
+@pytest.mark.parametrize("chat", ["mine", None], ids=["named", "found"])
+def test_the_same_last_message_again_is_a_regeneration(server, provider, chat):
+    messages, found = conversation(server, provider, 3, chat)
+    provider.plan(text("better"))
+    ask(server, messages[:-1], chat).expect(200)
+    assert branch(server, found)[-1] == ("int_004", "question 3")
+    assert server.client.interaction(found, "int_004")["edited_from"] == "int_003" and told(provider)[-1] == "question 3"
+
+
+def test_chats_are_found_after_a_restart_and_by_what_front_ends_make_of_answers(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    messages, found = conversation(server, provider, 3)
+    server.stop()
+    server = make_server(provider, home=home)
+    provider.plan(text("answer 4"))
+    messages[1] = assistant("<details>thought</details>\n\n  answer 1  ")  # with what it shows around it
+    messages[3] = assistant("ans")  # it was stopped there
+    answer = ask(server, [*messages, user("question 4")])
+    assert say(answer) == "answer 4" and answer.headers["X-Chat-Id"] == found
+    assert len(branch(server, found)) == 4
+
+
+def test_what_was_said_elsewhere_is_added(server, provider):
+    provider.plan(text("yes"))
+    elsewhere = [{"role": "system", "content": "Speak like a pirate."}, user("a"), assistant("b"), user("c"), assistant("d")]
+    answer = ask(server, [*elsewhere, user("e")])
+    chat = answer.headers["X-Chat-Id"]
+    assert told(provider) == ["a", "b", "c", "d", "e"] and "Speak like a pirate." in provider.requests[-1].messages[0]["content"]
+    assert branch(server, chat) == [("int_001", "a"), ("int_002", "c"), ("int_003", "e")]
+    schemas.check("interaction", server.client.interaction(chat, "int_001"))
+    report = server.client.post(f"/chats/{chat}/interactions/int_003/replay", {"mode": "recorded"}).expect(200).json
+    assert report["match"], report
+    # A changed answer in the middle: the front end has edited it.
+    provider.plan(text("no"))
+    ask(server, [user("a"), assistant("B, really"), user("c"), assistant("d"), user("e?")], chat).expect(200)
+    assert told(provider) == ["a", "B, really", "c", "d", "e?"]
+    assert branch(server, chat) == [("int_004", "a"), ("int_005", "c"), ("int_006", "e?")]
+    assert server.client.interaction(chat, "int_004")["edited_from"] == "int_001"
+
+
+def test_one_message_without_a_name_is_a_new_chat(server, provider):
+    provider.plan(text("one"), text("two"))
+    first, second = ask(server, [user("hi")]), ask(server, [user("hi")])
+    assert first.headers["X-Chat-Id"] != second.headers["X-Chat-Id"]
+
+
+@pytest.mark.parametrize("headers, more", [({"X-OpenWebUI-Chat-Id": "7c1e8a4e-9f59-4c63-a2b0-1f6d3f0c9a11"}, {}), ({"X-Conversation-Id": "a b/c"}, {}),
+                                           ({}, {"metadata": {"chat_id": "named"}})], ids=["Open WebUI", "LibreChat", "metadata"])
+def test_front_ends_name_their_chats(server, provider, headers, more):
+    provider.plan(text("one"), text("two"))
+    body = {"model": "reprise/test/scripted", **more}
+    first = server.client.post("/v1/chat/completions", {**body, "messages": [user("a")]}, headers=headers).expect(200)
+    second = server.client.post("/v1/chat/completions", {**body, "messages": [user("a"), assistant("one"), user("b")]}, headers=headers).expect(200)
+    assert first.headers["X-Chat-Id"] == second.headers["X-Chat-Id"]
+    assert [m for _, m in branch(server, first.headers["X-Chat-Id"])] == ["a", "b"]
+
+
+@pytest.mark.parametrize("name", ["", "new", "{{LIBRECHAT_BODY_CONVERSATIONID}}"])
+def test_a_name_that_is_none_yet_names_nothing(server, provider, name):
+    provider.plan(text("one"), text("two"))
+    chats = {server.client.post("/v1/chat/completions", {"model": "reprise", "messages": [user("a")]}, headers={"X-Conversation-Id": name}).expect(200)
+             .headers["X-Chat-Id"] for _ in range(2)}
+    assert len(chats) == 2
+
+
+def test_oldest_turns_that_a_front_end_leaves_out_are_still_there(server, provider):
+    messages, chat = conversation(server, provider, 4, "mine")
+    provider.plan(text("five"))
+    ask(server, [*messages[4:], user("question 5")], "mine").expect(200)
+    assert len(branch(server, chat)) == 5 and told(provider)[0] == "question 1"
+
+
+def test_a_request_that_comes_again_begins_nothing(server, provider):
+    provider.plan(text("once"))
+    body, headers = {"model": "reprise", "messages": [user("x")]}, {"Idempotency-Key": "retry-1"}
+    first, second = (server.client.post("/v1/chat/completions", body, headers=headers).expect(200) for _ in range(2))
+    assert first.headers["X-Chat-Id"] == second.headers["X-Chat-Id"] and len(provider.requests) == 1
+    assert first.json["choices"] == second.json["choices"]
+
+
+# --- the turn itself --------------------------------------------------------------------------------------------------
+
+def test_tools_run_here_and_thinking_is_reasoning(server, provider):
+    provider.plan(tools(call("echo", {"text": "x"}), think="hm"), text("done"))
+    answer = stream(server, [user("go")], stream_options={"include_usage": True}).rest()
+    assert answer.done and answer.text == "done" and answer.thinking.startswith("hm") and "echo" in answer.thinking
+    for chunk in answer.chunks:
+        schemas.check("openai_chat_completion_chunk", chunk)
+        assert not any("tool_calls" in choice["delta"] for choice in chunk["choices"])
+    assert answer.chunks[-1]["choices"] == [] and answer.chunks[-1]["usage"]["total_tokens"] == 36
+    assert answer.chunks[-2]["choices"][0]["finish_reason"] == "stop"
+
+
+def test_a_response_is_a_stream_of_typed_events(server, provider):
+    provider.plan(tools(call("echo", {"text": "x"}), think="hm"), text("do", "ne"))
+    answer = Sse(server, "/v1/responses", {"model": "reprise", "input": "go", "stream": True}).rest()
+    assert answer.done and answer.text == "done"
+    for number, event in enumerate(answer.chunks):
+        schemas.check("openai_response_event", event, "openai_" + event["type"].removeprefix("response.").replace(".", "_") + "_event")
+        assert event["sequence_number"] == number
+    kinds = [event["type"].removeprefix("response.") for event in answer.chunks]
+    assert kinds[:2] == ["created", "in_progress"] and kinds[-1] == "completed"
+    message = kinds[kinds.index("output_text.delta") - 2:]
+    assert message == ["output_item.added", "content_part.added", "output_text.delta", "output_text.delta", "output_text.done", "content_part.done",
+                       "output_item.done", "completed"]
+    response = answer.chunks[-1]["response"]
+    assert [item["type"] for item in response["output"]] == ["reasoning", "message"]
+    assert server.client.get(f"/v1/responses/{response['id']}").expect(200, "openai_response").json["output"][-1] == response["output"][-1]
+
+
+@pytest.mark.parametrize("approved", [True, False])
+def test_an_approval_is_text_with_a_link_and_is_answered_elsewhere(server, provider, approved):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "`x`"})), text("so be it"))
+    answer = stream(server, [user("write")], "c").until("**Approval needed:** write_file")
+    answer.until(f"http://127.0.0.1:{server.port}/#c")
+    pending, = server.client.get("/approvals").expect(200, "approvals").json["approvals"]
+    assert not (server.home.workspace / "a.txt").exists()
+    server.client.post(f"/approvals/{pending['approval_id']}", {"approved": approved}).expect(200)
+    answer.rest()
+    assert answer.done and answer.text.endswith(("Approved." if approved else "Rejected.") + "\n\nso be it")
+    assert (server.home.workspace / "a.txt").exists() == approved
+    provider.plan(text("next"))
+    ask(server, [user("write"), assistant(answer.text), user("next?")], "c").expect(200)
+    assert len(branch(server, "c")) == 2, "what we have said about the approval is no edit"
+
+
+def test_without_a_stream_the_answer_waits_for_the_approval(server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})), text("done"))
+
+    def approve():
+        pending, = eventually(lambda: server.client.get("/approvals").json["approvals"], "an approval")
+        server.client.post(f"/approvals/{pending['approval_id']}", {"approved": True}).expect(200)
+
+    answer, _ = at_once([lambda: ask(server, [user("write")], "c"), approve])
+    assert say(answer).endswith("done")
+
+
+def test_cancel(server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate))
+    answer = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "stream": True}, {"X-Chat-Id": "c"}).until("half")
+    response = answer.chunks[0]["response"]["id"]
+    server.client.request("POST", f"/v1/responses/{response}/cancel").expect(200, "openai_response")
+    answer.rest()
+    assert answer.chunks[-1]["type"] == "response.incomplete" and answer.done
+    assert server.client.get(f"/v1/responses/{response}").expect(200, "openai_response").json["status"] == "cancelled"
+    assert server.client.interaction("c", "int_001")["status"] == "CANCELLED"
+
+
+def test_a_client_that_is_killed_cancels_its_run_and_its_next_message_takes_its_place(make_server, provider):
+    server = make_server(provider, config={"disconnect_grace_s": 3600})  # the run is still there
+    gate = Gate()
+    provider.plan(text("half", gate), text("anew"))
+    process = subprocess.Popen(["curl", "-sSN", "--noproxy", "*", f"http://127.0.0.1:{server.port}/v1/chat/completions", "-H", "X-Chat-Id: c", "-H",
+                                "Content-Type: application/json", "-d", json.dumps({"model": "reprise", "stream": True, "messages": [user("x")]})],
+                               stdout=subprocess.PIPE)
+    seen = b""
+    while b"half" not in seen:
+        seen += process.stdout.read1(1)
+    ask(server, [user("x")], "c").error(409, "busy")
+    process.kill()
+    process.wait()
+    answer = eventually(lambda: next((a for a in [ask(server, [user("x")], "c")] if a.status != 409), None), "the chat is free")
+    assert say(answer) == "anew"
+    assert branch(server, "c") == [("int_002", "x")] and server.client.interaction("c", "int_001")["status"] == "CANCELLED"
+
+
+def test_a_client_that_goes_while_an_approval_waits_leaves_it_waiting(make_server, provider):
+    server = make_server(provider, config={"disconnect_grace_s": 0})
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})), text("done"))
+    stream(server, [user("write")], "c").until("Approval needed").close()
+    pending, = server.client.get("/approvals").json["approvals"]
+    ask(server, [user("write")], "c").error(409, "busy")
+    server.client.post(f"/approvals/{pending['approval_id']}", {"approved": True}).expect(200)
+    eventually(lambda: server.client.interaction("c", "int_001")["status"] in ("COMPLETED", "CANCELLED"), "it ends")
+    assert (server.home.workspace / "a.txt").read_text() == "x"
+
+
+def test_after_kill_9_the_approval_waits_and_the_conversation_goes_on(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    messages, chat = conversation(server, provider, 2, "c")
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"}), say="I write."))
+    answer = stream(server, [*messages, user("write")], "c").until("Approval needed")
+    server.kill()
+    answer.rest()
+    assert not answer.done
+    server = make_server(provider, home=home)
+    pending, = server.client.get("/approvals").json["approvals"]
+    provider.plan(text("written"))
+    server.client.post(f"/approvals/{pending['approval_id']}", {"approved": True}).expect(200)
+    eventually(lambda: server.client.interaction("c", "int_003")["status"] == "COMPLETED", "it goes on")
+    provider.plan(text("more"))
+    answer = ask(server, [*messages, user("write"), assistant(answer.text), user("more?")], "c")
+    assert say(answer) == "more" and len(branch(server, "c")) == 4
+    read = server.client.get("/v1/responses/resp_c_int_003").expect(200, "openai_response").json
+    assert "written" in json.dumps(read["output"]) and "I write." in json.dumps(read["output"])
+
+
+def test_a_stop_of_the_server_is_no_end_of_the_answer(server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})))
+    answer = stream(server, [user("write")], "c").until("Approval needed")
+    server.stop()
+    answer.rest()
+    assert not answer.done and answer.chunks[-1]["error"]["code"] == "stopping"
+
+
+def test_two_doors_on_one_chat_are_never_mixed(server, provider):
+    gate = Gate()
+    provider.plan(text("from the page", gate), text("from the front end"))
+    native = server.client.start("c", "one")
+    native.until("text_delta")
+    busy = ask(server, [user("two")], "c")
+    assert busy.error(409, "busy")["details"] == {"interaction_id": "int_001"} and busy.json["error"]["type"] == "invalid_request_error"
+    gate.release()
+    native.finish()
+    assert say(ask(server, [user("one"), assistant("from the page"), user("two")], "c")) == "from the front end"
+    assert branch(server, "c") == [("int_001", "one"), ("int_002", "two")]
+    # Many at once through both: each turn is whole, and each follows the one before it.
+    provider.answer_with(lambda request: text("to " + request.conversation[-1]["content"]))
+    calls = [lambda n=n: ask(server, [user(f"foreign {n}")], "many") for n in range(6)]
+    calls += [lambda n=n: server.client.post("/chats/many/interactions", {"user_message": f"native {n}", "stream": False}) for n in range(6)]
+    answers = at_once(calls)
+    assert {a.status for a in answers} <= {200, 409} and any(a.status == 200 for a in answers)
+    for interaction in server.client.history("many", branches="all")["interactions"]:
+        answer, = [e["content"] for e in interaction["agent_events"] if e["type"] == "ANSWER"]
+        assert answer == "to " + interaction["user_message"]
+
+
+def test_a_failure_is_an_error_that_no_client_repeats(make_server, provider):
+    server = make_server(provider, config={"max_retries": 0})
+    provider.plan(failure(500, "broken"))
+    answer = ask(server, [user("x")], "c")
+    assert answer.status == 500 and answer.headers["X-Should-Retry"] == "false" and answer.json["error"]["type"] == "server_error"
+    provider.plan(failure(500, "broken"))
+    events = Sse(server, "/v1/responses", {"model": "reprise", "input": "x", "stream": True}).rest().chunks
+    assert events[-1]["type"] == "response.failed" and events[-1]["response"]["error"]["code"].startswith("provider_")
+
+
+def test_files_of_the_last_message_are_files_of_the_chat(server, provider):
+    provider.plan(text("I see"), text("again"), text("other"))
+    data = base64.b64encode(b"the text of the file").decode()
+    parts = [{"type": "text", "text": "look"}, {"type": "file", "file": {"filename": "note.txt", "file_data": f"data:text/plain;base64,{data}"}},
+             {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
+    ask(server, [user(parts)], "c").expect(200)
+    assert "the text of the file" in json.dumps(provider.requests[-1].body)
+    file, = server.client.get("/chats/c/files").json["files"]
+    assert (file["filename"], file["mime_type"], file["size_bytes"]) == ("note.txt", "text/plain", 20)
+    ask(server, [user(parts)], "c").expect(200)
+    assert len(server.client.get("/chats/c/files").json["files"]) == 1, "what is run again has the files that it had"
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
+    answer = server.client.post("/v1/responses", {"model": "reprise", "input": [{"role": "user", "content": [
+        {"type": "input_image", "image_url": f"data:image/png;base64,{picture}"}]}]}).expect(200, "openai_response")
+    chat = answer.headers["X-Chat-Id"]
+    assert [f["mime_type"] for f in server.client.get(f"/chats/{chat}/files").json["files"]] == ["image/png"]
+
+
+def test_a_model_alone_has_no_chat_and_no_tools_of_ours(server, provider):
+    provider.plan(text("A title"), text("Tags"))
+    answer = ask(server, [{"role": "system", "content": "Make a title."}, user("a"), assistant("b"), user("Title?")], "c", model="test/scripted")
+    assert say(answer) == "A title" and "X-Chat-Id" not in answer.headers
+    asked = provider.requests[-1]
+    assert "tools" not in asked.body and [m["content"] for m in asked.messages] == ["Make a title.", "a", "b", "Title?"]
+    assert stream(server, [user("Tags?")], model="test/scripted").rest().text == "Tags"
+    assert server.client.get("/chats").json["chats"] == []
+
+
+def test_a_model_alone_ends_with_its_client(server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate))
+    stream(server, [user("x")], model="test/scripted").until("half").close()
+    gate.wait_left()
+
+
+def test_a_model_alone_counts_for_the_day(make_server, provider):
+    server = make_server(provider, config={"budget": {"max_tokens_per_day": 20}})
+    provider.plan(text("one"), text("two"))
+    say(ask(server, [user("x")], model="test/scripted"))
+    say(ask(server, [user("x")], model="test/scripted"))
+    assert server.client.get("/usage").json["tokens"] == 36
+    assert ask(server, [user("x")], model="test/scripted").error(403, "budget_exceeded")
+    assert len(provider.requests) == 2
+
+
+def test_where_a_response_goes_on(server, provider):
+    provider.plan(text("one"), text("two"), text("other"), text("two again"), text("three"))
+    client = server.client
+
+    def respond(text_, **more):
+        return client.post("/v1/responses", {"model": "reprise", "input": text_, **more}).expect(200, "openai_response").json
+
+    first = respond("a", metadata={"chat_id": "c"})
+    assert first["id"] == "resp_c_int_001" and first["metadata"] == {"chat_id": "c"}
+    second = respond("b", previous_response_id=first["id"])
+    assert respond("B", previous_response_id=first["id"])["id"] == "resp_c_int_003", "an edit"
+    assert respond("b", previous_response_id=first["id"])["id"] == "resp_c_int_004", "a regeneration"
+    assert respond("c", conversation={"id": "c"})["id"] == "resp_c_int_005"
+    assert [m for _, m in branch(server, "c")] == ["a", "b", "c"] and told(provider) == ["a", "one", "b", "two again", "c"]
+    client.request("DELETE", f"/v1/responses/{first['id']}").error(409)
+    assert client.request("DELETE", f"/v1/responses/{second['id']}").expect(200, "openai_response_deleted").json["deleted"] is True
+    client.get(f"/v1/responses/{second['id']}").error(404)
+    for unknown in ("resp_c_int_099", "resp_nobody_int_001", "nothing"):
+        client.post("/v1/responses", {"model": "reprise", "input": "x", "previous_response_id": unknown}).error(404, "previous_response_not_found")
+
+
+def test_in_the_background(server, provider):
+    gate = Gate()
+    provider.plan(text("half", gate, " whole"))
+    begun = server.client.post("/v1/responses", {"model": "reprise", "input": "x", "background": True}).expect(200, "openai_response").json
+    assert begun["status"] == "in_progress" and begun["background"] is True
+    gate.release()
+    done = eventually(lambda: next((r for r in [server.client.get(f"/v1/responses/{begun['id']}").json] if r["status"] != "in_progress"), None), "it ends")
+    assert done["status"] == "completed" and done["output"][-1]["content"][0]["text"] == "half whole"
+
+
+@pytest.mark.parametrize("path, body, param", [
+    ("/v1/chat/completions", {}, "model"), ("/v1/chat/completions", {"model": "reprise"}, "messages"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [assistant("x")]}, "messages"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user("")]}, "messages"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": ["x"]}, "messages"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [{"role": "boss", "content": "x"}]}, "messages"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user([{"type": "video"}])]}, "content"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user([{"type": "image_url", "image_url": {"url": "data:image/png;base64,%%"}}])]}, "content"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user("x")], "n": 2}, "n"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user("x")], "tool_choice": "required"}, "tool_choice"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user("x")], "stream": "yes"}, "stream"),
+    ("/v1/responses", {"model": "reprise"}, "input"), ("/v1/responses", {"model": "reprise", "input": 17}, "input"),
+    ("/v1/responses", {"model": "offline", "input": "x", "previous_response_id": "resp_c_int_001"}, "previous_response_id"),
+    ("/v1/audio/speech", {"model": "tts-1"}, "input")])
+def test_what_is_wrong_is_named(offline, path, body, param):
+    error = offline.client.post(path, body).error(400)
+    assert error["param"] == param and error["type"] == "invalid_request_error" and error["message"]
+    assert offline.client.get("/chats").json["chats"] == []
+
+
+def test_a_long_history_is_taken_and_an_endless_one_refused(server, provider):
+    provider.plan(text("long"))
+    messages = [m for n in range(300) for m in (user(f"question {n} " + "x" * 5000), assistant("y" * 5000))]
+    assert say(ask(server, [*messages, user("and?")])) == "long"
+    head = b"POST /v1/responses HTTP/1.1\r\nHost: 127.0.0.1:%d\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n"
+    from support.client import raw_exchange
+    assert b" 413 " in raw_exchange(server.port, head % (server.port, 33 << 20))[:20]
+
+
+def test_markup_of_a_model_cannot_break_the_stream(server, provider):
+    nasty = "a\r\n\r\ndata: [DONE]\n\nevent: x\u2028\"}\\"
+    provider.plan(text(nasty))
+    answer = stream(server, [user("x")]).rest()
+    assert answer.text == nasty and answer.done
+
+
+# --- Open Responses ---------------------------------------------------------------------------------------------------
+# The specification's own suite is no package of a registry: these are its six checks, for an agent and for a model alone.
+
+@pytest.fixture(params=["reprise", "test/scripted"])
+def respond(request, server, provider):
+    def make(body):
+        provider.plan(text("Hello, how are you?"))
+        return server.client.post("/v1/responses", {"model": request.param, **body}).expect(200, "openai_response").json
+    make.model = request.param
+    return make
+
+
+def said(response):
+    assert response["status"] == "completed" and response["output"]
+    return response["output"][-1]["content"][0]["text"]
+
+
+def test_open_responses_basic_text(respond):
+    assert said(respond({"input": [{"type": "message", "role": "user", "content": "Say hello in exactly 3 words."}]}))
+
+
+def test_open_responses_streaming(respond, server, provider):
+    provider.plan(text("1 ", "2"))
+    events = Sse(server, "/v1/responses", {"model": respond.model, "stream": True, "input": [{"type": "message", "role": "user", "content": "Count."}]}).rest()
+    assert events.done and events.chunks[-1]["type"] == "response.completed" and said(events.chunks[-1]["response"]) == "1 2"
+
+
+def test_open_responses_system_prompt(respond, provider):
+    respond({"input": [{"type": "message", "role": "system", "content": "You are a pirate."}, {"type": "message", "role": "user", "content": "Say hello."}]})
+    assert "You are a pirate." in provider.requests[-1].messages[0]["content"]
+
+
+def test_open_responses_tool_calling(server, provider):
+    """An agent runs its own; the client's are a model's."""
+    provider.plan(tools(call("get_weather", {"location": "San Francisco, CA"})), text("Sunny."))
+    weather = {"type": "function", "name": "get_weather", "description": "the weather", "parameters": {"type": "object", "properties": {"location": {"type": "string"}}}}
+    question = {"type": "message", "role": "user", "content": "What's the weather like in San Francisco?"}
+    answer = server.client.post("/v1/responses", {"model": "test/scripted", "input": [question], "tools": [weather]}).expect(200, "openai_response").json
+    item, = answer["output"]
+    assert item["type"] == "function_call" and item["name"] == "get_weather" and answer["tools"][0]["name"] == "get_weather"
+    output = {"type": "function_call_output", "call_id": item["call_id"], "output": "sunny"}
+    server.client.post("/v1/responses", {"model": "test/scripted", "input": [question, item, output], "tools": [weather]}).expect(200, "openai_response")
+    assert [m["role"] for m in provider.requests[-1].messages] == ["user", "assistant", "tool"]
+
+
+def test_open_responses_image_input(respond):
+    picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
+    assert said(respond({"input": [{"type": "message", "role": "user", "content": [{"type": "input_text", "text": "What is this?"}, {
+        "type": "input_image", "image_url": f"data:image/png;base64,{picture}"}]}]}))
+
+
+def test_open_responses_multi_turn(respond, provider):
+    respond({"input": [{"type": "message", "role": "user", "content": "My name is Alice."}, {"type": "message", "role": "assistant", "content": "Hello Alice!"},
+                       {"type": "message", "role": "user", "content": "What is my name?"}]})
+    assert told(provider) == ["My name is Alice.", "Hello Alice!", "What is my name?"]
