@@ -9,8 +9,27 @@ from support.client import Client, curl, raw_exchange
 from support.provider import text
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
-PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics"]
+PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
+         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such"]
 BODY = b'{"user_message":"echo smuggled"}'
+# Each way to send a message: its path, and what is before and behind the message in a body.
+DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
+         "chat completions": ("/v1/chat/completions", b'{"model":"reprise","messages":[{"role":"user","content":', b"}]}"),
+         "responses": ("/v1/responses", b'{"model":"reprise","input":', b"}")}
+
+
+@pytest.fixture(params=DOORS)
+def door(request):
+    """A door: its path, and the body with a message (JSON text)."""
+    path, before, behind = DOORS[request.param]
+
+    class Door:
+        @staticmethod
+        def body(message):
+            return before + message + behind
+
+    Door.path = path
+    return Door
 
 
 def post(path="/chats/x/interactions", body=BODY, host="127.0.0.1", extra=b"", port=0, length=True):
@@ -101,30 +120,31 @@ def test_a_preflight_gets_no_permission(offline):
 
 @pytest.mark.parametrize("kind", [None, "text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x", "application/jsonx",
                                   "text/json", ""])
-def test_another_content_type_is_415(offline, kind):
+def test_another_content_type_is_415(offline, door, kind):
+    body = door.body(b'"echo smuggled"')
     if kind is None:
-        data = f"POST /chats/x/interactions HTTP/1.1\r\nHost: localhost:{offline.port}\r\nContent-Length: {len(BODY)}\r\nConnection: close\r\n\r\n"
-        assert statuses(raw_exchange(offline.port, data.encode() + BODY)) == [415]
+        data = f"POST {door.path} HTTP/1.1\r\nHost: localhost:{offline.port}\r\nContent-Length: {len(body)}\r\nConnection: close\r\n\r\n"
+        assert statuses(raw_exchange(offline.port, data.encode() + body)) == [415]
     else:
-        offline.client.post("/chats/x/interactions", BODY, headers={"Content-Type": kind}).error(415)
+        offline.client.post(door.path, body, headers={"Content-Type": kind}).error(415)
 
 
-def test_json_with_a_charset_is_fine(offline):
-    offline.client.post("/chats/y/interactions", {"user_message": ""}, headers={"Content-Type": "application/json; charset=utf-8"}).error(400)
+def test_json_with_a_charset_is_fine(offline, door):
+    offline.client.post(door.path, door.body(b'""'), headers={"Content-Type": "application/json; charset=utf-8"}).error(400)
 
 
-def test_compressed_bodies_are_415(offline):
-    bomb = gzip.compress(b'{"user_message":"' + b"x" * 20_000_000 + b'"}')
-    offline.client.post("/chats/x/interactions", bomb, headers={"Content-Encoding": "gzip"}).error(415)
+def test_compressed_bodies_are_415(offline, door):
+    bomb = gzip.compress(door.body(b'"' + b"x" * 20_000_000 + b'"'))
+    offline.client.post(door.path, bomb, headers={"Content-Encoding": "gzip"}).error(415)
 
 
-@pytest.mark.parametrize("opening", ["[", '{"a":'])
-def test_a_body_nested_100000_deep_is_400(offline, opening):
+@pytest.mark.parametrize("opening", [b"[", b'{"a":'])
+def test_a_body_nested_100000_deep_is_400(offline, door, opening):
     deep = opening * 100_000
-    offline.client.post("/chats/x/interactions", deep).error(400)
-    offline.client.post("/chats/x/interactions", '{"user_message":' + deep + "}").error(400)
-    closed = "[" * 65 + "]" * 65
-    offline.client.post("/chats/x/interactions", '{"user_message":' + closed + "}").error(400)
+    headers = {"Content-Type": "application/json"}
+    offline.client.post(door.path, deep, headers=headers).error(400)
+    offline.client.post(door.path, door.body(deep), headers=headers).error(400)
+    offline.client.post(door.path, door.body(b"[" * 65 + b"]" * 65), headers=headers).error(400)
 
 
 def test_a_body_of_two_mebibytes_is_413(offline):
@@ -133,8 +153,8 @@ def test_a_body_of_two_mebibytes_is_413(offline):
     assert statuses(answer) == [413], answer[:300]
 
 
-def test_an_oversized_length_is_refused_before_the_body(offline):
-    head = post(body=b"", length=False, extra=b"Content-Length: 1000000000000\r\n", port=offline.port)
+def test_an_oversized_length_is_refused_before_the_body(offline, door):
+    head = post(door.path, body=b"", length=False, extra=b"Content-Length: 1000000000000\r\n", port=offline.port)
     assert statuses(raw_exchange(offline.port, head)) == [413]
 
 
@@ -165,11 +185,11 @@ def test_an_endless_chunked_body_is_stopped(offline):
     assert sent < 64 << 20, "it swallowed 64 MiB"
 
 
-def test_chunked_bodies_within_the_limit_work(offline):
-    body = b'{"user_message":""}'
+def test_chunked_bodies_within_the_limit_work(offline, door):
+    body = door.body(b'""')
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
-    answer = raw_exchange(offline.port, post(body=chunks, length=False, extra=b"Transfer-Encoding: chunked\r\nConnection: close\r\n", port=offline.port))
-    assert statuses(answer) == [400] and b"user_message" in answer
+    answer = raw_exchange(offline.port, post(door.path, chunks, length=False, extra=b"Transfer-Encoding: chunked\r\nConnection: close\r\n", port=offline.port))
+    assert statuses(answer) == [400] and b"empty" in answer
 
 
 @pytest.mark.parametrize("body", [
@@ -180,6 +200,18 @@ def test_chunked_bodies_within_the_limit_work(offline):
     b'{"user_message":"a\nb"}', b'{"user_message":["x"]}', b'{"user_message":"\\ud800"}'[:0] + b'{"user_message":"\\q"}'])
 def test_malformed_bodies_are_400(offline, body):
     error = offline.client.post("/chats/x/interactions", body, headers={"Content-Type": "application/json"}).error(400)
+    assert str(offline.home.path) not in json.dumps(error)
+
+
+@pytest.mark.parametrize("message", [b'"\xff"', b'"a\xc3"', b'"\xed\xa0\x80"', b"", b"7", b"null", b'""', b"{}", b"NaN", b"'x'", b'"a\nb"', b'["x"]', b'"\\q"',
+                                     b'"x","model":"offline"', b'"x"} trailing'])
+def test_malformed_messages_are_400_at_every_door(offline, door, message):
+    body = door.body(message)
+    if "model" in body.decode("latin-1") and door.path == "/chats/x/interactions":
+        body = body.replace(b'"model"', b'"user_message"')  # there a model may be named; twice is twice all the same
+    if door.path == "/v1/chat/completions" and b'"x","model"' in message:
+        body = body.replace(b'"x","model":"offline"', b'"x","content":"y"')
+    error = offline.client.post(door.path, body, headers={"Content-Type": "application/json"}).error(400)
     assert str(offline.home.path) not in json.dumps(error)
 
 
@@ -267,6 +299,7 @@ def good(server, method=b"POST", path=b"/chats/x/interactions", host=b"localhost
     return b"%s %s HTTP/1.1\r\nHost: %s:%d\r\nContent-Type: application/json\r\n" % (method, path, host, server.port)
 
 
+@pytest.mark.parametrize("path", [door[0].encode() for door in DOORS.values()], ids=DOORS)
 @pytest.mark.parametrize("framing", [
     b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n", b"Transfer-Encoding: chunked\r\nContent-Length: 5\r\n",
     b"Content-Length: 0\r\nContent-Length: 5\r\n", b"Content-Length: 0, 5\r\n", b"Content-Length: abc\r\n", b"Content-Length: -1\r\n",
@@ -274,8 +307,8 @@ def good(server, method=b"POST", path=b"/chats/x/interactions", host=b"localhost
     b"Transfer-Encoding: xchunked\r\n", b"Transfer-Encoding: chunked, identity\r\n", b"Transfer-Encoding : chunked\r\n",
     b"Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n", b"X: a\r\n b\r\nContent-Length : 5\r\n", b"Content-Length: 5 5\r\n"])
 @pytest.mark.parametrize("split", [False, True])
-def test_ambiguous_framing_is_refused_and_the_connection_closed(offline, framing, split):
-    head, tail = good(offline) + framing + b"\r\n", b"0\r\n\r\n" + smuggled(offline)
+def test_ambiguous_framing_is_refused_and_the_connection_closed(offline, framing, split, path):
+    head, tail = good(offline, path=path) + framing + b"\r\n", b"0\r\n\r\n" + smuggled(offline)
     answer = raw_exchange(offline.port, head, tail) if split else raw_exchange(offline.port, head + tail)
     found = statuses(answer)
     assert len(found) == 1 and found[0] in (400, 411, 413, 415, 501), answer[:400]
@@ -397,7 +430,8 @@ def test_a_token_is_asked_for_on_every_route(make_server, tmp_path, offline):
             answer = nobody.get(path)
             answer.error(401)
             assert answer.headers["WWW-Authenticate"].startswith("Bearer")
-        nobody.post("/chats/x/interactions", {"user_message": "x"}).error(401)
+        for path, before, behind in DOORS.values():
+            nobody.post(path, before + b'"x"' + behind, headers={"Content-Type": "application/json"}).error(401)
     assert token not in server.log()
     assert token.encode() not in open(f"/proc/{server.process.pid}/cmdline", "rb").read()
 
