@@ -79,9 +79,9 @@ struct Totals {
   long errors = 0, turns = 0;
 };
 
-std::string PostRequest(const std::string& path, const std::string& body) {
-  return "POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\nContent-Type: application/json\r\nContent-Length: " +
-         std::to_string(body.size()) + "\r\n\r\n" + body;
+std::string PostRequest(const std::string& path, const std::string& body, const std::string& header = {}) {
+  return "POST " + path + " HTTP/1.1\r\nHost: 127.0.0.1:PORT\r\n" + header +
+         "Content-Type: application/json\r\nContent-Length: " + std::to_string(body.size()) + "\r\n\r\n" + body;
 }
 
 std::string WithPort(std::string request, int port) {
@@ -90,9 +90,15 @@ std::string WithPort(std::string request, int port) {
 
 std::string StartBody(const std::string& directive) { return "{\"user_message\":\"[[bench " + directive + "]]\"}"; }
 
-// A delta of ours, or the provider's own as the relay passes it on; not the answer, which repeats the text.
+std::string OpenAiBody(const std::string& directive) {
+  return R"({"model":"reprise","stream":true,"messages":[{"role":"user","content":"[[bench )" + directive + R"(]]"}]})";
+}
+
+// A delta of ours, a chunk of the OpenAI door, or the provider's own as the relay passes it on; not the answer, which
+// repeats the text.
 bool CarriesNewText(std::string_view block) {
-  return block.find("event: text_delta") != std::string_view::npos || block.starts_with("data: {\"id\":\"b\"");
+  return block.find("event: text_delta") != std::string_view::npos || block.starts_with("data: {\"id\":\"chatcmpl_") ||
+         block.starts_with("data: {\"id\":\"b\"");
 }
 
 class Streamer {
@@ -115,7 +121,10 @@ class Streamer {
     reader_.Reset();
     received_ = 0;
     started_ = Now();
-    peer_.Send(WithPort(PostRequest("/chats/" + chat + "/interactions", StartBody(load_.directive)), load_.port));
+    peer_.Send(WithPort(
+        load_.openai ? PostRequest("/v1/chat/completions", OpenAiBody(load_.directive), "X-Chat-Id: " + chat + "\r\n")
+                     : PostRequest("/chats/" + chat + "/interactions", StartBody(load_.directive)),
+        load_.port));
   }
 
   void OnReadable() {

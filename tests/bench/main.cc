@@ -1,5 +1,5 @@
-// reprise_bench provider | relay PROVIDER_PORT [LOG] | load PORT STREAMS TURNS fresh|same PREFIX DIRECTIVE | approve
-// PORT TURNS PREFIX
+// reprise_bench provider | relay PROVIDER_PORT [LOG] | load PORT STREAMS TURNS fresh|same PREFIX DIRECTIVE
+// [openai] | approve PORT TURNS PREFIX
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -25,11 +25,12 @@ int main(int argc, char** argv) {
   const auto number = [&](std::size_t i) { return std::atoi(args[i].c_str()); };
   if (mode == "provider") return RunProvider();
   if (mode == "relay" && args.size() >= 2) return RunRelay(number(1), args.size() > 2 ? args[2] : "");
-  if (mode == "load" && args.size() == 7) {
+  if (mode == "load" && (args.size() == 7 || (args.size() == 8 && args[7] == "openai"))) {
     return RunLoad({.port = number(1),
                     .streams = number(2),
                     .turns = number(3),
                     .fresh = args[4] == "fresh",
+                    .openai = args.size() == 8,
                     .directive = args[6],
                     .prefix = args[5]});
   }

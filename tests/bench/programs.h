@@ -15,6 +15,7 @@ struct Load {
   int streams = 1;          // at the same time
   int turns = 1;            // one after the other, in each stream
   bool fresh = false;       // a new chat for every turn; otherwise one chat per stream
+  bool openai = false;      // through OpenAI's chat completions, or by our own route
   std::string directive{};  // what the provider is told, without the brackets
   std::string prefix{};     // of the chats' names
 };
