@@ -1,8 +1,10 @@
 """What nobody has to write: types made of openapi.json, and the clients in docs/examples that use them."""
+import json
 import keyword
 import shutil
 import subprocess
 import sys
+import types
 import typing
 
 import pytest
@@ -36,14 +38,14 @@ def test_the_example_in_python(server, provider):
 @pytest.mark.limit(120)
 def test_the_example_in_typescript_and_the_types_it_uses(server, provider, tmp_path):
     modules = install(*TYPESCRIPT)
-    document, types = tmp_path / "openapi.json", tmp_path / "reprise.d.ts"
+    document, declarations = tmp_path / "openapi.json", tmp_path / "reprise.d.ts"
     document.write_bytes(server.client.get("/openapi.json").expect(200).body)
 
     def node(program, *arguments):
         done = subprocess.run(["node", *NEWER_NODE, modules / program, *arguments], capture_output=True, text=True, timeout=60 * SLACK, check=False)
         assert done.returncode == 0, done.stdout + done.stderr
 
-    node("openapi-typescript/bin/cli.js", document, "-o", types)
+    node("openapi-typescript/bin/cli.js", document, "-o", declarations)
     shutil.copy(EXAMPLES / "turn.ts", tmp_path)
     # Each event by its type, in both directions: a type that were `unknown`, or a word that is not there, is an error.
     (tmp_path / "check.ts").write_text("""
@@ -59,8 +61,11 @@ export type Asked = operations["createResponse"]["requestBody"]["content"]["appl
 // @ts-expect-error a model is a text
 export const model: Asked = 7;
 """)
-    node("typescript/bin/tsc", "--strict", "--target", "es2022", "--module", "es2022", "--moduleResolution", "bundler", "--lib", "es2022,dom,dom.iterable",
-         "--types", "", "--outDir", tmp_path / "out", node_types(tmp_path), tmp_path / "turn.ts", tmp_path / "check.ts")
+    node_types(tmp_path)
+    (tmp_path / "tsconfig.json").write_text(json.dumps({"compilerOptions": {
+        "strict": True, "target": "es2022", "module": "es2022", "moduleResolution": "bundler", "lib": ["es2022", "dom", "dom.iterable"], "types": [],
+        "outDir": "out"}, "files": ["node.d.ts", "turn.ts", "check.ts"]}))
+    node("typescript/bin/tsc", "--project", tmp_path)
     (tmp_path / "out" / "package.json").write_text('{"type":"module"}')
     converse(["node", tmp_path / "out" / "turn.js"], server, provider)
 
@@ -74,7 +79,6 @@ declare module "node:readline/promises" {
   export function createInterface(options: { input: unknown; output: unknown }): { question(text: string): Promise<string>; close(): void };
 }
 """)
-    return folder / "node.d.ts"
 
 
 def python_name(name):
@@ -101,7 +105,7 @@ def annotation(schema, refs):
     return {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None", "object": "typing.Dict[str, typing.Any]"}.get(kind, "typing.Any")
 
 
-def test_every_schema_is_a_type_of_python(offline):
+def test_every_schema_is_a_type_of_python(offline, monkeypatch):
     """What openapi-python-client needs: each schema a class with a name of its own, each reference one of them, each operation a function."""
     document = offline.client.get("/openapi.json").expect(200).json
     schemas, refs = document["components"]["schemas"], set()
@@ -114,8 +118,10 @@ def test_every_schema_is_a_type_of_python(offline):
         else:
             source += f"{python_name(name)} = {annotation(schema, refs)}\n"
     assert refs <= set(schemas)
-    module = {}
-    exec(compile(source, "types", "exec"), module)  # pylint: disable=exec-used
+    written = types.ModuleType("reprise_types")
+    monkeypatch.setitem(sys.modules, written.__name__, written)  # where typing looks names up
+    module = vars(written)
+    exec(compile(source, written.__name__, "exec"), module)  # pylint: disable=exec-used
     for name, schema in schemas.items():
         if schema.get("properties"):
             assert set(typing.get_type_hints(module[python_name(name)], module)) == set(schema["properties"])

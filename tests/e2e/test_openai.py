@@ -8,7 +8,7 @@ import time
 import pytest
 from support import schemas
 from support.npm import NEWER_NODE, install
-from support.provider import Gate, call, failure, text, tools
+from support.provider import Gate, Reply, call, failure, text, tools, wav
 from support.timing import SLACK, SOON, at_once, eventually
 
 CLIENT = __file__.replace("test_openai.py", "support/openai_client.mjs")
@@ -167,8 +167,12 @@ def test_the_official_client_runs_tools_of_its_own_on_a_model_alone(server, prov
 @pytest.mark.limit(90)
 def test_the_official_client_listens_and_speaks(make_server, provider):
     server = make_server(provider, config={"audio": {"transcription": "test/listens", "speech": "test/speaks", "voice": "alto"}})
+    said = Reply([b'{"text":"Which files are here?"}'], content_type="application/json")
+    provider.audio = lambda request: said if request.path.endswith("transcriptions") else Reply([wav()], content_type="audio/mpeg")
     heard, = official(server, "audio")
-    assert heard["text"] and heard["bytes"] > 0 and heard["type"] == "audio/mpeg"
+    assert heard == {"text": "Which files are here?", "bytes": len(wav()), "type": "audio/mpeg"}
+    recording, spoken = provider.heard
+    assert recording.body["model"][2] == b"listens" and spoken.body["model"] == "speaks" and spoken.body["input"] == "hello"
 
 
 # --- whose chat it is -------------------------------------------------------------------------------------------------
