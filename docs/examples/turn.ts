@@ -1,9 +1,9 @@
 // A client of Reprise: one message, its answer as it comes, approvals at the terminal.
-//   npx openapi-typescript openapi.json -o reprise.d.ts
+//   npx openapi-typescript openapi.json -o reprise.d.ts --default-non-nullable=false
 //   node turn.js http://127.0.0.1:8000 CHAT MESSAGE
 import type { components, paths } from "./reprise";
 
-type Event = components["schemas"]["event"];
+type Event = Extract<components["schemas"]["event"], { type: string }>;  // without the frames about the stream itself
 type Approval = Extract<Event, { type: "APPROVAL_REQUIRED" }>;
 type Start = paths["/chats/{chat_id}/interactions"]["post"]["requestBody"]["content"]["application/json"];
 type Answer = paths["/approvals/{approval_id}"]["post"]["requestBody"]["content"]["application/json"];
