@@ -45,6 +45,10 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
       }
       if (view.bytes.empty()) break;
     }
+    if (!is_over_) {
+      translator_->Rest(out_);
+      is_over_ = translator_->is_over();
+    }
     Send();
   }
 

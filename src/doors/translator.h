@@ -15,6 +15,8 @@ class Translator {
   // Before any event. Adds the bytes that the client is sent, as the two below.
   virtual void Begin(std::string& out) { static_cast<void>(out); }
   virtual void Take(const EventFrame& event, std::string& out) = 0;
+  // All that the run has published so far has been taken: what it shows at once comes before this together.
+  virtual void Rest(std::string& out) { static_cast<void>(out); }
   // The run's log is closed. `complete`: with its interaction_complete; otherwise the server stops, and the run goes on
   // waiting at its next start, or it never began.
   virtual void End(bool complete, std::string& out) = 0;

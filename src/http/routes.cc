@@ -3,6 +3,7 @@
 #include <memory>
 
 #include "doors/conversations.h"
+#include "http/agui_handlers.h"
 #include "http/approval_handlers.h"
 #include "http/audio_handlers.h"
 #include "http/chat_handlers.h"
@@ -30,6 +31,7 @@ Router MakeRoutes(const HandlerContext& context) {
   // One for all doors: they lead to the same chats.
   const auto conversations = std::make_shared<Conversations>(context.engine);
   AddOpenAiRoutes(router, context, conversations);
+  AddAgUiRoutes(router, context, conversations);
   AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
   return router;

@@ -10,6 +10,23 @@ export interface AgentState {
   memory?: Entity[];
 }
 
+export interface AguiEvent {
+  type: "RUN_STARTED" | "RUN_FINISHED" | "RUN_ERROR" | "TEXT_MESSAGE_START" | "TEXT_MESSAGE_CONTENT" | "TEXT_MESSAGE_END" | "REASONING_START" | "REASONING_MESSAGE_START" | "REASONING_MESSAGE_CONTENT" | "REASONING_MESSAGE_END" | "REASONING_END" | "TOOL_CALL_START" | "TOOL_CALL_ARGS" | "TOOL_CALL_END" | "TOOL_CALL_RESULT" | "STATE_SNAPSHOT" | "STATE_DELTA" | "MESSAGES_SNAPSHOT" | "ACTIVITY_SNAPSHOT" | "ACTIVITY_DELTA" | "SUBAGENT_STARTED" | "SUBAGENT_FINISHED" | "SUBAGENT_ERROR" | "CUSTOM";
+}
+
+export interface AguiRunInput {
+  threadId: string;
+  runId: string;
+  parentRunId?: string;
+  protocolVersion?: string;
+  messages?: ({ id?: string; role: "user" | "assistant" | "tool" | "system" | "developer" | "reasoning" | "activity"; content?: unknown })[];
+  tools?: Record<string, unknown>[];
+  context?: { description?: string; value?: string }[];
+  state?: unknown;
+  forwardedProps?: unknown;
+  resume?: ({ interruptId: string; status: "resolved" | "cancelled"; payload?: unknown })[];
+}
+
 export interface AnswerApprovalRequest {
   approval_id?: string;
   approved: boolean;
