@@ -107,7 +107,7 @@ def send(port, method, target, headers, body, version="HTTP/1.1"):
         try:
             response.begin()
             answer = Answer(response, method)
-            if answer.stream and not target.startswith("/v1/"):
+            if answer.stream and not target.startswith(("/v1/", "/agui")):
                 check_first_event(connection, response)
             return answer
         except (OSError, http.client.HTTPException):
@@ -293,6 +293,8 @@ class Generator:
             value.pop("compact", None)
         if path == "/v1/chat/completions":
             value["messages"] = [{"role": "user", "content": self.rng.choice(MESSAGES)}]
+        if path == "/agui":
+            value["messages"] = [{"id": "m", "role": "user", "content": self.rng.choice(MESSAGES)}]
         if path == "/v1/responses":
             value = {m: v for m, v in value.items() if m not in ("previous_response_id", "conversation")} | {"input": self.rng.choice(MESSAGES)}
         if path.startswith("/v1/"):
@@ -357,7 +359,7 @@ class Generator:
         ways += ["type", "member", "extra", "missing", "text", "duplicate", "utf8", "deep", "huge", "kind", "encoding", "expect", "null",
                  "framing"] if takes_json else []
         ways += ["huge_file", "encoding", "form"] if takes_file else []
-        if path in ("/import", "/v1/chat/completions", "/v1/responses"):  # they take bodies that are too long for all others
+        if path in ("/import", "/v1/chat/completions", "/v1/responses", "/agui"):  # they take bodies that are too long for all others
             ways = [way for way in ways if way not in ("huge", "framing")]
         if path.endswith("/audio/transcriptions"):  # what is too long for a file is none too long for a recording
             ways.remove("huge_file")

@@ -10,12 +10,13 @@ from support.provider import text
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
-         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such"]
+         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui"]
 BODY = b'{"user_message":"echo smuggled"}'
 # Each way to send a message: its path, and what is before and behind the message in a body.
 DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
          "chat completions": ("/v1/chat/completions", b'{"model":"reprise","messages":[{"role":"user","content":', b"}]}"),
-         "responses": ("/v1/responses", b'{"model":"reprise","input":', b"}")}
+         "responses": ("/v1/responses", b'{"model":"reprise","input":', b"}"),
+         "ag-ui": ("/agui", b'{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":', b"}]}")}
 
 
 @pytest.fixture(params=DOORS)
@@ -209,7 +210,7 @@ def test_malformed_messages_are_400_at_every_door(offline, door, message):
     body = door.body(message)
     if "model" in body.decode("latin-1") and door.path == "/chats/x/interactions":
         body = body.replace(b'"model"', b'"user_message"')  # there a model may be named; twice is twice all the same
-    if door.path == "/v1/chat/completions" and b'"x","model"' in message:
+    if door.path in ("/v1/chat/completions", "/agui") and b'"x","model"' in message:
         body = body.replace(b'"x","model":"offline"', b'"x","content":"y"')
     error = offline.client.post(door.path, body, headers={"Content-Type": "application/json"}).error(400)
     assert str(offline.home.path) not in json.dumps(error)
