@@ -28,6 +28,7 @@
 #include "reprise/interaction.h"
 #include "reprise/interaction_store.h"
 #include "reprise/model_client.h"
+#include "reprise/project_instructions.h"
 #include "reprise/question_store.h"
 #include "reprise/queue.h"
 #include "reprise/replay.h"
@@ -215,6 +216,7 @@ class Engine {
     PromptSource prompt{};
     FileStore* files = nullptr;  // of the chats; null: chats have no files
     Audio* audio = nullptr;      // null: speech is neither heard nor made. For clients; runs do not use it
+    ProjectInstructions* instructions = nullptr;  // null: there are none. For clients; the prompt has what is used
     AuditLog* audit = nullptr;   // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
     Telemetry* telemetry = nullptr;  // who is told of runs, requests and calls; null: nobody
@@ -396,6 +398,7 @@ class Engine {
   const AuditLog* audit() const;       // null: there is none
   const Telemetry* telemetry() const;  // likewise
   Audio* audio() const;                // likewise
+  ProjectInstructions* instructions() const;
   // What changes from now on in any chat: who shows a list of them need not ask again and again.
   ChatChanges& changes();
 

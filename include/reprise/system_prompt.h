@@ -9,8 +9,9 @@ namespace reprise {
 // A part of the system prompt. In its text {{date}} (today, UTC), {{tools}} (the tools' names), {{workspace}} and
 // {{memory}} (what tools have named lately) stand for what they are when a request is made.
 struct PromptModule {
-  std::string name;  // "10-rules"; modules stand in the order of their names
-  std::string text;  // valid UTF-8
+  std::string name;       // "10-rules"; modules stand in the order of their names
+  std::string text;       // valid UTF-8
+  bool is_plain = false;  // as it is: nothing in it stands for anything
   bool operator==(const PromptModule&) const = default;
 };
 

@@ -232,7 +232,10 @@ Result<void> AgentLoop::Admitted(Result<void> admitted) const {
 
 void AgentLoop::ComposeSystemPrompt() {
   const std::string today = FormatTimestamp(Now()).substr(0, std::string_view("2026-11-21").size());
-  system_ = ComposePrompt(parts_.prompt, ToldSpecs(), {.date = today, .memory = memory_});
+  PromptValues values{.date = today, .memory = memory_};
+  // Bytes, three for a token: what a project tells may take a quarter of a request.
+  if (context_.budget() > 0) values.max_plain_bytes = static_cast<std::size_t>(context_.budget()) * 3 / 4;
+  system_ = ComposePrompt(parts_.prompt, ToldSpecs(), values);
   if (!told_by_guard_.empty()) system_ += (system_.empty() ? "" : "\n\n") + told_by_guard_;
   context_.SetSystemPrompt(system_);
 }

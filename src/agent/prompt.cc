@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <optional>
 
+#include "base/utf8.h"
+
 namespace reprise {
 namespace {
 
@@ -37,6 +39,16 @@ std::string_view Trimmed(std::string_view text) {
   const std::size_t begin = text.find_first_not_of(kBlank);
   if (begin == text.npos) return {};
   return text.substr(begin, text.find_last_not_of(kBlank) - begin + 1);
+}
+
+// In whole characters; what is cut off is told.
+std::string CutTo(std::string_view text, std::size_t bytes) {
+  if (text.size() <= bytes) return std::string(text);
+  const std::size_t size = text.size();
+  text = text.substr(0, bytes);
+  text = text.substr(0, text.size() - IncompleteUtf8Tail(text));
+  return std::string(text) + "\n(cut: the first " + std::to_string(text.size()) + " of " + std::to_string(size) +
+         " bytes, as there is little room)";
 }
 
 template <typename ValueOf>
@@ -91,7 +103,8 @@ std::string ComposePrompt(const SystemPrompt& prompt, const std::vector<ToolSpec
   };
   std::string text;
   for (const PromptModule& module : prompt.modules) {
-    const std::string filled = Fill(module.text, value_of);
+    const std::string filled =
+        module.is_plain ? CutTo(module.text, values.max_plain_bytes) : Fill(module.text, value_of);
     const std::string_view part = Trimmed(filled);
     if (part.empty()) continue;
     if (!text.empty()) text += "\n\n";

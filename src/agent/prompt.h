@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,8 +19,9 @@ std::vector<PromptModule> DefaultPromptModules();
 Result<void> CheckPromptModule(std::string_view text);
 
 struct PromptValues {
-  std::string date;    // "2026-11-21"
-  std::string memory;  // DescribeMemory
+  std::string date;                                 // "2026-11-21"
+  std::string memory;                               // DescribeMemory
+  std::size_t max_plain_bytes = std::string::npos;  // of a module that is plain; it is cut, and says so
 };
 
 // The text of a request's system prompt: the modules with a blank line between them, white space around them removed.

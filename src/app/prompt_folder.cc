@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "agent/prompt.h"
+#include "app/instruction_files.h"
 #include "base/logging.h"
 #include "base/private_file.h"
 #include "base/utf8.h"
@@ -22,6 +23,7 @@ namespace {
 constexpr std::size_t kMaxModuleBytes = 32 * 1024;
 constexpr std::size_t kMaxModules = 50;
 constexpr std::string_view kExtension = ".md";
+constexpr const char* kProjectModule = "70-project";
 
 // NN-name.md
 bool IsModuleFile(std::string_view name) {
@@ -100,11 +102,13 @@ struct PromptFolder::Told {
   std::set<std::string> messages;  // guarded by mutex
 };
 
-PromptFolder::PromptFolder(const Options& options, std::string workspace)
+PromptFolder::PromptFolder(const Options& options, std::string workspace,
+                           std::shared_ptr<const ProjectInstructions> project)
     : directory_(PromptDirectoryOf(options)),
       workspace_(std::move(workspace)),
       config_directory_(ConfigDirectoryOf(options)),
       trusted_(options.trust_file),
+      project_(std::move(project)),
       told_(std::make_shared<Told>()) {}
 
 void PromptFolder::Warn(const std::string& message) const {
@@ -115,9 +119,32 @@ void PromptFolder::Warn(const std::string& message) const {
   LogWarning("a part of the system prompt cannot be used; what is built in stands instead", {{"error", message}});
 }
 
+std::string PromptFolder::ProjectText() const {
+  if (!project_) return {};
+  const auto files = project_->List();
+  for (const auto& file : files) {
+    switch (file.state) {
+      case ProjectInstructions::State::kUsed:
+        break;
+      case ProjectInstructions::State::kNew:
+      case ProjectInstructions::State::kChanged:
+        Warn(file.path + (file.state == ProjectInstructions::State::kNew ? " is new" : " has changed") +
+             ", so the model is not told of it; `reprise trust " + file.path + "` allows it as it is");
+        break;
+      case ProjectInstructions::State::kUnusable:
+        Warn(file.problem);
+        break;
+    }
+  }
+  return TextOf(files);
+}
+
 SystemPrompt PromptFolder::operator()() const {
-  std::map<std::string, std::string> modules;
-  for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module.text);
+  std::map<std::string, PromptModule> modules;
+  for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module);
+  if (std::string text = ProjectText(); !text.empty()) {
+    modules[kProjectModule] = {.name = kProjectModule, .text = std::move(text), .is_plain = true};
+  }
   std::error_code failed;
   std::vector<std::string> files = ModuleFiles(directory_, failed);
   if (failed && failed != std::errc::no_such_file_or_directory) {
@@ -130,13 +157,14 @@ SystemPrompt PromptFolder::operator()() const {
   for (const std::string& file : files) {
     auto text = ReadModule(directory_ + "/" + file);
     if (text) {
-      modules[file.substr(0, file.size() - kExtension.size())] = *std::move(text);
+      const std::string name = file.substr(0, file.size() - kExtension.size());
+      modules[name] = {.name = name, .text = *std::move(text)};
     } else {
       Warn(text.error().message);
     }
   }
   SystemPrompt prompt{.workspace = ToValidUtf8(workspace_)};
-  for (auto& [name, text] : modules) prompt.modules.push_back({name, std::move(text)});
+  for (auto& [name, module] : modules) prompt.modules.push_back(std::move(module));
   return prompt;
 }
 

@@ -6,6 +6,7 @@
 
 #include "app/trusted_files.h"
 #include "reprise/options.h"
+#include "reprise/project_instructions.h"
 #include "reprise/system_prompt.h"
 
 namespace reprise {
@@ -27,16 +28,21 @@ std::vector<std::string> PromptModulesOpenToTools(const Options& options);
 class PromptFolder {
  public:
   // `workspace` is free of symbolic links.
-  PromptFolder(const Options& options, std::string workspace);
+  // `project`: what the project tells of itself, as the module 70-project; it may be replaced or removed like the
+  // built-in ones. Null: nothing.
+  PromptFolder(const Options& options, std::string workspace,
+               std::shared_ptr<const ProjectInstructions> project = nullptr);
   SystemPrompt operator()() const;
 
  private:
   struct Told;
   void Warn(const std::string& message) const;
+  std::string ProjectText() const;
   Result<std::string> ReadModule(const std::string& path) const;
 
   std::string directory_, workspace_, config_directory_;
   TrustedFiles trusted_;
+  std::shared_ptr<const ProjectInstructions> project_;
   std::shared_ptr<Told> told_;  // shared by copies; synchronises itself
 };
 

@@ -9,6 +9,7 @@
 #include "app/chat_keys.h"
 #include "app/embedded.h"
 #include "app/factories.h"
+#include "app/instruction_files.h"
 #include "app/key_access.h"
 #include "app/mcp_folder.h"
 #include "app/model_catalog.h"
@@ -173,12 +174,17 @@ Result<void> ServerParts::OpenDatabase() {
 
 TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
   const std::string workspace = options_.has_workspace() ? Resolved(options_.workspace).string() : "";
+  if (options_.system_prompt && !instructions_) {
+    instructions_ = std::make_shared<InstructionFiles>(options_, workspace);
+  }
   return {.models = *models_,
           .tools = tools,
           .hooks = hooks_.get(),
           .audio = audio_.get(),
           .telemetry = telemetry_.get(),
-          .prompt = options_.system_prompt ? PromptSource(PromptFolder(options_, workspace)) : PromptSource(),
+          .prompt =
+              options_.system_prompt ? PromptSource(PromptFolder(options_, workspace, instructions_)) : PromptSource(),
+          .instructions = instructions_.get(),
           .workspace = workspace};
 }
 

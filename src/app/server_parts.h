@@ -94,6 +94,7 @@ class ServerParts {
   std::unique_ptr<OtlpTelemetry> telemetry_;  // null: disabled
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
+  std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<TenantTools> tenant_tools_;
   Mutex org_keys_mutex_;  // held while an org's key is looked for and made

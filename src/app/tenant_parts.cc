@@ -98,6 +98,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.grants = grants_;
   parts.prompt = common.prompt;
   parts.audio = common.audio;
+  parts.instructions = common.instructions;
   parts.audit = audit_;
   parts.hooks = common.hooks;
   parts.telemetry = common.telemetry;

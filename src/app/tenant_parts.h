@@ -55,6 +55,7 @@ class TenantParts {
     Audio* audio;
     Telemetry* telemetry;
     PromptSource prompt;
+    ProjectInstructions* instructions;
     std::string workspace;
   };
   // Makes the engine, which takes up what an earlier process has left. Once.

@@ -127,6 +127,18 @@ Result<Json> TerminalClient::Call(const std::string& method, const std::string& 
 
 // --- a chat is opened --------------------------------------------------------------------------------------------
 
+// Files of instructions that wait for a person, once each.
+void TerminalClient::TellOfInstructions() {
+  const auto instructions = server_.Call("GET", "/instructions");
+  if (!instructions || !instructions->contains("files")) return;  // it is not for this user
+  for (const Json& file : (*instructions)["files"]) {
+    const std::string path = TextMember(file, "path"), state = TextMember(file, "state");
+    if ((state != "new" && state != "changed") || !told_of_.insert(path + TextMember(file, "digest")).second) continue;
+    Tell("(" + path + (state == "new" ? " is new" : " has changed") +
+         ", so the model is not told of it; reprise trust " + path + " allows it)");
+  }
+}
+
 // Shows how the chat ended, and what runs or waits in it.
 void TerminalClient::Attach() {
   input_.editor()->ForgetAll();
@@ -138,6 +150,7 @@ void TerminalClient::Attach() {
           window != model.end() && window->is_number_unsigned() ? window->get<std::uint64_t>() : 0;
     }
   }
+  TellOfInstructions();
   const auto chat = Call("GET", path_);
   if (!chat && chat.error().reason != "not_found") return Failed(chat.error());
   if (!chat || !(*chat)["interactions"].is_array()) return;

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -66,6 +67,7 @@ class TerminalClient {
 
   // --- terminal_client.cc: the loop, and the run that is shown
   void Attach();
+  void TellOfInstructions();
   void ShowTurn(const Json& interaction, std::size_t number);
   void ShowUserMessage(std::string_view text);
   bool Follow(const Json& chat);
@@ -169,6 +171,7 @@ class TerminalClient {
   std::vector<std::string> attachments_;          // ids, for the next message
   // Those of it that the server has: (name, digest) -> id. A message that was not taken does not bring them again.
   std::map<std::pair<std::string, std::string>, std::string> uploaded_;
+  std::set<std::string> told_of_;    // files of instructions, with their digests
   bool compact_ = false;             // the next message asks for a summary of all before it
   std::vector<std::string> listed_;  // ids of the chats that were listed last
   std::vector<std::string> undone_;  // heads to go forward to

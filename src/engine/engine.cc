@@ -342,6 +342,7 @@ Result<void> Engine::DeleteFile(const ChatId& chat, const FileId& file) {
 const ModelDirectory& Engine::models() const { return impl_->services.parts.models; }
 const ToolRegistry& Engine::tools() const { return impl_->services.parts.tools; }
 const EngineOptions& Engine::options() const { return impl_->services.options; }
+ProjectInstructions* Engine::instructions() const { return impl_->services.parts.instructions; }
 Audio* Engine::audio() const { return impl_->services.parts.audio; }
 const AuditLog* Engine::audit() const { return impl_->services.parts.audit; }
 const Telemetry* Engine::telemetry() const { return impl_->services.parts.telemetry; }

@@ -375,6 +375,13 @@ Result<ForkBody> ParseForkBody(std::string_view text) {
   return ForkBody{.interaction = interaction, .chat = std::move(chat), .title = std::move(title)};
 }
 
+Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view text) {
+  BodyReader reader(text);
+  TrustInstructionsBody body{.path = reader.Text("path"), .digest = reader.Text("digest")};
+  if (auto error = reader.Finish()) return Fail(std::move(*error));
+  return body;
+}
+
 Result<void> ParseEmptyBody(std::string_view text) {
   BodyReader reader(text);
   if (auto error = reader.Finish()) return Fail(std::move(*error));

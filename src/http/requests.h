@@ -75,6 +75,10 @@ struct ForkBody {
   std::optional<std::string> title;
 };
 Result<ForkBody> ParseForkBody(std::string_view body);
+struct TrustInstructionsBody {
+  std::string path, digest;
+};
+Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);
 
 // What the header Idempotency-Key calls this request (draft-ietf-httpapi-idempotency-key-header; the quotes of a

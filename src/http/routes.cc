@@ -11,6 +11,7 @@
 #include "http/file_handlers.h"
 #include "http/grant_handlers.h"
 #include "http/import_handlers.h"
+#include "http/instruction_handlers.h"
 #include "http/openai_handlers.h"
 #include "http/page_handlers.h"
 #include "http/run_handlers.h"
@@ -34,6 +35,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddAgUiRoutes(router, context, conversations);
   AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
+  AddInstructionRoutes(router, context);
   return router;
 }
 

@@ -477,6 +477,10 @@ export interface InputRequiredEvent {
   url?: string;
 }
 
+export interface Instructions {
+  files: ({ path: string; state: "used" | "new" | "changed" | "unusable"; digest?: string; text?: string; problem?: string })[];
+}
+
 export interface Interaction {
   schema: 1;
   id: InteractionId;
@@ -1214,6 +1218,11 @@ export interface TrashEntry {
 }
 
 export type TrashId = string;
+
+export interface TrustInstructionsRequest {
+  path: string;
+  digest: string;
+}
 
 export interface UnreadableChat {
   id: ChatId;

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "app/trusted_files.h"
+#include "reprise/options.h"
+#include "reprise/project_instructions.h"
+
+namespace reprise {
+
+inline constexpr const char* kInstructionsName = "AGENTS.md";
+inline constexpr std::size_t kMaxInstructions = 32 * 1024;  // bytes of all together
+
+// AGENTS.md of the user's configuration folder, and of the folders from the workspace upwards: to the top of its git
+// work tree, else to the user's home or the root. Those of a project count only as they were allowed; `reprise trust`
+// and Allow keep that in one list. One that leads out of its project is not used. Read each time.
+class InstructionFiles final : public ProjectInstructions {
+ public:
+  // `workspace`: absolute, free of symbolic links; empty: there is none.
+  InstructionFiles(const Options& options, std::string workspace);
+
+  std::vector<File> List() const override;
+  Result<void> Allow(std::string_view path, std::string_view digest) override;
+
+ private:
+  std::string own_;                   // the file of the user's own
+  std::string project_;               // the top of the git work tree; empty: there is none
+  std::vector<std::string> folders_;  // down to the workspace
+  TrustedFiles trusted_;
+};
+
+// What models are told of them: those that are used, as much as there is room for. What is cut or left out is said, the
+// nearest is kept.
+std::string TextOf(const std::vector<ProjectInstructions::File>& files);
+
+}  // namespace reprise
