@@ -28,6 +28,8 @@ MESSAGES = ["echo hello", "calculate 1+2", "time", "list", "task: Buy milk", "he
 WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "null", "-1"]
 # Chats in which something waits for a person, or would again: what waits for the end of a run there could wait for ever.
 ASKING = ("asks", "asked", "writes", "queued", "granted")
+# Nothing is interrupted here, and nobody speaks.
+OUT_OF_REACH = {"resume", "speak", "transcribe", "createSpeech", "createTranscription"}
 # Answers whose schemas have a choice of thirty kinds of event take long to check: enough of them are.
 SLOW = {"chat_history", "interaction", "events_page"}
 
@@ -162,6 +164,7 @@ class World:
                 "file_id": [f["id"] for f in self.client.get(f"/chats/{chat}/files").json["files"]],
                 "queue_id": [q["id"] for q in self.client.get(f"/chats/{chat}/queue").json["queue"]],
                 "grant_id": [g["id"] for g in self.client.get(f"/chats/{chat}/grants").json["grants"]]}
+        self.instructions = self.client.get("/instructions").json["files"]
         self.approvals = [a["approval_id"] for a in self.client.get("/approvals").json["approvals"]]
         self.grants = [g["id"] for g in self.client.get("/grants").json["grants"]]
         self.trash = [entry["id"] for entry in self.client.get("/trash").json["entries"] if entry["chat_id"] not in ("talk", *ASKING)][:30]
@@ -251,6 +254,7 @@ def instance(contract, rng, schema, name, make_known):
 class Generator:
     def __init__(self, contract, world, rng, port):
         self.contract, self.world, self.rng, self.port = contract, world, rng, port
+        self.wanting = [operation for operation in contract.operations if operation[2]["operationId"] not in OUT_OF_REACH]  # what never succeeded yet
 
     def known(self, chat, path_ids):
         """Members whose values mean something, or would do something that a test must not."""
@@ -299,6 +303,8 @@ class Generator:
             value = {m: v for m, v in value.items() if m not in ("previous_response_id", "conversation")} | {"input": self.rng.choice(MESSAGES)}
         if path.startswith("/v1/"):
             value.pop("tools", None)
+        if path == "/instructions/trust":
+            value = self.rng.choice([{m: each[m] for m in value} for each in self.world.instructions])
         if path.endswith("/replay"):
             value["mode"] = "recorded" if chat in ASKING and value["mode"] == "live" else value["mode"]
             if value["mode"] != "events":
@@ -316,7 +322,8 @@ class Generator:
     def request(self):
         """(operation, what was changed, request, statuses it must have or None)"""
         rng = self.rng
-        path, method, operation = rng.choice(self.contract.operations)
+        wanted = self.wanting and rng.random() < 0.1
+        path, method, operation = rng.choice(self.wanting if wanted else self.contract.operations)
         chat = rng.choice(list(self.world.chats))
         if method == "delete" and path == "/chats/{chat_id}" and rng.random() < 0.8:
             chat = rng.choice(["talk", "nobody", "made_1"])
@@ -363,7 +370,7 @@ class Generator:
             ways = [way for way in ways if way not in ("huge", "framing")]
         if path.endswith("/audio/transcriptions"):  # what is too long for a file is none too long for a recording
             ways.remove("huge_file")
-        way = rng.choice(ways)
+        way = "valid" if wanted else rng.choice(ways)
         if way == "unknown_id":
             name = rng.choice(list(ids))
             ids[name] = self.world.unknown(name)
@@ -485,6 +492,7 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
     rng = random.Random(SEED)
     document = server.client.get("/openapi.json").json
     contract = Contract(document)
+    (server.home.workspace / "AGENTS.md").write_text("Answer in one short sentence.")
     world = World(server.client, rng)
     generator = Generator(contract, world, rng, server.port)
     problems, seen = collections.OrderedDict(), collections.Counter()
@@ -503,6 +511,8 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
                 wrong = f"{answer.status} with Allow {allowed} where {documented} are documented"
         else:
             seen[(operation["operationId"], answer.status)] += 1
+            if answer.status < 300:
+                generator.wanting = [each for each in generator.wanting if each[2] is not operation]
             wrong = contract.problem(operation, answer)
             if not wrong and expected and answer.status not in expected:
                 wrong = f"{answer.status} instead of {expected}"
@@ -521,7 +531,7 @@ def test_every_answer_is_one_that_the_document_lists(make_server, figure):
     assert not problems, f"{len(problems)} kinds of problem, seed {SEED}:\n{listing[:20000]}"
     operations = {operation["operationId"] for _, _, operation in contract.operations}
     succeeded = {operation for operation, status in seen if status < 300}
-    assert REQUESTS < 3000 or operations - succeeded <= {"resume", "speak", "transcribe", "createSpeech", "createTranscription"}, operations - succeeded  # nothing is interrupted here, and nobody speaks
+    assert REQUESTS < 3000 or operations - succeeded <= OUT_OF_REACH, operations - succeeded
 
 
 def test_the_document_is_one_that_generators_can_use(offline):
