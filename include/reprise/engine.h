@@ -17,6 +17,7 @@
 #include "reprise/audit_log.h"
 #include "reprise/chat_changes.h"
 #include "reprise/daily_usage.h"
+#include "reprise/document_reader.h"
 #include "reprise/event_log.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
@@ -59,6 +60,7 @@ struct EngineOptions {
   int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   UsageBudget budget{};
   PriceTable prices{};
+  PartLimits parts{};       // what of attached files goes into one request as it is
   std::string workspace{};  // where the tools work, for people and clients; empty: it is not told
 };
 
@@ -215,12 +217,13 @@ class Engine {
     GrantStore* grants = nullptr;        // null: nothing can be granted for always
     PromptSource prompt{};
     FileStore* files = nullptr;  // of the chats; null: chats have no files
-    Audio* audio = nullptr;      // null: speech is neither heard nor made. For clients; runs do not use it
     ProjectInstructions* instructions = nullptr;  // null: there are none. For clients; the prompt has what is used
-    AuditLog* audit = nullptr;   // null: no account of tool calls is kept
+    Audio* audio = nullptr;  // null: speech is neither heard nor made. For clients, and recordings that are attached
+    DocumentReader* documents = nullptr;  // null: of documents the model gets no text
+    AuditLog* audit = nullptr;            // null: no account of tool calls is kept
     Hooks* hooks = nullptr;
     Telemetry* telemetry = nullptr;  // who is told of runs, requests and calls; null: nobody
-    DailyUsage* usage = nullptr;  // null: nobody counts what is used in a day, and there is no limit to it
+    DailyUsage* usage = nullptr;     // null: nobody counts what is used in a day, and there is no limit to it
     // Texts that are taken out of what tools say: keys and tokens.
     std::vector<std::string> secrets{};
     GuardrailOptions guardrails{};
@@ -386,8 +389,9 @@ class Engine {
   Result<ChatListEntry> ImportChat(const IncomingChat& chat);
 
   // --- files of chats ---------------------------------------------------------------------------------------------
-  // The failures are those of FileStore; kNotFound for a chat that is not there. AddFile creates an unknown chat.
-  Result<void> AddFile(const ChatId& chat, const StoredFile& file);
+  // The failures are those of FileStore; kNotFound for a chat that is not there. AddFile creates an unknown chat, and
+  // keeps a file once: one with the name, type and content of another is that one, which it gives.
+  Result<FileInfo> AddFile(const ChatId& chat, const StoredFile& file);
   Result<FileListing> ListFiles(const ChatId& chat);
   Result<StoredFile> GetFile(const ChatId& chat, const FileId& file);
   Result<void> DeleteFile(const ChatId& chat, const FileId& file);
@@ -409,8 +413,8 @@ class Engine {
   };
   Counters counters() const;
 
-  // Refuses new runs and changes from now on (kUnavailable, reason "stopping"), gives up at once what waits for a person,
-  // as Stop does, and lets what runs go on: until it has ended, `limit` has passed, or Stop is called.
+  // Refuses new runs and changes from now on (kUnavailable, reason "stopping"), gives up at once what waits for a
+  // person, as Stop does, and lets what runs go on: until it has ended, `limit` has passed, or Stop is called.
   void Drain(std::chrono::milliseconds limit);
   // Refuses new runs, cancels the running ones (reason "server_stopping") and waits until each has its checkpoint. What
   // waits for a person stays in its journal if the store keeps one: Recover of the next engine takes it up. Its log is

@@ -11,6 +11,7 @@
 
 #include "reprise/accounting.h"
 #include "reprise/event.h"
+#include "reprise/file_store.h"
 #include "reprise/message.h"
 #include "reprise/result.h"
 #include "reprise/tool.h"
@@ -94,6 +95,16 @@ struct ModelService {
   std::int64_t port = 0;
 };
 
+// What of the parts of messages (MessagePart) goes into one request as it is. The rest is told in text.
+struct PartLimits {
+  std::uint64_t image_bytes = 5ull << 20;  // of one image: what Anthropic takes
+  std::uint64_t request_bytes =
+      22ull << 20;  // of all parts: in base64 a little less than the 32 MB that providers take
+  std::size_t images = 100;
+  std::int64_t pages = 100;  // of one PDF
+  bool operator==(const PartLimits&) const = default;
+};
+
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
@@ -102,6 +113,9 @@ struct ModelRequest {  // read by Generate before it returns
   // Of the response; less than kMaxResponseBytes when the interaction has not so much left.
   std::size_t max_response_bytes = kMaxResponseBytes;
   std::string traceparent = {};  // the span that the request is; empty: the provider is not told
+  // Where the bytes of parts are read, one file at a time; null: the messages have none. One that cannot be read is
+  // told in text.
+  FilesOfChat* files = nullptr;
 };
 
 // What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.

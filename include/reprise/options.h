@@ -120,7 +120,7 @@ struct AuthOptions {
   std::string tokens_file{};  // of the API tokens; empty: the default place
   // Of kOidc: whose access tokens count, and what they must hold.
   std::string issuer{}, audience{};
-  std::string org_claim{};                // empty: there is one org
+  std::string org_claim{};                  // empty: there is one org
   std::string roles_claim{}, admin_role{};  // empty: no access token makes an org admin
 
   bool has_people() const { return type != Type::kNone; }
@@ -147,10 +147,10 @@ struct Options {
   std::string config_file;  // the one that was read; empty: none
   std::string trust_file;   // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
   std::string model = "offline";
-  bool plain = false;               // chats are stored unencrypted
-  std::string key_file;             // empty: the default place
-  std::string passphrase_file;      // of the key file; empty: asked for at the terminal
-  std::string token_file;           // empty: no token is asked for
+  bool plain = false;           // chats are stored unencrypted
+  std::string key_file;         // empty: the default place
+  std::string passphrase_file;  // of the key file; empty: asked for at the terminal
+  std::string token_file;       // empty: no token is asked for
   AuthOptions auth;
   std::string log_level = "info";   // "debug" | "info" | "warning" | "error"
   std::string log_format = "text";  // "text" | "json"
@@ -163,7 +163,9 @@ struct Options {
   AudioOptions audio;
   ToolPolicy tools;
   FileLimits files;
-  std::optional<BucketOptions> bucket;  // where the files of chats go; none: into their chat's folder
+  PartLimits parts;                                    // what of files goes into one request as it is
+  std::chrono::milliseconds document_timeout{20'000};  // of one document that is made text of
+  std::optional<BucketOptions> bucket;                 // where the files of chats go; none: into their chat's folder
   std::vector<McpServerOptions> mcp_servers;
   bool system_prompt = true;
   std::string prompt_dir;  // of the system prompt's modules; empty: the default place

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/document_reader.h"
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/result.h"
@@ -106,8 +107,9 @@ struct ToolContext {
   // Has a sub-agent look into a question, and blocks until it has an answer, which is the outcome, or `stop` is
   // requested. Empty: there are no sub-agents here.
   std::function<ToolOutcome(const std::string& question)> research = {};
-  FilesOfChat* files = nullptr;  // of the chat that the call is made in; null: there are none
-  const Span* span = nullptr;    // of the execution, for what the tool does beneath it; null: nobody watches
+  FilesOfChat* files = nullptr;         // of the chat that the call is made in; null: there are none
+  DocumentReader* documents = nullptr;  // makes text of documents; null: nobody does
+  const Span* span = nullptr;           // of the execution, for what the tool does beneath it; null: nobody watches
 };
 
 // What a call would make of a file, as the file is now. All of it may have characters that cannot be seen.

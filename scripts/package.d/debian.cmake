@@ -22,6 +22,6 @@ It works without a network too. This package brings a systemd user service.")
 set(CPACK_DEBIAN_PACKAGE_SHLIBDEPS ON)
 set(CPACK_DEBIAN_PACKAGE_CONTROL_STRICT_PERMISSION ON)
 # The sandbox of commands; certificates of model providers; time zones.
-set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "bubblewrap, ca-certificates, tzdata")
+set(CPACK_DEBIAN_PACKAGE_RECOMMENDS "bubblewrap, ca-certificates, poppler-utils, tzdata")
 set(CPACK_DEBIAN_PACKAGE_SUGGESTS "python3, libpq5")
 include(CPack)

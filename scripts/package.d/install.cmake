@@ -20,6 +20,7 @@ add_custom_command(
 add_custom_target(docs ALL DEPENDS ${DOCS}/docs.stamp)
 
 install(TARGETS reprise RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR})
+install(TARGETS reprise-document RUNTIME DESTINATION ${CMAKE_INSTALL_LIBEXECDIR}/reprise)
 install(DIRECTORY ${DOCS}/man1 DESTINATION ${CMAKE_INSTALL_MANDIR})
 install(FILES ${DOCS}/completions/reprise DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
 install(FILES ${DOCS}/completions/_reprise DESTINATION ${CMAKE_INSTALL_DATADIR}/zsh/site-functions)

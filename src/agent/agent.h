@@ -82,6 +82,8 @@ struct AgentLimits {
   bool nobody_to_ask = false;  // what would ask is refused
   RetryPolicy retry{};
   std::int64_t context_window = 0;              // of the model, tokens; 0: not known, and everything is sent
+  ModelAbilities abilities{};                   // of the model
+  PartLimits parts{};                           // what of files goes into one request as it is
   std::size_t max_said = kMaxInteractionBytes;  // by the model, in all responses
   bool sum_up_first = false;                    // a person wants a summary in place of what was said before
   bool only_sum_up = false;                     // and nothing else
@@ -106,8 +108,9 @@ struct AgentParts {  // all must outlive the agent
   Delay delay{};  // null: a request that failed is not sent again
   SystemPrompt prompt{};
   AgentGuards guards{};
-  FilesOfChat* files = nullptr;  // for the tools
-  CallGuard* guard = nullptr;    // null: everything may be done, and nothing is kept account of
+  FilesOfChat* files = nullptr;         // of the chat, for the tools and for parts of messages
+  DocumentReader* documents = nullptr;  // likewise; null: nobody reads documents
+  CallGuard* guard = nullptr;           // null: everything may be done, and nothing is kept account of
   // What the models of an interaction have said, in bytes; null: nothing yet.
   std::shared_ptr<std::atomic<std::size_t>> said{};
   const Span* span = nullptr;  // of the run, for those who watch; null: nobody does

@@ -98,7 +98,8 @@ AgentLoop::AgentLoop(AgentParts parts, AgentLimits limits, std::string model_nam
             .state = std::move(state),
             .tools = parts_.tools.Current()},
       calls_(turn_),
-      context_(limits_.context_window) {
+      context_(limits_.context_window),
+      message_parts_(parts_.files, parts_.documents, {limits_.abilities, limits_.parts, limits_.context_window}) {
   ShowMemory();
 }
 
@@ -177,6 +178,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
     if (retries == 0) BeginRound();
     turn_.tools = parts_.tools.Current();
     ComposeSystemPrompt();
+    co_await ShowParts();
     if (auto fits = co_await FitContext(); !fits) co_return Fail(fits.error());
     Result<ModelResponse> response = co_await SendRequest();
     if (response) {
@@ -201,6 +203,7 @@ Async<Result<Nothing>> AgentLoop::OnlySumUp() {
   if (auto may_ask = MayAsk(); !may_ask) co_return Fail(may_ask.error());
   BeginRound();
   ComposeSystemPrompt();
+  co_await ShowParts();
   auto due = CompactionDue();
   if (!due)
     co_return Fail(Ended("nothing_to_compact", "nothing was said before the last message that is not summed up"));
@@ -255,16 +258,26 @@ const std::vector<ToolSpec>& AgentLoop::ToldSpecs() {
   if (told_.is_short && !was_short) {
     std::string names;
     for (const std::string& name : told_.left_out) names += (names.empty() ? "" : " ") + name;
-    LogInfo("the model has little room: it is told of its tools in short",
-               {{"model", model_name_},
-                {"context_window", limits_.context_window},
-                {"tools", told_.specs.size()},
-                {"left_out", names}});
+    LogInfo("the model has little room: it is told of its tools in short", {{"model", model_name_},
+                                                                            {"context_window", limits_.context_window},
+                                                                            {"tools", told_.specs.size()},
+                                                                            {"left_out", names}});
   }
   return told_.specs;
 }
 
 // --- what fits -------------------------------------------------------------------------------------------------------
+
+// Reading files and documents takes time, and the calling thread may not be for it.
+Async<Nothing> AgentLoop::ShowParts() {
+  shown_.reset();
+  if (!MessageParts::HasAny(turn_.state.messages)) co_return Nothing{};
+  FromCallback<Nothing> on_own_thread(parts_.executor, [](std::function<void(Nothing)> go_on) { go_on({}); });
+  co_await on_own_thread;
+  shown_ = turn_.state;
+  shown_->messages = message_parts_.Shown(turn_.state.messages, turn_.stop);
+  co_return Nothing{};
+}
 
 Async<Result<Nothing>> AgentLoop::FitContext() {
   if (auto due = CompactionDue()) co_return co_await SumUp(*std::move(due));
@@ -273,7 +286,7 @@ Async<Result<Nothing>> AgentLoop::FitContext() {
 
 // What a summary is to stand for in this request, its text still to be written.
 std::optional<Compaction> AgentLoop::CompactionDue() {
-  AgentState& state = turn_.state;
+  const AgentState& state = Sent();
   const std::vector<ToolSpec>& tools = ToldSpecs();
   if (limits_.sum_up_first && turn_.round == 0) {
     Compaction wanted = context_.RequestedExtent(state);
@@ -284,10 +297,9 @@ std::optional<Compaction> AgentLoop::CompactionDue() {
   const bool is_new = next.end > next.first && (!state.compaction || state.compaction->end != next.end);
   if (!is_new) return std::nullopt;
   // No summary is worth asking for if what stays does not fit either.
-  auto before = std::exchange(state.compaction, next);
-  const bool helps = context_.View(state, tools).has_value();
-  state.compaction = std::move(before);
-  if (!helps) return std::nullopt;
+  AgentState summed_up = state;
+  summed_up.compaction = next;
+  if (!context_.View(summed_up, tools)) return std::nullopt;
   return next;
 }
 
@@ -309,14 +321,15 @@ Async<Result<Nothing>> AgentLoop::SumUp(Compaction next) {
   }
   const std::vector<ToolSpec>& tools = ToldSpecs();
   event::Compacted told{.messages = static_cast<std::int64_t>(next.end - next.first),
-                        .tokens_before = context_.Estimate(state.messages, tools),
+                        .tokens_before = context_.Estimate(Sent().messages, tools),
                         .tokens_after = 0,
                         .budget = context_.budget(),
                         .summary = next.summary};
   state.compaction = std::move(next);
+  if (shown_) shown_->compaction = state.compaction;
   ShowMemory();
   ComposeSystemPrompt();
-  const auto view = context_.View(state, tools);
+  const auto view = context_.View(Sent(), tools);
   if (!view) co_return Fail(view.error());
   told.tokens_after = context_.Estimate(*view, tools);
   span.Set("reprise.compaction.messages", told.messages);
@@ -333,15 +346,16 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
   said_ = std::make_unique<StreamRelay>(parts_.observer, turn_.round);
   const std::vector<ToolSpec>& tools = ToldSpecs();
   Result<std::vector<Message>> view = std::vector<Message>();
-  const bool whole = context_.FitsWhole(turn_.state, tools);
-  if (!whole) view = context_.View(turn_.state, tools);
+  const AgentState& sent = Sent();
+  const bool whole = context_.FitsWhole(sent, tools);
+  if (!whole) view = context_.View(sent, tools);
   if (!view) co_return Fail(view.error());
   const std::size_t said = *parts_.said;
   if (said >= limits_.max_said) co_return Fail(TooMuchSaid(limits_.max_said));
-  const std::vector<Message>& messages = whole ? turn_.state.messages : *view;
+  const std::vector<Message>& messages = whole ? sent.messages : *view;
   estimate_ = context_.Estimate(messages, tools);
-  const ModelRequest request{model_name_, messages, tools, system_,
-                             std::min(kMaxResponseBytes, limits_.max_said - said)};
+  const ModelRequest request{
+      model_name_, messages, tools, system_, std::min(kMaxResponseBytes, limits_.max_said - said), {}, parts_.files};
   Result<ModelResponse> response = co_await AskModelClient(parts_, request, *said_, turn_.stop, turn_.span);
   *parts_.said += said_->bytes() + (response ? SizeBesideText(*response) : 0);
   co_return response;

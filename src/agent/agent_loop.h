@@ -9,6 +9,7 @@
 #include "agent/agent.h"
 #include "agent/call_runner.h"
 #include "agent/context.h"
+#include "agent/message_parts.h"
 #include "agent/told_tools.h"
 
 namespace reprise {
@@ -42,6 +43,9 @@ class AgentLoop {
   const std::vector<ToolSpec>& ToldSpecs();
   void ShowMemory();
   Async<Result<Nothing>> OnlySumUp();
+  Async<Nothing> ShowParts();
+  // What requests are made of: the state, with the parts of its messages as this model gets them.
+  const AgentState& Sent() const { return shown_ ? *shown_ : turn_.state; }
   Async<Result<Nothing>> FitContext();
   std::optional<Compaction> CompactionDue();
   Async<Result<Nothing>> SumUp(Compaction next);
@@ -60,6 +64,8 @@ class AgentLoop {
   Turn turn_;
   CallRunner calls_;
   Context context_;
+  MessageParts message_parts_;
+  std::optional<AgentState> shown_;  // see Sent
   ToldTools told_;
   std::shared_ptr<const ToolSet> told_of_;  // the tools that `told_` tells of
   std::string memory_;                      // as the model is told it; see ShowMemory

@@ -499,6 +499,7 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
     return AskAndWait(call, question, over);
   };
   context.files = turn_.parts.files;
+  context.documents = turn_.parts.documents;
   if (span) context.span = &span;
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.research = [this, &call, &span](const std::string& question) {

@@ -161,6 +161,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
                    .delay = parts.delay,
                    .guards = std::move(guards),
                    .files = parts.files,
+                   .documents = parts.documents,
                    .guard = parts.guard,
                    .said = parts.said,
                    .span = span ? &span : nullptr,

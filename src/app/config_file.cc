@@ -23,6 +23,7 @@ namespace {
 
 constexpr std::string_view kPriceSuffix = "_price_per_mtok";
 constexpr std::uint64_t kMostFileBytes = 64ull << 20, kMostChatBytes = 1ull << 40;
+constexpr int kMostPages = 10'000, kMostDocumentSeconds = 600;
 constexpr std::uint64_t kMostOfALimit = 1ull << 30;
 constexpr std::int64_t kLeastThinkingBudget = 1024;  // the API refuses smaller ones
 
@@ -738,11 +739,23 @@ class ConfigReader {
         if (text != nullptr) needs_bucket = place;
         continue;
       }
-      std::uint64_t* bytes = member == "max_file_bytes"   ? &options_.files.file_bytes
-                             : member == "max_chat_bytes" ? &options_.files.chat_bytes
-                                                          : nullptr;
+      if (member == "max_pdf_pages" || member == "document_timeout_s") {
+        const bool is_pages = member == "max_pdf_pages";
+        const int least = is_pages ? 0 : 1, greatest = is_pages ? kMostPages : kMostDocumentSeconds;
+        if (!content.is_number_integer() || content < least || content > greatest) {
+          return Reject(place, "must be a number from " + std::to_string(least) + " to " + std::to_string(greatest));
+        }
+        if (is_pages) options_.parts.pages = content.get<int>();
+        if (!is_pages) options_.document_timeout = std::chrono::seconds(content.get<int>());
+        continue;
+      }
+      std::uint64_t* bytes = member == "max_file_bytes"      ? &options_.files.file_bytes
+                             : member == "max_chat_bytes"    ? &options_.files.chat_bytes
+                             : member == "max_image_bytes"   ? &options_.parts.image_bytes
+                             : member == "max_request_bytes" ? &options_.parts.request_bytes
+                                                             : nullptr;
       if (bytes == nullptr) return UnknownKey(place);
-      const std::uint64_t most = member == "max_file_bytes" ? kMostFileBytes : kMostChatBytes;
+      const std::uint64_t most = member == "max_chat_bytes" ? kMostChatBytes : kMostFileBytes;
       if (!content.is_number_unsigned() || content < 1 || content > most) {
         return Reject(place, "must be a number from 1 to " + std::to_string(most));
       }

@@ -1,6 +1,7 @@
 #include "app/server_parts.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <string>
@@ -28,10 +29,18 @@
 #include "postgres/postgres_api_tokens.h"
 #include "store/file_names.h"
 #include "store/folder_probe.h"
+#include "tools/documents/sandboxed_reader.h"
 #include "tools/tool_catalog.h"
 
 namespace reprise {
 namespace {
+
+// Not what an agent could have put there.
+std::string DocumentProgramPath(const Options& options) {
+  const char* const path = std::getenv("PATH");
+  const std::string workspace = options.has_workspace() ? Resolved(options.workspace).string() : "";
+  return SearchPathOutside(path == nullptr ? "" : path, workspace);
+}
 
 std::string ProviderOf(std::string_view model) { return std::string(model.substr(0, model.find('/'))); }
 
@@ -108,7 +117,8 @@ Result<std::unique_ptr<ServerParts>> ServerParts::Assemble(const Options& option
   if (options.budget.max_cost_per_chat > 0 && !options.prices.contains(options.model)) {
     LogWarning("max_cost_per_chat does not hold for a model without a price", {{"model", options.model}});
   }
-  if (!options.has_workspace()) LogInfo("no workspace: tools for files and commands are off, and MCP servers that are run");
+  if (!options.has_workspace())
+    LogInfo("no workspace: tools for files and commands are off, and MCP servers that are run");
   parts->StartMcpServers();  // before the engine asks for tools of interrupted runs
   parts->hooks_ = std::make_unique<HookCommands>(options.hooks, Resolved(options.workspace).string());
   TRY(parts->own_->Start(parts->CommonWith(*parts->tools_)));
@@ -164,8 +174,8 @@ Result<void> ServerParts::OpenDatabase() {
     redis_ = TRY(RedisSignals::Open(RedisOptionsFrom(options_, signals)));
     signals = redis_.get();
   }
-  database_ = TRY(
-      SharedDatabase::Open({.url = options_.store.url, .signals = signals, .version = std::string(Version())}));
+  database_ =
+      TRY(SharedDatabase::Open({.url = options_.store.url, .signals = signals, .version = std::string(Version())}));
   last_instance_.emplace(LastInstance::Take(options_.data_dir, disk_));
   if (last_instance_->ended()) database_->lease().DeclareDead(*last_instance_->ended());
   last_instance_->Note(database_->lease().instance());
@@ -181,6 +191,7 @@ TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
           .tools = tools,
           .hooks = hooks_.get(),
           .audio = audio_.get(),
+          .documents = documents_.get(),
           .telemetry = telemetry_.get(),
           .prompt =
               options_.system_prompt ? PromptSource(PromptFolder(options_, workspace, instructions_)) : PromptSource(),
@@ -233,10 +244,10 @@ Result<std::shared_ptr<Engine>> ServerParts::OpenTenant(const Principal& princip
 Result<std::shared_ptr<const KeySet>> ServerParts::OrgKeysFor(const TenantParts::Place& place) {
   const MutexLock lock(org_keys_mutex_);
   const std::string& org = place.owner.org;
-  const std::string kept = TRY(database_ ? NewOrgKey(*keys_, org).and_then([&](const std::string& fresh) {
-    return database_->OrgKey(org, fresh);
-  })
-                                         : OrgKeyOf(place.folder, org, *keys_, disk_));
+  const std::string kept =
+      TRY(database_
+              ? NewOrgKey(*keys_, org).and_then([&](const std::string& fresh) { return database_->OrgKey(org, fresh); })
+              : OrgKeyOf(place.folder, org, *keys_, disk_));
   return KeysOfTenant(*keys_, place.owner, kept);
 }
 
@@ -247,6 +258,8 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
   if (!models) return Fail(models.error());
   models_ = *std::move(models);
   audio_ = TRY(MakeAudio(transport_, options_));
+  documents_ = std::make_unique<SandboxedReader>(
+      SandboxedReader::Options{.timeout = options_.document_timeout, .search_path = DocumentProgramPath(options_)});
   if (extensions.models.empty()) return {};
   models_ = std::make_unique<ExtendedModels>(std::move(models_), std::move(extensions.models), options_.model);
   return {};

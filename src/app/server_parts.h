@@ -84,9 +84,9 @@ class ServerParts {
   PosixFileSystem disk_;
   std::shared_ptr<const KeySet> keys_;  // null: plain
   std::stop_source bucket_stop_;
-  std::unique_ptr<ChatBucket> bucket_;  // null: files are where the chats are
-  std::unique_ptr<NotifySignals> notify_;  // null without a database
-  std::unique_ptr<RedisSignals> redis_;    // null: the database alone
+  std::unique_ptr<ChatBucket> bucket_;        // null: files are where the chats are
+  std::unique_ptr<NotifySignals> notify_;     // null without a database
+  std::unique_ptr<RedisSignals> redis_;       // null: the database alone
   std::unique_ptr<SharedDatabase> database_;  // null: chats are in folders
   std::optional<LastInstance> last_instance_;
   CurlTransport transport_;
@@ -95,13 +95,14 @@ class ServerParts {
   std::unique_ptr<ModelDirectory> models_;
   std::unique_ptr<Audio> audio_;
   std::shared_ptr<ProjectInstructions> instructions_;  // null without a system prompt
+  std::unique_ptr<DocumentReader> documents_;
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<TenantTools> tenant_tools_;
   Mutex org_keys_mutex_;  // held while an org's key is looked for and made
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
   std::optional<Readiness> readiness_, bucket_readiness_;  // the second: null without a bucket
-  std::unique_ptr<TenantParts> own_;  // its engine uses all of the above
+  std::unique_ptr<TenantParts> own_;                       // its engine uses all of the above
 };
 
 // What HTTP needs of the options; reads the token.

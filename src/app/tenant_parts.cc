@@ -99,6 +99,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.prompt = common.prompt;
   parts.audio = common.audio;
   parts.instructions = common.instructions;
+  parts.documents = common.documents;
   parts.audit = audit_;
   parts.hooks = common.hooks;
   parts.telemetry = common.telemetry;
@@ -120,6 +121,7 @@ Result<void> TenantParts::Start(const Common& common) {
                                                    .max_tool_calls_per_minute = options_.max_tool_calls_per_minute,
                                                    .budget = options_.budget,
                                                    .prices = options_.prices,
+                                                   .parts = options_.parts,
                                                    .workspace = common.workspace});
   const auto recovered = TRY(engine_->Recover());
   if (recovered.waiting + recovered.failed + recovered.left > 0) {

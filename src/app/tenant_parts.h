@@ -53,6 +53,7 @@ class TenantParts {
     const ToolRegistry& tools;
     Hooks* hooks;
     Audio* audio;
+    DocumentReader* documents;
     Telemetry* telemetry;
     PromptSource prompt;
     ProjectInstructions* instructions;

@@ -43,6 +43,16 @@ void AppendBase64Url(std::string& out, std::string_view bytes) {
   if (tail == 2) *to = kAlphabet[group >> 6 & 63];
 }
 
+void AppendBase64(std::string& out, std::string_view bytes) {
+  const std::size_t begin = out.size();
+  AppendBase64Url(out, bytes);
+  for (std::size_t i = begin; i < out.size(); ++i) {
+    if (out[i] == '-') out[i] = '+';
+    if (out[i] == '_') out[i] = '/';
+  }
+  out.append((4 - (out.size() - begin) % 4) % 4, '=');
+}
+
 std::string EncodeBase64Url(std::string_view bytes) {
   std::string text;
   AppendBase64Url(text, bytes);

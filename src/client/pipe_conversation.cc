@@ -7,6 +7,7 @@
 
 #include "base/did_you_mean.h"
 #include "terminal/console.h"
+#include "terminal/file_text.h"
 #include "terminal/question_text.h"
 
 namespace reprise {
@@ -236,7 +237,10 @@ void PipeConversation::Cancel() {
 }
 
 void PipeConversation::Heard(const std::string& name, const Json& data) {
-  if (name == "interaction_started") interaction_ = TextMember(data, "interaction_id");
+  if (name == "interaction_started") {
+    interaction_ = TextMember(data, "interaction_id");
+    for (const Json& file : data.value("attachments", Json::array())) Show(FileText(file) + "\n");
+  }
   if (json_) {
     Show(DumpJson(data) + "\n");
   } else {
@@ -286,6 +290,7 @@ void PipeConversation::Tell(const std::string& name, const Json& data) {
     const bool alone = labels_.size() == 1;
     Show("  " + (label == labels_.end() || alone ? "" : label->second + ": ") +
          Shortened(VisibleLine(TextMember(data, "tool_output")), kShownResult) + "\n");
+    for (const Json& file : data.value("files", Json::array())) Show("  " + FileText(file) + "\n");
   } else if (name == "usage") {
     labels_.clear();  // the calls of the next response follow
   } else if (name == "error") {

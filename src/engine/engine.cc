@@ -6,6 +6,7 @@
 
 #include "base/try.h"
 #include "engine/answers.h"
+#include "engine/attachments.h"
 #include "engine/branches.h"
 #include "engine/busy_chats.h"
 #include "engine/chats.h"
@@ -60,7 +61,8 @@ Result<EventSubscription> Engine::Impl::Begin(const ChatId& chat, const StartPoi
     if (auto before = TRY(FollowRepeated(chat, *key))) return *std::move(before);
   }
   auto started = turns.Start(chat, from, std::move(request));
-  if (started || !key || (started.error().reason != "busy" && started.error().reason != "request_begun")) return started;
+  if (started || !key || (started.error().reason != "busy" && started.error().reason != "request_begun"))
+    return started;
   // It was sent twice at once.
   if (auto meanwhile = TRY(FollowRepeated(chat, *key))) return *std::move(meanwhile);
   return started;
@@ -310,7 +312,7 @@ Result<ChatListEntry> Engine::ImportChat(const IncomingChat& chat) { return impl
 
 // --- their files -----------------------------------------------------------------------------------------------------
 
-Result<void> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
+Result<FileInfo> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
   if (impl_->services.parts.files == nullptr) return Fail(NoFiles());
   if (const auto known = impl_->services.parts.store.LoadSummary(chat); !known) {
     if (!IsNotFound(known.error())) return Fail(known.error());
@@ -318,7 +320,7 @@ Result<void> Engine::AddFile(const ChatId& chat, const StoredFile& file) {
     // Somebody else was faster; or its first interaction is about to begin, and makes it.
     if (!created && created.error().code != ErrorCode::kConflict) return Fail(std::move(created.error()));
   }
-  return impl_->services.parts.files->Put(chat, file);
+  return KeepOnce(*impl_->services.parts.files, chat, file);
 }
 
 Result<FileListing> Engine::ListFiles(const ChatId& chat) {

@@ -56,6 +56,7 @@ Run::Run(Plan plan, Services services)
       client_(plan.client),
       client_model_(std::move(plan.client_model)),
       context_window_(plan.context_window),
+      abilities_(plan.abilities),
       prompt_(std::move(plan.prompt)),
       guards_(std::move(plan.guards)),
       span_(std::move(plan.span)),
@@ -90,6 +91,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                            .tool_timeout = services_.options.tool_timeout,
                            .retry = {.max_retries = services_.options.max_retries},
                            .context_window = context_window_,
+                           .abilities = abilities_,
+                           .parts = services_.options.parts,
                            .sum_up_first = compact_,
                            .only_sum_up = only_compact_};
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
@@ -104,6 +107,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .prompt = std::move(prompt_),
                             .guards = std::move(guards_),
                             .files = files_ ? &*files_ : nullptr,
+                            .documents = services_.documents,
                             .guard = &guard_,
                             .span = span_ ? &span_ : nullptr,
                             .conversation = chat_id_.str()},

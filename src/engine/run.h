@@ -34,6 +34,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     ModelClient* client;
     std::string client_model;         // the client's own name for the model
     std::int64_t context_window = 0;  // tokens; 0: not known
+    ModelAbilities abilities{};       // of the model
     OnDisconnect on_disconnect;
     RunJournal journal;  // begun: its first record is kept
     SystemPrompt prompt{};
@@ -60,6 +61,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     const EngineOptions& options;
     RunGuard::Parts guard;
     FileStore* files = nullptr;                                 // null: chats have none
+    DocumentReader* documents = nullptr;                        // null: nobody reads them
     QuestionStore* questions = nullptr;                         // null: nobody else is told what is asked
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // of a chat, as it is now
     std::function<void(std::function<void()>)> submit{};        // to a thread that may wait
@@ -175,6 +177,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   ModelClient* const client_;
   const std::string client_model_;
   const std::int64_t context_window_;
+  const ModelAbilities abilities_;
   SystemPrompt prompt_;
   AgentGuards guards_;
 

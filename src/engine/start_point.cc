@@ -13,6 +13,19 @@ std::string StartPoints::ModelFor(const ChatId& chat, const StartRequest& reques
   return summary && !summary->chosen_model.empty() ? summary->chosen_model : otherwise;
 }
 
+PartRecipient StartPoints::RecipientOf(const std::string& model) const {
+  PartRecipient recipient{.limits = services_.options.parts};
+  if (const auto resolved = services_.parts.models.Resolve(model)) {  // else nothing begins
+    recipient.abilities = resolved->abilities;
+    recipient.window = resolved->context_window;
+  }
+  return recipient;
+}
+
+AttachmentServices StartPoints::AttachmentParts() const {
+  return {services_.parts.files, services_.parts.documents, services_.parts.audio};
+}
+
 Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
   if (from.kind == StartPoint::Kind::kResume) return WhereItStopped(chat, from, request);
   if (from.kind == StartPoint::Kind::kCompact) {
@@ -22,7 +35,9 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
     return beginning;
   }
   if (from.kind != StartPoint::Kind::kHead) return BesideEdited(chat, from, request);
-  auto attached = AttachFiles(services_.parts.files, chat, request.attachments.value_or(std::vector<FileId>()));
+  std::string model = ModelFor(chat, request, {});
+  auto attached =
+      AttachFiles(AttachmentParts(), chat, request.attachments.value_or(std::vector<FileId>()), RecipientOf(model));
   if (!attached) return Fail(std::move(attached.error()));
   auto beginning = AtHead(chat);
   if (!beginning) return beginning;
@@ -31,7 +46,7 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
   }
   beginning->attached = *std::move(attached);
   beginning->user_message = request.user_message;
-  beginning->model = ModelFor(chat, request, {});
+  beginning->model = std::move(model);
   return beginning;
 }
 
@@ -67,14 +82,20 @@ Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint
   if (again && edited->user_message.empty()) {
     return Fail(Conflict("no_message", "the interaction has no message that could be sent again"));
   }
-  auto attached =
-      request.attachments ? AttachFiles(services_.parts.files, chat, *request.attachments) : AttachedTo(*edited);
+  std::string model = ModelFor(chat, request, edited->model);
+  const PartRecipient recipient = RecipientOf(model);
+  Result<Attached> attached = AttachedTo(*edited);
+  if (request.attachments) {
+    attached = AttachFiles(AttachmentParts(), chat, *request.attachments, recipient);
+  } else {
+    NoteFor(AttachmentParts(), chat, recipient, *attached);
+  }
   if (!attached) return Fail(std::move(attached.error()));
   return Beginning{.parent = edited->parent_id,
                    .edited_from = edited->id,
                    .state = (*std::move(before)).value_or(AgentState{}),
                    .user_message = again ? edited->user_message : request.user_message,
-                   .model = ModelFor(chat, request, edited->model),
+                   .model = std::move(model),
                    .attached = *std::move(attached)};
 }
 
@@ -115,7 +136,7 @@ Result<void> StartPoints::Check(const ChatId& chat, const StartPoint& from, cons
                                  " not go with \"if_running\": \"queue\""});
   }
   if (!has_attachments || request.if_running == IfRunning::kReject) return {};
-  return AttachFiles(services_.parts.files, chat, *request.attachments).map([](const Attached&) {});
+  return FindFiles(services_.parts.files, chat, *request.attachments);
 }
 
 }  // namespace reprise

@@ -56,6 +56,9 @@ class StartPoints {
   Result<Beginning> WhereItStopped(const ChatId& chat, const StartPoint& from, const StartRequest& request);
 
   std::string ModelFor(const ChatId& chat, const StartRequest& request, const std::string& otherwise) const;
+  // Of attached files.
+  PartRecipient RecipientOf(const std::string& model) const;
+  AttachmentServices AttachmentParts() const;
 
   EngineServices& services_;
   Interactions& interactions_;

@@ -136,6 +136,7 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
                  .client = model->client,
                  .client_model = model->model,
                  .context_window = model->context_window,
+                 .abilities = model->abilities,
                  .on_disconnect = request.on_disconnect,
                  .journal = std::move(journal),
                  .guards = *std::move(guards),
@@ -159,7 +160,8 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::string& instructio
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
                     services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
-                    services_.parts.questions, [this](const ChatId& chat) { return services_.ModeOf(chat); },
+                    services_.parts.documents, services_.parts.questions,
+                    [this](const ChatId& chat) { return services_.ModeOf(chat); },
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // it is asked again
@@ -525,6 +527,7 @@ Result<void> Turns::AskAgain(const std::shared_ptr<RunHold>& hold, InterruptedRu
               .client = model.client,
               .client_model = model.model,
               .context_window = model.context_window,
+              .abilities = model.abilities,
               .on_disconnect = interrupted.on_disconnect,
               .journal = std::move(journal),
               .guards = *std::move(guards),

@@ -28,9 +28,9 @@ Result<Outcome> AddFile(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   auto upload = TRY(ReadUpload(request));
   const auto file = TRY(MakeFile(upload.filename, upload.mime_type, std::move(upload.content)));
-  TRY(engine.AddFile(chat, file));
-  Reply reply{.status = 201, .body = DumpJson(ToJson(file.info))};
-  reply.headers.emplace_back("Location", "/chats/" + chat.str() + "/files/" + file.info.id.str());
+  const auto info = TRY(engine.AddFile(chat, file));
+  Reply reply{.status = 201, .body = DumpJson(ToJson(info))};
+  reply.headers.emplace_back("Location", "/chats/" + chat.str() + "/files/" + info.id.str());
   return reply;
 }
 

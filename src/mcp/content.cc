@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/base64url.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -28,6 +32,35 @@ std::string ContentsText(const Json& contents) {
   const std::string uri = TextMember(contents, "uri");
   if (MemberOf(contents, "text").is_string()) return "[" + uri + "]\n" + TextBlock(TextMember(contents, "text"));
   return "(" + uri + TypeText(contents) + ", " + SizeText(TextMember(contents, "blob")) + ", not text)";
+}
+
+// What is not text, as a file; nullopt if it is no base64.
+std::optional<ToolFile> FileOf(const Json& object, const char* member) {
+  std::string text = TextMember(object, member);
+  for (char& c : text) {
+    if (c == '+') c = '-';
+    if (c == '/') c = '_';
+  }
+  std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == '='; });
+  auto bytes = DecodeBase64Url(text);
+  if (!bytes || bytes->empty()) return std::nullopt;
+  return ToolFile{.mime_type = TextMember(object, "mimeType"), .content = *std::move(bytes)};
+}
+
+// A block that is a file, taken as one: its text is what names it then.
+bool TakeFile(const Json& block, std::vector<ToolFile>& files) {
+  const std::string type = TextMember(block, "type");
+  std::optional<ToolFile> file;
+  if (type == "image" || type == "audio") file = FileOf(block, "data");
+  if (type == "resource") {
+    const Json& contents = MemberOf(block, "resource");
+    if (MemberOf(contents, "blob").is_string()) file = FileOf(contents, "blob");
+    const std::string uri = TextMember(contents, "uri");
+    if (file) file->filename = uri.substr(uri.find_last_of('/') + 1);
+  }
+  if (!file) return false;
+  files.push_back(*std::move(file));
+  return true;
 }
 
 std::string BlockText(const Json& block) {
@@ -130,16 +163,19 @@ ToolOutcome ToolResultText(const Json& result) {
     return {.output = Cut(std::move(message)), .requires_confirmation = true};
   }
   const Json& content = MemberOf(result, "content");
+  std::vector<ToolFile> files;
   if (content.is_array()) {
-    for (const Json& block : content) AddLine(text, BlockText(block));
+    for (const Json& block : content) {
+      if (!TakeFile(block, files)) AddLine(text, BlockText(block));
+    }
   }
   if (structured.is_object() && !(content.is_array() && Repeats(content, structured))) {
     Json described = structured;
     DescribeMedia(described);
     AddLine(text, DumpJson(described));
   }
-  if (text.empty()) text = "(no output)";
-  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true};
+  if (text.empty() && files.empty()) text = "(no output)";
+  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true, .files = std::move(files)};
 }
 
 std::string ResourceText(const Json& result) {

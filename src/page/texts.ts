@@ -49,6 +49,7 @@ export const t = {
   removeQueued: "Remove",
   attach: "Attach a file",
   attachments: "Attached files",
+  filesMade: "Files of this call",
   uploading: (name: string) => `Sending ${name}`,
   uploadFailed: "It could not be sent.",
   pastedFile: "pasted",

@@ -7,6 +7,7 @@
 
 #include "base/terminal_text.h"
 #include "base/utf8.h"
+#include "terminal/file_text.h"
 #include "terminal/question_text.h"
 #include "terminal/wrapped_text.h"
 
@@ -181,6 +182,7 @@ void RunView::Heard(const std::string& name, const Json& data) {
   } else if (name == "interaction_started") {
     model_ = TextMember(data, "model");
     doing_ = "waiting for " + (model_.empty() ? "the model" : VisibleLine(model_));
+    for (const Json& file : data.value("attachments", Json::array())) Note("  " + FileText(file));
   } else if (name == "tool_call") {
     EndText();
     EndThinking({});
@@ -218,6 +220,7 @@ void RunView::Heard(const std::string& name, const Json& data) {
     ShowOutput(data);
   } else if (name == "tool_result") {
     ShowResult(data);
+    for (const Json& file : data.value("files", Json::array())) Note("  " + FileText(file));
   } else if (name == "plan_updated") {
     Fact(Style::kBold, "plan");
     std::size_t number = 0;

@@ -12,6 +12,7 @@ namespace {
 Json PlainMessage(Message message) {
   const auto extras = ParseJson(message.extras.empty() ? "{}" : message.extras, 2 * kMaxJsonDepth);
   message.extras.clear();
+  message.parts.clear();  // other programs know no files of ours; the text names them
   Json json = ToJson(message);
   // Content in parts is content all the same.
   if (!message.content && extras && extras->is_object() && extras->contains("content"))

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "transcript/file_line.h"
 #include "transcript/ignored_events.h"
 #include "transcript/transcript.h"
 
@@ -87,6 +88,10 @@ std::string Code(std::string_view name) {
   return "`" + text + "`";
 }
 
+std::string Files(const std::vector<Attachment>& files) {
+  return files.empty() ? std::string() : "\n*Files*\n\n" + Quote(FileLines(files));
+}
+
 struct MarkdownWriter : IgnoredEvents {
   using IgnoredEvents::operator();
   std::string operator()(const event::Thinking& e) const { return "*Thinking*\n\n" + Quote(e.content); }
@@ -99,7 +104,7 @@ struct MarkdownWriter : IgnoredEvents {
     return "**Tool** " + Code(e.tool_name) + "\n\n" + Fenced(e.tool_input);
   }
   std::string operator()(const event::ToolResult& e) const {
-    return std::string(e.is_error ? "**Failed**" : "**Result**") + "\n\n" + Fenced(e.tool_output);
+    return std::string(e.is_error ? "**Failed**" : "**Result**") + "\n\n" + Fenced(e.tool_output) + Files(e.files);
   }
   std::string operator()(const event::ApprovalRequired& e) const {
     return "*Asked for approval of* " + Code(e.tool_name) + "\n";
@@ -155,6 +160,7 @@ std::string Turn(const MarkdownTurn& turn) {
   if (turn.superseded) out += " · superseded";
   out += "\n";
   if (!interaction.user_message.empty()) out += "\n**You**\n\n" + Quote(interaction.user_message);
+  out += Files(interaction.attachments);
   for (const AgentEvent& agent_event : interaction.events) {
     const std::string text = std::visit(MarkdownWriter{}, agent_event.payload);
     if (!text.empty()) out += "\n" + text;

@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/terminal_text.h"
+#include "transcript/file_line.h"
 #include "transcript/ignored_events.h"
 
 namespace reprise {
@@ -41,7 +42,8 @@ struct TranscriptWriter : IgnoredEvents {
     return ExactEntry("tool", e.tool_name + " " + e.tool_input);
   }
   std::string operator()(const event::ToolResult& e) const {
-    return Entry(e.is_error ? "failed" : "result", e.tool_output);
+    return Entry(e.is_error ? "failed" : "result", e.tool_output) +
+           (e.files.empty() ? "" : Entry("files", FileLines(e.files)));
   }
   std::string operator()(const event::ApprovalRequired& e) const {
     return ExactEntry("asked", e.tool_name + " " + e.tool_input + "\n(" + e.reason + ", risk " + e.risk + ")");
@@ -114,6 +116,7 @@ std::string FormatInteraction(const Interaction& interaction, bool superseded) {
   if (superseded) out += "  superseded";
   out += "\n";
   if (!interaction.user_message.empty()) out += Entry("you", interaction.user_message);
+  if (!interaction.attachments.empty()) out += Entry("files", FileLines(interaction.attachments));
   for (const AgentEvent& agent_event : interaction.events) out += std::visit(TranscriptWriter{}, agent_event.payload);
   return out;
 }

@@ -11,6 +11,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "model/anthropic_blocks.h"
+#include "model/part_content.h"
 
 namespace reprise {
 namespace {
@@ -91,10 +92,38 @@ void AppendToolUse(std::string& out, const ToolCall& call) {
   out += '}';
 }
 
-void AppendToolResult(std::string& out, const Message& message, std::string_view mark) {
+// The API takes no recordings: nobody sends it any.
+void AppendBlock(std::string& out, const MessagePart& part, FilesOfChat* files, std::string_view mark) {
+  const PartContent content = part.kind == MessagePart::Kind::kAudio
+                                  ? PartContent{.bytes = {}, .problem = "(a recording, which cannot be sent)"}
+                                  : ReadPart(part, files);
+  if (!content.problem.empty()) return AppendText(out, content.problem, mark);
+  const bool is_image = part.kind == MessagePart::Kind::kImage;
+  out += is_image ? R"({"type":"image","source":{"type":"base64","media_type":)"
+                  : R"({"type":"document","source":{"type":"base64","media_type":)";
+  AppendJsonString(out, part.mime_type);
+  out += R"(,"data":)";
+  AppendBase64String(out, content.bytes);
+  out += '}';
+  if (!is_image && !part.filename.empty()) {
+    out += R"(,"title":)";
+    AppendJsonString(out, part.filename);
+  }
+  out += mark;
+  out += '}';
+}
+
+void AppendToolResult(std::string& out, const Message& message, FilesOfChat* files, std::string_view mark) {
   out += R"({"type":"tool_result","tool_use_id":)";
   AppendJsonString(out, Identifier(message.tool_call_id));
-  if (const std::string text = TextOf(message); !IsBlank(text)) {
+  const std::string text = TextOf(message);
+  if (!message.parts.empty()) {
+    out += R"(,"content":[)";
+    Elements elements(out);
+    if (!IsBlank(text)) AppendText(elements.Next(), text, /*mark=*/{});
+    for (const MessagePart& part : message.parts) AppendBlock(elements.Next(), part, files, /*mark=*/{});
+    out += ']';
+  } else if (!IsBlank(text)) {
     out += R"(,"content":)";
     AppendJsonString(out, text);
   }
@@ -131,7 +160,7 @@ bool IsUserSide(const Message& message) { return message.role == Role::kUser || 
 
 // The API refuses messages and texts that are empty.
 bool SaysSomething(const Message& message) {
-  if (message.role == Role::kTool || !message.tool_calls.empty()) return true;
+  if (message.role == Role::kTool || !message.tool_calls.empty() || !message.parts.empty()) return true;
   return message.content ? !IsBlank(*message.content) : !IsBlank(TextOf(message));
 }
 
@@ -152,23 +181,32 @@ std::vector<Group> GroupMessages(const std::vector<Message>& messages) {
   return groups;
 }
 
-void AppendUser(std::string& out, const Group& group, std::string_view last_mark) {
+void AppendUserMessage(Elements& elements, const Message& message, FilesOfChat* files, std::string_view mark) {
+  const std::string text = TextOf(message);
+  const bool is_last = message.parts.empty();
+  if (is_last || !IsBlank(text)) AppendText(elements.Next(), text, is_last ? mark : std::string_view());
+  for (const MessagePart& part : message.parts) {
+    AppendBlock(elements.Next(), part, files, &part == &message.parts.back() ? mark : std::string_view());
+  }
+}
+
+void AppendUser(std::string& out, const Group& group, FilesOfChat* files, std::string_view last_mark) {
   out += R"({"role":"user","content":[)";
   Elements elements(out);
   for (const Message* message : group) {
     const std::string_view mark = message == group.back() ? last_mark : std::string_view();
     if (message->role == Role::kTool) {
-      AppendToolResult(elements.Next(), *message, mark);
+      AppendToolResult(elements.Next(), *message, files, mark);
     } else {
-      AppendText(elements.Next(), TextOf(*message), mark);
+      AppendUserMessage(elements, *message, files, mark);
     }
   }
   out += "]}";
 }
 
-void AppendMessages(std::string& out, const std::vector<Message>& messages, std::string_view provider,
-                    std::string_view mark, bool with_thoughts) {
-  const std::vector<Group> groups = GroupMessages(messages);
+void AppendMessages(std::string& out, const ModelRequest& request, std::string_view provider, std::string_view mark,
+                    bool with_thoughts) {
+  const std::vector<Group> groups = GroupMessages(request.messages);
   auto unmarked =
       std::count_if(groups.begin(), groups.end(), [](const Group& group) { return IsUserSide(*group.front()); }) -
       kMarkedUserMessages;
@@ -176,7 +214,7 @@ void AppendMessages(std::string& out, const std::vector<Message>& messages, std:
   Elements elements(out);
   for (const Group& group : groups) {
     if (IsUserSide(*group.front())) {
-      AppendUser(elements.Next(), group, unmarked-- <= 0 ? mark : std::string_view());
+      AppendUser(elements.Next(), group, request.files, unmarked-- <= 0 ? mark : std::string_view());
     } else {
       AppendAssistant(elements.Next(), *group.front(), provider, with_thoughts);
     }
@@ -241,7 +279,7 @@ void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWay
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
 std::size_t EstimateAnthropicSize(const ModelRequest& request) {
-  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
+  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
     bytes += 96 + message.extras.size();
     if (message.content) bytes += message.content->size() + message.content->size() / 16;
@@ -282,7 +320,7 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   AppendThinking(out, facts, ways);
   AppendTools(out, request.tools, mark);
   AppendSystem(out, request, mark);
-  AppendMessages(out, request.messages, provider, mark, ways.sends_thoughts);
+  AppendMessages(out, request, provider, mark, ways.sends_thoughts);
   out += R"(,"stream":true})";
   return out;
 }

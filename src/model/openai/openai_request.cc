@@ -7,6 +7,7 @@
 #include "domain/role.h"
 #include "model/anthropic_blocks.h"
 #include "model/openai/kept_members.h"
+#include "model/part_content.h"
 #include "model/provider_extras.h"
 
 namespace reprise {
@@ -18,7 +19,8 @@ using Names = std::set<std::string, std::less<>>;
 struct Recipient {
   std::string_view provider;
   const Names& refused;
-  Names* sent;  // null: nobody asks
+  Names* sent;                   // null: nobody asks
+  FilesOfChat* files = nullptr;  // where parts are read
 };
 
 // The members of `object` that may stand beside our own. `object` may be null.
@@ -56,7 +58,51 @@ void AppendToolCall(std::string& out, const ToolCall& call, const Json* kept, co
   out += '}';
 }
 
-void AppendContent(std::string& out, const Message& message) {
+void AppendTextPart(std::string& out, std::string_view text) {
+  out += R"({"type":"text","text":)";
+  AppendJsonString(out, text);
+  out += '}';
+}
+
+void AppendChatPart(std::string& out, const MessagePart& part, FilesOfChat* files) {
+  const PartContent content = ReadPart(part, files);
+  if (!content.problem.empty()) return AppendTextPart(out, content.problem);
+  switch (part.kind) {
+    case MessagePart::Kind::kImage:
+      out += R"({"type":"image_url","image_url":{"url":)";
+      AppendDataUrl(out, part, content.bytes);
+      break;
+    case MessagePart::Kind::kDocument:
+      out += R"({"type":"file","file":{"filename":)";
+      AppendJsonString(out, part.filename);
+      out += R"(,"file_data":)";
+      AppendDataUrl(out, part, content.bytes);
+      break;
+    case MessagePart::Kind::kAudio:
+      out += R"({"type":"input_audio","input_audio":{"format":)";
+      AppendJsonString(out, AudioFormat(part));
+      out += R"(,"data":)";
+      AppendBase64String(out, content.bytes);
+      break;
+  }
+  out += "}}";
+}
+
+void AppendChatContent(std::string& out, std::string_view text, const std::vector<MessagePart>& parts,
+                       FilesOfChat* files) {
+  out += '[';
+  if (!text.empty()) AppendTextPart(out, text);
+  for (const MessagePart& part : parts) {
+    if (out.back() != '[') out += ',';
+    AppendChatPart(out, part, files);
+  }
+  out += ']';
+}
+
+void AppendContent(std::string& out, const Message& message, FilesOfChat* files) {
+  if (!message.parts.empty() && message.role == Role::kUser) {
+    return AppendChatContent(out, message.content.value_or(""), message.parts, files);
+  }
   if (message.content) {
     AppendJsonString(out, *message.content);
   } else {
@@ -71,7 +117,7 @@ void AppendContent(std::string& out, const Message& message) {
 void EraseOwn(Json& extras, const Message& message) {
   for (const char* own : {"role", "tool_calls", "tool_call_id", "name"}) extras.erase(own);
   extras.erase(std::string(kAnthropicBlocks));  // of an answer that came from elsewhere
-  if (message.content) extras.erase("content");
+  if (message.content || !message.parts.empty()) extras.erase("content");
 }
 
 void AppendMessage(std::string& out, const Message& message, const Recipient& recipient) {
@@ -83,7 +129,7 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
   out += '"';
   if (!extras.contains("content")) {
     out += R"(,"content":)";
-    AppendContent(out, message);
+    AppendContent(out, message, recipient.files);
   }
   if (!message.tool_calls.empty()) {
     out += R"(,"tool_calls":[)";
@@ -113,6 +159,22 @@ void AppendMessage(std::string& out, const Message& message, const Recipient& re
   out += '}';
 }
 
+// A result of a tool may be text alone: what the results that end here have beside it follows as a message of the user.
+void AppendToolFiles(std::string& out, const std::vector<Message>& messages, std::size_t end, FilesOfChat* files) {
+  std::size_t begin = end;
+  while (begin > 0 && messages[begin - 1].role == Role::kTool) --begin;
+  std::vector<MessagePart> parts;
+  for (std::size_t i = begin; i < end; ++i) {
+    parts.insert(parts.end(), messages[i].parts.begin(), messages[i].parts.end());
+  }
+  if (parts.empty()) return;
+  out += R"({"role":"user","content":)";
+  AppendChatContent(out,
+                    "(Not from the user: the files that the tools above have given, in the order of their results.)",
+                    parts, files);
+  out += "},";
+}
+
 // The system prompt as a message of its own. One that the conversation begins with is joined to it (true): some models'
 // templates take no second.
 bool AppendSystem(std::string& out, const ModelRequest& request, const Recipient& recipient) {
@@ -138,7 +200,7 @@ void AppendTool(std::string& out, const ToolSpec& tool) {
 
 // A little above the final size in ordinary text, where one character in thirty is escaped.
 std::size_t EstimateOpenAiSize(const ModelRequest& request) {
-  std::size_t bytes = 256 + request.system.size() + request.system.size() / 16;
+  std::size_t bytes = 256 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
     bytes += 96 + message.name.size() + message.tool_call_id.size() + message.extras.size();
     if (message.content) bytes += message.content->size() + message.content->size() / 16;
@@ -156,7 +218,7 @@ std::size_t EstimateOpenAiSize(const ModelRequest& request) {
 
 std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_view provider, const Names& refused,
                                        Names* sent, Effort effort, const CacheMembers& cache) {
-  const Recipient recipient{provider, refused, sent};
+  const Recipient recipient{provider, refused, sent, request.files};
   std::string out;
   out.reserve(EstimateOpenAiSize(request));
   out += R"({"model":)";
@@ -167,6 +229,9 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
     if (joined && &message == &request.messages.front()) continue;
     AppendMessage(out, message, recipient);
     out += ',';
+    const auto next = static_cast<std::size_t>(&message - request.messages.data()) + 1;
+    const bool ends_results = next == request.messages.size() || request.messages[next].role != Role::kTool;
+    if (message.role == Role::kTool && ends_results) AppendToolFiles(out, request.messages, next, recipient.files);
   }
   if (out.back() == ',') out.pop_back();
   out += ']';

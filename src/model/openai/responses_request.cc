@@ -6,6 +6,7 @@
 #include "base/json.h"
 #include "base/json_writer.h"
 #include "model/openai/response_items.h"
+#include "model/part_content.h"
 
 namespace reprise {
 namespace {
@@ -35,18 +36,72 @@ void AppendSaid(std::string& out, std::string_view role, const std::string& text
   out += "}]},";
 }
 
-void AppendInput(std::string& out, const Message& message, std::string_view provider, bool with_reasoning) {
+void AppendInputText(std::string& out, std::string_view text) {
+  out += R"({"type":"input_text","text":)";
+  AppendJsonString(out, text);
+  out += '}';
+}
+
+void AppendInputPart(std::string& out, const MessagePart& part, FilesOfChat* files) {
+  const PartContent content = ReadPart(part, files);
+  if (!content.problem.empty()) return AppendInputText(out, content.problem);
+  switch (part.kind) {
+    case MessagePart::Kind::kImage:
+      out += R"({"type":"input_image","detail":"auto","image_url":)";
+      AppendDataUrl(out, part, content.bytes);
+      break;
+    case MessagePart::Kind::kDocument:
+      out += R"({"type":"input_file","filename":)";
+      AppendJsonString(out, part.filename);
+      out += R"(,"file_data":)";
+      AppendDataUrl(out, part, content.bytes);
+      break;
+    case MessagePart::Kind::kAudio:
+      out += R"({"type":"input_audio","input_audio":{"format":)";
+      AppendJsonString(out, AudioFormat(part));
+      out += R"(,"data":)";
+      AppendBase64String(out, content.bytes);
+      out += '}';
+      break;
+  }
+  out += '}';
+}
+
+// The text and the files of a message, as its content and as the output of a call alike.
+void AppendInputContent(std::string& out, const Message& message, FilesOfChat* files) {
+  out += '[';
+  if (const std::string text = ContentOf(message); !text.empty()) AppendInputText(out, text);
+  for (const MessagePart& part : message.parts) {
+    if (out.back() != '[') out += ',';
+    AppendInputPart(out, part, files);
+  }
+  out += ']';
+}
+
+void AppendInput(std::string& out, const Message& message, std::string_view provider, bool with_reasoning,
+                 FilesOfChat* files) {
   switch (message.role) {
     case Role::kSystem:
       return AppendSaid(out, "developer", ContentOf(message));
     case Role::kUser:
+      if (!message.parts.empty()) {
+        out += R"({"type":"message","role":"user","content":)";
+        AppendInputContent(out, message, files);
+        out += "},";
+        return;
+      }
       return AppendSaid(out, "user", ContentOf(message));
     case Role::kAssistant:
       return AppendAssistantItems(out, message, provider, with_reasoning);
     case Role::kTool:
       out += R"({"type":"function_call_output","call_id":)";
       AppendJsonString(out, message.tool_call_id);
-      AppendMember(out, "output", ContentOf(message));
+      if (message.parts.empty()) {
+        AppendMember(out, "output", ContentOf(message));
+      } else {
+        out += R"(,"output":)";
+        AppendInputContent(out, message, files);
+      }
       out += "},";
       return;
   }
@@ -73,7 +128,7 @@ void AppendReasoning(std::string& out, const ModelFacts& facts, bool with_summar
 }
 
 std::size_t EstimateSize(const ModelRequest& request) {
-  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16;
+  std::size_t bytes = 512 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
     bytes += 128 + message.extras.size();
     if (message.content) bytes += message.content->size() + message.content->size() / 16;
@@ -105,7 +160,7 @@ std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts&
   }
   out += R"(,"input":[)";
   for (const Message& message : request.messages) {
-    AppendInput(out, message, provider, reasons && !refused.contains(kReasoningItems));
+    AppendInput(out, message, provider, reasons && !refused.contains(kReasoningItems), request.files);
   }
   EndList(out);
   if (facts.max_output_tokens > 0) out += R"(,"max_output_tokens":)" + std::to_string(facts.max_output_tokens);

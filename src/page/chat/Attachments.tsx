@@ -1,5 +1,7 @@
 import { Icon } from "../parts/Icon";
+import type { Attachment } from "../store/types";
 import { t } from "../texts";
+import { chatPath } from "../wire/api";
 import { detach, retry, Upload } from "./uploads";
 
 // What the next message takes with it, and how far each file has come.
@@ -18,5 +20,22 @@ export function Attachments({ chat, uploads }: { chat: string; uploads: Upload[]
         </li>
       ))}
     </ul>
+  );
+}
+
+// Files that went with a message, or that a tool has made: pictures are seen, all can be saved.
+export function GivenFiles({ chat, files, label, className }: { chat: string; files: Attachment[]; label: string; className: string }) {
+  if (files.length === 0) return null;
+  return <ul className={`attachments ${className}`} data-testid="given-files" aria-label={label}>{files.map((each) => <li key={each.id}><Given chat={chat} file={each} /></li>)}</ul>;
+}
+
+function Given({ chat, file }: { chat: string; file: Attachment }) {
+  const path = `${chatPath(chat)}/files/${encodeURIComponent(file.id)}`;
+  const isPicture = /^image\/(png|jpeg|gif|webp|avif)$/.test(file.mime_type);
+  return (
+    <>
+      <a href={path} download={file.filename} title={file.filename}>{isPicture ? <img src={path} alt={file.filename} loading="lazy" /> : <Icon name="file" size={16} />}<span className="title">{file.filename}</span></a>
+      {file.note && <span className="hint" data-testid="file-note">{file.note}</span>}
+    </>
   );
 }

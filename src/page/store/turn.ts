@@ -31,6 +31,8 @@ export interface ToolBlock {
   live: string;
   output: string | null;
   failed: boolean;
+  files: Attachment[]; // that the tool gave beside its text
+  chat: string;
   from: number;
   to: number;
   round: number;
@@ -138,7 +140,7 @@ function closeText(turn: Turn, kind: "text" | "thinking", event: AgentEvent, tex
 function toolOf(turn: Turn, id: string, name: string, input: string, round: number): ToolBlock {
   let block = newest(turn, round, (each): each is ToolBlock => each.kind === "tool" && each.id === id && each.round === round);
   if (!block) {
-    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, from: 0, to: 0, round, nested: null };
+    block = { kind: "tool", key: turn.blocks.length, id, name, input, live: "", output: null, failed: false, files: [], chat: turn.chat, from: 0, to: 0, round, nested: null };
     turn.blocks.push(block);
   }
   return block;
@@ -192,6 +194,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       turn.parent = event.parent_id;
       turn.editedFrom = event.edited_from;
       turn.model = event.model;
+      turn.attachments = event.attachments ?? turn.attachments;
       turn.createdAt = event.at;
       break;
     case "THINKING_DELTA":
@@ -238,6 +241,7 @@ export function take(turn: Turn, event: AgentEvent, live = false): void {
       const block = toolOf(turn, event.id, event.tool_name, "", event.round_index);
       block.output = event.tool_output;
       block.failed = event.is_error;
+      block.files = event.files ?? [];
       block.live = "";
       block.to = timeOf(event);
       break;

@@ -1,7 +1,10 @@
 #include "tools/chat/chat_file_tools.h"
 
+#include <memory>
 #include <string>
+#include <utility>
 
+#include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/line_picker.h"
 #include "tools/text_file.h"
@@ -51,14 +54,16 @@ class ListChatFilesTool final : public BuiltinTool {
 class ReadChatFileTool final : public BuiltinTool {
  public:
   ReadChatFileTool()
-      : BuiltinTool({.spec = {.name = "read_chat_file",
-                              .description = "Returns the content of a text file of this chat, at most 256 KiB at a "
-                                             "time; says so when there is more.",
-                              .parameters = R"({"type":"object","additionalProperties":false,"required":["file_id"],
+      : BuiltinTool(
+            {.spec = {.name = "read_chat_file",
+                      .description = "Returns the content of a file of this chat: of a text file or a document "
+                                     "(PDF, docx, xlsx, pptx, odt, HTML) its text, at most 256 KiB at a time; "
+                                     "says so when there is more. An image is shown to you, if you take images.",
+                      .parameters = R"({"type":"object","additionalProperties":false,"required":["file_id"],
 "properties":{"file_id":{"type":"string","maxLength":64,"description":"The file, as list_chat_files calls it."},
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
 "limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
-                     .approval_reason = "reads a file of the chat"}) {}
+             .approval_reason = "reads a file of the chat"}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     if (context.files == nullptr) return NoFiles();
@@ -67,13 +72,34 @@ class ReadChatFileTool final : public BuiltinTool {
     if (!id) return ToolFailure("cannot read the file: " + id.error().message);
     const auto file = context.files->Get(*id);
     if (!file) return ToolFailure("cannot read the file: " + file.error().message);
-    if (!LooksLikeText(file->content)) return ToolFailure("it is a binary file, not text: " + Described(file->info));
+    const FileNature nature = NatureOf(file->info.filename, file->info.mime_type, file->content);
+    if (nature.kind == FileKind::kImage) return Shown(*file, nature);
+    std::shared_ptr<const std::string> text;
+    if (IsDocument(nature.kind) && context.documents != nullptr) {
+      auto read = context.documents->Read(*file, context.stop);
+      if (!read) return ToolFailure("cannot read the file: " + read.error().message);
+      text = *std::move(read);
+    } else if (!LooksLikeText(file->content)) {
+      return ToolFailure("it is a binary file, not text: " + Described(file->info));
+    }
     LinePicker lines(static_cast<std::uint64_t>(given.Integer("offset").value_or(1)),
                      static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)));
-    lines.Add(file->content);
+    lines.Add(text ? *text : file->content);
     auto shown = lines.Shown();
     if (!shown) return ToolFailure("cannot read the file: " + shown.error().message);
     return {.output = *std::move(shown)};
+  }
+
+ private:
+  // It is in the chat already.
+  static ToolOutcome Shown(const StoredFile& file, const FileNature& nature) {
+    return {.output = "the image " + Described(file.info),
+            .parts = {{.kind = MessagePart::Kind::kImage,
+                       .file_id = file.info.id,
+                       .mime_type = nature.mime_type,
+                       .filename = file.info.filename,
+                       .size_bytes = file.info.size_bytes,
+                       .tokens = nature.tokens}}};
   }
 };
 

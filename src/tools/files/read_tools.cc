@@ -6,9 +6,13 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
+#include <utility>
 
 #include "base/try.h"
+#include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/files/directory_listing.h"
 #include "tools/line_picker.h"
@@ -68,8 +72,10 @@ class ReadFileTool final : public BuiltinTool {
  public:
   explicit ReadFileTool(const Workspace& workspace)
       : BuiltinTool({.spec = {.name = "read_file",
-                              .description = "Returns the content of a text file in the workspace, at most 256 KiB at "
-                                             "a time; says so when there is more.",
+                              .description = "Returns the content of a file in the workspace: of a text file or a "
+                                             "document (PDF, docx, xlsx, pptx, odt) its text, at most 256 KiB at a "
+                                             "time; says so when there is more. An image is shown to you, if you take "
+                                             "images.",
                               .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
@@ -85,14 +91,14 @@ class ReadFileTool final : public BuiltinTool {
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
     const std::string path = given.String("path").value_or("");
-    const auto outcome = Read(path, static_cast<std::uint64_t>(given.Integer("offset").value_or(1)),
-                              static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)), context);
+    auto outcome = Read(path, static_cast<std::uint64_t>(given.Integer("offset").value_or(1)),
+                        static_cast<std::uint64_t>(given.Integer("limit").value_or(1'000'000'000)), context);
     if (!outcome) return ToolFailure("cannot read " + QuotedPath(path) + ": " + outcome.error().message);
-    return {.output = *outcome};
+    return *std::move(outcome);
   }
 
  private:
-  Result<std::string> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
+  Result<ToolOutcome> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
                            const ToolContext& context) const {
     const auto file = TRY(workspace_.OpenFile(path, OpenIfAsked(context)));
     LinePicker lines(offset, limit);
@@ -107,10 +113,47 @@ class ReadFileTool final : public BuiltinTool {
       if (got < 0 && errno == EINTR) continue;
       if (got < 0) return Fail(WorkspaceError(errno));
       const std::string_view bytes(chunk.data(), static_cast<std::size_t>(got));
-      if (first && !LooksLikeText(bytes)) return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+      if (first && (!LooksLikeText(bytes) || bytes.starts_with("%PDF-"))) {
+        Whole what = TRY(ReadWhole(path, file.get(), std::string(bytes), context));
+        if (what.image) return *std::move(what.image);
+        lines.Add(*what.text);
+        break;
+      }
       if (got == 0 || !lines.Add(bytes)) break;
     }
-    return lines.Shown();
+    return lines.Shown().map([](std::string text) { return ToolOutcome{.output = std::move(text)}; });
+  }
+
+  // What is not text, read as a whole: an image, or the text of a document.
+  struct Whole {
+    std::optional<ToolOutcome> image{};
+    std::shared_ptr<const std::string> text{};
+  };
+  static Result<Whole> ReadWhole(const std::string& path, int fd, std::string begin, const ToolContext& context) {
+    static constexpr std::size_t kMostBytes = 16u << 20;
+    std::string content = std::move(begin);
+    std::string chunk(64 * 1024, '\0');
+    while (content.size() <= kMostBytes) {
+      const ssize_t got = ::read(fd, chunk.data(), chunk.size());
+      if (got < 0 && errno == EINTR) continue;
+      if (got < 0) return Fail(WorkspaceError(errno));
+      if (got == 0) break;
+      content.append(chunk, 0, static_cast<std::size_t>(got));
+    }
+    if (content.size() > kMostBytes)
+      return Fail(ErrorCode::kInvalidArgument, "it is a binary file, too large to look at");
+    const std::string name = path.substr(path.find_last_of('/') + 1);
+    FileNature nature = NatureOf(name, "", content);
+    if (nature.kind == FileKind::kImage) {
+      ToolOutcome image{.output = "the image " + QuotedPath(path) + ", " + nature.mime_type};
+      image.files.push_back({.mime_type = nature.mime_type, .filename = name, .content = std::move(content)});
+      return Whole{.image = std::move(image)};
+    }
+    if (!IsDocument(nature.kind) || context.documents == nullptr) {
+      return Fail(ErrorCode::kInvalidArgument, "it is a binary file, not text");
+    }
+    const auto document = TRY(MakeFile(name, nature.mime_type, std::move(content)));
+    return Whole{.text = TRY(context.documents->Read(document, context.stop))};
   }
 
   const Workspace& workspace_;

@@ -77,7 +77,7 @@ Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   const fs::path workspace = options.workspace;
   for (const char* path : kSystem) {
     std::error_code error;
-    if (LiesBeneath(path, workspace)) continue;  // as the workspace it can be written
+    if (!workspace.empty() && LiesBeneath(path, workspace)) continue;  // as the workspace it can be written
     if (fs::is_symlink(path, error)) {
       mounts[path] = {Mount::Kind::kLink, fs::read_symlink(path, error).string()};
     } else if (fs::is_directory(path, error)) {
@@ -91,7 +91,7 @@ Mounts MountsFor(const Sandbox::Options& options, const std::string& home) {
   if (!mounts.contains(home)) mounts[home] = {Mount::Kind::kMemory, {}};
   AddNamed(options.readable_paths, Mount::Kind::kReadOnly, mounts);
   AddNamed(options.writable_paths, Mount::Kind::kWritable, mounts);
-  mounts[workspace] = {Mount::Kind::kWritable, options.workspace};
+  if (!workspace.empty()) mounts[workspace] = {Mount::Kind::kWritable, options.workspace};
   // Nothing can be mounted where a link or something read-only that lacks it is.
   std::erase_if(mounts, [&](const auto& mount) {
     if (IsBind(mount.second) || mount.first == "/dev/shm") return false;
@@ -148,7 +148,7 @@ void AppendHidden(const std::vector<std::string>& paths, const Mounts& mounts, c
   for (const auto& mount : mounts) fixed.insert(mount.first);
   for (const fs::path& path : present) {
     if (hidden && LiesBeneath(path, *hidden)) continue;
-    if (path != workspace && LiesBeneath(path, workspace)) {
+    if (!workspace.empty() && path != workspace && LiesBeneath(path, workspace)) {
       fs::path directory = workspace;
       for (const fs::path& name : path.parent_path().lexically_relative(workspace)) {
         directory /= name;
@@ -272,7 +272,7 @@ std::vector<std::string> Sandbox::Wrap(const std::vector<std::string>& argv) con
   wrapped.insert(wrapped.end(), {"--remount-ro", "/dev"});
   if (!mounts.contains("/")) wrapped.insert(wrapped.end(), {"--remount-ro", "/"});
   if (!filter_.empty()) wrapped.insert(wrapped.end(), {"--seccomp", std::to_string(kExtraDescriptor)});
-  wrapped.insert(wrapped.end(), {"--chdir", options_.workspace, "--"});
+  wrapped.insert(wrapped.end(), {"--chdir", options_.workspace.empty() ? "/" : options_.workspace, "--"});
   // In there, where the kernel counts the processes of this sandbox alone, and not all of the user.
   if (options_.limits.processes > 0 && ::access(kPrlimit, X_OK) == 0) {
     const std::string most = std::to_string(options_.limits.processes);

@@ -24,7 +24,7 @@ class Sandbox {
  public:
   struct Options {
     SandboxUse use = SandboxUse::kWhenAvailable;
-    std::string workspace;                         // canonical
+    std::string workspace;                         // canonical; empty: there is none, and nothing can be written
     std::string home = {};                         // $HOME; empty: there is none
     std::vector<std::string> hidden_paths = {};    // these need not exist
     std::vector<std::string> readable_paths = {};  // absolute; likewise

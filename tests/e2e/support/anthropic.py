@@ -86,10 +86,12 @@ def _content_problem(place, role, blocks, open_calls):
     results_over = False
     for content in blocks:
         kind = content.get("type")
-        allowed = ("text", "tool_result") if role == "user" else ("text", "tool_use", "thinking", "redacted_thinking")
+        allowed = ("text", "tool_result", "image", "document") if role == "user" else ("text", "tool_use", "thinking", "redacted_thinking")
         if kind not in allowed:
             return f"{place}: a block of type {kind} from the {role}"
-        if kind == "text":
+        if kind in ("image", "document"):
+            results_over = True
+        elif kind == "text":
             results_over = True
             if not content["text"].strip():
                 return f"{place}: a text without text"

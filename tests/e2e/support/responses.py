@@ -80,13 +80,15 @@ def ill_formed(body):
             seen.add(one["call_id"])
             waiting.append(one["call_id"])
         elif kind == "function_call_output":
-            if one.get("call_id") not in waiting or not isinstance(one.get("output"), str):
+            output = one.get("output")
+            parts = isinstance(output, list) and output and all(part["type"] in ("input_text", "input_image", "input_file") for part in output)
+            if one.get("call_id") not in waiting or not (isinstance(output, str) or parts):
                 return f"item {position}: a result of no open call"
             waiting.remove(one["call_id"])
         elif kind == "message":
             if waiting and one["role"] == "user":
                 return f"item {position}: calls without a result: {waiting}"
-            kinds = ("output_text", "refusal") if one["role"] == "assistant" else ("input_text", "input_image", "input_file")
+            kinds = ("output_text", "refusal") if one["role"] == "assistant" else ("input_text", "input_image", "input_file", "input_audio")
             if not one["content"] or any(part["type"] not in kinds for part in one["content"]):
                 return f"item {position}: its content is {one['content']}"
         elif kind == "reasoning":

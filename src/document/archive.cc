@@ -1,0 +1,102 @@
+#include "document/archive.h"
+
+#include <archive.h>
+#include <archive_entry.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <clocale>
+#include <memory>
+
+#include "document/output.h"
+
+namespace reprise::document {
+namespace {
+
+constexpr std::size_t kBlock = 64 * 1024;
+
+struct FreeArchive {
+  void operator()(struct archive* reader) const { archive_read_free(reader); }
+};
+using Reader = std::unique_ptr<struct archive, FreeArchive>;
+
+Reader Open(int fd) {
+  ::lseek(fd, 0, SEEK_SET);
+  Reader reader(archive_read_new());
+  archive_read_support_format_zip_seekable(reader.get());
+  if (archive_read_open_fd(reader.get(), fd, kBlock) != ARCHIVE_OK) {
+    throw Unreadable{
+        "it is no ZIP archive, as such documents are (an old format, or damaged, or encrypted as a whole)"};
+  }
+  return reader;
+}
+
+// False at the end.
+bool Next(struct archive* reader, struct archive_entry*& entry) {
+  const int result = archive_read_next_header(reader, &entry);
+  if (result == ARCHIVE_EOF) return false;
+  if (result < ARCHIVE_WARN) throw Unreadable{"the archive is damaged"};
+  return true;
+}
+
+std::string NameOf(struct archive_entry* entry) {
+  const char* name = archive_entry_pathname_utf8(entry);
+  if (name == nullptr) name = archive_entry_pathname(entry);
+  return name == nullptr ? std::string() : std::string(name);
+}
+
+}  // namespace
+
+Archive::Archive(int fd) : fd_(fd) {
+  struct stat status {};
+  if (::fstat(fd, &status) == 0) size_ = static_cast<std::uint64_t>(status.st_size);
+  const Reader reader = Open(fd_);
+  std::uint64_t said = 0;
+  for (struct archive_entry* entry = nullptr; Next(reader.get(), entry);) {
+    if (names_.size() >= kMaxEntries) {
+      throw Unreadable{"the archive has more than " + std::to_string(kMaxEntries) + " entries"};
+    }
+    if (archive_entry_is_encrypted(entry)) throw Unreadable{"it is encrypted"};
+    names_.push_back(NameOf(entry));
+    if (archive_entry_size_is_set(entry))
+      said += static_cast<std::uint64_t>(std::max<la_int64_t>(0, archive_entry_size(entry)));
+    Count(said);
+  }
+  unpacked_ = 0;
+}
+
+bool Archive::Has(std::string_view name) const { return std::find(names_.begin(), names_.end(), name) != names_.end(); }
+
+void Archive::Count(std::uint64_t bytes) {
+  if (bytes > kMaxBytes) {
+    throw Unreadable{"it would become larger than " + std::to_string(kMaxBytes >> 20) + " MiB when it is unpacked"};
+  }
+  if (bytes > kFreeBytes && bytes / kMaxRatio > size_) {
+    throw Unreadable{"it would become more than " + std::to_string(kMaxRatio) +
+                     " times as large when it is unpacked, as no document does"};
+  }
+}
+
+void Archive::ForEach(const std::function<bool(const std::string&)>& wants,
+                      const std::function<void(const std::string&, const Read&)>& take) {
+  const Reader reader = Open(fd_);
+  for (struct archive_entry* entry = nullptr; Next(reader.get(), entry);) {
+    const std::string name = NameOf(entry);
+    if (!wants(name)) continue;
+    std::uint64_t bytes = 0;
+    take(name, [&](char* buffer, std::size_t size) {
+      const la_ssize_t got = archive_read_data(reader.get(), buffer, size);
+      if (got < 0) throw Unreadable{"the archive is damaged, or packed in a way that is not known"};
+      bytes += static_cast<std::uint64_t>(got);
+      unpacked_ += static_cast<std::uint64_t>(got);
+      if (bytes > kMaxEntryBytes) {
+        throw Unreadable{"a part of it is larger than " + std::to_string(kMaxEntryBytes >> 20) + " MiB"};
+      }
+      Count(unpacked_);
+      return static_cast<std::size_t>(got);
+    });
+  }
+}
+
+}  // namespace reprise::document

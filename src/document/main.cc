@@ -1,0 +1,55 @@
+// reprise-document KIND: prints the text of the document on stdin, for `reprise`, which runs it in its sandbox. What it
+// cannot read it says on stdout, in a few words, and exits with status 3. It links what parses files of strangers, so
+// that nothing else has to.
+#include <unistd.h>
+
+#include <cstring>
+#include <exception>
+#include <string>
+#include <string_view>
+
+#include "document/html.h"
+#include "document/office.h"
+
+namespace {
+
+constexpr int kUnreadable = 3, kUsage = 2;
+
+bool Print(std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(1, text.data(), text.size());
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<std::size_t>(written));
+  }
+  return true;
+}
+
+int Refuse(const std::string& why) {
+  Print(why);
+  return kUnreadable;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  using namespace reprise::document;
+  const std::string_view kind = argc == 2 ? argv[1] : "";
+  Output out;
+  try {
+    if (kind == "office") {
+      ReadOffice(out);
+    } else if (kind == "html") {
+      ReadHtml(out);
+    } else {
+      Print("usage: reprise-document office|html <FILE\n");
+      return kUsage;
+    }
+  } catch (const Unreadable& unreadable) {
+    return Refuse(unreadable.why);
+  } catch (const std::bad_alloc&) {
+    return Refuse("it takes more memory than is allowed");
+  } catch (const std::exception&) {
+    return Refuse("it is damaged");
+  }
+  return Print(out.text()) ? 0 : 1;
+}

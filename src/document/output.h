@@ -1,0 +1,43 @@
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace reprise::document {
+
+// The text that is being gathered. Blank lines and spaces do not pile up, and beyond its limit nothing more is taken.
+class Output {
+ public:
+  static constexpr std::size_t kMaxBytes = 4u << 20;
+
+  bool full() const { return text_.size() >= kMaxBytes; }
+  void Add(std::string_view text) {
+    if (!full()) text_ += text.substr(0, kMaxBytes - text_.size());
+  }
+  // White space of a layout: one space, and none at the beginning of a line.
+  void AddSpace() {
+    if (!text_.empty() && text_.back() != ' ' && text_.back() != '\n' && text_.back() != '\t') Add(" ");
+  }
+  void EndLine() {
+    while (!text_.empty() && (text_.back() == ' ' || text_.back() == '\t')) text_.pop_back();
+    if (!text_.empty() && !text_.ends_with("\n\n")) Add("\n");
+  }
+  void Heading(std::string_view text) {
+    EndLine();
+    if (!text_.empty() && !text_.ends_with("\n\n")) Add("\n");
+    Add(text);
+    EndLine();
+  }
+  const std::string& text() const { return text_; }
+
+ private:
+  std::string text_;
+};
+
+// Ends the reading; what() is for people: "it is encrypted".
+struct Unreadable {
+  std::string why;
+};
+
+}  // namespace reprise::document

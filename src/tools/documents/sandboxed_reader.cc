@@ -1,0 +1,192 @@
+#include "tools/documents/sandboxed_reader.h"
+
+#include <unistd.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/path.h"
+#include "base/utf8.h"
+#include "domain/file_kind.h"
+#include "tools/shell/subprocess.h"
+
+namespace reprise {
+namespace {
+
+namespace fs = std::filesystem;
+
+constexpr std::size_t kMaxText = 4u << 20;         // of one document
+constexpr std::size_t kMaxKnownBytes = 32u << 20;  // of all texts that are kept
+constexpr std::size_t kMostKnown = 200;
+constexpr std::size_t kMostAtOnce = 2;
+constexpr std::uint64_t kMemory = 768ull << 20;  // of each process
+constexpr int kUnreadable = 3;                   // reprise-document says why
+constexpr std::chrono::minutes kRetryAfter{10};
+constexpr std::chrono::hours kForEver{24 * 365};
+constexpr const char* kOfficeProgram = "reprise-document";
+
+Error UnreadableDocument(std::string message) {
+  return Error{.code = ErrorCode::kInvalidArgument, .reason = "document_unreadable", .message = std::move(message)};
+}
+Error MissingReader(std::string message) {
+  return Error{.code = ErrorCode::kUnavailable, .reason = "document_reader_missing", .message = std::move(message)};
+}
+
+std::string ProgramAt(const fs::path& path) {
+  std::error_code error;
+  const fs::path real = fs::canonical(path, error);
+  return error || ::access(real.c_str(), X_OK) != 0 ? std::string() : real.string();
+}
+
+Sandbox::Options SandboxFor(const std::string& pdf_program, const std::string& office_program) {
+  return {.workspace = {}, .readable_paths = {pdf_program, office_program}, .limits = {.processes = 64, .tmp_mb = 16}};
+}
+
+// As pdftotext(1) ends.
+std::string WhyNotPdf(int status) {
+  if (status == 3) return "it does not allow its text to be copied";
+  return "it is damaged, or encrypted with a password";
+}
+
+}  // namespace
+
+std::string FindPdfReader(const std::string& search_path) {
+  for (const fs::path& folder : SearchFolders(search_path)) {
+    if (!folder.is_absolute()) continue;
+    if (const fs::path program = folder / "pdftotext"; ::access(program.c_str(), X_OK) == 0) return ProgramAt(program);
+  }
+  return {};
+}
+
+std::string FindOfficeReader() {
+  std::error_code error;
+  const fs::path folder = fs::read_symlink("/proc/self/exe", error).parent_path();
+  for (const fs::path& place : {folder / kOfficeProgram, folder / ".." / "libexec" / "reprise" / kOfficeProgram,
+                                folder / ".." / kOfficeProgram, fs::path(REPRISE_LIBEXEC) / kOfficeProgram}) {
+    if (std::string program = ProgramAt(place); !program.empty()) return program;
+  }
+  return {};
+}
+
+SandboxedReader::SandboxedReader(Options options)
+    : options_(std::move(options)),
+      pdf_program_(FindPdfReader(options_.search_path)),
+      office_program_(FindOfficeReader()),
+      sandbox_(SandboxFor(pdf_program_, office_program_)) {}
+
+Result<std::shared_ptr<const std::string>> SandboxedReader::Read(const StoredFile& file, const std::stop_token& stop) {
+  if (auto known = Recall(file.info.digest)) return *std::move(known);
+  if (!TakeTurn(stop)) return Fail(ErrorCode::kCancelled, "cancelled");
+  const std::shared_ptr<void> turn(nullptr, [this](void*) {
+    const std::lock_guard lock(mutex_);
+    --running_;
+    turn_.notify_all();
+  });
+  if (auto known = Recall(file.info.digest)) return *std::move(known);  // read meanwhile
+  Text text = ReadNow(file, stop);
+  Remember(file.info.digest, text);
+  return text;
+}
+
+SandboxedReader::Text SandboxedReader::ReadNow(const StoredFile& file, const std::stop_token& stop) {
+  const FileNature nature = NatureOf(file.info.filename, file.info.mime_type, file.content);
+  std::vector<std::string> argv;
+  switch (nature.kind) {
+    case FileKind::kPdf:
+      if (pdf_program_.empty())
+        return Fail(MissingReader("pdftotext is not installed (Debian's package poppler-utils)"));
+      argv = {pdf_program_, "-q", "-enc", "UTF-8", "-", "-"};
+      break;
+    case FileKind::kOffice:
+    case FileKind::kHtml:
+      if (office_program_.empty())
+        return Fail(MissingReader("reprise-document is not installed, which belongs to Reprise"));
+      argv = {office_program_, nature.kind == FileKind::kHtml ? "html" : "office"};
+      break;
+    case FileKind::kText:
+    case FileKind::kImage:
+    case FileKind::kAudio:
+    case FileKind::kOther:
+      return Fail(UnreadableDocument("there is no text to be read in a file of this type"));
+  }
+  if (!sandbox_.available()) {
+    return Fail(
+        MissingReader("documents are read in a sandbox, and there is none here: " + sandbox_.unavailable_reason()));
+  }
+  return Run(std::move(argv), file, stop);
+}
+
+SandboxedReader::Text SandboxedReader::Run(std::vector<std::string> argv, const StoredFile& file,
+                                           const std::stop_token& stop) const {
+  const bool is_pdf = argv.front() == pdf_program_;
+  Command command{.argv = std::move(argv),
+                  .environment = {"PATH=/usr/bin:/bin", "LC_ALL=C.UTF-8", "HOME=" + sandbox_.home()},
+                  .directory = "/",
+                  .input = file.content,
+                  .memory_bytes = kMemory,
+                  .file_bytes = 1u << 20,
+                  .confined = true};
+  command = sandbox_.Confined(std::move(command));
+  const CommandLimits limits{.timeout = options_.timeout, .max_output_bytes = kMaxText};
+  const auto result = RunCommand(command, limits, stop);
+  if (!result) return Fail(MissingReader("it could not be read: " + result.error().message));
+  switch (result->end) {
+    case CommandResult::End::kCancelled:
+      return Fail(ErrorCode::kCancelled, "cancelled");
+    case CommandResult::End::kTimedOut:
+      LogWarning("a document took too long to read", {{"file", file.info.id.str()}, {"bytes", file.info.size_bytes}});
+      return Fail(Error{
+          .code = ErrorCode::kDeadlineExceeded,
+          .reason = "document_timeout",
+          .message = "it takes longer than " + std::to_string(options_.timeout.count() / 1000) + " seconds to read"});
+    case CommandResult::End::kSignalled:
+      return Fail(UnreadableDocument("the program that reads it has crashed over it"));
+    case CommandResult::End::kExited:
+      break;
+  }
+  if (result->status == 0) return std::make_shared<const std::string>(result->output);
+  // More than this program of ours would say comes from what ran it.
+  const bool says_why = !is_pdf && result->status == kUnreadable && result->output.size() < 300;
+  return Fail(UnreadableDocument(is_pdf ? WhyNotPdf(result->status) : says_why ? result->output : "it is damaged"));
+}
+
+bool SandboxedReader::TakeTurn(const std::stop_token& stop) {
+  std::unique_lock lock(mutex_);
+  if (!turn_.wait(lock, stop, [this] { return running_ < kMostAtOnce; })) return false;
+  ++running_;
+  return true;
+}
+
+std::optional<SandboxedReader::Text> SandboxedReader::Recall(const std::string& digest) {
+  const std::lock_guard lock(mutex_);
+  const auto known =
+      std::find_if(known_.begin(), known_.end(), [&](const Known& each) { return each.digest == digest; });
+  if (known == known_.end() || known->until < std::chrono::steady_clock::now()) return std::nullopt;
+  known_.splice(known_.begin(), known_, known);
+  return known->text;
+}
+
+void SandboxedReader::Remember(const std::string& digest, const Text& text) {
+  const ErrorCode code = text ? ErrorCode::kInternal : text.error().code;
+  if (code == ErrorCode::kCancelled || code == ErrorCode::kUnavailable) return;  // it may be otherwise the next time
+  const auto size = [](const Known& known) { return known.text ? (*known.text)->size() : 0; };
+  const bool may_pass = code == ErrorCode::kDeadlineExceeded;
+  const auto until = std::chrono::steady_clock::now() + (may_pass ? std::chrono::hours(0) + kRetryAfter : kForEver);
+  const std::lock_guard lock(mutex_);
+  std::erase_if(known_, [&](const Known& each) {
+    if (each.digest != digest) return false;
+    known_bytes_ -= size(each);
+    return true;
+  });
+  known_.push_front({digest, text, until});
+  known_bytes_ += size(known_.front());
+  while (known_.size() > 1 && (known_bytes_ > kMaxKnownBytes || known_.size() > kMostKnown)) {
+    known_bytes_ -= size(known_.back());
+    known_.pop_back();
+  }
+}
+
+}  // namespace reprise

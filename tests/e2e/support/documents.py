@@ -1,0 +1,91 @@
+"""Small real files of the kinds that people attach, made here."""
+import io
+import struct
+import zipfile
+import zlib
+
+
+def png(width=8, height=8, noise=b""):
+    """A picture; `noise` makes it as large as wanted, within a chunk that viewers ignore."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + b"\x20\x60\xa0" * width for _ in range(height))
+    extra = chunk(b"noIs", noise) if noise else b""
+    return (b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + extra
+            + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
+
+
+def pdf(pages):
+    """A PDF with a text on each page."""
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>",
+               "<< /Type /Pages /Kids [%s] /Count %d >>" % (" ".join(f"{4 + 2 * i} 0 R" for i in range(len(pages))), len(pages)),
+               "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>"]
+    for i, text in enumerate(pages):
+        stream = "BT /F1 12 Tf 72 720 Td 14 TL " + " ".join(f"({line}) '" for line in text.split("\n")) + " ET"
+        objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * i} 0 R >>")
+        objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    out, places = b"%PDF-1.4\n", []
+    for number, text in enumerate(objects, 1):
+        places.append(len(out))
+        out += f"{number} 0 obj\n{text}\nendobj\n".encode()
+    table = len(out)
+    out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode() + b"".join(b"%010d 00000 n \n" % at for at in places)
+    return out + f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n".encode()
+
+
+def archive(members, compress=True):
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as out:
+        for name, content in members.items():
+            out.writestr(name, content)
+    return buffer.getvalue()
+
+
+W = 'xmlns:w="http://schemas.openxmlformats.org/wordprocessingml/2006/main"'
+DOCX = "application/vnd.openxmlformats-officedocument.wordprocessingml.document"
+XLSX = "application/vnd.openxmlformats-officedocument.spreadsheetml.sheet"
+PPTX = "application/vnd.openxmlformats-officedocument.presentationml.presentation"
+ODT = "application/vnd.oasis.opendocument.text"
+
+
+def docx(text, head="", **more):
+    body = "".join(f"<w:p><w:pPr><w:tabs><w:tab w:val='left' w:pos='720'/></w:tabs></w:pPr><w:r><w:t>{line}</w:t></w:r></w:p>"
+                   for line in text.split("\n"))
+    table = "<w:tbl><w:tr><w:tc><w:p><w:r><w:t>left</w:t></w:r></w:p></w:tc><w:tc><w:p><w:r><w:t>right</w:t></w:r></w:p></w:tc></w:tr></w:tbl>"
+    return archive({"word/document.xml": f"<?xml version='1.0'?>{head}<w:document {W}><w:body>{body}{table}</w:body></w:document>", **more})
+
+
+def xlsx(rows):
+    strings, cells = [], []
+    for number, row in enumerate(rows, 1):
+        line = ""
+        for column, value in enumerate(row):
+            place = f"{chr(65 + column)}{number}"
+            if isinstance(value, str):
+                line += f'<c r="{place}" t="s"><v>{len(strings)}</v></c>'
+                strings.append(value)
+            elif value is not None:
+                line += f'<c r="{place}"><v>{value}</v></c>'
+        cells.append(f'<row r="{number}">{line}</row>')
+    main = 'xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"'
+    rel = 'xmlns:r="http://schemas.openxmlformats.org/officeDocument/2006/relationships"'
+    return archive({
+        "xl/workbook.xml": f'<workbook {main} {rel}><sheets><sheet name="Costs" sheetId="1" r:id="rId7"/></sheets></workbook>',
+        "xl/_rels/workbook.xml.rels": '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships">'
+                                      '<Relationship Id="rId7" Target="worksheets/sheet1.xml"/></Relationships>',
+        "xl/worksheets/sheet1.xml": f"<worksheet {main}><sheetData>{''.join(cells)}</sheetData></worksheet>",
+        "xl/sharedStrings.xml": f"<sst {main}>{''.join(f'<si><t>{each}</t></si>' for each in strings)}</sst>"})
+
+
+def pptx(slides):
+    a = 'xmlns:a="http://schemas.openxmlformats.org/drawingml/2006/main"'
+    members = {"ppt/presentation.xml": "<presentation/>"}
+    for number, text in enumerate(slides, 1):
+        members[f"ppt/slides/slide{number}.xml"] = f"<sld {a}><a:p><a:r><a:t>{text}</a:t></a:r></a:p></sld>"
+    return archive(members)
+
+
+def odt(text):
+    names = 'xmlns:office="urn:oasis:names:tc:opendocument:xmlns:office:1.0" xmlns:text="urn:oasis:names:tc:opendocument:xmlns:text:1.0"'
+    body = "".join(f"<text:p>{line}</text:p>" for line in text.split("\n"))
+    return archive({"mimetype": ODT, "content.xml": f"<office:document-content {names}><office:body>{body}</office:body></office:document-content>"})

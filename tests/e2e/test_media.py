@@ -1,0 +1,353 @@
+"""Images, documents and recordings: as blocks of their own to models that take them, as text to others; hostile ones; what tools make."""
+import base64
+import json
+import os
+import re
+import sys
+
+import pytest
+from support import anthropic, documents, responses
+from support.provider import Reply, call, text, tools, wav
+from support.server import API_KEY, processes, sandbox_works
+from support.timing import SLACK, eventually
+
+ALL = {"images": True, "pdf": True, "audio": True}
+NONE = {"images": False, "pdf": False, "audio": False}
+PNG = documents.png()
+PDF = documents.pdf(["The first page tells of herons", "and the second of otters"])
+
+in_a_sandbox = pytest.mark.skipif(not sandbox_works(), reason="documents are read in a sandbox, and none works here")
+
+
+def serve(make_server, provider, kind="openai", abilities=None, home=None, environment=None, **config):
+    base = provider.url.removesuffix("/v1") if kind == "anthropic" else provider.url
+    one = {"type": kind, "base_url": base, "api_key": API_KEY}
+    return make_server(home=home, environment=environment or {}, config={
+        "providers": {"one": one}, "model": "one/scripted",
+        "models": {"one/scripted": {"abilities": ALL if abilities is None else abilities}, "one/plain": {"abilities": NONE}}, **config})
+
+
+def upload(client, content, name, kind, chat="c"):
+    return client.request("POST", f"/chats/{chat}/files?name={name}", content, headers={"Content-Type": kind}).expect(201, "chat_file").json
+
+
+def asks(client, *files, message="what is it?", **more):
+    return client.turn("c", message, attachments=[f["id"] for f in files], **more)
+
+
+def encoded(content):
+    return base64.b64encode(content).decode()
+
+
+def data_url(kind, content):
+    return f"data:{kind};base64,{encoded(content)}"
+
+
+def user_text(provider):
+    """The text of the last message of the user, in whatever shape."""
+    body = provider.requests[-1].body
+    content = [m for m in body.get("messages") or body["input"] if m.get("role") == "user"][-1]["content"]
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
+
+
+# --- as blocks of their own -------------------------------------------------------------------------------------------
+
+def test_chat_completions_get_an_image_a_pdf_and_a_recording(make_server, provider):
+    server = serve(make_server, provider)
+    image = upload(server.client, PNG, "heron.png", "application/octet-stream")  # its bytes tell what it is
+    paper = upload(server.client, PDF, "paper.pdf", "application/pdf")
+    sound = upload(server.client, wav(), "talk.wav", "audio/wav")
+    provider.plan(text("A heron."), text("Again."))
+    stream = asks(server.client, image, paper, sound)
+    content = provider.requests[0].conversation[-1]["content"]
+    assert [part["type"] for part in content] == ["text", "image_url", "file", "input_audio"]
+    assert content[0]["text"].startswith("what is it?\n\n[Attached files") and image["id"] in content[0]["text"]
+    assert content[1] == {"type": "image_url", "image_url": {"url": data_url("image/png", PNG)}}
+    assert content[2] == {"type": "file", "file": {"filename": "paper.pdf", "file_data": data_url("application/pdf", PDF)}}
+    assert content[3] == {"type": "input_audio", "input_audio": {"format": "wav", "data": encoded(wav())}}
+    assert [f["filename"] for f in stream.one("interaction_started")["attachments"]] == ["heron.png", "paper.pdf", "talk.wav"]
+    assert not any("note" in f for f in stream.one("interaction_started")["attachments"]), "the model has got all of it"
+    # The next turn begins with the same bytes, as the provider's cache wants it.
+    server.client.turn("c", "and now?")
+    first, second = (json.dumps(r.body["messages"])[:-1] for r in provider.requests)
+    assert second.startswith(first)
+
+
+def test_responses_get_an_image_and_a_pdf(make_server, provider):
+    server = serve(make_server, provider, "openai_responses")
+    provider.plan(responses.message(responses.say("A heron.")))
+    asks(server.client, upload(server.client, PNG, "heron.png", "image/png"), upload(server.client, PDF, "paper.pdf", "application/pdf"))
+    content = provider.requests[0].body["input"][-1]["content"]
+    assert content[1:] == [{"type": "input_image", "detail": "auto", "image_url": data_url("image/png", PNG)},
+                           {"type": "input_file", "filename": "paper.pdf", "file_data": data_url("application/pdf", PDF)}]
+
+
+def test_anthropic_gets_an_image_and_a_pdf(make_server, provider):
+    server = serve(make_server, provider, "anthropic")
+    provider.plan(anthropic.message(anthropic.say("A heron.")))
+    asks(server.client, upload(server.client, PNG, "heron.png", "image/png"), upload(server.client, PDF, "paper.pdf", "application/pdf"))
+    content = provider.requests[0].body["messages"][-1]["content"]
+    assert content[1] == {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": encoded(PNG)}}
+    assert content[2] == {"type": "document", "source": {"type": "base64", "media_type": "application/pdf", "data": encoded(PDF)},
+                          "title": "paper.pdf", "cache_control": {"type": "ephemeral"}}
+
+
+# --- what is kept -------------------------------------------------------------------------------------------------------
+
+def test_the_state_names_files_and_edits_replays_forks_and_copies_keep_them(make_server, make_home, provider):
+    server = serve(make_server, provider)
+    image = upload(server.client, documents.png(noise=os.urandom(100_000)), "heron.png", "image/png")
+    again = upload(server.client, documents.png(noise=os.urandom(10)), "other.png", "image/png")
+    same = server.client.request("POST", f"/chats/c/files?name=other.png", server.client.get(f"/chats/c/files/{again['id']}").body,
+                                 headers={"Content-Type": "image/png"}).expect(201, "chat_file").json
+    assert same == again, "the same file is kept once"
+    provider.answer_with(lambda request: text("A heron."))
+    first = asks(server.client, image).interaction
+    state = server.client.interaction("c", first)["final_agent_state"]
+    part = state["messages"][0]["content"][1]
+    assert part == {"type": "image", "file_id": image["id"], "mime_type": "image/png", "filename": "heron.png", "size_bytes": image["size_bytes"],
+                    "tokens": part["tokens"]}
+    assert len(json.dumps(state)) < 2000
+    url = provider.requests[-1].conversation[-1]["content"][1]
+    server.client.edit("c", first, "what bird?").finish()
+    assert provider.requests[-1].conversation[-1]["content"][1] == url
+    replay = server.client.post(f"/chats/c/interactions/{first}/replay", {"mode": "recorded"})
+    assert replay.status == 200 and json.loads(replay.body)["divergence"] is None, replay.body
+    fork = server.client.post("/chats/c/fork", {"interaction_id": first}).expect(201).json["id"]
+    server.client.turn(fork, "and there?")
+    assert provider.requests[-1].conversation[0]["content"][1] == url
+    whole = server.client.get("/chats/c/export").expect(200)
+    other = serve(make_server, provider)
+    name = other.client.post("/chats/import", whole.body, headers={"Content-Type": "application/json"}).expect(201).json["id"]
+    other.client.turn(name, "and here?")
+    assert provider.requests[-1].conversation[0]["content"][1] == url
+    markdown = server.client.get("/chats/c/export?format=markdown").body.decode()
+    assert f"[heron.png, image/png, {image['size_bytes']} bytes]" in markdown
+    # A file that is gone is told, and the chat goes on.
+    server.client.request("DELETE", f"/chats/{fork}/files/{image['id']}").expect(200)
+    server.client.turn(fork, "still there?")
+    assert "cannot be sent: " in json.dumps(provider.requests[-1].conversation[0])
+
+
+def test_another_model_gets_what_it_takes(make_server, provider):
+    server = serve(make_server, provider)
+    provider.answer_with(lambda request: text("Yes."))
+    image = upload(server.client, PNG, "heron.png", "image/png")
+    assert asks(server.client, image, model="one/plain").one("interaction_started")["attachments"][0]["note"] == "not sent: the model takes no images"
+    assert "cannot be shown to you: the model takes no images" in user_text(provider)
+    server.client.turn("c", "and now?")
+    assert provider.requests[-1].conversation[0]["content"][1]["type"] == "image_url", "a model that takes images sees what was attached before"
+    server.client.turn("c", "and now?", model="one/plain")
+    assert isinstance(provider.requests[-1].conversation[0]["content"], str)
+    other = serve(make_server, provider, abilities={})
+    file = upload(other.client, PNG, "heron.png", "image/png")
+    assert "not known whether the model takes images" in asks(other.client, file).one("interaction_started")["attachments"][0]["note"]
+
+
+# --- as text --------------------------------------------------------------------------------------------------------------
+
+TEXTS = [("paper.pdf", "application/pdf", PDF, ["tells of herons", "of otters"]),
+         ("letter.docx", documents.DOCX, documents.docx("Dear heron,\nthe pond is yours"), ["Dear heron,\nthe pond is yours\nleft \tright"]),
+         ("costs.xlsx", documents.XLSX, documents.xlsx([["Fish", "Price"], ["Trout", 3.5]]), ["--- Sheet Costs ---\nFish\tPrice\nTrout\t3.5"]),
+         ("talk.pptx", documents.PPTX, documents.pptx(["Birds", "Fish"]), ["--- Slide 1 ---\nBirds", "--- Slide 2 ---\nFish"]),
+         ("brief.odt", documents.ODT, documents.odt("Lieber Reiher\nsei gegr\u00fc\u00dft"), ["Lieber Reiher\nsei gegr\u00fc\u00dft"]),
+         ("page.html", "text/html", "<html><title>Pond</title><script>x()</script><p>Th\u00e9 pond <b>is</b> deep</html>".encode(), ["Pond\n", "Th\u00e9 pond is deep"])]
+
+
+@in_a_sandbox
+@pytest.mark.parametrize("name, kind, content, words", TEXTS, ids=[each[0] for each in TEXTS])
+def test_documents_as_text(make_server, provider, name, kind, content, words):
+    server = serve(make_server, provider, abilities=NONE)
+    file = upload(server.client, content, name, kind)
+    provider.plan(tools(call("read_chat_file", {"file_id": file["id"]})), text("Well."))
+    stream = asks(server.client, file)
+    assert "note" not in stream.one("interaction_started")["attachments"][0]
+    told = user_text(provider)
+    assert re.search(rf"\n\[{file['id']}, \"{name}\", as text\]\n----- begin {file['id']} -----\n", told)
+    assert all(word in told for word in words), told
+    assert words[0].split("\n")[0] in stream.one("tool_result")["tool_output"]
+    assert len(json.dumps(server.client.interaction("c", stream.interaction)["final_agent_state"]["messages"][0])) < 900, "the text is not kept twice"
+
+
+HOSTILE = [("bomb.docx", documents.docx("x", **{"word/media/image1.bin": b"\0" * (40 << 20)}), "200 times as large"),
+           ("entities.docx", documents.docx("&c;", head="<!DOCTYPE d [<!ENTITY a 'ha'><!ENTITY b '&a;&a;'><!ENTITY c '&b;&b;'>]>"), "declares a document type"),
+           ("outside.docx", documents.docx("x", head="<!DOCTYPE d [<!ENTITY a SYSTEM 'file:///etc/passwd'>]>"), "declares a document type"),
+           ("nested.docx", documents.archive({"inner.docx": documents.docx("deep")}), "none of the documents that are known"),
+           ("cut.docx", documents.docx("x")[:-40], "no ZIP archive"),
+           ("not.xlsx", b"\xd0\xcf\x11\xe0 an old one", "no ZIP archive"),
+           ("broken.pdf", b"%PDF-1.7\n\xff\xfe nothing more", "damaged, or encrypted"),
+           ("many.docx", documents.archive({f"e{i}": "" for i in range(20_100)}, compress=False), "more than 20000 entries")]
+
+
+@in_a_sandbox
+@pytest.mark.parametrize("name, content, why", HOSTILE, ids=[each[0] for each in HOSTILE])
+def test_what_cannot_be_read_is_told_by_name_and_reason(make_server, provider, name, content, why):
+    server = serve(make_server, provider, abilities=NONE)
+    provider.plan(text("I cannot read it."))
+    stream = asks(server.client, upload(server.client, content, name, "application/octet-stream"))
+    assert why in stream.one("interaction_started")["attachments"][0]["note"]
+    assert f'"{name}", cannot be read: ' in user_text(provider) and why in user_text(provider)
+
+
+@in_a_sandbox
+def test_names_in_an_archive_lead_nowhere(make_server, provider, tmp_path):
+    server = serve(make_server, provider, abilities=NONE)
+    target = tmp_path / "escaped"
+    content = documents.archive({f"../../../../../../..{target}": "evil", str(target): "evil", "word/document.xml": "<a><p><t>harmless</t></p></a>"})
+    provider.plan(text("Well."))
+    asks(server.client, upload(server.client, content, "paths.docx", documents.DOCX))
+    assert "harmless" in user_text(provider) and not target.exists()
+
+
+@in_a_sandbox
+def test_a_reader_that_hangs_and_one_that_looks_around(make_server, make_home, provider, tmp_path):
+    """What reads is bounded in time, leaves nothing behind, and sees nothing of the user's."""
+    home = make_home()
+    secret = home.path / "secret"
+    secret.write_text("the-heron-is-hidden")
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    reader = programs / "pdftotext"
+    reader.write_text("#!/bin/sh\nsleep 71.5 & sleep 71.5\n")
+    reader.chmod(0o755)
+    path = {"PATH": f"{programs}:{os.environ['PATH']}"}
+    server = serve(make_server, provider, abilities=NONE, home=home, environment=path, files={"document_timeout_s": 1})
+    provider.answer_with(lambda request: text("Well."))
+    stream = asks(server.client, upload(server.client, PDF, "slow.pdf", "application/pdf"))
+    assert stream.one("interaction_started")["attachments"][0]["note"] == "cannot be read: it takes longer than 1 seconds to read"
+    eventually(lambda: not processes("sleep 71.5") and not processes("sleep\x0071.5"), "nothing of the reader is left")
+    reader.write_text(f"#!/bin/sh\ncat {secret} {home.data}/*/* /etc/shadow\nls -a {home.path} /root /home\n"
+                      f"echo x > {home.path}/made || echo cannot write\n(exec 3<>/dev/tcp/127.0.0.1/{server.port}) 2>/dev/null && echo connected\nexit 0\n")
+    asks(server.client, upload(server.client, documents.pdf(["another"]), "look.pdf", "application/pdf"))
+    assert "cannot write" in user_text(provider) and "the-heron-is-hidden" not in user_text(provider) and "connected" not in user_text(provider)
+    assert not (home.path / "made").exists()
+
+
+def test_where_no_program_reads_pdf_it_is_told(make_server, provider, tmp_path):
+    server = serve(make_server, provider, abilities=NONE, environment={"PATH": str(tmp_path)})
+    provider.plan(text("Well."))
+    stream = asks(server.client, upload(server.client, PDF, "paper.pdf", "application/pdf"))
+    assert "pdftotext is not installed" in stream.one("interaction_started")["attachments"][0]["note"]
+    assert "pdftotext is not installed" in user_text(provider)
+
+
+# --- large ones ----------------------------------------------------------------------------------------------------------
+
+@in_a_sandbox
+@pytest.mark.parametrize("abilities", [ALL, NONE], ids=["a model that takes PDF", "one that does not"])
+def test_a_pdf_of_200_pages(make_server, provider, figure, abilities):
+    server = serve(make_server, provider, abilities=abilities)
+    pages = [f"Page {i} of the long report\n" + "\n".join(f"line {n} with a few words about herons and their ponds" for n in range(40)) for i in range(1, 201)]
+    provider.plan(text("Long."))
+    stream = asks(server.client, upload(server.client, documents.pdf(pages), "long.pdf", "application/pdf"))
+    note = stream.one("interaction_started")["attachments"][0]["note"]
+    assert re.fullmatch(r"sent as text, the first 32768 of \d+ bytes", note), "longer than providers take: 100 pages"
+    assert "Page 1 of" in user_text(provider) and "read_chat_file reads the rest" in user_text(provider) and len(user_text(provider)) < 40_000
+
+
+@pytest.mark.large
+def test_20_mb_of_images_within_bounded_memory(make_server, provider, figure):
+    server = serve(make_server, provider)
+    images = [upload(server.client, documents.png(noise=os.urandom(2_500_000)), f"{i}.png", "image/png") for i in range(8)]
+    before = server.memory_kb()
+    provider.answer_with(lambda request: text("Many."))
+    asks(server.client, *images)
+    content = provider.requests[-1].conversation[-1]["content"]
+    assert [part["type"] for part in content[1:]] == ["image_url"] * 8
+    sent = sum(len(part["image_url"]["url"]) for part in content[1:])
+    peak = server.peak_memory_kb()
+    figure(f"20 MB of images: a request of {sent / 1e6:.1f} MB, {before / 1024:.0f} MB resident before, {peak / 1024:.0f} MB at most")
+    assert sent > 26_000_000
+    assert peak - before < 160 * 1024 * min(SLACK, 3)
+    # One more is too much for a request: the oldest are told in text.
+    more = [upload(server.client, documents.png(noise=os.urandom(2_500_000)), f"{i}.png", "image/png") for i in (8, 9)]
+    asks(server.client, *more)
+    first, last = provider.requests[-1].conversation[0]["content"], provider.requests[-1].conversation[-1]["content"]
+    assert len(last) == 3 and len([part for part in first if part["type"] == "image_url"]) < 8
+    assert "too large together" in first[0]["text"]
+
+
+def test_limits_are_the_configurations(make_server, provider):
+    server = serve(make_server, provider, files={"max_image_bytes": 200})
+    provider.plan(text("No."))
+    small, large = upload(server.client, PNG, "a.png", "image/png"), upload(server.client, documents.png(noise=b"x" * 300), "b.png", "image/png")
+    notes = [f.get("note", "") for f in asks(server.client, small, large).one("interaction_started")["attachments"]]
+    assert notes[0] == "" and notes[1] == f"not sent: it has {large['size_bytes']} bytes, and images of up to 200 are sent"
+
+
+# --- what tools make -------------------------------------------------------------------------------------------------------
+
+CAMERA = r"""
+import json, sys
+for line in sys.stdin:
+    request = json.loads(line)
+    result = {}
+    if request.get("method") == "initialize":
+        result = {"protocolVersion": request["params"]["protocolVersion"], "capabilities": {"tools": {}}, "serverInfo": {"name": "s", "version": "1"}}
+    elif request.get("method") == "tools/list":
+        result = {"tools": [{"name": "shoot", "inputSchema": {"type": "object"}, "annotations": {"readOnlyHint": True}}]}
+    elif request.get("method") == "tools/call":
+        result = {"content": [{"type": "text", "text": "a picture"}, {"type": "image", "mimeType": "image/png", "data": "DATA"}]}
+    if "id" in request:
+        print(json.dumps({"jsonrpc": "2.0", "id": request["id"], "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize("kind", ["openai", "openai_responses", "anthropic"])
+def test_an_image_of_an_mcp_tool(make_server, provider, kind):
+    server = serve(make_server, provider, kind, approval_mode="approve_all", mcpServers={
+        "camera": {"command": sys.executable, "args": ["-c", CAMERA.replace("DATA", encoded(PNG))], "trust_annotations": True}})
+    eventually(lambda: any(t["name"] == "camera__shoot" for t in server.client.get("/tools").json["tools"]), "the tool is there")
+    make = {"openai": lambda: (tools(call("camera__shoot", {})), text("A heron.")),
+            "openai_responses": lambda: (responses.message(responses.use("camera__shoot", {})), responses.message(responses.say("A heron."))),
+            "anthropic": lambda: (anthropic.message(anthropic.use("camera__shoot", {})), anthropic.message(anthropic.say("A heron.")))}[kind]
+    provider.plan(*make())
+    stream = server.client.start("c", "shoot")
+    asked = stream.until("approval_required")  # a tool of a server that nobody has consented to
+    server.client.approve("c", stream.interaction, asked["approval_id"]).expect(200)
+    stream.finish()
+    result = stream.one("tool_result")
+    [file] = result["files"]
+    assert file["mime_type"] == "image/png" and file["size_bytes"] == len(PNG) and file["id"] in result["tool_output"]
+    assert server.client.get(f"/chats/c/files/{file['id']}").body == PNG
+    body = provider.requests[1].body
+    if kind == "openai":
+        shown = body["messages"][-1]
+        assert body["messages"][-2]["role"] == "tool" and "a picture" in body["messages"][-2]["content"]
+        assert shown["role"] == "user" and shown["content"][1] == {"type": "image_url", "image_url": {"url": data_url("image/png", PNG)}}
+    elif kind == "openai_responses":
+        output = body["input"][-1]["output"]
+        assert [part["type"] for part in output] == ["input_text", "input_image"] and output[1]["image_url"] == data_url("image/png", PNG)
+    else:
+        [block] = body["messages"][-1]["content"]
+        assert [part["type"] for part in block["content"]] == ["text", "image"] and block["content"][1]["source"]["data"] == encoded(PNG)
+
+
+def test_an_image_of_the_workspace_and_one_of_the_chat(make_server, make_home, provider):
+    home = make_home()
+    (home.path / "heron.png").write_bytes(PNG)
+    server = serve(make_server, provider, home=home, workspace=str(home.path))
+    other = upload(server.client, documents.png(9, 9), "pond.png", "image/png")
+    provider.plan(tools(call("read_file", {"path": "heron.png"}), call("read_chat_file", {"file_id": other["id"]}, "call_2")), text("Two."))
+    stream = server.client.turn("c", "look")
+    shown = provider.requests[1].conversation[-1]["content"]
+    assert [part["image_url"]["url"] for part in shown[1:]] == [data_url("image/png", PNG), data_url("image/png", documents.png(9, 9))]
+    assert [e["files"][0]["filename"] for e in stream.all("tool_result")] == ["heron.png", "pond.png"]
+    assert len(server.client.get("/chats/c/files").json["files"]) == 2
+    replay = server.client.post(f"/chats/c/interactions/{stream.interaction}/replay", {"mode": "recorded"})
+    assert json.loads(replay.body)["divergence"] is None, replay.body
+
+
+# --- recordings ------------------------------------------------------------------------------------------------------------
+
+def test_a_recording_is_transcribed_for_a_model_that_takes_none(make_server, provider):
+    server = serve(make_server, provider, abilities=NONE, audio={"transcription": "one/whisper-1"})
+    provider.audio = Reply([json.dumps({"text": "meet me at the pond"}).encode()], content_type="application/json")
+    provider.plan(text("At the pond."))
+    asks(server.client, upload(server.client, wav(), "note.wav", "audio/wav"))
+    assert "meet me at the pond" in user_text(provider) and "what is said in it" in user_text(provider)
+    assert provider.heard[-1].body["model"][2] == b"whisper-1"
+    silent = serve(make_server, provider, abilities=NONE)
+    provider.plan(text("Hm."))
+    note = asks(silent.client, upload(silent.client, wav(), "note.wav", "audio/wav")).one("interaction_started")["attachments"][0]["note"]
+    assert note == "not sent: the model takes no recordings"
