@@ -28,6 +28,7 @@
 #include "base/unique_fd.h"
 #include "store/file_names.h"
 #include "store/folder_keys.h"
+#include "tools/documents/sandboxed_reader.h"
 
 namespace reprise {
 namespace {
@@ -184,6 +185,23 @@ Finding CheckSandbox(const Options& options) {
                                " of PATH: name what they need under tools.sandbox_paths");
 }
 
+Finding CheckDocuments() {
+  const char* const path = std::getenv("PATH");
+  const bool reads_pdf = !FindPdfReader(path == nullptr ? "" : path).empty(),
+             reads_others = !FindOfficeReader().empty();
+  if (!reads_others) {
+    return Doubtful("documents",
+                    "reprise-document is missing beside reprise, so models get no text of docx, xlsx, pptx, "
+                    "odt and HTML; install Reprise as a whole");
+  }
+  if (!reads_pdf) {
+    return Doubtful("documents",
+                    "pdftotext is not installed, so models that take no PDF get no text of them; install "
+                    "poppler-utils");
+  }
+  return Passed("documents", "text of PDF and office documents can be read, in the sandbox");
+}
+
 Finding CheckCurl() {
   void* library = ::dlopen("libcurl.so.4", RTLD_LAZY | RTLD_LOCAL);
   if (library == nullptr)
@@ -247,9 +265,9 @@ Finding CheckPort(const Options& options) {
 }  // namespace
 
 std::vector<Finding> CheckHealth(const Options& options) {
-  return {CheckKeyFile(options), CheckToken(options),        CheckDataFolder(options),
-          CheckLock(options),    CheckWorkspace(options),    CheckSandbox(options),
-          CheckCurl(),           CheckModelSetting(options), CheckPort(options)};
+  return {CheckKeyFile(options),      CheckToken(options),   CheckDataFolder(options), CheckLock(options),
+          CheckWorkspace(options),    CheckSandbox(options), CheckDocuments(),         CheckCurl(),
+          CheckModelSetting(options), CheckPort(options)};
 }
 
 }  // namespace reprise

@@ -106,7 +106,7 @@ EXPECTED = {
     "echo": "hällo",
     "get-sum": "42",
     "get-structured-content": '"conditions"',
-    "get-tiny-image": "(image, image/png",
+    "get-tiny-image": "get-tiny-image.png\", image/png",
     "get-resource-links": "demo://resource",
     "get-resource-reference": "[demo://resource",
     "gzip-file-as-resource": "not text)",

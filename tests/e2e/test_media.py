@@ -3,13 +3,14 @@ import base64
 import json
 import os
 import re
+import subprocess
 import sys
 
 import pytest
 from support import anthropic, documents, responses
 from support.provider import Reply, call, text, tools, wav
-from support.server import API_KEY, processes, sandbox_works
-from support.timing import SLACK, eventually
+from support.server import API_KEY, BINARY, processes, sandbox_works
+from support.timing import SLACK, SOON, eventually
 
 ALL = {"images": True, "pdf": True, "audio": True}
 NONE = {"images": False, "pdf": False, "audio": False}
@@ -41,6 +42,13 @@ def encoded(content):
 
 def data_url(kind, content):
     return f"data:{kind};base64,{encoded(content)}"
+
+
+def reprise(home, *arguments):
+    done = subprocess.run([str(BINARY), *map(str, arguments), "--data-dir", str(home.data)], env=home.environment(), stdin=subprocess.DEVNULL,
+                          capture_output=True, text=True, timeout=SOON * 2, check=False)
+    assert done.returncode == 0, (done.stdout[-2000:], done.stderr[-2000:])
+    return done.stdout
 
 
 def user_text(provider):
@@ -116,11 +124,13 @@ def test_the_state_names_files_and_edits_replays_forks_and_copies_keep_them(make
     fork = server.client.post("/chats/c/fork", {"interaction_id": first}).expect(201).json["id"]
     server.client.turn(fork, "and there?")
     assert provider.requests[-1].conversation[0]["content"][1] == url
-    whole = server.client.get("/chats/c/export").expect(200)
+    out = server.home.path / "out"
+    reprise(server.home, "export", "-o", out)
     other = serve(make_server, provider)
-    name = other.client.post("/chats/import", whole.body, headers={"Content-Type": "application/json"}).expect(201).json["id"]
-    other.client.turn(name, "and here?")
+    reprise(other.home, "import", out)
+    other.client.turn(fork, "and here?")
     assert provider.requests[-1].conversation[0]["content"][1] == url
+    assert f"[heron.png, image/png, {image['size_bytes']} bytes]" in reprise(server.home, "show", "c")
     markdown = server.client.get("/chats/c/export?format=markdown").body.decode()
     assert f"[heron.png, image/png, {image['size_bytes']} bytes]" in markdown
     # A file that is gone is told, and the chat goes on.
@@ -302,10 +312,7 @@ def test_an_image_of_an_mcp_tool(make_server, provider, kind):
             "openai_responses": lambda: (responses.message(responses.use("camera__shoot", {})), responses.message(responses.say("A heron."))),
             "anthropic": lambda: (anthropic.message(anthropic.use("camera__shoot", {})), anthropic.message(anthropic.say("A heron.")))}[kind]
     provider.plan(*make())
-    stream = server.client.start("c", "shoot")
-    asked = stream.until("approval_required")  # a tool of a server that nobody has consented to
-    server.client.approve("c", stream.interaction, asked["approval_id"]).expect(200)
-    stream.finish()
+    stream = server.client.turn("c", "shoot")
     result = stream.one("tool_result")
     [file] = result["files"]
     assert file["mime_type"] == "image/png" and file["size_bytes"] == len(PNG) and file["id"] in result["tool_output"]
@@ -325,8 +332,8 @@ def test_an_image_of_an_mcp_tool(make_server, provider, kind):
 
 def test_an_image_of_the_workspace_and_one_of_the_chat(make_server, make_home, provider):
     home = make_home()
-    (home.path / "heron.png").write_bytes(PNG)
-    server = serve(make_server, provider, home=home, workspace=str(home.path))
+    (home.workspace / "heron.png").write_bytes(PNG)
+    server = serve(make_server, provider, home=home)
     other = upload(server.client, documents.png(9, 9), "pond.png", "image/png")
     provider.plan(tools(call("read_file", {"path": "heron.png"}), call("read_chat_file", {"file_id": other["id"]}, "call_2")), text("Two."))
     stream = server.client.turn("c", "look")
