@@ -182,6 +182,33 @@ TEST_CASE("Message: provider extras and content in parts come back as they were"
   CHECK(ToJson(*message) == *ParseJson(text));
 }
 
+TEST_CASE("Message: files of the chat are parts of its content", "[domain]") {
+  const FileId id = FileId::Random();
+  Message message{.role = Role::kUser, .content = "look"};
+  message.parts = {{MessagePart::Kind::kImage, id, "image/png", "a.png", 12, 100},
+                   {MessagePart::Kind::kDocument, id, "application/pdf", "b.pdf", 13, 2000},
+                   {MessagePart::Kind::kAudio, id, "audio/wav", "c.wav", 14, 1}};
+  const Json json = ToJson(message);
+  CHECK(json["content"][0] == Json{{"type", "text"}, {"text", "look"}});
+  CHECK(json["content"][1]["file_id"] == id.str());
+  CHECK(MessageFromJson(json).value() == message);
+  std::string text;
+  AppendJson(text, message);
+  CHECK(*ParseJson(text) == json);
+  message.content.reset();
+  CHECK(MessageFromJson(ToJson(message)).value() == message);
+  // Parts of others stay what they are.
+  const Json foreign = {{"role", "user"}, {"content", {{{"type", "file"}, {"file", {{"file_id", "x"}}}}}}};
+  const Message kept = MessageFromJson(foreign).value();
+  CHECK((kept.parts.empty() && ToJson(kept) == foreign));
+  Json wrong = json;
+  wrong["content"][1]["file_id"] = "../x";
+  CHECK(!MessageFromJson(wrong));
+  wrong = json;
+  wrong["content"][1]["tokens"] = -1;
+  CHECK(!MessageFromJson(wrong));
+}
+
 TEST_CASE("Event data: type, seq and round_index come first, on one line", "[domain]") {
   const AgentEvent event{7, 0, kTime, event::ToolCallStarted{"call_123", "search", "{\"query\":\n\"weather\"}"}};
   CHECK(

@@ -65,7 +65,7 @@ TEST_CASE_METHOD(ChatFileFixture, "chat files: are listed, also the damaged, wit
 
 TEST_CASE_METHOD(ChatFileFixture, "chat files: are read by lines", "[tools]") {
   files.files = {FakeFiles::File("a.txt", "text/plain", "one\ntwo\nthree\n"),
-                 FakeFiles::File("b", "image/png", std::string("\x89PNG\0", 5)),
+                 FakeFiles::File("b", "application/x", std::string("\x89PNG\0", 5)),
                  FakeFiles::File("c", "text/plain", "")};
   CHECK(Use("read_chat_file", Args({{"file_id", Id(0)}})).output == "one\ntwo\nthree\n");
   const auto part = Use("read_chat_file", "{\"file_id\":\"" + Id(0) + "\",\"offset\":2,\"limit\":1}");
