@@ -260,4 +260,11 @@ std::string MessageParts::NoteOn(const MessagePart& part, const std::stop_token&
          " bytes";
 }
 
+std::string MessageParts::TextFor(const MessagePart& part, const std::stop_token& stop) {
+  if (part.kind != MessagePart::Kind::kDocument) return {};
+  if (WhyNotAsIs(part).empty() && part.tokens <= MostTokens()) return {};
+  const std::string text = TextOf(part, stop).text.substr(0, MostText());
+  return text.substr(0, text.size() - IncompleteUtf8Tail(text));
+}
+
 }  // namespace reprise

@@ -52,6 +52,8 @@ class MessageParts {
 
   // For people: what the model does not get of this file, and why; empty: it gets it as it is, or all of its text.
   std::string NoteOn(const MessagePart& part, const std::stop_token& stop);
+  // What the model would be told of it in text, were it the only part; empty: it is sent as it is, or cannot be read.
+  std::string TextFor(const MessagePart& part, const std::stop_token& stop);
 
  private:
   struct Room;  // that is left in a request

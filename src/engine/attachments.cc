@@ -44,6 +44,7 @@ class Gatherer {
     if (part) {
       attached_.text += head_ + "]\n";
       shown.note = parts_->NoteOn(*part, {});
+      attached_.documents += parts_->TextFor(*part, {});
       attached_.parts.push_back(*std::move(part));
     } else if (IsText(file.content)) {
       AddText("", file.content, shown);
@@ -141,6 +142,7 @@ void NoteFor(const AttachmentServices& services, const ChatId& chat, const PartR
   if (services.files) files.emplace(*services.files, chat);
   MessageParts parts(files ? &*files : nullptr, services.documents, recipient);
   for (const MessagePart& part : attached.parts) {
+    attached.documents += parts.TextFor(part, {});
     for (Attachment& file : attached.files) {
       if (file.id == part.file_id) file.note = parts.NoteOn(part, {});
     }

@@ -92,7 +92,7 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
     if (!before) return Fail(std::move(before.error()));
     if (*before) return Fail(Conflict("request_begun", "another server has just begun this request"));
   }
-  for (const std::string* text : {&beginning->user_message, &beginning->attached.text}) {
+  for (const std::string* text : {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
     if (auto admitted = services_.guardrails.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
   }
   const auto model = services_.parts.models.Resolve(beginning->model);
