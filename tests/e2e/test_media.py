@@ -200,6 +200,14 @@ def test_what_cannot_be_read_is_told_by_name_and_reason(make_server, provider, n
 
 
 @in_a_sandbox
+def test_guardrails_see_what_a_document_says(make_server, provider):
+    server = serve(make_server, provider, abilities=NONE, guardrails={"input": ["secret pond"]})
+    file = upload(server.client, documents.docx("to the secret pond"), "way.docx", documents.DOCX)
+    server.client.post("/chats/c/interactions", {"user_message": "where?", "attachments": [file["id"]]}).error(400, "guardrail")
+    assert not provider.requests
+
+
+@in_a_sandbox
 def test_names_in_an_archive_lead_nowhere(make_server, provider, tmp_path):
     server = serve(make_server, provider, abilities=NONE)
     target = tmp_path / "escaped"
