@@ -143,8 +143,7 @@ class AnswerRoute {
     if (start.attachments) {
       for (const ForeignFile& each : asked.files) {
         const auto file = TRY(MakeFile(each.filename, each.mime_type, each.content));
-        TRY(context_.engine.AddFile(plan.chat, file));
-        start.attachments->push_back(file.info.id);
+        start.attachments->push_back(TRY(context_.engine.AddFile(plan.chat, file)).id);
       }
     }
     return conversations_->Begin(plan, std::move(start));
