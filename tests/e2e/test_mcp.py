@@ -109,7 +109,7 @@ EXPECTED = {
     "get-tiny-image": "get-tiny-image.png\", image/png",
     "get-resource-links": "demo://resource",
     "get-resource-reference": "[demo://resource",
-    "gzip-file-as-resource": "not text)",
+    "gzip-file-as-resource": "application/gzip",
     "get-roots-list": "file://",
     "trigger-elicitation-request": "decline",
     "simulate-research-query": "tea",
