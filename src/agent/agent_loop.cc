@@ -191,7 +191,7 @@ Async<Result<ModelResponse>> AgentLoop::AskModel() {
       ShowUsage(response->usage);
       co_return Fail(Admitted(heard).error());
     }
-    const bool again = co_await PauseToRetry(response.error(), retries);
+    const bool again = SendsNoParts(response.error(), retries) || co_await PauseToRetry(response.error(), retries);
     if (again) continue;
     RecordPartial();
     co_return response;
@@ -362,6 +362,21 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
 }
 
 // What a client has seen cannot be taken back, so a response that had begun to show is not asked for twice.
+// A provider refuses a whole request for one file that it cannot read, and would refuse all that follow in the chat: the
+// model is told of the files in text instead.
+bool AgentLoop::SendsNoParts(const Error& failure, int retries) {
+  if (failure.reason != "provider_bad_request" || !said_->silent() || turn_.stop.stop_requested()) return false;
+  if (!shown_ || !MessageParts::HasAny(shown_->messages)) return false;
+  LogWarning("a request with files was refused and is sent again without them", {{"detail", failure.message}});
+  message_parts_.SendNone("the model provider refused the request that had it");
+  parts_.observer.Emit(turn_.round,
+                       event::Retry{.attempt = retries + 1,
+                                    .delay_ms = 0,
+                                    .code = failure.reason,
+                                    .message = failure.message + " (it is asked again without the files)"});
+  return true;
+}
+
 Async<bool> AgentLoop::PauseToRetry(Error failure, int retries) {
   if (!parts_.delay || turn_.stop.stop_requested() || !said_->silent()) co_return false;
   const auto pause = RetryDelay(limits_.retry, failure, retries, RandomFraction());

@@ -50,7 +50,9 @@ class AgentLoop {
   std::optional<Compaction> CompactionDue();
   Async<Result<Nothing>> SumUp(Compaction next);
   Async<Result<ModelResponse>> SendRequest();
-  // Whether the failed request is to be sent again, after the pause is over.
+  // Whether the failed request is to be sent again, with files told in text.
+  bool SendsNoParts(const Error& failure, int retries);
+  // The same, after the pause is over.
   Async<bool> PauseToRetry(Error failure, int retries);
   Result<void> Admitted(Result<void> admitted) const;
   void RecordThinking();

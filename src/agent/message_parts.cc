@@ -16,6 +16,8 @@ constexpr std::size_t kMostFiles = 20;  // of one call
 constexpr std::size_t kMaxDocumentText = 32 * 1024;
 constexpr std::size_t kMaxAllText = 128 * 1024;
 
+bool IsSentRecording(std::string_view type) { return type == "audio/wav" || type == "audio/mpeg"; }
+
 bool IsSentImage(std::string_view type) {
   return type == "image/png" || type == "image/jpeg" || type == "image/gif" || type == "image/webp";
 }
@@ -46,13 +48,17 @@ std::string NameFor(std::string_view tool_name, std::string_view mime_type) {
 std::optional<MessagePart> PartOf(const FileInfo& info, std::string_view content) {
   FileNature nature = NatureOf(info.filename, info.mime_type, content);
   const auto kind = PartKind(nature.kind);
-  if (!kind) return std::nullopt;
+  if (!kind || !nature.problem.empty()) return std::nullopt;
   return MessagePart{.kind = *kind,
                      .file_id = info.id,
                      .mime_type = std::move(nature.mime_type),
                      .filename = info.filename,
                      .size_bytes = info.size_bytes,
                      .tokens = nature.tokens};
+}
+
+bool TakesRecording(const ModelAbilities& abilities, const MessagePart& part) {
+  return abilities.audio == true && IsSentRecording(part.mime_type);
 }
 
 std::vector<Attachment> AttachmentsOf(const std::vector<MessagePart>& parts) {
@@ -86,6 +92,7 @@ void KeepFiles(FilesOfChat& files, std::string_view tool_name, ToolOutcome& outc
     }
     AddLine(outcome.output,
             "[" + info->id.str() + ": \"" + info->filename + "\", " + info->mime_type + ", " + size + " bytes]");
+    if (!nature.problem.empty()) AddLine(outcome.output, "(it cannot be shown to you: " + nature.problem + ")");
     if (!part) continue;  // it is named; models take no such file
     part->file_id = info->id;
     part->filename = info->filename;
@@ -147,6 +154,7 @@ std::size_t MessageParts::MostText() const {
 }
 
 std::string MessageParts::WhyNotAsIs(const MessagePart& part) const {
+  if (!why_none_.empty()) return why_none_;
   const ModelAbilities& can = recipient_.abilities;
   const PartLimits& limits = recipient_.limits;
   const auto ability = [](std::optional<bool> known, const std::string& what) -> std::string {
@@ -165,6 +173,7 @@ std::string MessageParts::WhyNotAsIs(const MessagePart& part) const {
     case MessagePart::Kind::kDocument:
       if (part.mime_type != "application/pdf") return "models take only PDF as it is";
       if (auto why = ability(can.pdf, "PDF"); !why.empty()) return why;
+      if (part.tokens == 0) return "models take no PDF that is encrypted or damaged";
       if (part.tokens > limits.pages * kTokensPerPage) {
         return "it has about " + std::to_string(part.tokens / kTokensPerPage) + " pages, and PDF of up to " +
                std::to_string(limits.pages) + " are sent as they are";
@@ -172,7 +181,7 @@ std::string MessageParts::WhyNotAsIs(const MessagePart& part) const {
       break;
     case MessagePart::Kind::kAudio:
       if (auto why = ability(can.audio, "recordings"); !why.empty()) return why;
-      if (part.mime_type != "audio/wav" && part.mime_type != "audio/mpeg") {
+      if (!IsSentRecording(part.mime_type)) {
         return "models take recordings as wav or mp3, and this is " + part.mime_type;
       }
       break;

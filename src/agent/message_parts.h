@@ -7,6 +7,7 @@
 #include <stop_token>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "reprise/document_reader.h"
@@ -18,8 +19,11 @@
 namespace reprise {
 
 // The file as a part of a message, if it is of a kind that stands in one; nullopt: it is text, or nothing that any
-// model takes.
+// model takes, as images that are cut short.
 std::optional<MessagePart> PartOf(const FileInfo& info, std::string_view content);
+
+// Whether a model of these abilities takes the recording as it is.
+bool TakesRecording(const ModelAbilities& abilities, const MessagePart& part);
 
 // As people see them.
 std::vector<Attachment> AttachmentsOf(const std::vector<MessagePart>& parts);
@@ -50,6 +54,9 @@ class MessageParts {
   // first. May read files and wait for documents.
   std::vector<Message> Shown(const std::vector<Message>& messages, const std::stop_token& stop);
 
+  // From now on every part is told in text, for this reason.
+  void SendNone(std::string why) { why_none_ = std::move(why); }
+
   // For people: what the model does not get of this file, and why; empty: it gets it as it is, or all of its text.
   std::string NoteOn(const MessagePart& part, const std::stop_token& stop);
   // What the model would be told of it in text, were it the only part; empty: it is sent as it is, or cannot be read.
@@ -70,6 +77,7 @@ class MessageParts {
   FilesOfChat* const files_;
   DocumentReader* const documents_;
   const PartRecipient recipient_;
+  std::string why_none_;  // empty: parts are sent
   std::map<FileId, DocumentText> texts_;
 };
 

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "domain/image_check.h"
 #include "reprise/file_store.h"
 
 namespace reprise {
@@ -17,47 +18,13 @@ constexpr std::int64_t kBytesPerPage = 50'000;  // of a PDF whose pages cannot b
 constexpr std::int64_t kPixelsPerToken = 750, kLeastImage = 100, kMostImage = 1600;
 constexpr std::int64_t kAudioBytesPerToken = 1000;  // recordings are mostly compressed
 
-std::int64_t Number(std::string_view bytes, std::size_t at, std::size_t count, bool big_endian) {
-  if (at + count > bytes.size()) return 0;
-  std::int64_t number = 0;
-  for (std::size_t i = 0; i < count; ++i) {
-    const std::size_t next = big_endian ? at + i : at + count - 1 - i;
-    number = number << 8 | static_cast<unsigned char>(bytes[next]);
-  }
-  return number;
-}
-
-struct Size {
-  std::int64_t width = 0, height = 0;
-};
-
-// The first frame header (SOF) among a JPEG's segments.
-Size JpegSize(std::string_view bytes) {
-  for (std::size_t at = 2; at + 9 < bytes.size() && static_cast<unsigned char>(bytes[at]) == 0xff;) {
-    const auto marker = static_cast<unsigned char>(bytes[at + 1]);
-    if (marker >= 0xc0 && marker <= 0xcf && marker != 0xc4 && marker != 0xc8 && marker != 0xcc) {
-      return {Number(bytes, at + 7, 2, true), Number(bytes, at + 5, 2, true)};
-    }
-    at += marker == 0xff ? 1 : 2 + static_cast<std::size_t>(Number(bytes, at + 2, 2, true));
-  }
-  return {};
-}
-
-Size WebpSize(std::string_view bytes) {
-  const std::string_view form = bytes.substr(12, 4);
-  if (form == "VP8X") return {Number(bytes, 24, 3, false) + 1, Number(bytes, 27, 3, false) + 1};
-  if (form == "VP8 ") return {Number(bytes, 26, 2, false) & 0x3fff, Number(bytes, 28, 2, false) & 0x3fff};
-  if (form == "VP8L") {
-    const std::int64_t bits = Number(bytes, 21, 4, false);
-    return {(bits & 0x3fff) + 1, (bits >> 14 & 0x3fff) + 1};
-  }
-  return {};
-}
-
-FileNature Image(const char* type, Size size) {
+FileNature Image(ImageFacts image) {
   std::int64_t tokens = kMostImage;
-  if (size.width > 0 && size.height > 0) tokens = size.width * size.height / kPixelsPerToken + 1;
-  return {FileKind::kImage, type, std::clamp(tokens, kLeastImage, kMostImage)};
+  if (image.problem.empty()) tokens = image.width * image.height / kPixelsPerToken + 1;
+  return {.kind = FileKind::kImage,
+          .mime_type = std::move(image.mime_type),
+          .tokens = std::clamp(tokens, kLeastImage, kMostImage),
+          .problem = std::move(image.problem)};
 }
 
 // Counted by the objects that say to be a page; those in compressed streams are not seen.
@@ -73,8 +40,26 @@ std::int64_t PagesOf(std::string_view pdf) {
         after.empty() || !((after[0] >= 'a' && after[0] <= 'z') || (after[0] >= 'A' && after[0] <= 'Z'));
     if (is_page) ++pages;
   }
-  if (pages == 0) pages = static_cast<std::int64_t>(pdf.size()) / kBytesPerPage + 1;
   return std::min(pages, kMostPages);
+}
+
+// Readers look for the mark in the first kilobyte. A text may speak of it.
+bool IsPdf(std::string_view content) {
+  constexpr std::string_view kMark = "%PDF-";
+  const std::size_t at = content.substr(0, 1024).find(kMark);
+  if (at == std::string_view::npos) return false;
+  return content.find_first_not_of("\xef\xbb\xbf \t\r\n") == at || !IsText(content);
+}
+
+FileNature Pdf(std::string_view content) {
+  const std::int64_t pages = PagesOf(content);
+  const auto estimate = std::min(static_cast<std::int64_t>(content.size()) / kBytesPerPage + 1, kMostPages);
+  FileNature nature{.kind = FileKind::kPdf,
+                    .mime_type = "application/pdf",
+                    .tokens = (pages > 0 ? pages : estimate) * kTokensPerPage,
+                    .pages = pages};
+  if (content.find("/Encrypt") != std::string_view::npos) nature.tokens = 0;  // models refuse it
+  return nature;
 }
 
 std::string LowerSuffix(std::string_view filename) {
@@ -98,7 +83,25 @@ constexpr std::array<OfficeType, 6> kOffice{{
     {"odp", "application/vnd.oasis.opendocument.presentation"},
 }};
 
-const OfficeType* OfficeTypeOf(std::string_view suffix, std::string_view mime_type) {
+// By what the archive holds: the names of its entries stand in it as they are.
+const OfficeType* OfficeTypeIn(std::string_view archive) {
+  if (!archive.starts_with("PK\3\4")) return nullptr;
+  constexpr std::array<std::string_view, 3> kEntries = {"word/document.xml", "xl/workbook.xml", "ppt/presentation.xml"};
+  for (std::size_t i = 0; i < kEntries.size(); ++i) {
+    if (archive.find(kEntries[i]) != std::string_view::npos) return &kOffice[i];
+  }
+  constexpr std::string_view kFirst = "mimetype";  // the first entry of an OpenDocument, not packed
+  const std::string_view first = archive.substr(std::min<std::size_t>(30, archive.size()), 200);
+  if (!first.starts_with(kFirst)) return nullptr;
+  for (const OfficeType& each : kOffice) {
+    if (first.substr(kFirst.size()).find(each.mime_type) != std::string_view::npos) return &each;
+  }
+  return nullptr;
+}
+
+const OfficeType* OfficeTypeOf(std::string_view suffix, std::string_view mime_type, std::string_view content) {
+  if (const OfficeType* found = OfficeTypeIn(content)) return found;
+  if (IsText(content)) return nullptr;  // whatever it is called
   for (const OfficeType& each : kOffice) {
     if (each.mime_type == mime_type || each.suffix == suffix) return &each;
   }
@@ -106,38 +109,43 @@ const OfficeType* OfficeTypeOf(std::string_view suffix, std::string_view mime_ty
 }
 
 FileNature Audio(std::string_view type, std::size_t bytes) {
-  return {FileKind::kAudio, std::string(type), static_cast<std::int64_t>(bytes) / kAudioBytesPerToken + 1};
+  return {.kind = FileKind::kAudio,
+          .mime_type = std::string(type),
+          .tokens = static_cast<std::int64_t>(bytes) / kAudioBytesPerToken + 1};
+}
+
+// Empty: it is none, as far as its bytes tell.
+std::string_view AudioTypeOf(std::string_view content) {
+  const auto has = [&](std::size_t at, std::string_view text) {
+    return content.size() > at && content.substr(at).starts_with(text);
+  };
+  if (has(0, "RIFF") && has(8, "WAVE")) return "audio/wav";
+  if (has(0, "ID3") || has(0, "\xff\xfb") || has(0, "\xff\xf3") || has(0, "\xff\xf2")) return "audio/mpeg";
+  if (has(0, "OggS")) return "audio/ogg";
+  if (has(0, "fLaC")) return "audio/flac";
+  if (has(4, "ftypM4A")) return "audio/mp4";
+  return {};
 }
 
 }  // namespace
 
 FileNature NatureOf(std::string_view filename, std::string_view mime_type, std::string_view content) {
-  const auto begins = [&](std::string_view with) { return content.starts_with(with); };
+  if (ImageFacts image = LookAtImage(content); !image.mime_type.empty()) return Image(std::move(image));
+  if (IsPdf(content)) return Pdf(content);
   const std::string suffix = LowerSuffix(filename);
-  if (begins("\x89PNG\r\n\x1a\n")) {
-    return Image("image/png", {Number(content, 16, 4, true), Number(content, 20, 4, true)});
+  if (const OfficeType* const office = OfficeTypeOf(suffix, mime_type, content)) {
+    return {.kind = FileKind::kOffice, .mime_type = std::string(office->mime_type)};
   }
-  if (begins("\xff\xd8\xff")) return Image("image/jpeg", JpegSize(content));
-  if (begins("GIF87a") || begins("GIF89a")) {
-    return Image("image/gif", {Number(content, 6, 2, false), Number(content, 8, 2, false)});
+  const bool is_text = IsText(content);
+  if (!is_text) {
+    if (const std::string_view type = AudioTypeOf(content); !type.empty()) return Audio(type, content.size());
+    if (mime_type.starts_with("audio/")) return Audio(mime_type, content.size());
   }
-  const bool riff = begins("RIFF") && content.size() > 16;
-  if (riff && content.substr(8, 4) == "WEBP") return Image("image/webp", WebpSize(content));
-  if (riff && content.substr(8, 4) == "WAVE") return Audio("audio/wav", content.size());
-  // Readers look for the mark in the first kilobyte.
-  if (content.substr(0, 1024).find("%PDF-") != std::string_view::npos) {
-    const std::int64_t pages = PagesOf(content);
-    return {FileKind::kPdf, "application/pdf", pages * kTokensPerPage, pages};
-  }
-  const OfficeType* const office = OfficeTypeOf(suffix, mime_type);
-  if (office != nullptr) return {FileKind::kOffice, std::string(office->mime_type)};
-  if (begins("ID3") || (mime_type == "audio/mp3" && !IsText(content))) return Audio("audio/mpeg", content.size());
-  if (mime_type.starts_with("audio/") && !IsText(content)) return Audio(mime_type, content.size());
   const bool html = mime_type == "text/html" || mime_type == "application/xhtml+xml" || suffix == "html" ||
                     suffix == "htm" || suffix == "xhtml";
-  if (html) return {FileKind::kHtml, "text/html"};
-  if (IsText(content)) return {FileKind::kText, std::string(mime_type)};
-  return {FileKind::kOther, std::string(mime_type)};
+  if (html && !content.empty()) return {.kind = FileKind::kHtml, .mime_type = "text/html"};
+  if (is_text) return {.kind = FileKind::kText, .mime_type = std::string(mime_type)};
+  return {.kind = FileKind::kOther, .mime_type = std::string(mime_type)};
 }
 
 }  // namespace reprise

@@ -23,7 +23,8 @@ struct FileNature {
   FileKind kind = FileKind::kOther;
   std::string mime_type{};  // by its bytes; what its giver said where they do not tell
   std::int64_t tokens = 0;  // an estimate of what it costs a model that takes it as it is; 0: none does
-  std::int64_t pages = 0;   // of a PDF, about
+  std::int64_t pages = 0;   // of a PDF; 0: they cannot be counted from without
+  std::string problem{};    // of an image: why no model takes it, though they take its type; empty: there is none
 };
 
 // Looks at the bytes first: what a file is called is not what it is. It reads a few headers, and nothing is decoded.

@@ -38,19 +38,25 @@ class Gatherer {
     head_ = "\n[" + info.id.str() + ": \"" + info.filename + "\", " + info.mime_type + ", " +
             std::to_string(info.size_bytes) + " bytes";
     auto part = PartOf(info, file.content);
-    if (part && part->kind == MessagePart::Kind::kAudio && recipient_.abilities.audio != true) {
+    if (part && part->kind == MessagePart::Kind::kAudio && !TakesRecording(recipient_.abilities, *part)) {
       if (auto text = Transcribe(file)) return AddText("; what is said in it", *text, shown);
     }
     if (part) {
+      if (part->mime_type == "application/pdf") CountPages(file, *part);
       attached_.text += head_ + "]\n";
       shown.note = parts_->NoteOn(*part, {});
       attached_.documents += parts_->TextFor(*part, {});
       attached_.parts.push_back(*std::move(part));
     } else if (IsText(file.content)) {
-      AddText("", file.content, shown);
+      AddText(file.content.empty() ? ", empty" : "", file.content, shown);
+      if (file.content.empty()) shown.note = "it is empty";
+    } else if (const FileNature nature = NatureOf(info.filename, info.mime_type, file.content);
+               !nature.problem.empty()) {
+      attached_.text += head_ + ", cannot be shown to you: " + nature.problem + "]\n";
+      shown.note = "not sent: " + nature.problem;
     } else {
       attached_.text += head_ + ", not text]\n";
-      shown.note = "not sent: models take no files of this type, and there is no text in it";
+      shown.note = "not sent: it is no UTF-8 text, and of no type that models take or whose text can be read";
     }
   }
 
@@ -64,6 +70,19 @@ class Gatherer {
     room_ -= std::min(room_, marked.size());
     if (text.size() > room) {
       shown.note = "sent as text, the first " + std::to_string(room) + " of " + std::to_string(text.size()) + " bytes";
+    }
+  }
+
+  // As its reader counts them, where there is one: most are within compressed objects. Models refuse a PDF that nobody
+  // can read.
+  void CountPages(const StoredFile& file, MessagePart& part) const {
+    if (services_.documents == nullptr || part.tokens == 0) return;
+    const auto text = services_.documents->Read(file, {});
+    if (text) {
+      const auto pages = std::count((*text)->begin(), (*text)->end(), '\f');  // after each
+      if (pages > 0) part.tokens = pages * kTokensPerPage;
+    } else if (text.error().code == ErrorCode::kInvalidArgument) {
+      part.tokens = 0;
     }
   }
 

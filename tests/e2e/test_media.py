@@ -3,12 +3,15 @@ import base64
 import json
 import os
 import re
+import shutil
 import subprocess
 import sys
+import threading
+import time
 
 import pytest
 from support import anthropic, documents, responses
-from support.provider import Reply, call, text, tools, wav
+from support.provider import Reply, call, failure, text, tools, wav
 from support.server import API_KEY, BINARY, processes, sandbox_works
 from support.timing import SLACK, SOON, eventually
 
@@ -186,6 +189,11 @@ HOSTILE = [("bomb.docx", documents.docx("x", **{"word/media/image1.bin": b"\0" *
            ("cut.docx", documents.docx("x")[:-40], "no ZIP archive"),
            ("not.xlsx", b"\xd0\xcf\x11\xe0 an old one", "no ZIP archive"),
            ("broken.pdf", b"%PDF-1.7\n\xff\xfe nothing more", "damaged, or encrypted"),
+           ("locked.docx", documents.locked(documents.docx("x")), "it is encrypted"),
+           ("link.docx", documents.linked("word/document.xml", "/etc/passwd"), "its XML is damaged"),
+           ("deep.docx", documents.docx("<w:t>" * 100_000 + "</w:t>" * 100_000), "its XML is damaged"),
+           ("password.pdf", documents.encrypted_pdf(), "damaged, or encrypted with a password"),
+           ("cut.pdf", documents.pdf(["a page"] * 20)[:2000], "damaged, or encrypted"),
            ("many.docx", documents.archive({f"e{i}": "" for i in range(20_100)}, compress=False), "more than 20000 entries")]
 
 
@@ -197,6 +205,73 @@ def test_what_cannot_be_read_is_told_by_name_and_reason(make_server, provider, n
     stream = asks(server.client, upload(server.client, content, name, "application/octet-stream"))
     assert why in stream.one("interaction_started")["attachments"][0]["note"]
     assert f'"{name}", cannot be read: ' in user_text(provider) and why in user_text(provider)
+
+
+def test_what_no_model_takes_is_not_sent(make_server, provider):
+    """The bytes tell what a file is. A provider would refuse the request as a whole, and all that follow in the chat."""
+    server = serve(make_server, provider)
+    given = [("cut.png", "image/png", PNG[:-20], "not sent: it is cut short"),
+             ("cut.jpg", "image/jpeg", b"\xff\xd8\xff\xe0\0\x10JFIF", "not sent: it is cut short"),
+             ("vast.png", "image/png", documents.vast_png(60_000, 60_000), "not sent: it has 60000 x 60000 pixels, and models take images of up to 8000 a side"),
+             ("nothing.pdf", "application/pdf", b"", "it is empty"),
+             ("film.mp4", "video/mp4", b"\0\0\0\x18ftypmp42\0\xff", "not sent: it is no UTF-8 text, and of no type that models take or whose text can be read"),
+             ("words.docx", documents.DOCX, b"words alone", ""),
+             ("heron.pdf", "application/pdf", PNG, ""), ("paper.png", "image/png", PDF, "")]
+    provider.plan(text("Well."))
+    stream = asks(server.client, *[upload(server.client, content, name, kind) for name, kind, content, _ in given])
+    assert [f.get("note", "") for f in stream.one("interaction_started")["attachments"]] == [note for *_, note in given]
+    content = provider.requests[-1].conversation[-1]["content"]
+    assert [part["type"] for part in content] == ["text", "image_url", "file"] and content[2]["file"]["filename"] == "paper.png"
+    assert "words alone" in content[0]["text"] and content[0]["text"].count("cannot be shown to you: it is cut short") == 2
+
+
+@pytest.mark.parametrize("status", [400, 413])
+def test_a_provider_that_refuses_a_file_is_asked_again_without_it(make_server, provider, status):
+    server = serve(make_server, provider)
+    image = upload(server.client, PNG, "heron.png", "image/png")
+    provider.plan(failure(status, "Could not process image"), text("I cannot see it."), failure(status, "Could not process image"), text("Still not."))
+    stream = asks(server.client, image)
+    assert "Could not process image" in stream.one("retry")["message"] and stream.one("retry")["delay_ms"] == 0
+    assert "refused the request" in user_text(provider) and "heron.png" in user_text(provider)
+    server.client.turn("c", "and now?")
+    assert len(provider.requests) == 4 and provider.requests[2].conversation[0]["content"][1]["type"] == "image_url"
+    # Without a file a refusal is one.
+    provider.plan(failure(400, "no such parameter"))
+    assert server.client.start("d", "hello").finish().last.data["code"] == "provider_bad_request"
+
+
+def test_files_are_kept_once_and_sealed_and_sent_after_a_restart_and_an_edit(make_server, make_home, provider):
+    home = make_home()
+    server = serve(make_server, provider, home=home)
+    noise = os.urandom(200_000)
+    picture = documents.png(noise=noise)
+    image = upload(server.client, picture, "heron.png", "image/png")
+    provider.answer_with(lambda request: text("A heron."))
+    first = asks(server.client, image).interaction
+    server.client.turn("c", "and now?")
+    server.stop()
+    server = serve(make_server, provider, home=home)
+    upload(server.client, picture, "heron.png", "image/png")
+    server.client.turn("c", "and after a restart?")
+    sent = provider.requests[-1].conversation[0]["content"][1]
+    assert sent == {"type": "image_url", "image_url": {"url": data_url("image/png", picture)}}
+    server.client.edit("c", first, "what bird?").finish()
+    assert provider.requests[-1].conversation[-1]["content"][1] == sent
+    kept = [path.read_bytes() for path in home.data.rglob("*") if path.is_file()]
+    assert 200_000 < sum(len(each) for each in kept) < 2 * 200_000 * 4 / 3, "once"
+    assert not any(noise[:60] in each or base64.b64encode(noise[:60])[:-4] in each for each in kept)
+
+
+@in_a_sandbox
+def test_pages_that_are_packed_are_counted(make_server, provider):
+    server = serve(make_server, provider)
+    provider.answer_with(lambda request: text("Long."))
+    asks(server.client, upload(server.client, documents.packed_pdf(100), "short.pdf", "application/pdf"))
+    assert provider.requests[-1].conversation[-1]["content"][1]["type"] == "file"
+    server.client.turn("d", "hello")
+    long = upload(server.client, documents.packed_pdf(101), "long.pdf", "application/pdf", chat="d")
+    server.client.turn("d", "what is it?", attachments=[long["id"]])
+    assert isinstance(provider.requests[-1].conversation[-1]["content"], str) and "a heron" in user_text(provider), "101 pages are too many"
 
 
 @in_a_sandbox
@@ -241,6 +316,58 @@ def test_a_reader_that_hangs_and_one_that_looks_around(make_server, make_home, p
     assert not (home.path / "made").exists()
 
 
+class Watch:
+    """Looks at the processes of a program until it is left: how many there were at most, and how large each."""
+    def __init__(self, marker):
+        self.marker, self.over, self.largest = marker, threading.Event(), 0
+        self.thread = threading.Thread(target=self.look)
+
+    def __enter__(self):
+        self.thread.start()
+        return self
+
+    def __exit__(self, *_):
+        self.over.set()
+        self.thread.join()
+
+    def look(self):
+        while not self.over.wait(0.05):
+            for process in processes(self.marker):
+                try:
+                    status = open(f"/proc/{process}/status").read()
+                except OSError:
+                    continue
+                self.largest = max(self.largest, *(int(kb) for kb in re.findall(r"VmHWM:\s*(\d+)", status)), 0)
+
+
+ENDLESS = {"paths": documents.tangled_pdf(b"0 0 m 1 1 l S"), "text": documents.tangled_pdf(b"BT /F1 12 Tf 72 720 Td (heron) Tj ET")}
+
+
+@in_a_sandbox
+@pytest.mark.parametrize("content", [*ENDLESS.values(), documents.bomb_pdf()], ids=[*ENDLESS, "a page of 300 MB"])
+def test_a_pdf_that_hangs_its_reader(make_server, provider, figure, tmp_path, content):
+    """The real reader and a real file. It is answered, in bounded time and memory, and nothing of the reader is left."""
+    programs = tmp_path / "programs"
+    programs.mkdir()
+    shutil.copy(shutil.which("pdftotext"), programs)
+    server = serve(make_server, provider, abilities=NONE, environment={"PATH": f"{programs}:{os.environ['PATH']}"}, files={"document_timeout_s": 2})
+    provider.plan(text("I cannot read it."))
+    file = upload(server.client, content, "endless.pdf", "application/pdf")
+    began = time.monotonic()
+    with Watch(str(programs)) as watch:
+        stream = asks(server.client, file)
+    seconds = time.monotonic() - began
+    note = stream.one("interaction_started")["attachments"][0]["note"]
+    assert note in ("cannot be read: it takes longer than 2 seconds to read", "cannot be read: there is no text in it (its pages may be pictures)",
+                    "cannot be read: the program that reads it has crashed over it")
+    assert content not in ENDLESS.values() or "2 seconds" in note or "crashed" in note
+    assert note in user_text(provider)
+    figure(f"a PDF of {len(content)} bytes that hangs its reader: answered after {seconds:.1f} s, the reader had {watch.largest / 1024:.0f} MB at most, "
+           f"the server {server.peak_memory_kb() / 1024:.0f} MB")
+    assert seconds < 15 * SLACK and watch.largest < 800 * 1024
+    eventually(lambda: not processes(str(programs)), "nothing of the reader is left")
+
+
 def test_where_no_program_reads_pdf_it_is_told(make_server, provider, tmp_path):
     server = serve(make_server, provider, abilities=NONE, environment={"PATH": str(tmp_path)})
     provider.plan(text("Well."))
@@ -255,12 +382,14 @@ def test_where_no_program_reads_pdf_it_is_told(make_server, provider, tmp_path):
 @pytest.mark.parametrize("abilities", [ALL, NONE], ids=["a model that takes PDF", "one that does not"])
 def test_a_pdf_of_200_pages(make_server, provider, figure, abilities):
     server = serve(make_server, provider, abilities=abilities)
+    began = time.monotonic()
     pages = [f"Page {i} of the long report\n" + "\n".join(f"line {n} with a few words about herons and their ponds" for n in range(40)) for i in range(1, 201)]
     provider.plan(text("Long."))
     stream = asks(server.client, upload(server.client, documents.pdf(pages), "long.pdf", "application/pdf"))
     note = stream.one("interaction_started")["attachments"][0]["note"]
     assert re.fullmatch(r"sent as text, the first 32768 of \d+ bytes", note), "longer than providers take: 100 pages"
     assert "Page 1 of" in user_text(provider) and "read_chat_file reads the rest" in user_text(provider) and len(user_text(provider)) < 40_000
+    figure(f"a PDF of 200 pages: answered after {time.monotonic() - began:.1f} s, the server had {server.peak_memory_kb() / 1024:.0f} MB at most")
 
 
 @pytest.mark.large
@@ -362,6 +491,11 @@ def test_a_recording_is_transcribed_for_a_model_that_takes_none(make_server, pro
     asks(server.client, upload(server.client, wav(), "note.wav", "audio/wav"))
     assert "meet me at the pond" in user_text(provider) and "what is said in it" in user_text(provider)
     assert provider.heard[-1].body["model"][2] == b"whisper-1"
+    # A model that takes recordings takes only some types of them.
+    heard = serve(make_server, provider, audio={"transcription": "one/whisper-1"})
+    provider.plan(text("At the pond."))
+    asks(heard.client, upload(heard.client, b"OggS\0\2" + bytes(range(256)), "note.ogg", "application/octet-stream"))
+    assert "meet me at the pond" in user_text(provider)
     silent = serve(make_server, provider, abilities=NONE)
     provider.plan(text("Hm."))
     note = asks(silent.client, upload(silent.client, wav(), "note.wav", "audio/wav")).one("interaction_started")["attachments"][0]["note"]

@@ -73,6 +73,7 @@ class ReadChatFileTool final : public BuiltinTool {
     const auto file = context.files->Get(*id);
     if (!file) return ToolFailure("cannot read the file: " + file.error().message);
     const FileNature nature = NatureOf(file->info.filename, file->info.mime_type, file->content);
+    if (!nature.problem.empty()) return ToolFailure("cannot show the image: " + nature.problem);
     if (nature.kind == FileKind::kImage) return Shown(*file, nature);
     std::shared_ptr<const std::string> text;
     if (IsDocument(nature.kind) && context.documents != nullptr) {

@@ -144,6 +144,7 @@ class ReadFileTool final : public BuiltinTool {
       return Fail(ErrorCode::kInvalidArgument, "it is a binary file, too large to look at");
     const std::string name = path.substr(path.find_last_of('/') + 1);
     FileNature nature = NatureOf(name, "", content);
+    if (!nature.problem.empty()) return Fail(ErrorCode::kInvalidArgument, "it is an image, but " + nature.problem);
     if (nature.kind == FileKind::kImage) {
       ToolOutcome image{.output = "the image " + QuotedPath(path) + ", " + nature.mime_type};
       image.files.push_back({.mime_type = nature.mime_type, .filename = name, .content = std::move(content)});

@@ -15,6 +15,13 @@ def png(width=8, height=8, noise=b""):
             + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b""))
 
 
+def vast_png(width, height):
+    """A picture that says to be so large, and is small."""
+    small = png()
+    header = struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)
+    return small[:16] + header + struct.pack(">I", zlib.crc32(b"IHDR" + header)) + small[33:]
+
+
 def pdf(pages):
     """A PDF with a text on each page."""
     objects = ["<< /Type /Catalog /Pages 2 0 R >>",
@@ -24,13 +31,76 @@ def pdf(pages):
         stream = "BT /F1 12 Tf 72 720 Td 14 TL " + " ".join(f"({line}) '" for line in text.split("\n")) + " ET"
         objects.append(f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents {5 + 2 * i} 0 R >>")
         objects.append(f"<< /Length {len(stream)} >>\nstream\n{stream}\nendstream")
+    return pdf_of(objects)
+
+
+def pdf_of(objects, trailer=""):
+    """A PDF of these objects; the first is its catalog."""
     out, places = b"%PDF-1.4\n", []
     for number, text in enumerate(objects, 1):
         places.append(len(out))
-        out += f"{number} 0 obj\n{text}\nendobj\n".encode()
+        out += f"{number} 0 obj\n".encode() + (text if isinstance(text, bytes) else text.encode()) + b"\nendobj\n"
     table = len(out)
     out += f"xref\n0 {len(objects) + 1}\n0000000000 65535 f \n".encode() + b"".join(b"%010d 00000 n \n" % at for at in places)
-    return out + f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R >>\nstartxref\n{table}\n%%EOF\n".encode()
+    return out + f"trailer\n<< /Size {len(objects) + 1} /Root 1 0 R {trailer} >>\nstartxref\n{table}\n%%EOF\n".encode()
+
+
+def stream(content, entries=""):
+    return f"<< {entries} /Length {len(content)} >>\nstream\n".encode() + content + b"\nendstream"
+
+
+def tangled_pdf(drawn, levels=12, times=10):
+    """A few kilobytes in which each form draws the next ten times: nobody gets to its end."""
+    def needs(number):
+        return f"/Resources << /Font << /F1 3 0 R >> /XObject << /N {number} 0 R >> >>"
+    form = "/Type /XObject /Subtype /Form /BBox [0 0 612 792]"
+    objects = ["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [4 0 R] /Count 1 >>", "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+               f"<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] {needs(6)} /Contents 5 0 R >>", stream(b"/N Do")]
+    objects += [stream(b"/N Do " * times, f"{form} {needs(7 + level)}") for level in range(levels)]
+    return pdf_of([*objects, stream(drawn, f"{form} /Resources << /Font << /F1 3 0 R >> >>")])
+
+
+def bomb_pdf(size=300 << 20):
+    """A page whose content is packed a thousandfold."""
+    packer = zlib.compressobj(9)
+    content = b"".join(packer.compress(b" " * (1 << 20)) for _ in range(size >> 20)) + packer.flush()
+    return pdf_of(["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+                   "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Contents 4 0 R >>", stream(content, "/Filter /FlateDecode")])
+
+
+def encrypted_pdf():
+    """One that opens with a password alone (the standard handler, revision 2; nobody knows the password)."""
+    secret = "<" + "5a" * 32 + ">"
+    return pdf_of(["<< /Type /Catalog /Pages 2 0 R >>", "<< /Type /Pages /Kids [3 0 R] /Count 1 >>",
+                   "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] >>",
+                   f"<< /Filter /Standard /V 1 /R 2 /O {secret} /U {secret} /P -44 >>"], "/Encrypt 4 0 R /ID [<01> <01>]")
+
+
+def packed_pdf(pages):
+    """One whose objects are within compressed streams, as most are: from without nobody sees how many pages it has."""
+    objects = {1: "<< /Type /Catalog /Pages 2 0 R >>", 3: "<< /Type /Font /Subtype /Type1 /BaseFont /Helvetica >>",
+               2: "<< /Type /Pages /Kids [%s] /Count %d >>" % (" ".join(f"{5 + i} 0 R" for i in range(pages)), pages)}
+    for i in range(pages):
+        objects[5 + i] = "<< /Type /Page /Parent 2 0 R /MediaBox [0 0 612 792] /Resources << /Font << /F1 3 0 R >> >> /Contents 4 0 R >>"
+    body, index = "", ""
+    for number, text in sorted(objects.items()):
+        index += f"{number} {len(body)} "
+        body += text + " "
+    content, held, table = pages + 5, pages + 6, pages + 6
+    out, places = b"%PDF-1.5\n", {}
+    packed = zlib.compress((index + body).encode())
+    for number, data in ((4, stream(b"BT /F1 12 Tf 72 720 Td (a heron) Tj ET")),
+                         (content, stream(packed, f"/Type /ObjStm /N {len(objects)} /First {len(index)} /Filter /FlateDecode"))):
+        places[number] = len(out)
+        out += f"{number} 0 obj\n".encode() + data + b"\nendobj\n"
+    start = len(out)
+    order = sorted(objects)
+    rows = [struct.pack(">BIH", 0, 0, 65535)]
+    for number in range(1, table):
+        rows.append(struct.pack(">BIH", 1, places[number], 0) if number in places else struct.pack(">BIH", 2, content, order.index(number)))
+    rows.append(struct.pack(">BIH", 1, start, 0))
+    out += f"{held} 0 obj\n".encode() + stream(zlib.compress(b"".join(rows)), f"/Type /XRef /Size {table + 1} /W [1 4 2] /Root 1 0 R /Filter /FlateDecode") + b"\nendobj\n"
+    return out + f"startxref\n{start}\n%%EOF\n".encode()
 
 
 def archive(members, compress=True):
@@ -38,6 +108,28 @@ def archive(members, compress=True):
     with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED if compress else zipfile.ZIP_STORED) as out:
         for name, content in members.items():
             out.writestr(name, content)
+    return buffer.getvalue()
+
+
+def locked(content):
+    """The archive with its entries marked as encrypted."""
+    out = bytearray(content)
+    for mark, at in ((b"PK\3\4", 6), (b"PK\1\2", 8)):
+        place = out.find(mark)
+        while place >= 0:
+            out[place + at] |= 1
+            place = out.find(mark, place + 4)
+    return bytes(out)
+
+
+def linked(name, target):
+    """An archive whose entry is a symbolic link."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as out:
+        entry = zipfile.ZipInfo(name)
+        entry.create_system = 3
+        entry.external_attr = 0o120777 << 16
+        out.writestr(entry, target)
     return buffer.getvalue()
 
 
