@@ -303,7 +303,7 @@ def test_the_text_of_attachments_goes_to_the_model_and_the_message_stays(server,
     interaction = client.interaction("c", "int_001")
     schemas.check("interaction", interaction)
     assert interaction["user_message"] == "what is in there?"
-    notes = [{}, {"note": "not sent: models take no files of this type, and there is no text in it"}]
+    notes = [{}, {"note": "not sent: it is no UTF-8 text, and of no type that models take or whose text can be read"}]
     assert interaction["attachments"] == [{k: f[k] for k in ("id", "filename", "mime_type", "size_bytes")} | note for f, note in zip((first, image), notes)]
     assert interaction["final_agent_state"]["messages"][0]["content"] == message
     assert client.get("/chats/c").expect(200, "chat_history").json["title"] == "what is in there?"

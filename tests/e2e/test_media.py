@@ -237,7 +237,7 @@ def test_a_provider_that_refuses_a_file_is_asked_again_without_it(make_server, p
     assert len(provider.requests) == 4 and provider.requests[2].conversation[0]["content"][1]["type"] == "image_url"
     # Without a file a refusal is one.
     provider.plan(failure(400, "no such parameter"))
-    assert server.client.start("d", "hello").finish().last.data["code"] == "provider_bad_request"
+    assert server.client.turn("d", "hello", status="FAILED").one("error")["code"] == "provider_bad_request"
 
 
 def test_files_are_kept_once_and_sealed_and_sent_after_a_restart_and_an_edit(make_server, make_home, provider):
