@@ -7,28 +7,34 @@
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "domain/codec.h"
+#include "doors/shown_text.h"
 
 namespace reprise {
 namespace {
 
 constexpr std::size_t kMostNoted = 4'096;
 constexpr std::size_t kMostClients = 20'000;
-constexpr std::size_t kMostRead =
-    20;  // chats with the same first message that are read for a conversation without name
+constexpr std::size_t kMostUnknown = 1'000;  // each is written to the disk
+constexpr std::size_t kMostRead = 20;        // chats with the same first message, for a conversation without a name
 
-// Without white space, which clients trim, wrap and join as they like.
-std::string Squeezed(std::string_view text) {
-  std::string squeezed;
-  squeezed.reserve(text.size());
+// A user's message without what clients change in it by themselves: white space at its ends and at those of lines.
+std::string WrittenText(std::string_view text) {
+  std::string written;
+  written.reserve(text.size());
+  std::size_t kept = 0;  // up to the last character that is no white space, or the end of its line
   for (const char c : text) {
-    if (c != ' ' && c != '\n' && c != '\r' && c != '\t') squeezed += c;
+    if (c == '\n') written.resize(kept);
+    if (c == '\r' || (written.empty() && (c == ' ' || c == '\t' || c == '\n'))) continue;
+    written += c;
+    if (c == '\n' || (c != ' ' && c != '\t')) kept = written.size();
   }
-  return squeezed;
+  const std::size_t last = written.find_last_not_of(" \t\n");
+  return written.erase(last == std::string::npos ? 0 : last + 1);
 }
 
 std::string DigestBehind(const std::string& before, std::string_view user, std::string_view answer) {
   constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
-  return Sha256Digest({before, "\x1e", Squeezed(user), "\x1f", Squeezed(answer)}).substr(kFrom, kDigits);
+  return Sha256Digest({before, "\x1e", WrittenText(user), "\x1f", SpokenText(answer)}).substr(kFrom, kDigits);
 }
 
 // Of what was said after each turn. A named chat has its own: others may have begun with the same words.
@@ -41,24 +47,36 @@ std::vector<std::string> Digests(const ForeignConversation& conversation) {
   return digests;
 }
 
+// A turn that a client tells, to be compared with ours.
+struct ToldTurn {
+  std::string_view message;  // as it was told
+  std::string user, answer;
+  bool has_answer = false;
+};
+
+std::vector<ToldTurn> ToldTurns(const std::vector<ForeignTurn>& turns) {
+  std::vector<ToldTurn> told;
+  for (const ForeignTurn& turn : turns) {
+    told.push_back({.message = turn.user,
+                    .user = WrittenText(turn.user),
+                    .answer = SpokenText(turn.answer.value_or("")),
+                    .has_answer = turn.answer && !turn.answer->empty()});
+  }
+  return told;
+}
+
 // See the comment of Conversations.
-bool IsSameAnswer(const std::optional<std::string>& foreign, const Interaction& ours) {
-  const std::string told = Squeezed(foreign.value_or(""));
+bool IsSameAnswer(const std::string& told, const Interaction& ours) {
   if (told.empty()) return true;
-  std::string whole;
-  std::size_t at = 0;
-  bool has_all = true;
+  std::string shown;
   for (const AgentEvent& event : ours.events) {
     const auto* message = std::get_if<event::MessageText>(&event.payload);
     const auto* answer = std::get_if<event::Answer>(&event.payload);
-    if (!message && !answer) continue;
-    const std::string part = Squeezed(message ? message->content : answer->content);
-    whole += part;
-    const std::size_t found = told.find(part, at);
-    has_all = has_all && found != std::string::npos;
-    if (has_all) at = found + part.size();
+    if (message || answer) shown.append(message ? message->content : answer->content) += '\n';
   }
-  return has_all || whole.starts_with(told);
+  const std::string spoken = SpokenText(shown);
+  const bool was_cut = ours.status != InteractionStatus::kCompleted;  // more was shown than is kept
+  return spoken.starts_with(told) || (was_cut && told.starts_with(spoken));
 }
 
 // The interactions of a chat as a tree. Those without a message (the agenda was changed by hand, say) are no turns.
@@ -134,8 +152,8 @@ class Tree {
   std::map<Id, std::vector<const HistoryEntry*>> children_;
 };
 
-bool IsSameTurn(const ForeignTurn& foreign, const Interaction& ours) {
-  return Squeezed(foreign.user) == Squeezed(ours.user_message) && IsSameAnswer(foreign.answer, ours);
+bool IsSameTurn(const ToldTurn& told, const Interaction& ours) {
+  return told.user == WrittenText(ours.user_message) && IsSameAnswer(told.answer, ours);
 }
 
 struct Match {
@@ -143,34 +161,49 @@ struct Match {
   Tree::Id at{};  // the interaction of the last one
 };
 
-// The longest way from the root that the conversation goes too; of several the one to the head.
-Match LongestMatch(const Tree& tree, const std::vector<ForeignTurn>& turns) {
+// The longest way from the root that the conversation goes too; of several the one to the head. Turns without an answer
+// may have become one with the next (TakeUnknown).
+Match LongestMatch(const Tree& tree, const std::vector<ToldTurn>& turns) {
   std::vector<Tree::Id> ways{std::nullopt};
   Match match;
-  for (const ForeignTurn& turn : turns) {
+  std::string open;
+  for (std::size_t i = 0; i < turns.size(); ++i) {
+    ToldTurn turn = turns[i];
+    if (!open.empty()) turn.user = WrittenText(open.append(turn.message));
     std::vector<Tree::Id> further;
     for (const Tree::Id& at : ways) {
       for (const Interaction* next : tree.TurnsAfter(at)) {
         if (IsSameTurn(turn, *next)) further.push_back(next->id);
       }
     }
-    if (further.empty()) break;
+    if (further.empty()) {
+      if (turn.has_answer) break;
+      if (open.empty()) open = turn.message;
+      open += "\n\n";
+      continue;
+    }
+    open.clear();
     ways = std::move(further);
-    ++match.turns;
+    match.turns = i + 1;
   }
   const auto to_head = std::find_if(ways.begin(), ways.end(), [&](const Tree::Id& at) { return tree.EndsAt(at); });
   match.at = to_head == ways.end() ? ways.front() : *to_head;
   return match;
 }
 
-// A client whose model has a short window leaves out the oldest turns: all that it tells lies together further on.
-std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ForeignTurn>& turns) {
+// A client whose model has a short window leaves out the oldest turns: what it tells are the newest, of which the last
+// may be left out as well, as it is told anew. A single turn may as well be a conversation that was edited.
+std::optional<Match> MatchOfWindow(const Tree& tree, const std::vector<ToldTurn>& turns) {
+  constexpr std::size_t kFewest = 2;
   const auto branch = tree.Branch();
-  const auto found =
-      std::search(branch.begin(), branch.end(), turns.begin(), turns.end(),
-                  [](const Interaction* ours, const ForeignTurn& turn) { return IsSameTurn(turn, *ours); });
-  if (turns.empty() || found == branch.end()) return std::nullopt;
-  return Match{turns.size(), (*(found + static_cast<std::ptrdiff_t>(turns.size()) - 1))->id};
+  for (std::size_t left_out = 0; left_out < 2; ++left_out) {
+    if (turns.size() < kFewest || turns.size() + left_out > branch.size()) break;
+    const auto end = branch.end() - static_cast<std::ptrdiff_t>(left_out);
+    const auto begin = end - static_cast<std::ptrdiff_t>(turns.size());
+    const auto is_same = [](const Interaction* ours, const ToldTurn& turn) { return IsSameTurn(turn, *ours); };
+    if (std::equal(begin, end, turns.begin(), is_same)) return Match{turns.size(), (*(end - 1))->id};
+  }
+  return std::nullopt;
 }
 
 // Turns whose answer nobody has are told with the next message.
@@ -206,9 +239,9 @@ ConversationPlan PlanFrom(const ChatId& chat, const Tree& tree, const Match& mat
     plan.moves_head = true;
     return plan;
   }
-  const auto same = std::find_if(next.begin(), next.end(), [&](const Interaction* each) {
-    return Squeezed(each->user_message) == Squeezed(plan.message);
-  });
+  const std::string message = WrittenText(plan.message);
+  const auto same = std::find_if(next.begin(), next.end(),
+                                 [&](const Interaction* each) { return WrittenText(each->user_message) == message; });
   plan.kind = same == next.end() ? ConversationPlan::Kind::kEdit : ConversationPlan::Kind::kRegenerate;
   plan.interaction = same == next.end() ? next.front()->id : (*same)->id;
   return plan;
@@ -255,8 +288,9 @@ Result<ConversationPlan> Conversations::Find(const ForeignConversation& conversa
 Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const ForeignConversation& conversation) {
   const auto history = TRY(engine_.GetHistory(chat, /*all_branches=*/true));
   const Tree tree(history);
-  Match match = LongestMatch(tree, conversation.before);
-  if (match.turns == 0) match = MatchOfWindow(tree, conversation.before).value_or(match);
+  const auto told = ToldTurns(conversation.before);
+  Match match = LongestMatch(tree, told);
+  if (match.turns == 0 && conversation.chat) match = MatchOfWindow(tree, told).value_or(match);
   Found found{PlanFrom(chat, tree, match, conversation), match.turns};
   // What runs and has nobody who listens makes room; otherwise the chat is busy.
   if (IsAbandoned(chat)) {
@@ -266,31 +300,40 @@ Result<Conversations::Found> Conversations::FindIn(const ChatId& chat, const For
       found.plan.cancels = false;
     }
   }
+  found.is_busy = !found.plan.cancels && engine_.RunningIn(chat).has_value();
   return found;
 }
 
+// Where several chats have gone the same way the one that is noted is meant, or else the newest, unless somebody else
+// is answered there: then it is another conversation with the same words.
 Result<ConversationPlan> Conversations::FindUnnamed(const ForeignConversation& conversation,
                                                     const std::vector<std::string>& digests) {
-  for (auto digest = digests.rbegin(); digest != digests.rend(); ++digest) {
-    const auto end = Noted(*digest);
-    if (!end) continue;
-    const auto found = FindIn(end->chat_id, conversation);
-    if (found && found->turns > 0) return found->plan;
-  }
+  if (conversation.before.empty()) return NewChat(ChatId::Random(), conversation);
   std::optional<Found> best;
-  if (!conversation.before.empty()) {
-    const std::string title = TitleFromMessage(conversation.before.front().user);
-    std::size_t read = 0;
-    for (const ChatListEntry& entry : TRY(engine_.ListChats())) {
-      if (entry.summary.title != title) continue;
-      if (++read > kMostRead) break;
-      auto found = FindIn(entry.summary.id, conversation);
-      if (found && found->turns > (best ? best->turns : 0)) best = *std::move(found);
-      if (best && best->turns == conversation.before.size()) break;
-    }
+  const auto consider = [&](const ChatId& chat) {
+    auto found = FindIn(chat, conversation);
+    if (!found || found->turns == 0 || (best && found->turns < best->turns)) return;
+    if (!best || found->turns > best->turns || (best->is_busy && !found->is_busy)) best = *std::move(found);
+  };
+  for (auto digest = digests.rbegin(); digest != digests.rend() && !best; ++digest) {
+    if (const auto end = Noted(*digest)) consider(end->chat_id);
   }
-  if (best) return best->plan;
-  return NewChat(ChatId::Random(), conversation);
+  const auto is_found = [&] { return best && !best->is_busy; };
+  if (is_found()) return best->plan;
+
+  const auto chats = TRY(engine_.ListChats());
+  const std::string title = TitleFromMessage(conversation.before.front().user);
+  const auto read = [&](bool has_title) {
+    std::size_t count = 0;
+    for (const ChatListEntry& entry : chats) {
+      if ((entry.summary.title == title) != has_title) continue;
+      if (++count > kMostRead || (is_found() && best->turns == conversation.before.size())) return;
+      consider(entry.summary.id);
+    }
+  };
+  read(/*has_title=*/true);
+  if (!best) read(/*has_title=*/false);  // perhaps it was renamed, or its first message edited
+  return best ? best->plan : NewChat(ChatId::Random(), conversation);
 }
 
 Result<ConversationPlan> Conversations::FindAfter(const InteractionRef& last, std::string_view message) {
@@ -317,6 +360,13 @@ Result<EventSubscription> Conversations::Begin(const ConversationPlan& plan, Sta
       break;
   }
   std::optional<InteractionId> after = plan.after;
+  if (plan.unknown.size() > kMostUnknown) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "conversation_too_long",
+                      .message = "no chat has the first " + std::to_string(plan.unknown.size()) +
+                                 " turns of this conversation, and only " + std::to_string(kMostUnknown) +
+                                 " can be added at a time: import it, or send its newest turns"});
+  }
   if (!plan.unknown.empty()) {
     after = TRY(engine_.AddTurns(plan.chat, plan.after, plan.replaces, plan.unknown));
   } else if (plan.moves_head) {

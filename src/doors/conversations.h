@@ -47,9 +47,8 @@ struct ConversationPlan {
 // stored chats, so it is for threads that may wait for the disk.
 //
 // A chat is found by the name that the client gives, else by what was said: by the longest beginning of the
-// conversation that a chat has, of one turn at least. Users' messages have to be the same but for white space. An
-// answer may have lost its end, and may have something around it or between its parts: what a client shows of a turn is
-// more than our answer (thinking, notes of approvals) or less (it was stopped).
+// conversation that a chat has, of one turn at least. Users' messages have to be the same but for white space at the
+// ends of lines. Answers have to say the same (SpokenText), or less: they may have been stopped.
 class Conversations {
  public:
   explicit Conversations(Engine& engine) : engine_(engine) {}  // which must outlive it
@@ -59,7 +58,8 @@ class Conversations {
   // A conversation that goes on after an interaction which the client names. kNotFound.
   Result<ConversationPlan> FindAfter(const InteractionRef& last, std::string_view message);
   // Does what the plan says: `request` begins, with the plan's message. Failures as those of Engine::Start and Edit;
-  // kConflict (reason "stale") if the chat has changed since: then it is to be found again.
+  // kConflict (reason "stale") if the chat has changed since: then it is to be found again; kInvalidArgument (reason
+  // "conversation_too_long") if too many turns are unknown.
   Result<EventSubscription> Begin(const ConversationPlan& plan, StartRequest request);
 
   // `client` lives as long as somebody follows the run; where it has gone, the next request of this conversation takes
@@ -77,6 +77,7 @@ class Conversations {
   struct Found {
     ConversationPlan plan;
     std::size_t turns = 0;  // that the chat has
+    bool is_busy = false;
   };
 
   std::optional<InteractionRef> Noted(const std::string& digest);

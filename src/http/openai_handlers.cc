@@ -2,14 +2,17 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "base/json.h"
 #include "base/try.h"
 #include "crypto/digest.h"
+#include "domain/codec.h"
 #include "doors/openai/agent_translator.h"
 #include "doors/openai/model_answer.h"
 #include "doors/openai/request.h"
@@ -98,11 +101,17 @@ class AnswerRoute {
                        .instructions = asked.instructions,
                        .request = key,
                        .trace_parent = TraceParentOf(request)};
+    std::optional<ChatId> busy;
     for (int tries = 1;; ++tries) {
       const auto plan = TRY(Find(asked));
       auto started = Begin(plan, asked, start);
       if (started) return Follow(request, asked, *std::move(started));
       if (started.error().reason == "stale" && tries < kMostTries) continue;
+      // Found by its words, by another client as well: there may be another one with the same.
+      if (started.error().reason == "busy" && !asked.conversation.chat && busy != plan.chat && tries < kMostTries) {
+        busy = plan.chat;
+        continue;
+      }
       if (started.error().reason == "unknown_model") {
         return ProtocolErrorReply(404, "model_not_found", started.error().message);
       }
@@ -136,17 +145,31 @@ class AnswerRoute {
     return message + asked.conversation.message;
   }
 
-  Result<EventSubscription> Begin(const ConversationPlan& plan, const OpenAiRequest& asked, StartRequest start) const {
-    // What is run again has the files that it had.
-    if (plan.kind == ConversationPlan::Kind::kEdit || !asked.files.empty()) start.attachments.emplace();
-    if (plan.kind == ConversationPlan::Kind::kRegenerate) start.attachments.reset();
-    if (start.attachments) {
+  Result<EventSubscription> Begin(ConversationPlan plan, const OpenAiRequest& asked, StartRequest start) const {
+    // What is run again has the files that it had; with others it is another message.
+    if (plan.kind == ConversationPlan::Kind::kRegenerate) {
+      if (!asked.files.empty() && !TRY(HasFiles(plan, asked.files))) plan.kind = ConversationPlan::Kind::kEdit;
+    }
+    const bool is_new = plan.kind != ConversationPlan::Kind::kRegenerate;
+    if (is_new && (plan.kind == ConversationPlan::Kind::kEdit || !asked.files.empty())) {
+      start.attachments.emplace();
       for (const ForeignFile& each : asked.files) {
         const auto file = TRY(MakeFile(each.filename, each.mime_type, each.content));
         start.attachments->push_back(TRY(context_.engine.AddFile(plan.chat, file)).id);
       }
     }
     return conversations_->Begin(plan, std::move(start));
+  }
+
+  // Whether these came with the interaction that is to be run again.
+  Result<bool> HasFiles(const ConversationPlan& plan, const std::vector<ForeignFile>& files) const {
+    std::map<FileId, std::string> digests;
+    for (const FileInfo& file : TRY(context_.engine.ListFiles(plan.chat)).files) digests[file.id] = file.digest;
+    std::multiset<std::string> had, has;
+    const auto before = TRY(context_.engine.GetInteraction(plan.chat, *plan.interaction));
+    for (const Attachment& each : before.attachments) had.insert(digests[each.id]);
+    for (const ForeignFile& each : files) has.insert(ArgumentsDigest(each.content));
+    return had == has;
   }
 
   AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked,

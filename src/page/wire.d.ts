@@ -840,6 +840,7 @@ export interface OpenaiResponse {
   background: boolean;
   service_tier: string;
   metadata: Record<string, unknown>;
+  user: null;
   safety_identifier: null;
   prompt_cache_key: null;
 }

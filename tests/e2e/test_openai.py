@@ -2,8 +2,9 @@
 import base64
 import http.client
 import json
+import os
+import random
 import subprocess
-import time
 
 import pytest
 from support import schemas
@@ -145,6 +146,27 @@ def test_the_official_client_asks_for_responses(server, provider):
 
 
 @pytest.mark.limit(90)
+def test_the_official_client_waits_while_an_approval_is_answered_elsewhere(server, provider):
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"}), say="I write."), text("It is written."))
+    answer, = official(server, "approval")
+    assert answer["answered"] == 200 and answer["text"].startswith("I write.\n\n**Approval needed:**") and answer["text"].endswith("\n\nIt is written.")
+    assert (server.home.workspace / "a.txt").read_text() == "x"
+
+
+@pytest.mark.limit(90)
+def test_the_official_client_leaves_and_cancels(make_server, provider):
+    server = make_server(provider, config={"disconnect_grace_s": 0})
+    left, cancelled = Gate(), Gate()
+    provider.plan(text("half", left), text("half", cancelled))
+    half, begun, ended = official(server, "leave")
+    assert half == {"text": "half"} and begun == {"begun": "in_progress", "cancelled": True} and ended == {"status": "cancelled"}
+    left.wait_left()
+    chats = [entry["id"] for entry in server.client.get("/chats").json["chats"]]
+    assert len(chats) == 2
+    eventually(lambda: all(server.client.interaction(chat, "int_001")["status"] == "CANCELLED" for chat in chats), "both are cancelled")
+
+
+@pytest.mark.limit(90)
 def test_the_official_client_lists_models_and_reads_errors(make_server, provider):
     server = make_server(provider, config={"max_retries": 0})
     models, = official(server, "models")
@@ -219,6 +241,117 @@ def test_chats_are_found_after_a_restart_and_by_what_front_ends_make_of_answers(
     answer = ask(server, [*messages, user("question 4")])
     assert say(answer) == "answer 4" and answer.headers["X-Chat-Id"] == found
     assert len(branch(server, found)) == 4
+
+
+def test_chats_with_another_title_than_their_first_message_are_found_after_a_restart(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    messages, found = conversation(server, provider, 2)
+    server.client.request("PATCH", f"/chats/{found}", {"title": "Mine"}).expect(200)
+    server.stop()
+    server = make_server(provider, home=home)
+    provider.plan(text("answer 3"))
+    assert ask(server, [*messages, user("question 3")]).headers["X-Chat-Id"] == found and len(branch(server, found)) == 3
+
+
+def test_an_answer_that_a_person_has_changed_is_a_branch(server, provider):
+    messages, found = conversation(server, provider, 3)
+    provider.plan(text("another"))
+    changed = [*messages[:3], assistant("answer 2, and more"), user("so?")]
+    assert ask(server, changed).headers["X-Chat-Id"] == found
+    assert told(provider) == [m["content"] for m in changed]
+    assert branch(server, found) == [("int_001", "question 1"), ("int_004", "question 2"), ("int_005", "so?")]
+
+
+def test_white_space_within_a_message_is_a_change(server, provider):
+    provider.plan(text("one"), text("two"), text("three"))
+    for message in ("if x:\n  y()", "if x:\ny()", " if x:  \r\ny()\n"):
+        ask(server, [user(message)], "c").expect(200)
+        assert told(provider) == [message.replace("  y", "  y") if message[0] == "i" else "if x:\ny()"]
+    stored = server.client.history("c", branches="all")["interactions"]
+    assert [i["user_message"] for i in stored] == ["if x:\n  y()", "if x:\ny()", "if x:\ny()"]
+
+
+def test_messages_that_nobody_has_answered_are_told_with_the_next(make_server, make_home, provider):
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.plan(text("one"))
+    answer = ask(server, [user("a"), user("b")])
+    found = answer.headers["X-Chat-Id"]
+    assert told(provider) == ["a\n\nb"]
+    server.stop()
+    server = make_server(provider, home=home)
+    provider.plan(text("two"))
+    answer = ask(server, [user("a"), user("b"), assistant("one"), user("c"), user("d")])
+    assert answer.headers["X-Chat-Id"] == found and told(provider) == ["a\n\nb", "one", "c\n\nd"]
+    assert [i for i, _ in branch(server, found)] == ["int_001", "int_002"]
+
+
+def test_two_conversations_with_the_same_words_do_not_wait_for_each_other(server, provider):
+    provider.plan(text("hello"), text("hello"))
+    chats = {ask(server, [user("hi")]).headers["X-Chat-Id"] for _ in range(2)}
+    gate = Gate()
+    provider.plan(text("half", gate), text("fine"))
+    further = [user("hi"), assistant("hello"), user("how?")]
+    first = stream(server, further).until("half")
+    second = ask(server, further)
+    assert say(second) == "fine" and {first.chat, second.headers["X-Chat-Id"]} == chats
+    gate.release()
+    first.rest()
+    # All at once, as a script would that plays the same conversation many times.
+    provider.answer_with(lambda request: text("said " + "|".join(m["content"] for m in request.conversation)))
+
+    def play():
+        messages = []
+        for question in ("one", "two", "three"):
+            messages.append(user(question))
+            answer = eventually(lambda: next((a for a in [ask(server, messages)] if a.status != 409), None), "a chat is free")
+            assert say(answer) == "said " + "|".join(m["content"] for m in messages)
+            messages.append(assistant(say(answer)))
+
+    at_once([play] * 5)
+
+
+@pytest.mark.limit(90)
+def test_whatever_a_front_end_changes_the_model_is_told_what_it_shows(make_server, make_home, provider):
+    """Conversations of few words, so that many are alike; with names and without; a restart in the middle."""
+    seed, steps = int(os.environ.get("REPRISE_FOREIGN_SEED", "1")), int(os.environ.get("REPRISE_FOREIGN_STEPS", "60"))
+    rng = random.Random(seed)
+    home = make_home()
+    server = make_server(provider, home=home)
+    provider.answer_with(lambda request: text(rng.choice(["yes", "no", "well"])))
+    threads = [(name, []) for name in ("a", "b", None, None)]
+    for step in range(steps):
+        if step == steps // 2:
+            server.stop()
+            server = make_server(provider, home=home)
+        at = rng.randrange(len(threads))
+        name, messages = threads[at]
+        what = rng.choice(["on", "on", "edit", "again", "answer", "copy"]) if messages else "on"
+        question = user(rng.choice(["who", "where", "why"]))
+        if what == "on":
+            messages = [*messages, question]
+        elif what == "edit":
+            messages = [*messages[:rng.randrange(0, len(messages), 2)], question]
+        elif what == "again":
+            messages = messages[:-1]
+        elif what == "answer":
+            changed = rng.randrange(1, len(messages), 2)
+            messages = [*messages[:changed], assistant(rng.choice(["perhaps", "never"])), *messages[changed + 1:], question]
+        else:  # the conversation goes on elsewhere
+            name, at = rng.choice([None, f"copy{step}"]), len(threads)
+            threads.append(None)
+            messages = [*messages, question]
+        where = (seed, step, what, name)
+        answer = ask(server, messages, name)
+        shown = [m["content"] for m in messages]
+        assert answer.status == 200, where
+        # A named chat's newest turns may be all that a front end tells.
+        assert told(provider) == shown or (name and len(shown) > 4 and told(provider)[-len(shown):] == shown), where
+        assert name in (None, answer.headers["X-Chat-Id"]), where
+        threads[at] = (name, [*messages, assistant(say(answer))])
+    kept = [i for entry in server.client.get("/chats").json["chats"] for i in server.client.history(entry["id"], branches="all")["interactions"]]
+    assert len(kept) >= steps and all(i["status"] == "COMPLETED" for i in kept), "nothing is lost"
 
 
 def test_what_was_said_elsewhere_is_added(server, provider):
@@ -393,7 +526,7 @@ def test_after_kill_9_the_approval_waits_and_the_conversation_goes_on(make_serve
     eventually(lambda: server.client.interaction("c", "int_003")["status"] == "COMPLETED", "it goes on")
     provider.plan(text("more"))
     answer = ask(server, [*messages, user("write"), assistant(answer.text), user("more?")], "c")
-    assert say(answer) == "more" and len(branch(server, "c")) == 4
+    assert say(answer) == "more" and [i for i, _ in branch(server, "c")] == ["int_001", "int_002", "int_003", "int_004"]
     read = server.client.get("/v1/responses/resp_c_int_003").expect(200, "openai_response").json
     assert "written" in json.dumps(read["output"]) and "I write." in json.dumps(read["output"])
 
@@ -439,7 +572,7 @@ def test_a_failure_is_an_error_that_no_client_repeats(make_server, provider):
 
 
 def test_files_of_the_last_message_are_files_of_the_chat(server, provider):
-    provider.plan(text("I see"), text("again"), text("other"))
+    provider.plan(text("I see"), text("again"), text("I see that"), text("other"))
     data = base64.b64encode(b"the text of the file").decode()
     parts = [{"type": "text", "text": "look"}, {"type": "file", "file": {"filename": "note.txt", "file_data": f"data:text/plain;base64,{data}"}},
              {"type": "image_url", "image_url": {"url": "https://example.com/a.png"}}]
@@ -449,6 +582,9 @@ def test_files_of_the_last_message_are_files_of_the_chat(server, provider):
     assert (file["filename"], file["mime_type"], file["size_bytes"]) == ("note.txt", "text/plain", 20)
     ask(server, [user(parts)], "c").expect(200)
     assert len(server.client.get("/chats/c/files").json["files"]) == 1, "what is run again has the files that it had"
+    other = base64.b64encode(b"another text").decode()
+    ask(server, [user([parts[0], {"type": "file", "file": {"filename": "note.txt", "file_data": f"data:text/plain;base64,{other}"}}, parts[2]])], "c").expect(200)
+    assert "another text" in json.dumps(provider.requests[-1].body) and "the text of the file" not in json.dumps(provider.requests[-1].body)
     picture = base64.b64encode(b"\x89PNG\r\n\x1a\n" + bytes(30)).decode()
     answer = server.client.post("/v1/responses", {"model": "reprise", "input": [{"role": "user", "content": [
         {"type": "input_image", "image_url": f"data:image/png;base64,{picture}"}]}]}).expect(200, "openai_response")
@@ -551,7 +687,7 @@ def test_markup_of_a_model_cannot_break_the_stream(server, provider):
 
 
 # --- Open Responses ---------------------------------------------------------------------------------------------------
-# The specification's own suite is no package of a registry: these are its six checks, for an agent and for a model alone.
+# The specification's own suite is no package of a registry: these are its seven checks, for an agent and for a model alone.
 
 @pytest.fixture(params=["reprise", "test/scripted"])
 def respond(request, server, provider):
@@ -593,6 +729,10 @@ def test_open_responses_tool_calling(server, provider):
     output = {"type": "function_call_output", "call_id": item["call_id"], "output": "sunny"}
     server.client.post("/v1/responses", {"model": "test/scripted", "input": [question, item, output], "tools": [weather]}).expect(200, "openai_response")
     assert [m["role"] for m in provider.requests[-1].messages] == ["user", "assistant", "tool"]
+    provider.plan(tools(call("get_weather", {"location": "San Francisco, CA"})))
+    events = Sse(server, "/v1/responses", {"model": "test/scripted", "input": [question], "tools": [weather], "stream": True}).rest().chunks
+    calls = [e["type"].removeprefix("response.") for e in events if e.get("item", item)["type"] == "function_call"]
+    assert calls == ["created", "in_progress", "output_item.added", "function_call_arguments.delta", "function_call_arguments.done", "output_item.done", "completed"]
 
 
 def test_open_responses_image_input(respond):

@@ -8,6 +8,7 @@
 #include "base/hidden_characters.h"
 #include "base/json.h"
 #include "base/utf8.h"
+#include "doors/shown_text.h"
 
 namespace reprise {
 namespace {
@@ -75,11 +76,10 @@ void AgentTranslator::TakeThinking(std::string_view escaped, std::string& out) {
   if (!escaped.empty()) writer_->Thinking(escaped, out);
 }
 
-void AgentTranslator::Note(const std::string& text, std::string& out) {
+void AgentTranslator::Note(std::string_view text, std::string& out) {
   needs_break_ = true;
   TakeText(Escaped(text), out);
   needs_break_ = true;
-  shown_ += text;
 }
 
 std::string AgentTranslator::Link() const {
@@ -109,7 +109,7 @@ void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
   } else if (name == event::Answer::kName || name == event::MessageText::kName) {
     const std::string content = TextMember(event, "content");
     if (!said_) TakeText(Escaped(content), out);
-    shown_ += content;
+    spoken_ += content + "\n";
     needs_break_ = true;
     said_ = thought_ = false;
     if (name == event::Answer::kName) end_.truncated = TextMember(event, "reason");
@@ -123,15 +123,13 @@ void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
         "\n" + TextMember(event, "tool_name") + " " + Shortened(TextMember(event, "tool_input")) + "\n";
     TakeThinking(Escaped(line), out);
   } else if (name == event::ApprovalRequired::kName) {
-    Note("**Approval needed:** " + TextMember(event, "tool_name") + " with " +
-             AsCode(Shortened(TextMember(event, "tool_input"))) + ". Answer " + Link() + "; this goes on then.",
-         out);
+    Note(ApprovalNote(TextMember(event, "tool_name"), AsCode(Shortened(TextMember(event, "tool_input"))), Link()), out);
   } else if (name == event::Approved::kName) {
-    Note("Approved.", out);
+    Note(kApprovedNote, out);
   } else if (name == event::Rejected::kName) {
-    Note(MemberOf(event, "expired") == true ? "Nobody has answered in time: rejected." : "Rejected.", out);
+    Note(MemberOf(event, "expired") == true ? kExpiredNote : kRejectedNote, out);
   } else if (name == event::InputRequired::kName) {
-    Note("**Question:** " + TextMember(event, "question") + "\n\nAnswer " + Link() + "; this goes on then.", out);
+    Note(QuestionNote(TextMember(event, "question"), Link()), out);
   } else if (name == event::Usage::kName) {
     end_.usage += UsageIn(event);
   } else if (name == event::Nested::kName) {
@@ -159,7 +157,7 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (end_.status == InteractionStatus::kFailed && !end_.failure)
     end_.failure = AnswerFailure{"failed", "the run has failed"};
   if (!run_) writer_->Begin({.name = "none", .created = SecondsNow()}, out);  // it never began
-  if (complete && run_ && options_.ended) options_.ended(*run_, shown_);
+  if (complete && run_ && options_.ended) options_.ended(*run_, spoken_);
   writer_->End(end_, out);
 }
 

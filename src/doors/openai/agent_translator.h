@@ -18,7 +18,7 @@ class AgentTranslator final : public Translator {
     std::string page{};  // the address of the page; empty: there is none
     // The run has begun.
     std::function<void(const InteractionRef&)> began{};
-    // It has ended, and this is what the client was shown as the answer.
+    // It has ended, and this is what the model has answered.
     std::function<void(const InteractionRef&, const std::string& answer)> ended{};
   };
   AgentTranslator(std::unique_ptr<AnswerWriter> writer, Options options)
@@ -37,7 +37,7 @@ class AgentTranslator final : public Translator {
   void TakeText(std::string_view escaped, std::string& out);
   void TakeThinking(std::string_view escaped, std::string& out);
   // What we say ourselves, as a paragraph.
-  void Note(const std::string& text, std::string& out);
+  void Note(std::string_view text, std::string& out);
   void TakeWhole(const EventFrame& event, std::string& out);
   void Begin(const std::string& chat, const std::string& interaction, std::string& out);
   std::string Link() const;
@@ -46,7 +46,7 @@ class AgentTranslator final : public Translator {
   const Options options_;
   std::optional<InteractionRef> run_{};
   AnswerEnd end_{};
-  std::string shown_{};       // the answer
+  std::string spoken_{};      // the model's answer, without what we have said ourselves
   bool has_text_ = false;     // something was shown as text
   bool needs_break_ = false;  // what comes next is a paragraph of its own
   bool said_ = false;         // this round's text was shown while it came

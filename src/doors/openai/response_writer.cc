@@ -205,6 +205,7 @@ class ResponseWriter final : public AnswerWriter {
       json["background"] = background_;
       json["service_tier"] = std::string_view("default");
       json.Name("metadata") += metadata_;
+      json["user"] = nullptr;
       json["safety_identifier"] = nullptr;
       json["prompt_cache_key"] = nullptr;
     });

@@ -32,6 +32,35 @@ const doings = {
     const read = await client.responses.retrieve(final.id);
     say({ text: read.output_text, status: read.status, previous: read.previous_response_id });
   },
+  async approval() {
+    const server = baseURL.replace("/v1", "");
+    const stream = client.chat.completions.stream({ model: "reprise", messages: messages("write") });
+    let text = "", answered;
+    stream.on("content", piece => {
+      text += piece;
+      if (!text.includes("Approval needed") || answered) return;
+      answered = fetch(server + "/approvals").then(each => each.json()).then(({ approvals }) => fetch(`${server}/approvals/${approvals[0].approval_id}`, {
+        method: "POST", headers: { "Content-Type": "application/json" }, body: '{"approved":true}' }));
+    });
+    const message = await stream.finalMessage();
+    say({ text: message.content, answered: (await answered).status });
+  },
+  async leave() {
+    const stream = await client.chat.completions.create({ model: "reprise", messages: messages("x"), stream: true });
+    let text = "";
+    for await (const chunk of stream) {
+      text += chunk.choices[0]?.delta?.content ?? "";
+      if (text === "half") break;  // it aborts the request
+    }
+    say({ text });
+    const begun = await client.responses.create({ model: "reprise", input: "y", background: true });
+    const cancelled = await client.responses.cancel(begun.id);
+    say({ begun: begun.status, cancelled: cancelled.id === begun.id });
+    for (;;) {
+      const now = await client.responses.retrieve(begun.id);
+      if (now.status !== "in_progress") { say({ status: now.status }); break; }
+    }
+  },
   async models() {
     const names = [];
     for await (const model of client.models.list()) names.push(model.id);
