@@ -9,7 +9,7 @@ namespace reprise {
 namespace {
 
 constexpr std::uint64_t kMostWaiting = 8 * 1024 * 1024;
-constexpr std::size_t kRoomKept = 4096;  // for what is translated next; a thousand streams may be open
+constexpr std::size_t kRoomKept = 512;  // for what is translated next; a thousand streams may be open
 
 class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> {
  public:
@@ -62,8 +62,8 @@ class Pump : public EventLogListener, public std::enable_shared_from_this<Pump> 
   void Send() REQUIRES(mutex_) {
     if (is_closed_) return;
     if (!out_.empty()) log_->AppendFrames(out_);
+    if (out_.capacity() > kRoomKept) out_ = std::string();
     out_.clear();
-    if (out_.capacity() > kRoomKept) out_.shrink_to_fit();
     is_closed_ = is_over_ || log_->kept_bytes() > kMostWaiting;
     is_over_ = is_closed_;
     is_closed_ ? log_->Close() : log_->Publish();

@@ -161,12 +161,10 @@ EventLog::View EventLog::Read(std::uint64_t offset) const {
   return {.bytes = std::string_view(segment.bytes.data() + from, to - from), .end = closed_ && last};
 }
 
-// All but the last segment, to which more is appended.
 void EventLog::Forget(std::uint64_t offset) {
   const std::lock_guard lock(mutex_);
   const auto is_needed = [&](const auto& segment) { return segment->begin + segment->bytes.size() > offset; };
-  const auto last = segments_.empty() ? segments_.end() : std::prev(segments_.end());
-  segments_.erase(segments_.begin(), std::find_if(segments_.begin(), last, is_needed));
+  segments_.erase(segments_.begin(), std::find_if(segments_.begin(), segments_.end(), is_needed));
 }
 
 std::uint64_t EventLog::kept_bytes() const {
