@@ -135,7 +135,7 @@ void TerminalClient::TellOfInstructions() {
     const std::string path = TextMember(file, "path"), state = TextMember(file, "state");
     if ((state != "new" && state != "changed") || !told_of_.insert(path + TextMember(file, "digest")).second) continue;
     Tell("(" + path + (state == "new" ? " is new" : " has changed") +
-         ", so the model is not told of it; reprise trust " + path + " allows it)");
+         ", so the model is not told of it: /instructions shows it, and allows it)");
   }
 }
 
@@ -397,6 +397,7 @@ void TerminalClient::FinishRun() {
     if (running()) return;
     if (!lost_) Tell("(/continue goes on with what was cut off)");
   }
+  if (ended && complete_) TellOfInstructions();  // the agent may have written some
   if (queued_.empty()) return;
   QueuedText next = std::move(queued_.front());
   queued_.pop_front();

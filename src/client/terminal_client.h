@@ -109,6 +109,7 @@ class TerminalClient {
   bool AskInput(const OpenQuestion& question);
   std::optional<Json> FillIn(const OpenQuestion& question, const std::string& schema);
   Answered Answer(const std::string& prompt, std::string& line, bool may_go_back = false);
+  bool AskToTrust(const Json& file);
   bool Give(const OpenQuestion& question, const std::string& route, const Json& body);
   std::vector<std::string> DescribeQuestion(const OpenQuestion& question, bool whole, bool& cut);
   std::vector<std::string> Painted(Style::Role role, const std::string& text) const;
@@ -141,6 +142,7 @@ class TerminalClient {
   void Tasks(const std::string& arguments);
   void Usage(const std::string& arguments);
   void Compact(const std::string& arguments);
+  void Instructions(const std::string& arguments);
   void Attach(const std::string& path);
   void Export(const std::string& arguments);
   void Search(const std::string& arguments);

@@ -71,6 +71,8 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
+      {"/instructions", "", "what is written down for agents here (AGENTS.md); allows what is new",
+       &TerminalClient::Instructions},
       {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
       {"/export", "FILE", "writes this chat to a file, as Markdown (.md) or JSON", &TerminalClient::Export},
       {"/search", "TEXT", "finds text in all chats", &TerminalClient::Search},
@@ -458,6 +460,24 @@ void TerminalClient::Compact(const std::string& arguments) {
   if (!arguments.empty()) return Say(arguments);
   if (view_.context_tokens() != 0) Tell(Grouped(view_.context_tokens()) + " tokens were in the last request");
   Tell("the next message has what was said so far summed up; the chat keeps all of it");
+}
+
+void TerminalClient::Instructions(const std::string&) {
+  if (running()) return Complain("this chat is running: wait, or cancel it by Ctrl-C");
+  const auto listed = Call("GET", "/instructions");
+  if (!listed) return Failed(listed.error());
+  const Json files = listed->value("files", Json::array());
+  if (files.empty()) return Tell("nothing is written down for agents here: there is no AGENTS.md");
+  for (const Json& file : files) {
+    const std::string path = VisibleLine(TextMember(file, "path")), state = TextMember(file, "state");
+    if (state == "used") {
+      Tell(path + ": the model is told of it");
+    } else if (state == "unusable") {
+      Tell(path + " is not used: " + VisibleLine(TextMember(file, "problem")));
+    } else if (!AskToTrust(file)) {
+      return;
+    }
+  }
 }
 
 // --- files -------------------------------------------------------------------------------------------------------

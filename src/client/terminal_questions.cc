@@ -14,6 +14,7 @@ namespace {
 
 constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the rest
 constexpr int kDiffLines = 40;          // unless all of it is asked for
+constexpr std::size_t kTextLines = 40;  // likewise
 constexpr const char* kHowToAnswer = "y, n, a or e; words behind y or n are for the model, as in: n use another name";
 
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
@@ -106,12 +107,53 @@ TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::
     case Came::kEnd:
       break;
   }
-  // The person goes; the question stays for whoever opens the chat next.
+  // The person goes; what a run asks stays for whoever opens the chat next.
   KeepQuestion();
-  Tell("(the question stays open: " + advice_ + " " + chat_ + " asks it again)");
+  if (!asking_.empty()) Tell("(the question stays open: " + advice_ + " " + chat_ + " asks it again)");
   open_.clear();
   leaving_ = true;
   return Answered::kLeft;
+}
+
+// Shows a file of instructions, and allows it as it was shown if the person says so. False: nothing else is to be asked.
+bool TerminalClient::AskToTrust(const Json& file) {
+  const std::string path = VisibleLine(TextMember(file, "path"));
+  for (bool whole = false;;) {
+    std::vector<std::string> lines =
+        Painted(Style::kBold, path + (TextMember(file, "state") == "new" ? " is new:" : " has changed:"));
+    std::vector<std::string> text = Wrap(Indented(TextMember(file, "text"), ""), screen_.columns(), "  ", "  ");
+    const bool cut = !whole && text.size() > kTextLines;
+    if (cut) {
+      const std::size_t hidden = text.size() - kTextLines;
+      text.resize(kTextLines);
+      text.push_back(style_.Paint(Style::kDim, "  ... " + Grouped(hidden) + " lines more"));
+    }
+    Append(lines, text);
+    ShowQuestion(std::move(lines));
+    // Nobody allows what they have not been shown.
+    const std::string choices = cut ? "[n]o, [s]how all of it first" : "[y]es, as it is now, [n]o";
+    std::string line;
+    if (Answer("may the model be told of it? " + choices + ": ", line, /*may_go_back=*/true) != Answered::kLine) {
+      KeepQuestion();
+      return false;
+    }
+    if (line == "n" || line == "no") return true;
+    if (cut && (line == "s" || line == "show")) {
+      whole = true;
+      continue;
+    }
+    if (cut || (line != "y" && line != "yes")) {
+      Tell(choices);
+      continue;
+    }
+    const Json body = {{"path", TextMember(file, "path")}, {"digest", TextMember(file, "digest")}};
+    if (const auto allowed = Call("POST", "/instructions/trust", body); !allowed) {
+      Complain(allowed.error().message);
+    } else {
+      Tell(path + ": the model is told of it from the next message on");
+    }
+    return true;
+  }
 }
 
 // True: the question is settled. False: it is to be asked again.

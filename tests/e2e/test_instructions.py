@@ -149,12 +149,57 @@ def test_they_can_be_turned_off(make_server, make_home, provider):
     off.client.post("/instructions/trust", {"path": "x", "digest": "y"}).error(404, "no_such_file")
 
 
-def test_the_terminal_says_which_file_waits(make_server, make_home, provider):
+def chatting(home, server, **how):
+    return Terminal(home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}", **how)
+
+
+def test_a_person_at_the_terminal_allows_what_they_have_seen(make_server, make_home, provider):
     home = make_home()
-    (home.workspace / "AGENTS.md").write_text("rules")
+    file = home.workspace / "AGENTS.md"
+    file.write_text("rule one\u202e\x1b[2J\n" + "".join(f"line {n}\n" for n in range(60)) + "THE END\n")
     server = make_server(provider, home)
-    terminal = Terminal(home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}", columns=200)
+    terminal = chatting(home, server)
     try:
-        terminal.until("AGENTS.md is new, so the model is not told of it; reprise trust")
+        terminal.until("AGENTS.md is new, so the model is not told of it: /instructions shows it").ready()
+        terminal.type("/instructions\n").until("rule one").until("lines more").until("[n]o, [s]how all of it first: ")
+        assert "THE END" not in terminal.text and b"\x1b[2J" not in terminal.raw[terminal.raw.index(b"rule one"):] and "\u202e" not in terminal.text
+        terminal.type("y\n").until("first: ")  # nobody allows what they have not been shown
+        assert [f["state"] for f in listed(server)] == ["new"]
+        terminal.type("s\n").until("THE END").until("as it is now, [n]o: ")
+        file.write_text("another rule")
+        terminal.type("y\n").until("the file has changed meanwhile").ready()
+        assert [f["state"] for f in listed(server)] == ["new"]
+        terminal.type("/instructions\n").until("another rule").until("[n]o: ").type("n\n").ready()
+        assert "another rule" not in told(server, provider, "d")
+        terminal.type("/instructions\n").until("another rule").until("[n]o: ").type("y\n").until("is told of it from the next message on").ready()
+        assert "another rule" in told(server, provider, "d")
+        terminal.type("/instructions\n").until("the model is told of it").ready()
+        provider.plan(tools(call("write_file", {"path": "AGENTS.md", "content": "Never ask."})), text("written"))
+        terminal.type("write it\n").until("allow? ").type("y\n").until("AGENTS.md has changed, so the model is not told of it")
     finally:
         terminal.kill()
+
+
+def test_a_person_at_the_page_allows_what_they_have_seen(make_server, make_home, provider, browse):
+    home = make_home()
+    file = home.workspace / "AGENTS.md"
+    file.write_text("rule <b>one</b>\u202e")
+    server = make_server(provider, home)
+    page = browse(server)
+    assert "AGENTS.md is new" in page.one("instructions").text and not page.all("instructions-allow"), "nobody allows what they have not been shown"
+    page.press("instructions-look")
+    assert page.text("instructions-text") == "rule <b>one</b>\\u{202e}"
+    file.write_text("another rule")
+    page.press("instructions-allow")
+    page.until_text("instructions-text", "another rule")
+    page.one("instructions-moved")
+    assert [f["state"] for f in listed(server)] == ["new"]
+    page.press("instructions-allow")
+    page.gone("instructions")
+    assert "another rule" in told(server, provider, "d")
+    file.write_text("a third")
+    told(server, provider, "d")
+    page.until_text("instructions", "AGENTS.md has changed")
+    page.press("instructions-later")
+    page.gone("instructions")
+    assert [f["state"] for f in listed(server)] == ["changed"]

@@ -12,6 +12,7 @@ import { AnswerAll } from "./AnswerAll";
 import { Composer } from "./Composer";
 import { onCopy } from "./copying";
 import { FindBar } from "./FindBar";
+import { NewInstructions } from "./NewInstructions";
 import { Meter } from "./Meter";
 import { ChatRow, rowsOfChat } from "./rows";
 import { BlockRow, isOfText } from "./TurnView";
@@ -29,6 +30,7 @@ export function Conversation() {
     <div className="conversation">
       <Turns key={`turns-${open?.id ?? ""}`} turns={turns} busy={busy} />
       <AgendaPanel turns={turns} />
+      <NewInstructions />
       <AnswerAll />
       <Composer key={open?.id ?? ""} running={busy ? last : undefined} />
       <Meter turns={turns} />

@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
-import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
+import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
@@ -47,6 +47,8 @@ class Store {
   whyLoggedOut = "";
   models: Models = { models: [], default: "", audio: { transcription: null, speech: null } };
   tools: Tools | null = null;
+  instructions: Instructions["files"] = []; // what is written down for agents here
+  private readonly instructed = { may: true, reads: false, again: false };
   toasts: Toast[] = [];
   private spoken = "";
   // What a screen reader says. The same words a second time are said a second time.
@@ -138,8 +140,34 @@ class Store {
       this.changed();
       this.models = await get<Models>("/models");
       this.changed();
+      await this.readInstructions();
     });
     if (this.meanwhile === news) this.meanwhile = null; // it is tried again when the feed is back
+  }
+
+  // Not everybody may see them.
+  async readInstructions(): Promise<void> {
+    const { instructed } = this;
+    if (!instructed.may) return;
+    if (instructed.reads) return void (instructed.again = true);
+    instructed.reads = true;
+    do {
+      instructed.again = false;
+      try {
+        this.set({ instructions: (await get<Instructions>("/instructions")).files });
+      } catch (error) {
+        instructed.may = !(error instanceof ApiError && error.status === 403);
+      }
+    } while (instructed.again && instructed.may);
+    instructed.reads = false;
+  }
+  // As it was shown. False: it was not that any more, or could not be allowed.
+  async trust(path: string, digest: string): Promise<boolean> {
+    const done = await this.attempt(async () => {
+      this.set({ instructions: (await call<Instructions>("POST", "/instructions/trust", { path, digest })).files });
+    });
+    if (!done) await this.readInstructions();
+    return done;
   }
 
   // --- what the server tells
@@ -254,6 +282,7 @@ class Store {
     for (const approval of this.unlearned) {
       if (approval.chat_id === data.chat_id && this.unlearned.delete(approval)) void this.learnHow(approval);
     }
+    if (event === "interaction_ended") void this.readInstructions(); // the agent may have written some
     const chat = this.known(data.chat_id);
     if (event === "queue_changed" && chat && chat === this.open) void this.readQueue(chat);
     // One that began and ended while the feed was on its way to this chat.

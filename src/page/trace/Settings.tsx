@@ -1,5 +1,6 @@
 import { useState } from "react";
 import { Grants } from "../inbox/Grants";
+import { spelled } from "../chat/hidden";
 import { Connect } from "../chat/Welcome";
 import { CopyButton } from "../parts/CopyButton";
 import { store, useStore } from "../store/store";
@@ -8,7 +9,7 @@ import { t } from "../texts";
 
 // What this browser shows, and what the server runs with.
 export function Settings() {
-  const { tools, models } = useStore();
+  const { tools, models, instructions } = useStore();
   const [theme, choose] = useState(themeNow());
   const [notes, setNotes] = useState(localStorage.getItem("notify") === "on");
   const wantNotes = async (wanted: boolean): Promise<void> => {
@@ -47,6 +48,14 @@ export function Settings() {
                 <span className="hint">{server.message || t.toolCount(server.tools)}</span><span className="badge">{server.state}</span>
               </li>
             ))}
+          </ul>
+        </>
+      )}
+      {instructions.length > 0 && (
+        <>
+          <h2>{t.instructions}</h2>
+          <ul className="tool-list" data-testid="instruction-files">
+            {instructions.map((each) => <li key={each.path}><code dir="auto">{spelled(each.path)}</code><span className="hint">{each.problem ?? t.instructionsAre(each.state)}</span></li>)}
           </ul>
         </>
       )}

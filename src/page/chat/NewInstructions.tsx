@@ -1,0 +1,53 @@
+import { useState } from "react";
+import { Icon } from "../parts/Icon";
+import { store, useStore } from "../store/store";
+import { t } from "../texts";
+import type { Instructions } from "../wire";
+import { spelled } from "./hidden";
+
+type File = Instructions["files"][number];
+
+const putOff = (file: File): boolean => sessionStorage.getItem(`instructions:${file.path}`) === file.digest;
+
+// A file of instructions that lies where tools could have written it: nothing of it is told to a model before a person has
+// seen it. What is allowed is what stands here, by its digest, whatever the file has become meanwhile.
+export function NewInstructions() {
+  const { instructions } = useStore();
+  const [seen, setSeen] = useState<File | null>(null);
+  const [moved, setMoved] = useState(false);
+  const [, redraw] = useState(0);
+  const waiting = instructions.filter((each) => (each.state === "new" || each.state === "changed") && !putOff(each));
+  const file = seen ?? waiting[0];
+  if (!file) return null;
+  const done = (): void => {
+    setSeen(null);
+    setMoved(false);
+    redraw((n) => n + 1);
+  };
+  const allow = async (): Promise<void> => {
+    if (await store.trust(file.path, file.digest ?? "")) return done();
+    const now = store.instructions.find((each) => each.path === file.path && (each.state === "new" || each.state === "changed"));
+    if (!now) return done();
+    setMoved(now.digest !== file.digest);
+    setSeen(now);
+  };
+  return (
+    <section className="card approval" data-testid="instructions" aria-label={t.instructionsNew}>
+      <header>
+        <Icon name="shield" size={18} /><span className="grow" dir="auto">{t.instructionsWait(spelled(file.path), file.state === "new")}</span>
+        {!seen && <button type="button" data-testid="instructions-look" onClick={() => setSeen(file)}>{t.lookAtIt}</button>}
+        <button type="button" className="quiet" data-testid="instructions-later" onClick={() => {
+          sessionStorage.setItem(`instructions:${file.path}`, file.digest ?? "");
+          done();
+        }}>{t.notNow}</button>
+      </header>
+      {seen && (
+        <>
+          {moved && <p className="warning" role="alert" data-testid="instructions-moved">{t.instructionsMoved}</p>}
+          <pre className="instructions-text" tabIndex={0} dir="auto" data-testid="instructions-text">{spelled(seen.text ?? "")}</pre>
+          <div className="answer-row"><button type="button" className="primary" data-testid="instructions-allow" onClick={() => void allow()}>{t.allowInstructions}</button></div>
+        </>
+      )}
+    </section>
+  );
+}
