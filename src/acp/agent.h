@@ -5,10 +5,10 @@
 #include <optional>
 #include <string>
 
-#include "acp/line_channel.h"
-#include "acp/server_link.h"
 #include "acp/session.h"
 #include "base/json.h"
+#include "client/line_channel.h"
+#include "client/server_link.h"
 #include "reprise/result.h"
 
 namespace reprise::acp {

@@ -9,10 +9,10 @@
 
 #include "acp/prompt.h"
 #include "acp/questions.h"
-#include "acp/server_link.h"
 #include "acp/updates.h"
 #include "base/json.h"
 #include "client/server_client.h"
+#include "client/server_link.h"
 #include "reprise/result.h"
 
 namespace reprise::acp {

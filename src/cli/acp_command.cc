@@ -4,8 +4,8 @@
 #include <unistd.h>
 
 #include "acp/agent.h"
-#include "acp/server_link.h"
 #include "client/server_access.h"
+#include "client/server_link.h"
 #include "terminal/console.h"
 
 namespace reprise {
@@ -16,7 +16,7 @@ int RunAcp(const CommandLine& line, const Environment& environment) {
   }
   const auto named = NamedServer(line.url, environment);
   if (!named) return ComplainOfUse(named.error());
-  acp::ServerLink link(line.flags, environment, *named);
+  ServerLink link(line.flags, environment, *named);
   if (const auto settings = link.Check(); !settings) return ComplainOfUse(settings.error());
   ::signal(SIGPIPE, SIG_IGN);  // a client that is gone ends this by the error of a write
   return acp::Agent(link, STDIN_FILENO, STDOUT_FILENO).Run();

@@ -1,4 +1,4 @@
-#include "acp/line_channel.h"
+#include "client/line_channel.h"
 
 #include <poll.h>
 #include <unistd.h>
@@ -9,7 +9,7 @@
 #include <climits>
 #include <nlohmann/json.hpp>
 
-namespace reprise::acp {
+namespace reprise {
 
 void LineChannel::Read() {
   std::array<char, 65536> bytes;
@@ -72,4 +72,4 @@ void LineChannel::Flush() {
   }
 }
 
-}  // namespace reprise::acp
+}  // namespace reprise

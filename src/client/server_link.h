@@ -15,11 +15,11 @@
 #include "reprise/options.h"
 #include "reprise/result.h"
 
-namespace reprise::acp {
+namespace reprise {
 
-// The server that answers an ACP client: the one that was named, the one that uses the data folder, or one that is
-// started for this. It is looked for when the first session says where it works, and again when it does not answer any
-// more. For one thread.
+// The server that answers a client on standard input and output: the one that was named, the one that uses the data
+// folder, or one that is started for this. It is looked for when the client says where it works, and again when it does
+// not answer any more. For one thread.
 class ServerLink {
  public:
   ServerLink(Flags flags, Environment environment, std::optional<RunningServer> named)
@@ -68,4 +68,4 @@ class ServerLink {
   std::chrono::steady_clock::time_point models_asked_{};
 };
 
-}  // namespace reprise::acp
+}  // namespace reprise

@@ -7,7 +7,7 @@
 
 #include "base/json.h"
 
-namespace reprise::acp {
+namespace reprise {
 
 // Messages of JSON, one a line, from and to two descriptors that belong to somebody else. For one thread, which waits
 // for both itself: nothing here blocks.
@@ -51,4 +51,4 @@ class LineChannel {
   std::size_t written_ = 0;  // of unsent_
 };
 
-}  // namespace reprise::acp
+}  // namespace reprise

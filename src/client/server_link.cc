@@ -1,4 +1,4 @@
-#include "acp/server_link.h"
+#include "client/server_link.h"
 
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -10,7 +10,7 @@
 #include "client/joined_server.h"
 #include "terminal/console.h"
 
-namespace reprise::acp {
+namespace reprise {
 namespace {
 
 bool NobodyAnswers(const Error& error) {
@@ -109,4 +109,4 @@ Result<void> ServerLink::FindAgain(bool may_start) {
   return server_->Call("GET", "/healthz").map([](const Json&) {});
 }
 
-}  // namespace reprise::acp
+}  // namespace reprise
