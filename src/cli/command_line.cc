@@ -41,6 +41,9 @@ class Grammar {
     CLI::App* acp = Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output");
     AddSettings(*acp, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
     AddServer(*acp, /*prints=*/false);
+    CLI::App* mcp = Add("mcp-server", "Be a server of the Model Context Protocol, on standard input and output");
+    AddSettings(*mcp, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
+    AddServer(*mcp, /*prints=*/false);
 
     CLI::App* ls = Add("ls", "List the chats, or the interactions of one chat");
     ls->add_option("CHAT", out_.argument, "a chat's id");

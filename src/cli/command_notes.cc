@@ -16,6 +16,8 @@ constexpr CommandExample kExamples[] = {
     {"chat", "reprise chat notes", "go on with the chat notes"},
     {"acp", "reprise acp", "what an editor starts: docs/acp.md"},
     {"acp", "reprise acp --url http://127.0.0.1:9000", "by a server that runs there"},
+    {"mcp-server", "reprise mcp-server", "what a client of MCP starts: docs/mcp-server.md"},
+    {"mcp-server", "reprise mcp-server --url http://127.0.0.1:9000", "by a server that runs there"},
     {"ls", "reprise ls", "all chats, the latest first"},
     {"ls", "reprise ls notes --all", "every interaction of one chat"},
     {"cat", "reprise cat notes/int_001", "one interaction as plain JSON"},

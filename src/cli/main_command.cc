@@ -25,6 +25,7 @@
 #include "cli/import_command.h"
 #include "cli/keys_command.h"
 #include "cli/ls_command.h"
+#include "cli/mcp_server_command.h"
 #include "cli/models_command.h"
 #include "cli/mv_command.h"
 #include "cli/replay_command.h"
@@ -47,6 +48,7 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"serve", RunServe},
     {"chat", RunChat},
     {"acp", RunAcp},
+    {"mcp-server", RunMcpServer},
     {"ls", RunLs},
     {"cat", RunCat},
     {"show", RunShow},

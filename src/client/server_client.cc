@@ -1,16 +1,11 @@
 #include "client/server_client.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <chrono>
 #include <memory>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
 
-#include "base/unique_fd.h"
 #include "model/event_json.h"
 
 namespace reprise {
@@ -59,62 +54,7 @@ class WholeAnswer final : public HttpResponseHandler {
 
 }  // namespace
 
-// What the transport's thread receives, for the thread that reads it.
-class ArrivingEvents::Arriving final : public HttpResponseHandler {
- public:
-  Arriving() : arrived_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {}
-
-  void OnHead(int status, const HttpHeaders&) override {
-    const std::lock_guard lock(mutex_);
-    status_ = status;
-  }
-  bool OnData(std::string_view bytes) override {
-    bool is_first = false;
-    {
-      const std::lock_guard lock(mutex_);
-      is_first = bytes_.empty();
-      bytes_.append(bytes);
-    }
-    if (is_first) Tell();  // else the reader has been told, and has not come yet
-    return true;
-  }
-  void Done(Result<void> ended) {
-    {
-      const std::lock_guard lock(mutex_);
-      ended_ = std::move(ended);
-    }
-    Tell();
-  }
-
-  struct Taken {
-    int status;
-    std::optional<Result<void>> ended;
-  };
-  // `bytes` becomes what has come; its memory is used for what comes next.
-  Taken Take(std::string& bytes) {
-    std::uint64_t count;
-    [[maybe_unused]] const ssize_t size = ::read(arrived_.get(), &count, sizeof count);  // none: nothing has come
-    bytes.clear();
-    const std::lock_guard lock(mutex_);
-    bytes_.swap(bytes);
-    return {status_, ended_};
-  }
-  int descriptor() const { return arrived_.get(); }
-
- private:
-  void Tell() {
-    const std::uint64_t one = 1;
-    [[maybe_unused]] const ssize_t size = ::write(arrived_.get(), &one, sizeof one);
-  }
-
-  const UniqueFd arrived_;
-  std::mutex mutex_;
-  int status_ = 0;                     // guarded by mutex_
-  std::string bytes_;                  // guarded by mutex_
-  std::optional<Result<void>> ended_;  // guarded by mutex_
-};
-
-ArrivingEvents::ArrivingEvents(std::shared_ptr<Arriving> arriving) : arriving_(std::move(arriving)) {}
+ArrivingEvents::ArrivingEvents(std::shared_ptr<ArrivingAnswer> arriving) : arriving_(std::move(arriving)) {}
 ArrivingEvents::~ArrivingEvents() { stop_.request_stop(); }
 
 int ArrivingEvents::descriptor() const { return arriving_->descriptor(); }
@@ -130,7 +70,7 @@ void ArrivingEvents::TakeText(std::string_view data) {
 }
 
 void ArrivingEvents::Receive() {
-  const auto [status, ended] = arriving_->Take(bytes_);
+  const auto [status, headers, ended] = arriving_->Take(bytes_);
   if (status >= 400) {
     refusal_ += bytes_;
   } else {
@@ -201,7 +141,7 @@ Result<Json> ServerClient::CallAndWait(const std::string& path, const Json& body
 
 std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, const std::string& path,
                                                      const Json& body, const std::string& idempotency_key) {
-  const auto arriving = std::make_shared<ArrivingEvents::Arriving>();
+  const auto arriving = std::make_shared<ArrivingAnswer>();
   HttpRequest request = RequestFor(method, path, body);
   request.headers.emplace_back("Accept", "text/event-stream");
   if (!idempotency_key.empty()) request.headers.emplace_back("Idempotency-Key", idempotency_key);
@@ -209,6 +149,15 @@ std::unique_ptr<ArrivingEvents> ServerClient::Stream(const std::string& method, 
   transport_.Send(std::move(request), *arriving, stream->stop_.get_token(),
                   [arriving](Result<void> ended) { arriving->Done(std::move(ended)); });
   return stream;
+}
+
+std::unique_ptr<SentMessage> ServerClient::Post(const std::string& path, const Json& body, HttpHeaders headers) {
+  auto sent = std::make_unique<SentMessage>();
+  HttpRequest request = RequestFor("POST", path, body);
+  request.headers.insert(request.headers.end(), headers.begin(), headers.end());
+  transport_.Send(std::move(request), *sent->answer_, sent->stop_.get_token(),
+                  [answer = sent->answer_](Result<void> ended) { answer->Done(std::move(ended)); });
+  return sent;
 }
 
 }  // namespace reprise

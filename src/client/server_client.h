@@ -10,6 +10,7 @@
 
 #include "base/json.h"
 #include "base/sse_parser.h"
+#include "client/arriving_answer.h"
 #include "net/curl_transport.h"
 #include "reprise/result.h"
 
@@ -43,10 +44,9 @@ class ArrivingEvents {
 
  private:
   friend class ServerClient;
-  class Arriving;
-  explicit ArrivingEvents(std::shared_ptr<Arriving> arriving);
+  explicit ArrivingEvents(std::shared_ptr<ArrivingAnswer> arriving);
 
-  const std::shared_ptr<Arriving> arriving_;
+  const std::shared_ptr<ArrivingAnswer> arriving_;
   std::stop_source stop_;
   void TakeText(std::string_view data);
 
@@ -56,6 +56,22 @@ class ArrivingEvents {
   std::deque<Event> events_;
   std::string refusal_;
   std::optional<Result<void>> ended_;
+};
+
+// A message on its way, and its answer as it comes. Gives it up when it is destroyed.
+class SentMessage {
+ public:
+  SentMessage() = default;
+  SentMessage(const SentMessage&) = delete;
+  SentMessage& operator=(const SentMessage&) = delete;
+  ~SentMessage() { stop_.request_stop(); }
+
+  ArrivingAnswer& answer() { return *answer_; }
+
+ private:
+  friend class ServerClient;
+  const std::shared_ptr<ArrivingAnswer> answer_ = std::make_shared<ArrivingAnswer>();
+  std::stop_source stop_;
 };
 
 // Talks to a running server by its HTTP interface. For one thread.
@@ -82,6 +98,9 @@ class ServerClient {
   // With an idempotency key (if it is not empty) the same request can be sent again: it begins nothing twice.
   std::unique_ptr<ArrivingEvents> Stream(const std::string& method, const std::string& path, const Json& body,
                                          const std::string& idempotency_key = {});
+
+  // Sends a message with these headers, and does not wait. The client must outlive it.
+  std::unique_ptr<SentMessage> Post(const std::string& path, const Json& body, HttpHeaders headers);
 
  private:
   HttpRequest RequestFor(const std::string& method, const std::string& path, const Json& body) const;

@@ -49,35 +49,7 @@ struct ListPosition {
 
 Result<Outcome> ListChats(Engine& engine, const Request& request) {
   const auto limit = TRY(PageLimit(request, kUsualChats, kMostChats));
-  std::optional<ListPosition> after;
-  if (const auto cursor = request.Query("cursor")) {
-    after = ListPosition::FromCursor(*cursor);
-    if (!after) return BadParameter("\"cursor\" is not one that this server gave");
-  }
-  auto chats = TRY(engine.ListChats());
-  std::sort(chats.begin(), chats.end(), [](const ChatListEntry& a, const ChatListEntry& b) {
-    return ListPosition::Of(a.summary).IsBefore(ListPosition::Of(b.summary));
-  });
-  auto first = chats.begin();
-  if (after) {
-    first = std::find_if(first, chats.end(),
-                         [&](const ChatListEntry& entry) { return after->IsBefore(ListPosition::Of(entry.summary)); });
-  }
-  const auto left = static_cast<std::size_t>(chats.end() - first);
-  const auto last = first + static_cast<std::ptrdiff_t>(std::min(limit, left));
-  Json page = Json::array();
-  for (auto entry = first; entry != last; ++entry) page.push_back(ChatBody(*entry));
-  Json next = nullptr;
-  if (last != chats.end()) {
-    next = ListPosition::Of(std::prev(last)->summary).ToCursor();
-  } else {
-    // They have no time to be sorted by: behind all others, on the last page.
-    const auto unreadable = TRY(engine.ListUnreadableChats());
-    for (const UnreadableChat& one : unreadable) {
-      page.push_back({{"id", one.id.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
-    }
-  }
-  return JsonReply({{"chats", std::move(page)}, {"next", std::move(next)}});
+  return JsonReply(TRY(PageOfChats(engine, limit, request.Query("cursor"))));
 }
 
 Result<Outcome> Create(Engine& engine, const Request& request) {
@@ -200,6 +172,38 @@ Result<Outcome> ChangeTasks(Engine& engine, const Request& request) {
 }
 
 }  // namespace
+
+Result<Json> PageOfChats(Engine& engine, std::size_t limit, const std::optional<std::string>& cursor) {
+  std::optional<ListPosition> after;
+  if (cursor) {
+    after = ListPosition::FromCursor(*cursor);
+    if (!after) return BadParameter("\"cursor\" is not one that this server gave");
+  }
+  auto chats = TRY(engine.ListChats());
+  std::sort(chats.begin(), chats.end(), [](const ChatListEntry& a, const ChatListEntry& b) {
+    return ListPosition::Of(a.summary).IsBefore(ListPosition::Of(b.summary));
+  });
+  auto first = chats.begin();
+  if (after) {
+    first = std::find_if(first, chats.end(),
+                         [&](const ChatListEntry& entry) { return after->IsBefore(ListPosition::Of(entry.summary)); });
+  }
+  const auto left = static_cast<std::size_t>(chats.end() - first);
+  const auto last = first + static_cast<std::ptrdiff_t>(std::min(limit, left));
+  Json page = Json::array();
+  for (auto entry = first; entry != last; ++entry) page.push_back(ChatBody(*entry));
+  Json next = nullptr;
+  if (last != chats.end()) {
+    next = ListPosition::Of(std::prev(last)->summary).ToCursor();
+  } else {
+    // They have no time to be sorted by: behind all others, on the last page.
+    const auto unreadable = TRY(engine.ListUnreadableChats());
+    for (const UnreadableChat& one : unreadable) {
+      page.push_back({{"id", one.id.str()}, {"error", {{"code", one.error.reason}, {"message", one.error.message}}}});
+    }
+  }
+  return Json{{"chats", std::move(page)}, {"next", std::move(next)}};
+}
 
 void AddChatRoutes(Router& router, const HandlerContext& context) {
   const auto with = [&engine = context.engine](Result<Outcome> (*handler)(Engine&, const Request&)) {

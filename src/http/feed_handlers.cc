@@ -39,7 +39,13 @@ Result<Outcome> Search(Engine& engine, const Request& request) {
   const auto limit = TRY(PageLimit(request, kUsualMatches, kMostMatches));
   std::optional<ChatId> chat;
   if (const auto name = request.Query("chat")) chat = TRY(ChatId::Parse(*name));
-  const auto text = request.Query("q").value_or("");
+  return JsonReply(TRY(SearchResultOf(engine, request.Query("q").value_or(""), chat, limit)));
+}
+
+}  // namespace
+
+Result<Json> SearchResultOf(Engine& engine, const std::string& text, const std::optional<ChatId>& chat,
+                            std::size_t limit) {
   const auto result = TRY(engine.Search(text, chat, limit));
   Json matches = Json::array();
   for (const SearchMatch& match : result.matches) {
@@ -50,10 +56,8 @@ Result<Outcome> Search(Engine& engine, const Request& request) {
                        {"superseded", match.superseded},
                        {"snippet", match.snippet}});
   }
-  return JsonReply({{"matches", std::move(matches)}, {"truncated", result.truncated}});
+  return Json{{"matches", std::move(matches)}, {"truncated", result.truncated}};
 }
-
-}  // namespace
 
 void AddFeedRoutes(Router& router, const HandlerContext& context) {
   router.Add("GET", "/search", [&engine = context.engine](const Request& request) { return Search(engine, request); });

@@ -20,6 +20,7 @@
 #include "http/audio_handlers.h"
 #include "http/error_response.h"
 #include "http/multipart.h"
+#include "http/page_address.h"
 #include "http/requests.h"
 
 namespace reprise {
@@ -44,14 +45,6 @@ std::optional<ChatId> ChatOf(const Request& request, const OpenAiRequest& asked)
     if (auto chat = ChatNamed(*value)) return chat;
   }
   return asked.chat_name ? ChatNamed(*asked.chat_name) : std::nullopt;
-}
-
-// Where the page is, as this client reaches us; empty: there is none. The gate has let the host pass.
-std::string PageAddress(const HandlerContext& context, const Request& request) {
-  const std::string* host = request.head.Find("host");
-  if (context.shared.page.empty() || host == nullptr) return {};
-  const std::string* scheme = request.head.Find("x-forwarded-proto");
-  return (scheme != nullptr && *scheme == "https" ? "https://" : "http://") + *host + "/";
 }
 
 // One of the two interfaces.

@@ -12,6 +12,7 @@
 #include "http/grant_handlers.h"
 #include "http/import_handlers.h"
 #include "http/instruction_handlers.h"
+#include "http/mcp_handlers.h"
 #include "http/openai_handlers.h"
 #include "http/page_handlers.h"
 #include "http/run_handlers.h"
@@ -33,6 +34,7 @@ Router MakeRoutes(const HandlerContext& context) {
   const auto conversations = std::make_shared<Conversations>(context.engine);
   AddOpenAiRoutes(router, context, conversations);
   AddAgUiRoutes(router, context, conversations);
+  AddMcpRoutes(router, context);
   AddPageRoutes(router, context);
   AddServiceRoutes(router, context);
   AddInstructionRoutes(router, context);

@@ -544,6 +544,21 @@ export interface LoopDetectedEvent {
   pattern?: "same_call" | "alternating" | "same_error" | "no_progress";
 }
 
+export interface McpMessage {
+  jsonrpc: "2.0";
+  id?: string | number;
+  method?: string;
+  params?: Record<string, unknown>;
+  result?: Record<string, unknown>;
+  error?: Record<string, unknown>;
+}
+
+export interface McpRefusal {
+  jsonrpc?: "2.0";
+  id?: string | number | null;
+  error: { code: number | string; message: string; data?: Record<string, unknown>; retryable?: boolean; details?: Record<string, unknown> };
+}
+
 export interface Message {
   role: "system" | "user" | "assistant" | "tool";
   content: string | null | unknown[];

@@ -1,0 +1,46 @@
+#pragma once
+
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+
+#include "base/unique_fd.h"
+#include "reprise/result.h"
+#include "reprise/transport.h"
+
+namespace reprise {
+
+// An answer that the transport's thread receives, for one other thread that takes it piece by piece.
+class ArrivingAnswer final : public HttpResponseHandler {
+ public:
+  ArrivingAnswer();
+
+  // Readable when Take may find something.
+  int descriptor() const { return arrived_.get(); }
+
+  struct Taken {
+    int status = 0;  // 0: the head has not come
+    HttpHeaders headers;
+    std::optional<Result<void>> ended;  // nullopt: it goes on
+  };
+  // Does not wait. `bytes` becomes what has come since; its memory is used for what comes next.
+  Taken Take(std::string& bytes);
+
+  // --- the transport's thread
+  void OnHead(int status, const HttpHeaders& headers) override;
+  bool OnData(std::string_view bytes) override;
+  void Done(Result<void> ended);
+
+ private:
+  void Tell();
+
+  const UniqueFd arrived_;
+  std::mutex mutex_;
+  int status_ = 0;                     // guarded by mutex_
+  HttpHeaders headers_;                // guarded by mutex_
+  std::string bytes_;                  // guarded by mutex_
+  std::optional<Result<void>> ended_;  // guarded by mutex_
+};
+
+}  // namespace reprise

@@ -1,0 +1,255 @@
+#include "client/mcp_bridge.h"
+
+#include <poll.h>
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include "base/base64url.h"
+#include "base/sse_parser.h"
+#include "client/arriving_answer.h"
+#include "client/server_client.h"
+#include "doors/mcp/message.h"
+#include "terminal/console.h"
+#include "terminal/exit_status.h"
+
+namespace reprise {
+namespace {
+
+constexpr int kMaxDepth = kMaxJsonDepth + 16;
+constexpr int kLastWordsMs = 1000;  // for what the client has not read when it closes its end
+constexpr std::size_t kMostRelays = 100;
+constexpr const char* kInitialize = "initialize";
+
+std::string HeaderIn(const HttpHeaders& headers, std::string_view name) {
+  const auto found = std::find_if(headers.begin(), headers.end(), [&](const auto& each) { return each.first == name; });
+  return found == headers.end() ? std::string() : found->second;
+}
+
+// What a header cannot have as it is goes in base64.
+std::string HeaderValue(const std::string& text) {
+  const bool is_plain = std::all_of(text.begin(), text.end(), [](char c) { return c > ' ' && c < 0x7f; }) &&
+                        !text.starts_with("=?base64?");
+  if (is_plain) return text;
+  std::string encoded = EncodeBase64Url(text);
+  for (char& c : encoded) c = c == '-' ? '+' : c == '_' ? '/' : c;
+  encoded.append((4 - encoded.size() % 4) % 4, '=');
+  return "=?base64?" + encoded + "?=";
+}
+
+std::string VersionIn(const Json& message) {
+  return TextMember(MemberOf(MemberOf(message, "params"), "_meta"), "io.modelcontextprotocol/protocolVersion");
+}
+
+bool IsRequest(const Json& message) { return message.contains("method") && message.contains("id"); }
+
+}  // namespace
+
+// A message that was sent to the server, and its answer while it comes.
+class McpBridge::Relay {
+ public:
+  Relay(ServerClient& server, Json sent, HttpHeaders headers, Purpose why, bool again)
+      : message(std::move(sent)),
+        purpose(why),
+        is_again(again),
+        sending_(server.Post("/mcp", message, std::move(headers))) {}
+
+  const Json message;
+  const Purpose purpose;
+  const bool is_again;  // the server it went to first was not there, or had forgotten the session
+  int status = 0;
+  HttpHeaders headers{};
+  std::optional<Result<void>> ended{};
+  std::string body{};  // that is no stream of events
+  SseParser events{};
+  Json cancellation = nullptr;  // comes behind what it cancels
+  bool was_answered = false;
+  bool is_over = false;
+
+  bool is_stateless() const { return !VersionIn(message).empty() && !mcp::IsSessionVersion(VersionIn(message)); }
+  int descriptor() const { return sending_->answer().descriptor(); }
+  // `bytes` are those of the piece that `events` reads.
+  void Receive(std::string& bytes) {
+    auto taken = sending_->answer().Take(bytes);
+    status = taken.status;
+    headers = std::move(taken.headers);
+    ended = std::move(taken.ended);
+    if (HeaderIn(headers, "content-type").starts_with("text/event-stream")) {
+      events.Feed(bytes);
+    } else {
+      body += bytes;
+    }
+  }
+
+ private:
+  const std::unique_ptr<SentMessage> sending_;
+};
+
+McpBridge::McpBridge(ServerLink& link, int in, int out) : link_(link), channel_(in, out) {}
+McpBridge::~McpBridge() = default;
+
+int McpBridge::Run() {
+  while (!channel_.is_broken()) {
+    while (auto line = channel_.Next()) Take(*line);
+    for (std::size_t i = 0; i < relays_.size(); ++i) Proceed(*relays_[i]);  // which may add some
+    std::erase_if(relays_, [](const auto& relay) { return relay->is_over; });
+    channel_.Flush();
+    if (channel_.input_ended()) break;
+    Wait();
+  }
+  pollfd out{channel_.out(), POLLOUT, 0};
+  while (channel_.has_unsent() && ::poll(&out, 1, kLastWordsMs) > 0) channel_.Flush();
+  return kExitOk;
+}
+
+// Until there is something to do.
+void McpBridge::Wait() {
+  std::vector<pollfd> waits = {{channel_.in(), POLLIN, 0}, {channel_.has_unsent() ? channel_.out() : -1, POLLOUT, 0}};
+  for (const auto& relay : relays_) {
+    // Who reads slowly is not given more: the streams wait, and the server with them.
+    waits.push_back({channel_.is_crowded() ? -1 : relay->descriptor(), POLLIN, 0});
+  }
+  if (::poll(waits.data(), waits.size(), -1) < 0) return;
+  if (waits[0].revents != 0) channel_.Read();
+}
+
+// --- from the client ---------------------------------------------------------------------------------------------
+
+void McpBridge::Refuse(const Json& id, int code, const std::string& why) {
+  channel_.Send({{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", why}}}});
+}
+
+void McpBridge::Take(const LineChannel::Line& line) {
+  if (line.too_long) return Refuse(nullptr, mcp::kInvalidRequest, "a message is too long, and was not read");
+  auto message = ParseJson(line.text, kMaxDepth);
+  if (!message) return Refuse(nullptr, mcp::kParseError, message.error().message);
+  const Json& id = MemberOf(*message, "id");
+  if (!message->is_object()) return Refuse(nullptr, mcp::kInvalidRequest, "a message must be a JSON object");
+  if (auto reached = link_.Reach(""); !reached) {
+    if (IsRequest(*message)) Refuse(id, mcp::kInternalError, reached.error().message);
+    return;
+  }
+  if (TextMember(*message, "method") == "notifications/cancelled") return Cancel(*message);
+  if (TextMember(*message, "method") == kInitialize) {
+    greeting_ = *message;
+    session_.clear();
+    version_.clear();
+  }
+  Forward(*std::move(message), Purpose::kClient, /*is_again=*/false);
+}
+
+// Newer clients' requests are cancelled by the end of their connection, older ones' by a message, behind the request.
+void McpBridge::Cancel(const Json& notification) {
+  const Json& id = MemberOf(MemberOf(notification, "params"), "requestId");
+  Relay* const relay = RelayOf(id);
+  if (relay == nullptr) return;
+  if (relay->is_stateless()) {
+    relay->is_over = true;
+  } else if (relay->status == 0) {
+    relay->cancellation = notification;
+  } else {
+    Forward(notification, Purpose::kClient, /*is_again=*/false);
+  }
+}
+
+McpBridge::Relay* McpBridge::RelayOf(const Json& id) const {
+  const auto found = std::find_if(relays_.begin(), relays_.end(), [&](const auto& relay) {
+    return !relay->is_over && relay->message.contains("method") && relay->message.contains("id") &&
+           relay->message["id"] == id;
+  });
+  return found == relays_.end() ? nullptr : found->get();
+}
+
+HttpHeaders McpBridge::HeadersFor(const Json& message) const {
+  HttpHeaders headers = {{"Accept", "application/json, text/event-stream"}};
+  const std::string version = VersionIn(message);
+  if (!version.empty() && !mcp::IsSessionVersion(version)) {
+    const Json& params = MemberOf(message, "params");
+    headers.emplace_back("MCP-Protocol-Version", HeaderValue(version));
+    headers.emplace_back("Mcp-Method", HeaderValue(TextMember(message, "method")));
+    const std::string name = params.contains("name") ? TextMember(params, "name") : TextMember(params, "uri");
+    if (!name.empty()) headers.emplace_back("Mcp-Name", HeaderValue(name));
+  } else if (!session_.empty()) {
+    headers.emplace_back("Mcp-Session-Id", session_);
+    headers.emplace_back("MCP-Protocol-Version", version_);
+  }
+  return headers;
+}
+
+void McpBridge::Forward(Json message, Purpose purpose, bool is_again) {
+  if (relays_.size() >= kMostRelays) {
+    if (IsRequest(message)) Refuse(message["id"], mcp::kInternalError, "too many requests are under way");
+    return;
+  }
+  HttpHeaders headers = HeadersFor(message);
+  relays_.push_back(std::make_unique<Relay>(link_.server(), std::move(message), std::move(headers), purpose, is_again));
+}
+
+// --- from the server ---------------------------------------------------------------------------------------------
+
+void McpBridge::Say(Relay& relay, const std::string& text) {
+  const auto said = ParseJson(text, kMaxDepth);
+  if (!said || !said->is_object() || !said->contains("jsonrpc")) return;
+  if (!said->contains("method") && IsRequest(relay.message)) relay.was_answered = true;
+  if (relay.purpose == Purpose::kClient) channel_.Send(*said);
+}
+
+void McpBridge::Proceed(Relay& relay) {
+  if (relay.is_over) return;
+  std::string bytes;
+  relay.Receive(bytes);
+  while (const auto event = relay.events.Next()) Say(relay, std::string(event->data));
+  if (relay.status != 0 && !relay.cancellation.is_null()) {
+    Forward(std::exchange(relay.cancellation, nullptr), Purpose::kClient, /*is_again=*/false);
+  }
+  if (relay.ended) End(relay);
+}
+
+void McpBridge::End(Relay& relay) {
+  relay.is_over = true;
+  const bool is_request = IsRequest(relay.message);
+  const auto refuse = [&](const std::string& why) {
+    if (is_request && !relay.was_answered && relay.purpose == Purpose::kClient) {
+      Refuse(relay.message["id"], mcp::kInternalError, why);
+    }
+  };
+  if (!*relay.ended) {
+    const Error& error = relay.ended->error();
+    // Nothing of it has arrived anywhere: it is safe to send it once more.
+    if (error.reason == "connection_failed" && !relay.is_again && link_.FindAgain(/*may_start=*/true)) {
+      return Forward(relay.message, relay.purpose, /*is_again=*/true);
+    }
+    if (error.reason != "connection_failed") {
+      return refuse("the connection to the server broke; what it has begun is in its chat, where `approve` follows it");
+    }
+    return refuse(NotAnswering(error, link_.server()).message);
+  }
+  const bool is_greeting = TextMember(relay.message, "method") == kInitialize && !relay.is_stateless();
+  if (is_greeting && relay.status == 200) {
+    session_ = HeaderIn(relay.headers, "mcp-session-id");
+    const auto said = ParseJson(relay.body, kMaxDepth);
+    version_ = said ? TextMember(MemberOf(*said, "result"), "protocolVersion") : "";
+    if (relay.purpose == Purpose::kClient) Say(relay, relay.body);
+    for (Json& message : std::exchange(ungreeted_, {})) {
+      Forward(std::move(message), Purpose::kClient, /*is_again=*/true);
+    }
+    return;
+  }
+  // A server that was started anew knows no session; the client need not know of that.
+  if (relay.status == 404 && !relay.is_stateless() && !relay.is_again && !greeting_.is_null() && !is_greeting) {
+    const bool is_greeting_under_way = !ungreeted_.empty();
+    if (is_request) ungreeted_.push_back(relay.message);  // the answer to a question of that server has nowhere to go
+    if (!is_request || is_greeting_under_way) return;
+    session_.clear();
+    return Forward(greeting_, Purpose::kGreeting, /*is_again=*/true);
+  }
+  if (!relay.body.empty()) Say(relay, relay.body);
+  if (relay.was_answered || !is_request) return;
+  const auto refusal = ParseJson(relay.body, kMaxDepth);
+  const std::string why = refusal ? TextMember(MemberOf(*refusal, "error"), "message") : "";
+  // A call that was cancelled has no answer.
+  if (relay.status >= 400) refuse(why.empty() ? "the server answers with status " + std::to_string(relay.status) : why);
+}
+
+}  // namespace reprise

@@ -1,0 +1,186 @@
+#include "doors/mcp/ask_translator.h"
+
+#include <utility>
+
+#include "base/base64url.h"
+#include "base/hidden_characters.h"
+#include "base/utf8.h"
+#include "doors/mcp/elicitation.h"
+#include "reprise/event.h"
+
+namespace reprise::mcp {
+namespace {
+
+constexpr int kDepth = 2 * kMaxJsonDepth;
+constexpr std::size_t kShownArguments = 300;
+
+std::string Shortened(const std::string& text) {
+  const std::string line = VisibleOnOneLine(text);
+  const std::string_view begin = Utf8Prefix(line, kShownArguments);
+  return begin.size() < line.size() ? std::string(begin) + "..." : line;
+}
+
+}  // namespace
+
+Json ToolResult(const std::string& text, Json structured, bool is_error) {
+  Json result = {{"content", Json::array({{{"type", "text"}, {"text", text}}})}};
+  if (structured.is_object()) result["structuredContent"] = std::move(structured);
+  if (is_error) result["isError"] = true;
+  return result;
+}
+
+std::string WriteRequestState(const RequestState& state) {
+  return EncodeBase64Url(DumpJson({{"chat", state.run.chat_id.str()},
+                                   {"interaction", state.run.interaction_id.str()},
+                                   {"call", state.call_digest},
+                                   {"seq", state.last_question}}));
+}
+
+std::optional<RequestState> ReadRequestState(const std::string& text) {
+  const auto bytes = DecodeBase64Url(text);
+  const auto json = bytes ? ParseJson(*bytes) : Result<Json>(Json());
+  if (!json || !json->is_object()) return std::nullopt;
+  const auto chat = ChatId::Parse(TextMember(*json, "chat"));
+  const auto interaction = InteractionId::Parse(TextMember(*json, "interaction"));
+  const Json& seq = MemberOf(*json, "seq");
+  if (!chat || !interaction || !seq.is_number_unsigned()) return std::nullopt;
+  return RequestState{.run = {*chat, *interaction},
+                      .call_digest = TextMember(*json, "call"),
+                      .last_question = seq.get<std::uint64_t>()};
+}
+
+void AskTranslator::Send(const std::string& message, std::string& out) const {
+  if (options_.streams) {
+    out += "data: " + message + "\n\n";
+  }
+}
+
+void AskTranslator::Progress(std::uint64_t seq, const std::string& what, std::string& out) const {
+  if (options_.progress_token.is_null() || seq <= options_.after_seq) return;
+  Send(NotificationMessage("notifications/progress",
+                           {{"progressToken", options_.progress_token}, {"progress", seq}, {"message", what}}),
+       out);
+}
+
+void AskTranslator::Ask(const std::string& id, const Json& form, std::string& out) {
+  if (!asked_.insert(id).second) return;
+  Send(DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", "elicitation/create"}, {"params", form}}), out);
+}
+
+// Somebody has answered.
+void AskTranslator::Settle(const std::string& id, std::string& out) {
+  waiting_.erase(id);
+  if (!asked_.contains(id) || (options_.session && options_.session->HasAnswered(id))) return;
+  Send(NotificationMessage("notifications/cancelled", {{"requestId", id}, {"reason", "it was answered elsewhere"}}),
+       out);
+}
+
+void AskTranslator::Take(const EventFrame& event, std::string& out) {
+  if (event.name == event::TextDelta::kName || event.name == event::ThinkingDelta::kName ||
+      event.name == event::ToolOutputDelta::kName) {
+    return;
+  }
+  const auto parsed = ParseJson(event.data, kDepth);
+  if (!parsed) return;
+  const Json& data = *parsed;
+  const std::string_view name = event.name;
+  if (name == event::ToolCallStarted::kName) {
+    Progress(event.seq, TextMember(data, "tool_name") + " " + Shortened(TextMember(data, "tool_input")), out);
+  } else if (name == event::Nested::kName) {
+    const Json& step = MemberOf(data, "event");
+    if (TextMember(step, "type") == event::ToolCallStarted::kType) {
+      Progress(event.seq, TextMember(step, "tool_name") + " " + Shortened(TextMember(step, "tool_input")), out);
+    }
+  } else if (name == event::Retry::kName) {
+    const std::string why = "the model is asked again: " + TextMember(data, "message");
+    Progress(event.seq, why, out);
+    if (options_.session && options_.session->IsToldWarnings()) {
+      Send(NotificationMessage("notifications/message", {{"level", "warning"}, {"logger", "reprise"}, {"data", why}}),
+           out);
+    }
+  } else if (name == event::Answer::kName) {
+    answer_ = TextMember(data, "content");
+  } else if (name == event::ApprovalRequired::kName) {
+    waiting_[TextMember(data, "approval_id")] = ApprovalForm(data);
+    last_question_ = event.seq;
+  } else if (name == event::InputRequired::kName) {
+    waiting_[TextMember(data, "request_id")] = InputForm(data, options_.can_open_urls);
+    last_question_ = event.seq;
+  } else if (name == event::Approved::kName || name == event::Rejected::kName) {
+    Settle(TextMember(data, "approval_id"), out);
+  } else if (name == event::InputReceived::kName) {
+    Settle(TextMember(data, "request_id"), out);
+  } else if (name == event::Failed::kName) {
+    failure_ = TextMember(data, "message");
+  } else if (name == event::InteractionComplete::kName) {
+    status_ = TextMember(data, "status");
+    waiting_.clear();
+  }
+}
+
+// All that was published has been taken. What is asked together is published together.
+void AskTranslator::Rest(std::string& out) {
+  if (is_over_) return;
+  for (const std::string& id : options_.answered) waiting_.erase(id);
+  if (waiting_.empty()) return;
+  switch (options_.asking) {
+    case Asking::kNowhere:
+      return FinishWaiting(out);
+    case Asking::kInStream:
+      for (const auto& [id, form] : waiting_) Ask(id, form, out);
+      return;
+    case Asking::kInResult:
+      Json requests = Json::object();
+      for (const auto& [id, form] : waiting_) requests[id] = {{"method", "elicitation/create"}, {"params", form}};
+      return Finish({{"resultType", "input_required"},
+                     {"inputRequests", std::move(requests)},
+                     {"requestState", WriteRequestState({.run = options_.run,
+                                                         .call_digest = options_.call_digest,
+                                                         .last_question = last_question_})}},
+                    out);
+  }
+}
+
+void AskTranslator::Finish(Json result, std::string& out) {
+  is_over_ = true;
+  const std::string message = ResultMessage(options_.id, std::move(result), options_.is_stateless);
+  if (options_.streams) return Send(message, out);
+  out += message;
+}
+
+void AskTranslator::FinishWaiting(std::string& out) {
+  std::string text = "The agent waits for a person.";
+  for (const auto& [id, form] : waiting_) text += "\n\n" + TextMember(form, "message");
+  text += "\n\nThis client cannot ask. A person can answer " + options_.where +
+          "; the agent goes on then, and `read_chat` with this chat_id has what came of it.";
+  Finish(ToolResult(text, {{"chat_id", options_.run.chat_id.str()},
+                           {"interaction_id", options_.run.interaction_id.str()},
+                           {"status", "WAITING"},
+                           {"answer", ""}}),
+         out);
+}
+
+void AskTranslator::End(bool complete, std::string& out) {
+  if (is_over_) return;
+  is_over_ = true;
+  if (options_.call && options_.call->is_cancelled() && status_ != "COMPLETED") return;  // nobody waits for a response
+  const bool failed = !complete || status_ != "COMPLETED";
+  std::string text = answer_;
+  if (!complete) {
+    text =
+        "the server is stopping; what waits goes on when it has started again: `approve` with this chat_id follows it";
+  } else if (status_ == "CANCELLED") {
+    text = "the run was cancelled";
+  } else if (failed) {
+    text = failure_.empty() ? "the run has failed" : failure_;
+  }
+  Finish(ToolResult(text,
+                    {{"chat_id", options_.run.chat_id.str()},
+                     {"interaction_id", options_.run.interaction_id.str()},
+                     {"status", complete ? status_ : "STOPPING"},
+                     {"answer", answer_}},
+                    failed),
+         out);
+}
+
+}  // namespace reprise::mcp
