@@ -465,5 +465,5 @@ def test_all_commands_of_the_client_are_documented(offline):
 
 
 # Words in backquotes that begin with / and are no commands: routes and folders.
-PATHS = {"/agui", "/chats", "/approvals", "/grants", "/tools", "/models", "/audit", "/healthz", "/readyz", "/metrics", "/usr", "/bin", "/sbin", "/opt", "/etc",
+PATHS = {"/agui", "/mcp", "/chats", "/approvals", "/grants", "/tools", "/models", "/audit", "/healthz", "/readyz", "/metrics", "/usr", "/bin", "/sbin", "/opt", "/etc",
          "/tmp", "/run", "/dev", "/proc", "/lib"}

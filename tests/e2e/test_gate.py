@@ -10,13 +10,17 @@ from support.provider import text
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
-         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui"]
+         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp"]
 BODY = b'{"user_message":"echo smuggled"}'
 # Each way to send a message: its path, and what is before and behind the message in a body.
 DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
          "chat completions": ("/v1/chat/completions", b'{"model":"reprise","messages":[{"role":"user","content":', b"}]}"),
          "responses": ("/v1/responses", b'{"model":"reprise","input":', b"}"),
-         "ag-ui": ("/agui", b'{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":', b"}]}")}
+         "ag-ui": ("/agui", b'{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":', b"}]}"),
+         "mcp": ("/mcp", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
+                         b'"io.modelcontextprotocol/clientCapabilities":{}},"name":"ask","arguments":{"message":', b"}}}")}
+# What the head of a good message says besides.
+HEADS = {"/mcp": {"MCP-Protocol-Version": "2026-07-28", "Mcp-Method": "tools/call", "Mcp-Name": "ask"}}
 
 
 @pytest.fixture(params=DOORS)
@@ -28,6 +32,15 @@ def door(request):
         @staticmethod
         def body(message):
             return before + message + behind
+
+        @staticmethod
+        def malformed(client, body, kind="application/json"):
+            """A body that is refused in the door's own way; what it says."""
+            answer = client.post(path, body, headers={"Content-Type": kind, **HEADS.get(path, {})})
+            if path != "/mcp":
+                return answer.error(400)
+            assert answer.status == 400 if "error" in answer.json else answer.json["result"]["isError"], answer.body[:500]
+            return answer.json
 
     Door.path = path
     return Door
@@ -131,7 +144,7 @@ def test_another_content_type_is_415(offline, door, kind):
 
 
 def test_json_with_a_charset_is_fine(offline, door):
-    offline.client.post(door.path, door.body(b'""'), headers={"Content-Type": "application/json; charset=utf-8"}).error(400)
+    door.malformed(offline.client, door.body(b'""'), "application/json; charset=utf-8")
 
 
 def test_compressed_bodies_are_415(offline, door):
@@ -142,10 +155,9 @@ def test_compressed_bodies_are_415(offline, door):
 @pytest.mark.parametrize("opening", [b"[", b'{"a":'])
 def test_a_body_nested_100000_deep_is_400(offline, door, opening):
     deep = opening * 100_000
-    headers = {"Content-Type": "application/json"}
-    offline.client.post(door.path, deep, headers=headers).error(400)
-    offline.client.post(door.path, door.body(deep), headers=headers).error(400)
-    offline.client.post(door.path, door.body(b"[" * 65 + b"]" * 65), headers=headers).error(400)
+    door.malformed(offline.client, deep)
+    door.malformed(offline.client, door.body(deep))
+    door.malformed(offline.client, door.body(b"[" * 65 + b"]" * 65))
 
 
 def test_a_body_of_two_mebibytes_is_413(offline):
@@ -212,8 +224,9 @@ def test_malformed_messages_are_400_at_every_door(offline, door, message):
         body = body.replace(b'"model"', b'"user_message"')  # there a model may be named; twice is twice all the same
     if door.path in ("/v1/chat/completions", "/agui") and b'"x","model"' in message:
         body = body.replace(b'"x","model":"offline"', b'"x","content":"y"')
-    error = offline.client.post(door.path, body, headers={"Content-Type": "application/json"}).error(400)
-    assert str(offline.home.path) not in json.dumps(error)
+    if door.path == "/mcp":
+        body = body.replace(b'"x","model":"offline"', b'"x","message":"y"')
+    assert str(offline.home.path) not in json.dumps(door.malformed(offline.client, body))
 
 
 def test_unknown_members_are_named(offline):

@@ -1,0 +1,29 @@
+// The official client of MCP, unmodified: by HTTP or by `reprise mcp-server`, of either era. Arguments: the package's entry, that for
+// stdio, the era, the way, the server's URL, the program. What it saw goes to standard output, as one JSON object.
+const [entry, stdio, era, way, url, program] = process.argv.slice(2);
+const { Client, StreamableHTTPClientTransport } = await import(entry);
+const { StdioClientTransport } = await import(stdio);
+const seen = { asked: [], progress: 0 };
+// "auto" finds out by itself which era the server is of.
+const options = { capabilities: { elicitation: {} }, ...(era === "2026-07-28" ? { versionNegotiation: { mode: "auto" } } : {}) };
+const client = new Client({ name: "test", version: "1" }, options);
+client.setRequestHandler("elicitation/create", async ({ params }) => {
+  seen.asked.push(params.message);
+  return { action: "accept", content: { decision: "approve" } };
+});
+const transport =
+  way === "http" ? new StreamableHTTPClientTransport(new URL(url + "/mcp")) : new StdioClientTransport({ command: program, args: ["mcp-server", "--url", url], env: process.env });
+await client.connect(transport);
+seen.version = client.getNegotiatedProtocolVersion();
+seen.server = client.getServerVersion()?.name;
+seen.tools = (await client.listTools()).tools.map((tool) => tool.name);
+const ask = (message, more) => client.callTool({ name: "ask", arguments: { message, chat_id: "sdk" } }, more);
+seen.answer = await ask("calculate 6*7", { onprogress: () => void seen.progress++ });
+seen.listed = (await client.callTool({ name: "list_chats", arguments: {} })).structuredContent.chats.map((chat) => chat.id);
+seen.written = await ask("write a.txt: hello");
+seen.read = (await client.readResource({ uri: "reprise://chats/sdk" })).contents[0].text;
+// An abort.
+const controller = new AbortController();
+const slow = ask("calculate 1+1\nslow: " + "word ".repeat(400), { signal: controller.signal, onprogress: () => controller.abort() }).catch((error) => (seen.aborted = String(error)));
+await slow;
+process.stdout.write(JSON.stringify(seen), () => void client.close().then(() => process.exit(0)));
