@@ -28,12 +28,6 @@ namespace reprise {
 namespace {
 
 using mcp::AskTranslator;
-using mcp::Call;
-using mcp::Message;
-using mcp::MessageHead;
-using mcp::RequestState;
-using mcp::RpcError;
-using mcp::Session;
 
 constexpr const char* kSessionHeader = "mcp-session-id";
 constexpr std::int64_t kUsualListed = 20, kMostListed = 100, kMostInteractions = 200, kMostPlaces = 100;
@@ -45,18 +39,18 @@ std::optional<std::string> HeaderOf(const Request& request, const char* name) {
   return value == nullptr ? std::nullopt : std::optional(std::string(TrimBlanks(*value)));
 }
 
-MessageHead HeadOf(const Request& request) {
+mcp::MessageHead HeadOf(const Request& request) {
   return {.version = HeaderOf(request, "mcp-protocol-version"),
           .session = HeaderOf(request, kSessionHeader),
           .method = HeaderOf(request, "mcp-method"),
           .name = HeaderOf(request, "mcp-name")};
 }
 
-Reply ErrorTo(const Json& id, const RpcError& error) {
+Reply ErrorTo(const Json& id, const mcp::RpcError& error) {
   return Reply{.status = error.status, .body = mcp::ErrorMessage(id, error)};
 }
 
-RpcError Unknown(const std::string& what) { return {.code = mcp::kInvalidParams, .message = what, .status = 200}; }
+mcp::RpcError Unknown(const std::string& what) { return {.code = mcp::kInvalidParams, .message = what, .status = 200}; }
 
 // What the engine says no to, for the model of the client to read.
 Json Refusal(const Error& error) {
@@ -68,10 +62,10 @@ Json Refusal(const Error& error) {
 // What a tool call, or another request, is answered with: at once, or while a run goes on.
 struct McpRequest {
   const Request& request;
-  const Message& message;
+  const mcp::RpcMessage& message;
   bool is_stateless = false;
   mcp::ClientAbilities abilities{};
-  std::shared_ptr<Session> session = nullptr;
+  std::shared_ptr<mcp::Session> session = nullptr;
 };
 
 class McpRoute {
@@ -79,9 +73,9 @@ class McpRoute {
   explicit McpRoute(const HandlerContext& context) : context_(context), engine_(context.engine) {}
 
   Result<Outcome> Take(const Request& request) const {
-    const Message message = mcp::ReadMessage(request.body);
+    const mcp::RpcMessage message = mcp::ReadMessage(request.body);
     if (message.problem) return ErrorTo(message.id, *message.problem);
-    const MessageHead head = HeadOf(request);
+    const mcp::MessageHead head = HeadOf(request);
     return mcp::IsStateless(message, head) ? TakeStateless(request, message, head)
                                            : TakeInSession(request, message, head);
   }
@@ -95,9 +89,10 @@ class McpRoute {
 
  private:
   // --- the two eras
-  Result<Outcome> TakeStateless(const Request& request, const Message& message, const MessageHead& head) const {
+  Result<Outcome> TakeStateless(const Request& request, const mcp::RpcMessage& message,
+                                const mcp::MessageHead& head) const {
     // A client over HTTP that wants a request no more closes its response.
-    if (message.kind != Message::Kind::kRequest) return Reply{.status = 202, .content_type = ""};
+    if (message.kind != mcp::RpcMessage::Kind::kRequest) return Reply{.status = 202, .content_type = ""};
     if (const auto problem = mcp::CheckStateless(message, head)) return ErrorTo(message.id, *problem);
     const McpRequest asked{
         .request = request,
@@ -127,8 +122,9 @@ class McpRoute {
         {.code = mcp::kSessionError, .message = "there is no such session (any more); initialize anew", .status = 404});
   }
 
-  Result<Outcome> TakeInSession(const Request& request, const Message& message, const MessageHead& head) const {
-    if (message.method == "initialize" && message.kind == Message::Kind::kRequest) return Initialize(message);
+  Result<Outcome> TakeInSession(const Request& request, const mcp::RpcMessage& message,
+                                const mcp::MessageHead& head) const {
+    if (message.method == "initialize" && message.kind == mcp::RpcMessage::Kind::kRequest) return Initialize(message);
     if (head.version && !mcp::IsSessionVersion(*head.version)) {
       return ErrorTo(
           message.id,
@@ -137,8 +133,8 @@ class McpRoute {
     if (!head.session) return NeedsSession(message.id);
     const auto session = sessions_->Find(*head.session);
     if (!session) return NoSession(message.id);
-    if (message.kind == Message::Kind::kResponse) return TakeAnswer(request, message, *session);
-    if (message.kind == Message::Kind::kNotification) {
+    if (message.kind == mcp::RpcMessage::Kind::kResponse) return TakeAnswer(request, message, *session);
+    if (message.kind == mcp::RpcMessage::Kind::kNotification) {
       if (message.method == "notifications/cancelled") CancelCall(message, *session);
       return Reply{.status = 202, .content_type = ""};
     }
@@ -151,7 +147,7 @@ class McpRoute {
     return Answer(asked);
   }
 
-  Result<Outcome> Initialize(const Message& message) const {
+  Result<Outcome> Initialize(const mcp::RpcMessage& message) const {
     const std::string wanted = TextMember(message.params, "protocolVersion");
     const std::string id = sessions_->Open(mcp::AbilitiesIn(MemberOf(message.params, "capabilities")));
     return Reply{
@@ -167,7 +163,7 @@ class McpRoute {
 
   // The client's answer to elicitation/create, whose id is that of what was asked. What was answered elsewhere stays as
   // it is.
-  Result<Outcome> TakeAnswer(const Request& request, const Message& message, Session& session) const {
+  Result<Outcome> TakeAnswer(const Request& request, const mcp::RpcMessage& message, mcp::Session& session) const {
     const std::string id = message.id.is_string() ? message.id.get<std::string>() : "";
     session.NoteAnswered(id);
     if (auto given = Give(request, id, message.result, std::nullopt); !given) {
@@ -179,7 +175,7 @@ class McpRoute {
     return Reply{.status = 202, .content_type = ""};
   }
 
-  void CancelCall(const Message& message, Session& session) const {
+  void CancelCall(const mcp::RpcMessage& message, mcp::Session& session) const {
     const auto call = session.Find(DumpJson(MemberOf(message.params, "requestId")));
     const auto run = call ? call->Cancel() : std::nullopt;
     if (run) static_cast<void>(engine_.Cancel(run->chat_id, run->interaction_id));  // one that has ended needs none
@@ -296,7 +292,7 @@ class McpRoute {
       Json content = {{"uri", uri}, {"mimeType", "text/markdown"}, {"text", *text}};
       return DoneForNow(asked, {{"contents", Json::array({std::move(content)})}}, 0);
     }
-    RpcError error = Unknown("there is no such resource: " + text.error().message);
+    mcp::RpcError error = Unknown("there is no such resource: " + text.error().message);
     error.data = {{"uri", uri}};
     return ErrorTo(asked.message.id, error);
   }
@@ -372,7 +368,8 @@ class McpRoute {
   }
 
   Result<Outcome> Follow(const McpRequest& asked, EventSubscription run, const InteractionRef& ref,
-                         std::set<std::string> answered, std::uint64_t after_seq, std::shared_ptr<Call> call) const {
+                         std::set<std::string> answered, std::uint64_t after_seq,
+                         std::shared_ptr<mcp::Call> call) const {
     using Asking = AskTranslator::Asking;
     const bool streams = asked.request.Accepts("text/event-stream");
     const bool can_ask = asked.abilities.forms && (asked.is_stateless || streams);

@@ -20,8 +20,8 @@ constexpr const char* kOurVersion = REPRISE_TEXT_OF(REPRISE_VERSION_MAJOR) "." R
 #undef REPRISE_TEXT_OF
 #undef REPRISE_TEXT_OF_VALUE
 
-Message Broken(int code, std::string why, Json id = nullptr) {
-  Message message;
+RpcMessage Broken(int code, std::string why, Json id = nullptr) {
+  RpcMessage message;
   message.id = std::move(id);
   message.problem = RpcError{.code = code, .message = std::move(why), .status = 400};
   return message;
@@ -32,7 +32,7 @@ RpcError BadParams(std::string why) { return {.code = kInvalidParams, .message =
 RpcError Mismatch(std::string why) { return {.code = kHeaderMismatch, .message = std::move(why), .status = 400}; }
 
 // What the header Mcp-Name has to repeat.
-std::optional<std::string> NameIn(const Message& message) {
+std::optional<std::string> NameIn(const RpcMessage& message) {
   const char* member = message.method == "resources/read"                                  ? "uri"
                        : message.method == "tools/call" || message.method == "prompts/get" ? "name"
                                                                                            : nullptr;
@@ -57,12 +57,12 @@ bool IsSessionVersion(std::string_view version) {
   return std::find(kSessionVersions.begin(), kSessionVersions.end(), version) != kSessionVersions.end();
 }
 
-Message ReadMessage(std::string_view body) {
+RpcMessage ReadMessage(std::string_view body) {
   const auto json = ParseJson(body);
   if (!json) return Broken(kParseError, json.error().message);
   if (json->is_array()) return Broken(kInvalidRequest, "a body is one message; batches are not taken");
   if (!json->is_object()) return Broken(kInvalidRequest, "a message must be a JSON object");
-  Message message;
+  RpcMessage message;
   const bool has_id = json->contains("id");
   if (has_id) {
     const Json& id = (*json)["id"];
@@ -77,14 +77,14 @@ Message ReadMessage(std::string_view body) {
     if (!has_id || (!json->contains("result") && !json->contains("error"))) {
       return Broken(kInvalidRequest, "a message needs a \"method\", or answers a request", message.id);
     }
-    message.kind = Message::Kind::kResponse;
+    message.kind = RpcMessage::Kind::kResponse;
     message.result = MemberOf(*json, "result");
     return message;
   }
   const Json& method = (*json)["method"];
   if (!method.is_string()) return Broken(kInvalidRequest, "\"method\" must be a text", message.id);
   message.method = method.get<std::string>();
-  message.kind = has_id ? Message::Kind::kRequest : Message::Kind::kNotification;
+  message.kind = has_id ? RpcMessage::Kind::kRequest : RpcMessage::Kind::kNotification;
   if (const Json& params = MemberOf(*json, "params"); params.is_object()) {
     message.params = params;
   } else if (!params.is_null()) {
@@ -93,14 +93,14 @@ Message ReadMessage(std::string_view body) {
   return message;
 }
 
-bool IsStateless(const Message& message, const MessageHead& head) {
+bool IsStateless(const RpcMessage& message, const MessageHead& head) {
   if (head.session) return false;
   if (head.version) return !IsSessionVersion(*head.version);
   const std::string said = TextMember(message.meta(), kVersionMember);
   return !said.empty() && !IsSessionVersion(said);
 }
 
-std::optional<RpcError> CheckStateless(const Message& message, const MessageHead& head) {
+std::optional<RpcError> CheckStateless(const RpcMessage& message, const MessageHead& head) {
   const Json& version = MemberOf(message.meta(), kVersionMember);
   for (const char* name : {kVersionMember, kCapabilitiesMember}) {
     const Json& value = MemberOf(message.meta(), name);

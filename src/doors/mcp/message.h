@@ -30,7 +30,7 @@ struct RpcError {
   int status = 200;  // of the HTTP response that tells it
 };
 
-struct Message {
+struct RpcMessage {
   enum class Kind { kRequest, kNotification, kResponse };
   Kind kind = Kind::kRequest;
   Json id = nullptr;
@@ -41,7 +41,7 @@ struct Message {
 
   const Json& meta() const { return MemberOf(params, "_meta"); }
 };
-Message ReadMessage(std::string_view body);
+RpcMessage ReadMessage(std::string_view body);
 
 // What the head of an HTTP request repeats of the message, so that whoever passes it on need not read it.
 struct MessageHead {
@@ -49,9 +49,9 @@ struct MessageHead {
 };
 
 // The message is of the era without sessions.
-bool IsStateless(const Message& message, const MessageHead& head);
+bool IsStateless(const RpcMessage& message, const MessageHead& head);
 // Why such a request cannot be followed; nullopt: it can.
-std::optional<RpcError> CheckStateless(const Message& message, const MessageHead& head);
+std::optional<RpcError> CheckStateless(const RpcMessage& message, const MessageHead& head);
 
 // What a client can be asked.
 struct ClientAbilities {

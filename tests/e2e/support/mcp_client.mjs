@@ -22,8 +22,10 @@ seen.answer = await ask("calculate 6*7", { onprogress: () => void seen.progress+
 seen.listed = (await client.callTool({ name: "list_chats", arguments: {} })).structuredContent.chats.map((chat) => chat.id);
 seen.written = await ask("write a.txt: hello");
 seen.read = (await client.readResource({ uri: "reprise://chats/sdk" })).contents[0].text;
-// An abort.
+// An abort, while it is under way.
 const controller = new AbortController();
-const slow = ask("calculate 1+1\nslow: " + "word ".repeat(400), { signal: controller.signal, onprogress: () => controller.abort() }).catch((error) => (seen.aborted = String(error)));
+const slow = ask("slow: " + "word ".repeat(400), { signal: controller.signal }).catch((error) => (seen.aborted = String(error)));
+while ((await (await fetch(url + "/chats")).json()).chats[0].status !== "running");
+controller.abort();
 await slow;
 process.stdout.write(JSON.stringify(seen), () => void client.close().then(() => process.exit(0)));

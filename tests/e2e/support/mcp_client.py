@@ -20,6 +20,17 @@ class Refused(Exception):
         self.code, self.data, self.status = error["code"], error.get("data"), status
 
 
+def send_message(port, body, headers=None, method="POST"):
+    """The status and the JSON of what answers a body, bytes or JSON; None: an answer without a body."""
+    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=SOON)
+    data = body if body is None or isinstance(body, bytes) else json.dumps(body)
+    connection.request(method, "/mcp", data, {"Content-Type": "application/json", **(headers or {})})
+    response = connection.getresponse()
+    answer = response.read()
+    connection.close()
+    return response.status, json.loads(answer) if answer else None
+
+
 class HttpAnswer:
     """The messages of one response."""
 
