@@ -30,6 +30,12 @@ struct TokenUsage {
   bool operator==(const TokenUsage&) const = default;
 };
 
+// Calls that a person can allow together: the pattern as it is stored, and one sentence that says what it covers.
+struct CallPattern {
+  std::string pattern, means;
+  bool operator==(const CallPattern&) const = default;
+};
+
 // The payloads of events, one struct per type. Field names are the wire's. Each struct says its wire type (`kType`, the
 // member "type") and its SSE event name (`kName`); both are part of the wire and of the file format.
 namespace event {
@@ -96,6 +102,7 @@ struct ApprovalRequired {
   std::string reason;        // why it asks
   std::string risk;          // "low" | "medium" | "high"
   std::vector<std::string> allowed_decisions;
+  std::vector<CallPattern> patterns{};  // that the call may be allowed with, the narrowest first; often none
   Timestamp created_at{};
   std::optional<Timestamp> expires_at;
   bool operator==(const ApprovalRequired&) const = default;
@@ -105,7 +112,9 @@ struct Approved {
   std::string approval_id, call_id, arguments_digest, scope;
   std::optional<std::string> tool_input;  // set if the answer replaced the arguments
   std::optional<std::string> feedback = std::nullopt;
-  std::string answered_by{};  // the user; empty: the only one
+  std::string answered_by{};                       // the user; empty: the only one
+  std::string pattern{};                           // one of those offered, which is granted; empty: none
+  std::optional<Timestamp> grant_expires_at = {};  // when what is granted ends; nullopt: it does not, or nothing is
   bool operator==(const Approved&) const = default;
 };
 struct Rejected {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "reprise/agenda.h"
+#include "reprise/timestamp.h"
 #include "reprise/ids.h"
 
 namespace reprise {
@@ -61,12 +62,17 @@ struct Message {
   bool operator==(const Message&) const = default;
 };
 
-// A standing permission: calls of `tool_name` with exactly these arguments and on the same terms need no further
-// approval in this chat.
+// A permission that lasts: calls of `tool_name` on the same terms, with exactly these arguments or such as the pattern
+// covers, need no further approval.
 struct Grant {
   std::string tool_name;
-  std::string arguments_digest;  // "sha256:" + 64 hex digits
+  std::string arguments_digest;  // "sha256:" + 64 hex digits; empty: there is a pattern
   std::string terms_digest{};    // likewise; empty in what version 0.1 wrote: it is listed, and covers no call
+  std::string pattern{};         // in the tool's language (Tool::MeaningOf); empty: one call's arguments
+  std::optional<Timestamp> expires_at{};  // nullopt: it holds until it is revoked
+  std::uint64_t uses = 0;                 // calls that ran because of it
+  std::optional<Timestamp> used_at{};     // the last of them
+  bool has_expired(Timestamp now) const { return expires_at && *expires_at <= now; }
   bool operator==(const Grant&) const = default;
 };
 

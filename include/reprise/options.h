@@ -34,6 +34,7 @@ struct ToolPolicy {
   std::vector<std::string> require_approval;  // names, or patterns (fnmatch(3)); ask although they would not by default
   std::vector<std::string> allow{"*"};        // likewise
   std::vector<std::string> deny;              // beats allow
+  std::vector<ToolRule> rules{};              // of calls
   std::chrono::milliseconds timeout{60'000};
   // What commands see beside the system and the workspace: absolute paths, which need not exist.
   std::vector<std::string> sandbox_read{};

@@ -124,6 +124,16 @@ inline Error NoChangeToShow(std::string why) {
   return Error{.code = ErrorCode::kConflict, .reason = "no_change_to_show", .message = std::move(why)};
 }
 
+// What a pattern of calls is for: to let calls pass, which it does only for those that it surely covers, or to hold
+// them back, which it does for all that could be meant.
+enum class PatternUse { kAllow, kHold };
+// Whether a call is held back by a pattern.
+enum class Touch {
+  kNo,
+  kMaybe,  // it cannot be told what the call does
+  kYes,
+};
+
 // Something an agent can do. Thread-safe. A tool's failures are outcomes that the model reads (is_error), not Errors.
 class Tool {
  public:
@@ -141,6 +151,24 @@ class Tool {
   virtual Result<FileChange> PreviewChange(std::string_view /*arguments*/) const {
     return Fail(NoChangeToShow("this tool does not change one file as a whole"));
   }
+  // --- patterns of calls: each tool has a language of its own, or none. All are quick and read no files.
+  // What a person may allow together with a call of these arguments (which satisfy the schema): the narrowest first, a
+  // handful at most.
+  virtual std::vector<CallPattern> PatternsOf(std::string_view /*arguments*/) const { return {}; }
+  // One sentence that says what the pattern covers. kInvalidArgument: it is none of this tool, or could never match; the
+  // message says why.
+  virtual Result<std::string> MeaningOf(std::string_view /*pattern*/, PatternUse /*use*/) const {
+    return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
+  }
+  // Which of these patterns cover the call together, by index: a command line may be in parts, each under one of them.
+  // nullopt: they do not cover it, or not surely. Each is one that MeaningOf takes, to allow; others cover nothing.
+  virtual std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& /*patterns*/,
+                                                            std::string_view /*arguments*/) const {
+    return std::nullopt;
+  }
+  // Whether the pattern, one that MeaningOf takes to hold, holds the call back.
+  virtual Touch Touches(std::string_view /*pattern*/, std::string_view /*arguments*/) const { return Touch::kMaybe; }
+
   // `arguments` is a JSON object that satisfies the schema. A tool that is not any more what its traits say does
   // nothing, and says so.
   virtual ToolOutcome Run(std::string_view arguments, const ToolContext& context) = 0;

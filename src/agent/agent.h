@@ -65,8 +65,10 @@ class ApprovalGate {
   // What decides on this call now, as it may have been changed meanwhile. (To a record it makes a difference which call
   // it is.)
   virtual ApprovalMode ModeFor(const std::string& call_id) = 0;
-  // Whether a person has allowed this call in every chat.
-  virtual bool IsGranted(const Grant& call) = 0;
+  // What a person has allowed in every chat that bears on this call (GrantStore::For), and that a call ran because of
+  // it.
+  virtual std::vector<Grant> StandingGrants(const Grant& call) = 0;
+  virtual void NoteUse(const std::vector<std::string>& grant_ids) = 0;
   struct Reply {
     std::string request_id;
     InputAnswer answer;
@@ -89,6 +91,7 @@ struct AgentLimits {
   bool only_sum_up = false;                     // and nothing else
   bool check_confirmations = true;              // false, of a replay: the record knows what was refused
   bool find_standstills = true;                 // false, of a replay whose record has none: nobody looked
+  std::shared_ptr<const std::vector<ToolRule>> rules{};  // of the configuration; null: none
 };
 
 // What holds the agent back. Null: nothing does.

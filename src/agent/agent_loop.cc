@@ -26,7 +26,8 @@ ApprovalPolicy PolicyOf(const AgentLimits& limits, ApprovalGate& approvals) {
   return {.mode = [&approvals](const ToolCall& call) { return approvals.ModeFor(call.id); },
           .nobody_to_ask = limits.nobody_to_ask,
           .check_confirmations = limits.check_confirmations,
-          .has_standing_grant = [&approvals](const Grant& grant) { return approvals.IsGranted(grant); }};
+          .standing_grants = [&approvals](const Grant& call) { return approvals.StandingGrants(call); },
+          .rules = limits.rules};
 }
 
 std::size_t SizeBesideText(const ModelResponse& response) {

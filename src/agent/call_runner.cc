@@ -55,6 +55,14 @@ void EndWait(Span& wait, std::string_view decision) {
   wait.End();
 }
 
+// In place of an equal one, and of those that have ended.
+void AddGrant(std::vector<Grant>& grants, Grant grant) {
+  std::erase_if(grants, [id = GrantId(grant), now = Now()](const Grant& each) {
+    return each.has_expired(now) || GrantId(each) == id;
+  });
+  grants.push_back(std::move(grant));
+}
+
 std::string TermsOf(const OfferedTool& offered) {
   return offered.tool == nullptr ? std::string() : TermsDigest(offered.tool->traits());
 }
@@ -203,9 +211,10 @@ Async<Nothing> CallRunner::RunAlone(const PreparedCall& prepared, const ToolCall
       turn_.goes_round = refuse->loop->warned;
     }
     if (refuse->is_shown) Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
-    NoteRefusal(refuse->loop ? made : call, refuse->why);
+    NoteRefusal(refuse->loop ? made : call, refuse->why, refuse->decided_by);
     RecordResult(refuse->loop ? made : call, Failure(refuse->result));
   } else {
+    CountUse(*prepared.decision.run());
     Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
     const Execution execution{prepared.offered, call, call.arguments, *prepared.decision.run()};
     ToolOutcome outcome = co_await Execute(execution);
@@ -229,6 +238,7 @@ Async<Nothing> CallRunner::RunTogether(Calls calls) {
   for (const PreparedCall& prepared : calls) {
     const ToolCall& call = prepared.call;
     if (is_stopped()) break;
+    CountUse(*prepared.decision.run());
     Emit(event::ToolCallStarted{call.id, call.name, call.arguments});
   }
   // Shared with threads that may come when all is done.
@@ -379,11 +389,17 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
                                 .answered_by = answer.answered_by});
   }
   if (answer.scope == ApprovalScope::kChat) {
-    turn_.state.grants.push_back({call.name, digest, asked.terms_digest});
+    AddGrant(turn_.state.grants,
+             {.tool_name = call.name,
+              .arguments_digest = answer.pattern ? "" : digest,
+              .terms_digest = asked.terms_digest,
+              .pattern = answer.pattern.value_or(""),
+              .expires_at = answer.expires_at});
     turn_.parts.observer.StateGrew(turn_.state);
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),
-                       answer.arguments, answer.feedback, answer.answered_by});
+                       answer.arguments, answer.feedback, answer.answered_by, answer.pattern.value_or(""),
+                       answer.expires_at});
 }
 
 Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
@@ -410,7 +426,14 @@ Async<ToolOutcome> CallRunner::RunAnswered(AskedCall& asked) {
                             .approval_id = open.approval_id,
                             .goes_on = open.has_asked,
                             .parent = asked.span ? &asked.span : nullptr};
-  ToolOutcome outcome = co_await Execute(execution);
+  ToolOutcome outcome;
+  // A rule of the configuration, which came after the question or speaks of what the answer has made of the call.
+  if (const Decision::Refuse* refuse = asked.decision.refuse(); refuse != nullptr && !refuse->decided_by.empty()) {
+    NoteRefusal(call, refuse->why, refuse->decided_by);
+    outcome = Failure(refuse->result);
+  } else {
+    outcome = co_await Execute(execution);
+  }
   if (answer && answer->arguments) outcome.output.insert(0, "(The user changed the arguments to " + arguments + ")\n");
   if (answer && answer->feedback) outcome.output += "\n(The user adds: " + *answer->feedback + ")";
   co_return outcome;
@@ -604,11 +627,30 @@ void CallRunner::ChangeAgenda(const ToolCall& call, const std::function<void(Age
   if (now.plan != before.plan) Emit(event::PlanUpdated{call.id, now.plan});
 }
 
+void CallRunner::CountUse(const Decision::Run& permission) {
+  std::vector<std::string> elsewhere;
+  bool is_counted = false;
+  for (const std::string& name : permission.decided_by) {
+    const auto grant = std::find_if(turn_.state.grants.begin(), turn_.state.grants.end(),
+                                    [&](const Grant& each) { return GrantId(each) == name; });
+    if (grant == turn_.state.grants.end()) {
+      elsewhere.push_back(name);
+      continue;
+    }
+    ++grant->uses;
+    grant->used_at = Now();
+    is_counted = true;
+  }
+  if (is_counted) turn_.parts.observer.StateGrew(turn_.state);
+  if (permission.why != "rule" && !elsewhere.empty()) turn_.parts.approvals.NoteUse(elsewhere);
+}
+
 // --- the account -----------------------------------------------------------------------------------------------------
 
 // An account that cannot be written is no reason to run what was refused.
-void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why) const {
-  static_cast<void>(Note(audit::Refused(call, why)));
+void CallRunner::NoteRefusal(const ToolCall& call, std::string_view why,
+                             const std::vector<std::string>& decided_by) const {
+  static_cast<void>(Note(audit::Refused(call, why, decided_by)));
 }
 
 Result<void> CallRunner::Note(AuditEntry entry) const {

@@ -111,7 +111,9 @@ class CallRunner {
   void ChangeAgenda(const ToolCall& call, const std::function<void(Agenda&)>& change);
 
   Result<void> Note(AuditEntry entry) const;
-  void NoteRefusal(const ToolCall& call, std::string_view why) const;
+  void NoteRefusal(const ToolCall& call, std::string_view why, const std::vector<std::string>& decided_by = {}) const;
+  // That a call runs because of what was granted.
+  void CountUse(const Decision::Run& permission);
   void Emit(EventPayload payload) const { turn_.parts.observer.Emit(turn_.round, std::move(payload)); }
   bool is_stopped() const { return turn_.stop.stop_requested(); }
 

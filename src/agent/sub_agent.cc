@@ -106,7 +106,8 @@ class NestedSteps final : public AgentObserver, public ApprovalGate {
     co_return Nobody();
   }
   ApprovalMode ModeFor(const std::string&) override { return approvals_.ModeFor(task_.call_id); }
-  bool IsGranted(const Grant&) override { return false; }
+  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
+  void NoteUse(const std::vector<std::string>&) override {}
   Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
     co_return Nobody();
   }

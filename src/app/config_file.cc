@@ -672,6 +672,8 @@ class ConfigReader {
         read = ReadNames(place, content, *names);
       } else if (member == "timeout_s") {
         read = ReadSetting(place, content, *FindSetting("tool-timeout-s"));
+      } else if (member == "rules") {
+        read = ReadRules(place, content);
       } else if (member == "sandbox_paths") {
         read = ReadSandboxPaths(place, content);
       } else if (member == "limits") {
@@ -680,6 +682,36 @@ class ConfigReader {
         read = UnknownKey(place);
       }
       if (!read) return read;
+    }
+    return {};
+  }
+
+  Result<void> ReadRules(const std::string& key, const Json& value) {
+    if (!value.is_array()) return Reject(key, "must be an array of objects");
+    options_.tools.rules.clear();
+    for (const Json& item : value) {
+      const std::string place = key + "[" + std::to_string(options_.tools.rules.size()) + "]";
+      if (!item.is_object()) return Reject(place, "must be an object");
+      ToolRule rule;
+      bool has_action = false;
+      for (const auto& [member, content] : item.items()) {
+        const std::string name = Join(place, member);
+        if (member != "tool" && member != "pattern" && member != "action") return UnknownKey(name);
+        auto text = ReadText(name, content);
+        if (!text) return Fail(text.error());
+        if (text->empty()) return Reject(name, "must not be empty");
+        if (member == "tool") rule.tool = *std::move(text);
+        if (member == "pattern") rule.pattern = *std::move(text);
+        if (member != "action") continue;
+        has_action = true;
+        if (const auto action = ParseRuleAction(*text)) {
+          rule.action = *action;
+        } else {
+          return Reject(name, "must be allow, ask or deny");
+        }
+      }
+      if (rule.tool.empty() || !has_action) return Reject(place, "must have tool and action");
+      options_.tools.rules.push_back(std::move(rule));
     }
     return {};
   }

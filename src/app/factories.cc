@@ -101,6 +101,17 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
   return catalog;
 }
 
+std::vector<std::string> NamesOfServers(const Options& options) {
+  std::vector<std::string> names;
+  for (const McpServerOptions& server : options.mcp_servers) names.push_back(server.name);
+  return names;
+}
+
+ToolRules RulesOf(const Options& options) {
+  if (options.tools.rules.empty()) return nullptr;
+  return std::make_shared<const std::vector<ToolRule>>(options.tools.rules);
+}
+
 std::unique_ptr<InteractionStore> MakeMemoryStore() { return std::make_unique<MemoryInteractionStore>(); }
 
 std::unique_ptr<RunStore> MakeLocalRuns(InteractionStore& store) { return std::make_unique<LocalRunStore>(store); }

@@ -3,12 +3,17 @@
 #include <memory>
 #include <vector>
 
+#include "approval/rules.h"
 #include "reprise/factories.h"
 #include "reprise/file_system.h"
 #include "reprise/transport.h"
 #include "tools/tool_catalog.h"
 
 namespace reprise {
+
+// Names of the MCP servers that are configured, and what the configuration's rules are; null: there are none.
+std::vector<std::string> NamesOfServers(const Options& options);
+ToolRules RulesOf(const Options& options);
 
 // As MakeTools; the tools use `transport` and `disk`, which must outlive them.
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,

@@ -21,7 +21,9 @@
 #include <string>
 #include <vector>
 
+#include "app/factories.h"
 #include "app/key_access.h"
+#include "approval/rules.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
@@ -262,12 +264,45 @@ Finding CheckPort(const Options& options) {
   return Failed("address", name + " cannot be used: " + std::strerror(error));
 }
 
+// Tools that nobody calls need none.
+class NoTransport final : public Transport {
+ public:
+  void Send(HttpRequest, HttpResponseHandler&, std::stop_token, Done done) override {
+    done(Fail(ErrorCode::kUnavailable, "there is no network here"));
+  }
+};
+
+std::optional<Finding> CheckToolRules(const Options& options) {
+  const auto& rules = options.tools.rules;
+  if (rules.empty()) return std::nullopt;
+  NoTransport transport;
+  ToolOptions tools{.workspace_directory = options.workspace, .transport = transport};
+  tools.allow = options.tools.allow;
+  tools.deny = options.tools.deny;
+  const ToolCatalog catalog(std::move(tools));
+  if (const auto checked = CheckRules(rules, *catalog.Current(), NamesOfServers(options)); !checked) {
+    return Failed("tool rules", checked.error().message);
+  }
+  std::string words;
+  for (const RuleAction action : {RuleAction::kDeny, RuleAction::kAsk, RuleAction::kAllow}) {
+    for (const ToolRule& rule : rules) {
+      if (rule.action != action) continue;
+      words += (words.empty() ? "" : "; ") + std::string(ToString(action)) + " " + rule.tool +
+               (rule.pattern ? " (" + *rule.pattern + ")" : "");
+    }
+  }
+  return Passed("tool rules", "in force: " + words);
+}
+
 }  // namespace
 
 std::vector<Finding> CheckHealth(const Options& options) {
-  return {CheckKeyFile(options),      CheckToken(options),   CheckDataFolder(options), CheckLock(options),
-          CheckWorkspace(options),    CheckSandbox(options), CheckDocuments(),         CheckCurl(),
-          CheckModelSetting(options), CheckPort(options)};
+  std::vector<Finding> findings = {
+      CheckKeyFile(options),      CheckToken(options),   CheckDataFolder(options), CheckLock(options),
+      CheckWorkspace(options),    CheckSandbox(options), CheckDocuments(),         CheckCurl(),
+      CheckModelSetting(options), CheckPort(options)};
+  if (auto rules = CheckToolRules(options)) findings.push_back(*std::move(rules));
+  return findings;
 }
 
 }  // namespace reprise

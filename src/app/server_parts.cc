@@ -268,7 +268,7 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
 Result<void> ServerParts::OpenTools(Extensions& extensions) {
   tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools)));
   tenant_tools_ = std::make_unique<TenantTools>(*tools_);
-  return {};
+  return CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_));
 }
 
 void ServerParts::StartMcpServers() {

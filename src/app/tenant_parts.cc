@@ -116,6 +116,7 @@ Result<void> TenantParts::Start(const Common& common) {
                                                    .tool_timeout = options_.tools.timeout,
                                                    .save_timeout = save_timeout,
                                                    .approval_mode = options_.approval_mode,
+                                                   .rules = RulesOf(options_),
                                                    .approval_expiry = options_.approval_expiry,
                                                    .max_retries = options_.max_retries,
                                                    .max_tool_calls_per_minute = options_.max_tool_calls_per_minute,

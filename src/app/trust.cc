@@ -105,6 +105,10 @@ std::string ServerLine(const McpServerOptions& server) {
          (server.environment.empty() ? "" : ", with variables: " + Names(server.environment)) + more;
 }
 
+std::string RuleLine(const ToolRule& rule) {
+  return std::string(ToString(rule.action)) + " " + rule.tool + (rule.pattern ? ": " + *rule.pattern : "");
+}
+
 std::string_view NameOf(ApprovalMode mode) {
   switch (mode) {
     case ApprovalMode::kAsk:
@@ -318,6 +322,7 @@ std::string WhatItWouldDo(const Options& options, const FileDigests& files) {
         (hook.timeout == usual.timeout ? "" : ", for at most " + SecondsOf(hook.timeout)));
   }
   add("approval_mode: " + std::string(NameOf(options.approval_mode)));
+  for (const ToolRule& rule : options.tools.rules) add("tools.rules: " + RuleLine(rule));
   add("model: " + options.model);
   if (options.bucket) {
     add("keeps the files of chats, sealed, in the bucket " + options.bucket->bucket + " at " +

@@ -22,6 +22,7 @@ AuditEntry Started(const ToolCall& call, const std::string& arguments, const Dec
                    const std::string& approval_id) {
   AuditEntry line = LineOf(AuditEntry::Event::kStarted, call, arguments, approval_id);
   line.reason = permission.why;
+  line.decided_by = permission.decided_by;
   return line;
 }
 
@@ -50,9 +51,10 @@ AuditEntry Superseded(const ToolCall& call, const std::string& approval_id) {
   return line;
 }
 
-AuditEntry Refused(const ToolCall& call, std::string_view why) {
+AuditEntry Refused(const ToolCall& call, std::string_view why, const std::vector<std::string>& decided_by) {
   AuditEntry line = LineOf(AuditEntry::Event::kRefused, call, call.arguments);
   line.reason = why;
+  line.decided_by = decided_by;
   return line;
 }
 

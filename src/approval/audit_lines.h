@@ -24,7 +24,7 @@ AuditEntry Answered(const ToolCall& call, const std::string& approval_id, const 
 // What was shown is not so any more.
 AuditEntry Superseded(const ToolCall& call, const std::string& approval_id);
 // It does not run. `why` is one of AuditEntry::reason.
-AuditEntry Refused(const ToolCall& call, std::string_view why);
+AuditEntry Refused(const ToolCall& call, std::string_view why, const std::vector<std::string>& decided_by = {});
 // No call: a person has removed the superseded branch that began with this interaction.
 AuditEntry Pruned(const ChatId& chat, InteractionId from);
 // Likewise has set how the chat's calls are decided on. nullopt: as the server's.

@@ -37,7 +37,14 @@ std::string_view RiskName(Risk risk) {
   return "high";
 }
 
-Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::optional<std::string>& sensitive) {
+std::string HoldReason(const Hold& hold) {
+  if (hold.is_certain) return "; " + RuleName(hold.rule) + " of the configuration wants each such call asked about";
+  return "; it cannot be told whether " + RuleName(hold.rule) + " of the configuration speaks of it";
+}
+
+// `hold` is a rule that asks, whatever was granted: so nothing can be granted.
+Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::optional<std::string>& sensitive,
+                       const std::optional<Hold>& hold) {
   const ToolTraits& traits = tool.traits();
   event::ApprovalRequired request;
   request.call_id = call.id;
@@ -45,12 +52,65 @@ Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::option
   request.tool_input = call.arguments;
   request.arguments_digest = ArgumentsDigest(call.arguments);
   request.terms_digest = TermsDigest(traits, sensitive);
-  request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "");
+  request.reason = traits.approval_reason + (sensitive ? ": " + *sensitive : "") + (hold ? HoldReason(*hold) : "");
   request.risk = RiskName(sensitive ? Risk::kHigh : traits.risk);
-  request.allowed_decisions = {"approve", "approve_for_chat"};
-  if (!traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
+  request.allowed_decisions = {"approve"};
+  if (!hold) request.allowed_decisions.emplace_back("approve_for_chat");
+  if (!hold && !traits.needs_consent) request.allowed_decisions.emplace_back("approve_always");
   request.allowed_decisions.insert(request.allowed_decisions.end(), {"edit", "reject"});
+  if (!hold && !sensitive && !traits.needs_consent && traits.terms) request.patterns = tool.PatternsOf(call.arguments);
   return {std::move(request)};
+}
+
+Decision::Refuse Denied(const Hold& hold) {
+  return {.why = "rule",
+          .result = DeniedByRule(hold.rule),
+          .is_shown = true,
+          .decided_by = {RuleName(hold.rule)}};
+}
+
+// Who lets a call pass without a question, of those whose word lasts: people's grants and the configuration's rules.
+// nullopt: nobody does. No pattern stands for what ReasonToAsk is about.
+std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& tool,
+                                           const std::optional<std::string>& sensitive, const AgentState& state,
+                                           const ApprovalPolicy& policy) {
+  const Grant key{tool.traits().spec.name, ArgumentsDigest(call.arguments), TermsDigest(tool.traits(), sensitive)};
+  std::vector<std::string> patterns;
+  std::vector<std::pair<std::string_view, std::string>> granted_by;  // of each: the kind, and its name
+  std::optional<Decision::Run> equal;
+  const auto look_at = [&](const std::vector<Grant>& grants, std::string_view why, Timestamp now) {
+    for (const Grant& each : grants) {
+      if (equal || !BearsOn(each, key, now)) continue;
+      if (each.pattern.empty()) {
+        equal = Decision::Run{why, /*agreed=*/true, sensitive.has_value(), {GrantId(each)}};
+      } else {
+        patterns.push_back(each.pattern);
+        granted_by.emplace_back(why, GrantId(each));
+      }
+    }
+  };
+  look_at(state.grants, "grant", Now());
+  if (!equal && policy.standing_grants) look_at(policy.standing_grants(key), "standing_grant", Now());
+  if (equal || sensitive) return equal;
+
+  for (std::size_t i = 0; policy.rules && i < policy.rules->size(); ++i) {
+    const ToolRule& rule = (*policy.rules)[i];
+    if (rule.action != RuleAction::kAllow || !SpeaksOf(rule, key.tool_name)) continue;
+    if (!rule.pattern) return Decision::Run{.why = "rule", .decided_by = {RuleName(i)}};
+    patterns.push_back(*rule.pattern);
+    granted_by.emplace_back("rule", RuleName(i));
+  }
+  if (patterns.empty()) return std::nullopt;
+  const auto covering = tool.CoveredBy(patterns, call.arguments);
+  if (!covering) return std::nullopt;
+  Decision::Run run{.why = "rule"};
+  for (const std::size_t index : *covering) {
+    const auto& [why, name] = granted_by.at(index);
+    if (why != "rule") run.agreed = true;
+    if (run.why == "rule" || why == "grant") run.why = why;
+    run.decided_by.push_back(name);
+  }
+  return run;
 }
 
 Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, const ApprovalPolicy& policy,
@@ -62,6 +122,8 @@ Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, c
   const auto sensitive = tool == nullptr ? std::nullopt : tool->ReasonToAsk(call.arguments);
   if (!answer.superseded) {
     if (tool == nullptr) return {Decision::Refuse{"unknown_tool", UnknownTool(call.name, *offered.tools)}};
+    const auto hold = FindHold(policy.rules, *tool, answer.arguments ? *answer.arguments : call.arguments);
+    if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
     // Who has written other arguments knows where they lead.
     const bool knows_secrets = sensitive || answer.arguments;
     if (TermsDigest(tool->traits(), sensitive) == shown.terms_digest) {
@@ -73,7 +135,9 @@ Decision DecideAnswered(const ReviewedCall& reviewed, const AgentState& state, c
     unfit->withdraws = true;
     return {*std::move(unfit)};
   }
-  return {AskAbout(call, *tool, sensitive)};
+  const auto hold = FindHold(policy.rules, *tool, call.arguments);
+  if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
+  return {AskAbout(call, *tool, sensitive, hold)};
 }
 
 }  // namespace
@@ -103,6 +167,9 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   }
   if (refused) return {*refused};
 
+  const auto hold = FindHold(policy.rules, *offered.tool, call.arguments);
+  if (hold && hold->action == RuleAction::kDeny) return {Denied(*hold)};
+
   const ToolTraits& traits = offered.tool->traits();
   const ApprovalMode mode = policy.mode ? policy.mode(call) : ApprovalMode::kAsk;
   const auto sensitive = offered.tool->ReasonToAsk(call.arguments);
@@ -110,30 +177,35 @@ Decision Decide(const ReviewedCall& reviewed, const AgentState& state, const App
   bool asks = asks_by_default;
   if (mode == ApprovalMode::kApproveAll) asks = false;
   if (mode == ApprovalMode::kReadOnly) asks = sensitive || !traits.read_only;
-  if (traits.needs_consent) {  // no grant stands for it
+  if (hold) {  // a rule: it asks in every mode, whatever was granted
+    asks = true;
+  } else if (traits.needs_consent) {  // no grant stands for it
     asks = mode != ApprovalMode::kApproveAll;
   } else if (!asks && !asks_by_default) {
     return {Decision::Run{"default"}};
-  } else {
-    const Grant grant{traits.spec.name, ArgumentsDigest(call.arguments), TermsDigest(traits, sensitive)};
-    const bool knows_terms = !grant.terms_digest.empty();
-    if (knows_terms && std::find(state.grants.begin(), state.grants.end(), grant) != state.grants.end()) {
-      return {Decision::Run{"grant", /*agreed=*/true, sensitive.has_value()}};
-    }
-    if (policy.has_standing_grant && policy.has_standing_grant(grant)) {
-      return {Decision::Run{"standing_grant", /*agreed=*/true, sensitive.has_value()}};
-    }
+  } else if (auto allowed = AllowedBefore(call, *offered.tool, sensitive, state, policy)) {
+    return {*std::move(allowed)};
   }
   if (!asks) return {Decision::Run{"mode"}};
   if (policy.nobody_to_ask) return {Decision::Refuse{"mode", std::string(kNobodyToAskResult)}};
   if (mode == ApprovalMode::kDenyAll) return {Decision::Refuse{"mode", std::string(kRefusedResult)}};
-  return {AskAbout(call, *offered.tool, sensitive)};
+  return {AskAbout(call, *offered.tool, sensitive, hold)};
 }
 
 bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools) {
   const Tool* tool = tools.Find(request.tool_name);
   if (tool == nullptr || !tool->traits().terms) return false;
   return TermsDigest(tool->traits(), tool->ReasonToAsk(request.tool_input)) != request.terms_digest;
+}
+
+Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
+  Grant grant{.tool_name = request.tool_name,
+              .arguments_digest = {},
+              .terms_digest = request.terms_digest,
+              .pattern = answer.pattern.value_or(""),
+              .expires_at = answer.expires_at};
+  if (!answer.pattern) grant.arguments_digest = ArgumentsDigest(answer.arguments ? *answer.arguments : request.tool_input);
+  return grant;
 }
 
 Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
@@ -146,7 +218,7 @@ Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, c
                       .message = "\"scope\" cannot be \"always\": nobody has approved this tool as it is now"});
   }
   const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
-  return StandingGrant{.grant = {request.tool_name, ArgumentsDigest(arguments), request.terms_digest},
+  return StandingGrant{.grant = GrantOf(request, answer),
                        .tool_input = std::string(Utf8Prefix(arguments, kMaxGrantInput)),
                        .created_at = Now()};
 }

@@ -6,8 +6,10 @@
 #include <string>
 #include <string_view>
 #include <variant>
+#include <vector>
 
 #include "approval/loop_guard.h"
+#include "approval/rules.h"
 #include "reprise/approval.h"
 #include "reprise/event.h"
 #include "reprise/grant_store.h"
@@ -41,6 +43,7 @@ struct Run {
   std::string_view why;        // as AuditEntry::reason of kStarted
   bool agreed = false;         // a person has agreed to it: to this one, or to all that are equal
   bool knows_secrets = false;  // and knew that it touches what Tool::ReasonToAsk is about
+  std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 struct Ask {
   event::ApprovalRequired request;  // without an id and times
@@ -51,6 +54,7 @@ struct Refuse {
   bool is_shown = false;           // people see that the call was made
   bool withdraws = false;          // what a person was shown: it is not so any more
   std::optional<CallLoop> loop{};  // set if that is why
+  std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 }  // namespace decision
 
@@ -70,7 +74,9 @@ struct ApprovalPolicy {
   std::function<ApprovalMode(const ToolCall&)> mode = nullptr;     // as it is now; null: kAsk
   bool nobody_to_ask = false;                                      // what would ask is refused
   bool check_confirmations = true;                                 // false, of a replay: the record knows
-  std::function<bool(const Grant&)> has_standing_grant = nullptr;  // null: there are none
+  // Those for always that bear on a call (GrantStore::For); null: there are none.
+  std::function<std::vector<Grant>(const Grant& call)> standing_grants = nullptr;
+  ToolRules rules{};
 };
 
 // What a person was shown of a call, and has said.
@@ -103,6 +109,9 @@ inline const ApprovalAnswer kSuperseded{.approved = false, .superseded = true};
 // Whether a call that waits would now run on other terms than were shown. As far as it is known: false for a tool that
 // is not there or does not know its terms. Decide looks again before the call runs.
 bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools);
+
+// What an answer grants beyond its call.
+Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
 
 // What a grant of this call for always would be. kNotFound, kInvalidArgument: it cannot be granted so.
 Result<StandingGrant> StandingGrantFor(const event::ApprovalRequired& request, const ApprovalAnswer& answer,

@@ -388,8 +388,10 @@ void TerminalClient::Mode(const std::string& arguments) {
     const auto grants = server_.Call("GET", path);
     if (!grants) continue;
     for (const Json& grant : grants->value("grants", Json::array())) {
+      const std::string pattern = TextMember(grant, "pattern"), until = TextMember(grant, "expires_at");
       Tell("allowed " + std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " +
-           TextMember(grant, "tool_name") + "  " + TextMember(grant, "id"));
+           TextMember(grant, "tool_name") + (pattern.empty() ? "" : " " + pattern) + "  " + TextMember(grant, "id") +
+           ", used " + std::to_string(grant.value("uses", 0)) + " times" + (until.empty() ? "" : ", until " + until));
     }
   }
 }

@@ -239,6 +239,9 @@ std::string TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown
     offered.cut = offered.cut || cut;
     if (i < shown.size()) lines.emplace_back();
   }
+  const std::vector<std::string> patterns = PatternLines(shown.front().asked);
+  offered.patterns = patterns.size();
+  for (const std::string& pattern : patterns) Append(lines, Wrap(pattern, screen_.columns(), "", "   "));
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";
   // An answer of one letter stands behind it.
@@ -286,6 +289,16 @@ void TerminalClient::AskApproval(const OpenQuestion& question) {
       case TypedAnswer::Kind::kAlways:
         body["scope"] = "chat";
         break;
+      case TypedAnswer::Kind::kPattern: {
+        const Json patterns = question.asked.value("patterns", Json::array());
+        if (answer.pattern > patterns.size()) {
+          Tell(kHowToAnswer);
+          continue;
+        }
+        body["pattern"] = TextMember(patterns[answer.pattern - 1], "pattern");
+        body["scope"] = answer.in_every_chat ? "always" : "chat";
+        break;
+      }
       case TypedAnswer::Kind::kEdit: {
         const Answered answered = EditArguments(question, edited);
         if (answered == Answered::kBack) continue;

@@ -24,6 +24,25 @@ std::optional<ApprovalMode> ParseApprovalMode(std::string_view name) {
   return std::nullopt;
 }
 
+std::string_view ToString(RuleAction action) {
+  switch (action) {
+    case RuleAction::kAllow:
+      return "allow";
+    case RuleAction::kAsk:
+      return "ask";
+    case RuleAction::kDeny:
+      return "deny";
+  }
+  return "deny";
+}
+
+std::optional<RuleAction> ParseRuleAction(std::string_view name) {
+  for (const auto action : {RuleAction::kAllow, RuleAction::kAsk, RuleAction::kDeny}) {
+    if (name == ToString(action)) return action;
+  }
+  return std::nullopt;
+}
+
 std::string_view ToString(ApprovalScope scope) {
   switch (scope) {
     case ApprovalScope::kOnce:

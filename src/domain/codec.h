@@ -25,6 +25,8 @@
 // AppendJson writes the same at the end of a string, without building it as an object first (and U+007F as an escape).
 namespace reprise {
 
+class JsonReader;
+
 Json ToJson(const ToolCall& call);
 void AppendJson(std::string& out, const ToolCall& call);
 // Estimates of what parts cost that are larger are refused: they would not add up.
@@ -96,6 +98,15 @@ std::string TermsDigest(const ToolTraits& traits, const std::optional<std::strin
 
 // Names a grant, in every list of grants that has it: "grant_" and 32 hex digits.
 std::string GrantId(const Grant& grant);
+// What the names of all patterns begin with that are granted for this call's tool on these terms.
+std::string PatternGrantPrefix(const Grant& call);
+// Whether a call needs no question because of this grant, or has the tool and the terms that its pattern is for. Never
+// a call without terms.
+bool BearsOn(const Grant& grant, const Grant& call, Timestamp now);
+// Reads the members that a state or a list of grants has of one; ask reader.error() at the end.
+Grant ReadGrant(JsonReader& reader);
+Json ToJson(const CallPattern& pattern);
+void AppendJson(std::string& out, const CallPattern& pattern);
 // With its id.
 Json ToJson(const Grant& grant);
 void AppendJson(std::string& out, const Grant& grant);

@@ -36,6 +36,7 @@ class Writer {
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
   // Follows from the other members, and is not read.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
+  Writer& IfSet(const char* name, const std::optional<Timestamp>& value) { return value ? (*this)(name, *value) : *this; }
   void List(const char* name, const auto& list) { WriteList(out_, name, list); }
   void ListIfAny(const char* name, const auto& list) {
     if (!list.empty()) WriteList(out_, name, list);
@@ -69,6 +70,7 @@ class Reader {
     return *this;
   }
   Reader& IfSet(const char* name, bool& value) { return (*this)(name, value); }
+  Reader& IfSet(const char* name, std::optional<Timestamp>& value) { return OrNull(name, value); }
   Reader& Derived(const char*, const auto&) { return *this; }
   void List(const char* name, std::vector<Task>& tasks) {
     if (const Json* json = in_.Array(name)) tasks = in_.Take(TasksFromJson(*json), std::vector<Task>());
@@ -76,15 +78,22 @@ class Reader {
   void ListIfAny(const char* name, std::vector<Attachment>& files) {
     if (const Json* json = in_.Find(name)) files = in_.Take(AttachmentsFromJson(*json), std::vector<Attachment>());
   }
+  void ListIfAny(const char* name, std::vector<CallPattern>& patterns) {
+    if (in_.Find(name) == nullptr) return;
+    const Json* json = in_.Array(name);
+    if (json == nullptr) return;
+    for (const Json& each : *json) {
+      JsonReader inner(each, "pattern");
+      patterns.push_back({inner.String("pattern"), inner.String("means")});
+      if (inner.error()) in_.Reject(name);
+    }
+  }
   void List(const char* name, std::vector<Grant>& grants) {
     const Json* json = in_.Array(name);
     if (json == nullptr) return;
     for (const Json& each : *json) {
       JsonReader inner(each, "grant");
-      Reader reader(inner);
-      Grant& grant = grants.emplace_back();
-      reader("tool_name", grant.tool_name)("arguments_digest", grant.arguments_digest);
-      reader.IfSet("terms_digest", grant.terms_digest);
+      grants.push_back(ReadGrant(inner));
       if (inner.error()) in_.Reject(name);
     }
   }
@@ -132,11 +141,13 @@ void Members(auto& m, Is<event::ApprovalRequired> auto& e) {
   m.Derived("tool_input_escaped", [&e] { return Escaped(e.tool_input); });
   m("arguments_digest", e.arguments_digest).IfSet("terms_digest", e.terms_digest);
   m("reason", e.reason)("risk", e.risk)("allowed_decisions", e.allowed_decisions);
+  m.ListIfAny("patterns", e.patterns);
   m("created_at", e.created_at).OrNull("expires_at", e.expires_at);
 }
 void Members(auto& m, Is<event::Approved> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id)("arguments_digest", e.arguments_digest)("scope", e.scope);
   m.IfSet("tool_input", e.tool_input).IfSet("feedback", e.feedback).IfSet("answered_by", e.answered_by);
+  m.IfSet("pattern", e.pattern).IfSet("grant_expires_at", e.grant_expires_at);
 }
 void Members(auto& m, Is<event::Rejected> auto& e) {
   m("approval_id", e.approval_id)("call_id", e.call_id);

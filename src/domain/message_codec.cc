@@ -81,20 +81,26 @@ void Write(auto& out, const Message& message) {
   if (message.is_error) out["is_error"] = true;
 }
 
+void WriteMembers(auto& out, const Grant& grant) {
+  out["tool_name"] = grant.tool_name;
+  if (grant.pattern.empty()) out["arguments_digest"] = grant.arguments_digest;
+  if (!grant.terms_digest.empty()) out["terms_digest"] = grant.terms_digest;
+  if (!grant.pattern.empty()) out["pattern"] = grant.pattern;
+  if (grant.expires_at) out["expires_at"] = FormatTimestamp(*grant.expires_at);
+  if (grant.uses > 0) out["uses"] = grant.uses;
+  if (grant.used_at) out["used_at"] = FormatTimestamp(*grant.used_at);
+}
+
 void Write(auto& out, const Grant& grant) {
   out["id"] = GrantId(grant);
-  out["tool_name"] = grant.tool_name;
-  out["arguments_digest"] = grant.arguments_digest;
-  if (!grant.terms_digest.empty()) out["terms_digest"] = grant.terms_digest;
+  WriteMembers(out, grant);
 }
 
 void Write(auto& out, const AgentState& state, std::size_t first) {
   WriteList(out, "messages", std::span(state.messages).subspan(std::min(first, state.messages.size())));
   Json grants = Json::array();
   for (const Grant& grant : state.grants) {
-    Json& json =
-        grants.emplace_back(Json{{"tool_name", grant.tool_name}, {"arguments_digest", grant.arguments_digest}});
-    if (!grant.terms_digest.empty()) json["terms_digest"] = grant.terms_digest;
+    WriteMembers(grants.emplace_back(Json::object()), grant);
   }
   out["grants"] = std::move(grants);
   if (!state.agenda.tasks.empty()) WriteList(out, "tasks", state.agenda.tasks);
@@ -302,8 +308,7 @@ Result<AgentState> AgentStateFromJson(const Json& json) {
     if (const Json* grants = reader.Array("grants")) {
       for (const Json& grant : *grants) {
         JsonReader inner(grant, "grant");
-        state.grants.push_back({inner.String("tool_name"), inner.String("arguments_digest"),
-                                inner.OptionalString("terms_digest").value_or("")});
+        state.grants.push_back(ReadGrant(inner));
         if (inner.error()) return Fail(*inner.error());
       }
     }
@@ -342,11 +347,54 @@ std::string TermsDigest(const ToolTraits& traits, const std::optional<std::strin
   return ArgumentsDigest(DumpJson(terms));
 }
 
+namespace {
+
+constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kGrantPrefix = std::string_view("grant_").size();
+constexpr std::size_t kDigits = 32, kPatternKeyDigits = 12;
+
+}  // namespace
+
 std::string GrantId(const Grant& grant) {
-  constexpr std::size_t kPrefix = std::string_view("sha256:").size(), kDigits = 32;
+  if (!grant.pattern.empty()) {
+    const std::string key = PatternGrantPrefix(grant);
+    const std::string digest = ArgumentsDigest(DumpJson({grant.tool_name, grant.terms_digest, grant.pattern}));
+    return key + digest.substr(kPrefix, kGrantPrefix + kDigits - key.size());
+  }
   std::string content = grant.tool_name + "\n" + grant.arguments_digest;
   if (!grant.terms_digest.empty()) content += "\n" + grant.terms_digest;
   return "grant_" + ArgumentsDigest(content).substr(kPrefix, kDigits);
+}
+
+std::string PatternGrantPrefix(const Grant& call) {
+  return "grant_" + ArgumentsDigest(DumpJson({call.tool_name, call.terms_digest})).substr(kPrefix, kPatternKeyDigits);
+}
+
+bool BearsOn(const Grant& grant, const Grant& call, Timestamp now) {
+  if (call.terms_digest.empty() || grant.has_expired(now)) return false;
+  return grant.tool_name == call.tool_name && grant.terms_digest == call.terms_digest &&
+         (!grant.pattern.empty() || grant.arguments_digest == call.arguments_digest);
+}
+
+Grant ReadGrant(JsonReader& reader) {
+  Grant grant{.tool_name = reader.String("tool_name"), .arguments_digest = {}};
+  grant.pattern = reader.OptionalString("pattern").value_or("");
+  if (grant.pattern.empty()) grant.arguments_digest = reader.String("arguments_digest");
+  grant.terms_digest = reader.OptionalString("terms_digest").value_or("");
+  // What has no terms covers nothing. A pattern was never without.
+  if (!grant.pattern.empty() && grant.terms_digest.empty()) reader.Reject("terms_digest");
+  grant.expires_at = reader.OptionalTime("expires_at");
+  if (reader.Find("uses") != nullptr) grant.uses = static_cast<std::uint64_t>(reader.Integer("uses"));
+  grant.used_at = reader.OptionalTime("used_at");
+  return grant;
+}
+
+Json ToJson(const CallPattern& pattern) { return {{"pattern", pattern.pattern}, {"means", pattern.means}}; }
+
+void AppendJson(std::string& out, const CallPattern& pattern) {
+  AppendJsonObject(out, [&](auto& object) {
+    object["pattern"] = pattern.pattern;
+    object["means"] = pattern.means;
+  });
 }
 
 Json ToJson(const Grant& grant) {

@@ -48,6 +48,8 @@ Json ToJson(const std::string& question_id, const GivenAnswer& answer) {
                {"scope", ToString(approval.scope)}};
   if (approval.superseded) json["superseded"] = true;
   if (!approval.answered_by.empty()) json["answered_by"] = approval.answered_by;
+  if (approval.pattern) json["pattern"] = *approval.pattern;
+  if (approval.expires_at) json["expires_at"] = FormatTimestamp(*approval.expires_at);
   return json;
 }
 
@@ -63,6 +65,12 @@ Result<std::pair<std::string, GivenAnswer>> AnswerFromJson(const Json& json) {
     answer.scope = ParseApprovalScope(json.at("scope").get<std::string>()).value_or(ApprovalScope::kOnce);
     answer.superseded = json.contains("superseded");
     answer.answered_by = TextMember(json, "answered_by");
+    if (json.contains("pattern")) answer.pattern = json.at("pattern").get<std::string>();
+    if (json.contains("expires_at")) {
+      const auto expires_at = ParseTimestamp(json.at("expires_at").get<std::string>());
+      if (!expires_at) return Malformed();
+      answer.expires_at = *expires_at;
+    }
     return std::pair(json.at("approval_id").get<std::string>(), GivenAnswer(std::move(answer)));
   } catch (const std::exception&) {
     return Malformed();

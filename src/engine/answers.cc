@@ -21,6 +21,15 @@ namespace {
 // millisecond unless the disk is dead.
 constexpr std::chrono::seconds kRecordLimit{2};
 
+// When what is granted ends: counted from now on.
+void SetExpiry(ApprovalAnswer& answer) {
+  answer.expires_at.reset();
+  if (!answer.approved || answer.scope == ApprovalScope::kOnce) return;
+  const auto usual = answer.pattern ? kPatternLifetime : std::chrono::seconds(0);
+  const auto lifetime = std::min(answer.lifetime.value_or(usual), kMaxGrantLifetime);
+  if (lifetime.count() > 0) answer.expires_at = Now() + lifetime;
+}
+
 bool IsJsonObject(const std::string& text) {
   const auto json = ParseJson(text);
   return json && json->is_object();
@@ -34,6 +43,7 @@ Error InvalidMember(std::string message) {
 
 Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, ApprovalAnswer answer,
                                                 const std::optional<InteractionRef>& within) {
+  SetExpiry(answer);
   if (services_.parts.questions && !IsAskedHere(services_.approvals, approval_id)) {
     auto pending = FindElsewhere<ApprovalKind>(approval_id, within);
     if (!pending) return pending;
@@ -65,6 +75,7 @@ Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, cons
         Conflict("digest_mismatch", "arguments_digest is not the digest of the arguments that wait for approval"));
   }
   if (!answer.approved) return {};
+  TRY(CheckGrant(request, answer));
   const auto tools = services_.parts.tools.Current();
   if (IsOutdated(request, *tools)) {
     if (auto withdrawn = supersede(); !withdrawn) return Fail(WhyNotGiven(withdrawn.error()));
@@ -77,7 +88,36 @@ Result<void> Answers::CheckApproval(const event::ApprovalRequired& request, cons
     if (tool == nullptr) return Fail(ErrorCode::kNotFound, "the tool is not there any more");
     if (auto valid = tools->Validate(*tool, *answer.arguments); !valid) return valid;
   }
+  if (tool != nullptr) {
+    const std::string& arguments = answer.arguments ? *answer.arguments : request.tool_input;
+    const auto hold = FindHold(services_.options.rules, *tool, arguments);
+    if (hold && hold->action == RuleAction::kDeny) {
+      return Fail(Conflict("denied_by_rule", RuleName(hold->rule) +
+                                                 " of the server's configuration denies this call; reject it, or send "
+                                                 "other arguments"));
+    }
+  }
   return DropOutdatedGrants(tool);
+}
+
+Result<void> Answers::CheckGrant(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
+  const auto& allowed = request.allowed_decisions;
+  if (answer.scope != ApprovalScope::kOnce &&
+      std::find(allowed.begin(), allowed.end(), "approve_for_chat") == allowed.end()) {
+    return Fail(InvalidMember("\"scope\" must be \"once\": the configuration wants each such call asked about"));
+  }
+  if (!answer.pattern) return {};
+  if (answer.scope == ApprovalScope::kOnce) {
+    return Fail(InvalidMember("\"pattern\" needs the \"scope\" \"chat\" or \"always\""));
+  }
+  if (answer.arguments) {
+    return Fail(InvalidMember("\"pattern\" does not go with \"arguments\": it was offered for those that were shown"));
+  }
+  if (std::none_of(request.patterns.begin(), request.patterns.end(),
+                   [&](const CallPattern& each) { return each.pattern == *answer.pattern; })) {
+    return Fail(InvalidMember("\"pattern\" must be one of those in approval_required.patterns"));
+  }
+  return {};
 }
 
 Result<PendingInput> Answers::AnswerInput(std::string_view request_id, InputAnswer answer,

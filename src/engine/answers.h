@@ -42,6 +42,8 @@ class Answers {
   // `supersede` withdraws what is not so any more as it was shown.
   Result<void> CheckApproval(const event::ApprovalRequired& request, const ApprovalAnswer& answer,
                              const std::function<Result<void>()>& supersede);
+  // What an answer that lasts may say.
+  static Result<void> CheckGrant(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
   Result<void> CheckInput(const event::InputRequired& request, const InputAnswer& answer) const;
   // Gives the answer, if it is the first one anywhere.
   template <typename Kind>

@@ -50,6 +50,8 @@ std::optional<Timestamp> ParseForeignTime(std::string text) {
   return rest[0] == '+' ? time - shift : time + shift;
 }
 
+bool HasPattern(const Grant& grant) { return !grant.pattern.empty(); }
+
 // --- filling in what is missing --------------------------------------------------------------------------------------
 
 // The messages that an interaction's events tell of, for the state that nobody stored.
@@ -251,6 +253,13 @@ class Reader {
       if (interaction.parent_id) state = *chat_.Whole(*interaction.parent_id).final_agent_state;
       AddFromEvents(interaction, state.messages);
       chat_.notes.push_back(interaction.id.str() + " had no state; it was made from its events");
+    }
+    // What a document from anywhere says that was granted is what nobody here has agreed to. An equal call is at least
+    // one that is in the chat; a pattern may be anything.
+    auto& grants = interaction.final_agent_state->grants;
+    if (std::erase_if(grants, HasPattern) > 0) chat_.notes.push_back(interaction.id.str() + " had patterns granted");
+    for (AgentEvent& each : interaction.events) {
+      if (auto* updated = std::get_if<event::GrantsUpdated>(&each.payload)) std::erase_if(updated->grants, HasPattern);
     }
     if (CompleteToolCalls(interaction.final_agent_state->messages, kNoResult) > 0) {
       chat_.notes.push_back(interaction.id.str() + " had tool calls without a result");

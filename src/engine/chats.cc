@@ -239,8 +239,12 @@ Result<Agenda> Chats::GetAgenda(const ChatId& chat) {
 }
 
 Result<std::vector<Grant>> Chats::GetGrants(const ChatId& chat) {
-  if (const auto run = busy_.RunOf(chat)) return run->grants();
-  return LoadForChange(chat).map([](const Beginning& head) { return head.state.grants; });
+  const auto valid = [](std::vector<Grant> grants) {
+    std::erase_if(grants, [now = Now()](const Grant& each) { return each.has_expired(now); });
+    return grants;
+  };
+  if (const auto run = busy_.RunOf(chat)) return valid(run->grants());
+  return LoadForChange(chat).map([&](const Beginning& head) { return valid(head.state.grants); });
 }
 
 // --- changes by hand -------------------------------------------------------------------------------------------------

@@ -87,7 +87,8 @@ class Replay final : public ModelClient,
   // Chats have their mode changed while they run: each call was decided by what held then.
   ApprovalMode ModeFor(const std::string& call_id) override;
   // What was granted was not asked: the record knows.
-  bool IsGranted(const Grant&) override { return false; }
+  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
+  void NoteUse(const std::vector<std::string>&) override {}
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
                                 const Executor& executor) override;
 
@@ -403,6 +404,7 @@ std::vector<std::string> Replay::Ask(std::uint32_t round_index, std::vector<even
         request.reason = next->reason;
         request.risk = next->risk;
         request.allowed_decisions = next->allowed_decisions;
+        request.patterns = next->patterns;
       }
     }
     ids.push_back(request.approval_id);
@@ -426,6 +428,8 @@ Async<Result<ApprovalGate::Answered>> Replay::AwaitAnswer(std::vector<std::strin
                           .feedback = approved->feedback,
                           .scope = ParseApprovalScope(approved->scope).value_or(ApprovalScope::kOnce),
                           .answered_by = approved->answered_by};
+    if (!approved->pattern.empty()) answer.pattern = approved->pattern;
+    answer.expires_at = approved->grant_expires_at;
     co_return Answered{approved->approval_id, std::move(answer)};
   }
   const auto* rejected = next && !over_ ? std::get_if<event::Rejected>(&next->payload) : nullptr;

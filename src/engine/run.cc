@@ -94,7 +94,8 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                            .abilities = abilities_,
                            .parts = services_.options.parts,
                            .sum_up_first = compact_,
-                           .only_sum_up = only_compact_};
+                           .only_sum_up = only_compact_,
+                           .rules = services_.options.rules};
   const auto delay = [&timer = services_.timer](std::chrono::milliseconds pause, std::function<void()> call) {
     timer.After(pause, std::move(call));
   };
@@ -525,7 +526,13 @@ ApprovalMode Run::ModeFor(const std::string&) {
   return ApprovalMode::kAsk;
 }
 
-bool Run::IsGranted(const Grant& call) { return services_.grants != nullptr && services_.grants->Covers(call); }
+std::vector<Grant> Run::StandingGrants(const Grant& call) {
+  return services_.grants == nullptr ? std::vector<Grant>() : services_.grants->For(call);
+}
+
+void Run::NoteUse(const std::vector<std::string>& grant_ids) {
+  if (services_.grants != nullptr) services_.grants->NoteUse(grant_ids);
+}
 
 Async<Result<ApprovalGate::Reply>> Run::AskInput(std::uint32_t round_index, event::InputRequired request,
                                                  std::stop_token stop, const Executor& executor) {

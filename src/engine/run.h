@@ -128,7 +128,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   Async<Result<Answered>> AwaitAnswer(std::vector<std::string> approval_ids, std::stop_token stop,
                                       const Executor& executor) override;
   ApprovalMode ModeFor(const std::string& call_id) override;
-  bool IsGranted(const Grant& call) override;
+  std::vector<Grant> StandingGrants(const Grant& call) override;
+  void NoteUse(const std::vector<std::string>& grant_ids) override;
   Async<Result<Reply>> AskInput(std::uint32_t round_index, event::InputRequired request, std::stop_token stop,
                                 const Executor& executor) override;
 

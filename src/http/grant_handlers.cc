@@ -11,11 +11,23 @@
 namespace reprise {
 namespace {
 
+const Grant& GrantIn(const Grant& grant) { return grant; }
+const Grant& GrantIn(const StandingGrant& grant) { return grant.grant; }
+
 template <typename T>
-Result<Outcome> ListOf(const Result<std::vector<T>>& grants) {
+Result<Outcome> ListOf(Engine& engine, const Result<std::vector<T>>& grants) {
   if (!grants) return Fail(grants.error());
+  const auto tools = engine.tools().Current();
   Json list = Json::array();
-  for (const T& grant : *grants) list.push_back(ToJson(grant));
+  for (const T& each : *grants) {
+    Json& json = list.emplace_back(ToJson(each));
+    const Grant& grant = GrantIn(each);
+    if (!json.contains("uses")) json["uses"] = 0;
+    // The sentence that was agreed to: of a tool that is not there any more nothing is covered.
+    const Tool* const tool = grant.pattern.empty() ? nullptr : tools->Find(grant.tool_name);
+    if (tool == nullptr) continue;
+    if (auto means = tool->MeaningOf(grant.pattern, PatternUse::kAllow)) json["means"] = *std::move(means);
+  }
   return Reply{.body = DumpJson({{"grants", std::move(list)}})};
 }
 
@@ -25,7 +37,7 @@ Result<Outcome> Revoked(const Result<void>& revoked, const std::string& id) {
 }
 
 Result<Outcome> ListStandingGrants(Engine& engine, const Request& /*request*/) {
-  return ListOf(engine.StandingGrants());
+  return ListOf(engine, engine.StandingGrants());
 }
 
 Result<Outcome> RevokeStandingGrant(Engine& engine, const Request& request) {
@@ -36,7 +48,7 @@ Result<Outcome> RevokeStandingGrant(Engine& engine, const Request& request) {
 
 Result<Outcome> ListGrantsInChat(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
-  return ListOf(engine.GetGrants(chat));
+  return ListOf(engine, engine.GetGrants(chat));
 }
 
 Result<Outcome> RevokeGrantInChat(Engine& engine, const Request& request) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -276,6 +277,15 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   constexpr std::array kScopes{ApprovalScope::kOnce, ApprovalScope::kChat, ApprovalScope::kAlways};
   body.answer.scope = kScopes[reader.Choice("scope", {"once", "chat", "always"})];
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
+  body.answer.pattern = reader.OptionalString("pattern");
+  if (body.answer.pattern && body.answer.pattern->empty()) reader.Reject("invalid_member", "\"pattern\" is empty");
+  if (const auto seconds =
+          reader.OptionalNumber("expires_in_s", 0, static_cast<double>(kMaxGrantLifetime.count()))) {
+    body.answer.lifetime = std::chrono::seconds(std::llround(std::ceil(*seconds)));
+  }
+  if (body.answer.lifetime && body.answer.scope == ApprovalScope::kOnce) {
+    reader.Reject("invalid_member", "\"expires_in_s\" needs the \"scope\" \"chat\" or \"always\"");
+  }
   return FinishReading(reader, std::move(body));
 }
 

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "approval/rules.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "http/error_response.h"
@@ -29,6 +30,19 @@ std::string_view StateName(ToolServer::State state) {
   return "failed";
 }
 
+// Those of the configuration that speak of the tool.
+Json RulesFor(const ToolRules& rules, const Tool& tool) {
+  Json list = Json::array();
+  for (std::size_t i = 0; rules && i < rules->size(); ++i) {
+    const ToolRule& rule = (*rules)[i];
+    if (!SpeaksOf(rule, tool.traits().spec.name)) continue;
+    Json& json = list.emplace_back(
+        Json{{"rule", RuleName(i)}, {"action", ToString(rule.action)}, {"means", RuleMeaning(rule, tool)}});
+    if (rule.pattern) json["pattern"] = *rule.pattern;
+  }
+  return list;
+}
+
 Result<Outcome> Tools(const HandlerContext& context) {
   const auto set = context.engine.tools().Current();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
@@ -40,6 +54,8 @@ Result<Outcome> Tools(const HandlerContext& context) {
                      {"parameters", parameters ? std::move(*parameters) : Json::object()},
                      {"read_only", traits.read_only},
                      {"requires_approval", set->RequiresApproval(*tool)}});
+    Json rules = RulesFor(context.engine.options().rules, *tool);
+    if (!rules.empty()) tools.back()["rules"] = std::move(rules);
     (traits.read_only ? read_only : read_write).push_back(traits.spec.name);
   }
   Json servers = Json::array();

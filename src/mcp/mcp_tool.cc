@@ -15,6 +15,8 @@ constexpr std::chrono::seconds kMaxStarting{30};
 // How long it is waited for what a server offers now, where a call that comes too early does no harm.
 constexpr std::chrono::seconds kMaxListing{5};
 
+constexpr std::string_view kEveryCall = "*";
+
 template <typename T, typename Line>
 ToolOutcome Lines(const Result<std::vector<T>>& items, Line line) {
   if (!items) return {.output = items.error().message, .is_error = true};
@@ -57,6 +59,22 @@ class McpTool final : public Tool {
   const ToolTraits& traits() const override { return traits_; }
 
   void AwaitOffer(const std::stop_token& stop) override { static_cast<void>(server_->AwaitOffers(kMaxListing, stop)); }
+
+  std::vector<CallPattern> PatternsOf(std::string_view) const override {
+    return {{std::string(kEveryCall), *MeaningOf(kEveryCall, PatternUse::kAllow)}};
+  }
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse) const override {
+    if (pattern != kEveryCall) return Fail(ErrorCode::kInvalidArgument, "the one pattern of such a tool is *");
+    return "Calls " + traits_.spec.name + " of the MCP server " + Name() +
+           " with any arguments, as long as server and tool are what they are now.";
+  }
+  std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
+                                                    std::string_view) const override {
+    const auto found = std::find(patterns.begin(), patterns.end(), kEveryCall);
+    if (found == patterns.end()) return std::nullopt;
+    return std::vector{static_cast<std::size_t>(found - patterns.begin())};
+  }
+  Touch Touches(std::string_view, std::string_view) const override { return Touch::kYes; }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const auto session =

@@ -34,6 +34,8 @@ export interface AnswerApprovalRequest {
   feedback?: string;
   scope?: "once" | "chat" | "always";
   arguments_digest?: string;
+  pattern?: string;
+  expires_in_s?: number;
 }
 
 export interface AnswerEvent {
@@ -65,6 +67,7 @@ export interface ApprovalRequiredEvent {
   reason: string;
   risk: "low" | "medium" | "high";
   allowed_decisions: string[];
+  patterns?: { pattern: string; means: string }[];
   created_at: Timestamp;
   expires_at: Timestamp | null;
 }
@@ -81,6 +84,8 @@ export interface ApproveRequest {
   feedback?: string;
   scope?: "once" | "chat" | "always";
   arguments_digest?: string;
+  pattern?: string;
+  expires_in_s?: number;
 }
 
 export interface ApproveResponse {
@@ -99,6 +104,8 @@ export interface ApprovedEvent {
   answered_by?: string;
   arguments_digest: Digest;
   scope: "once" | "chat" | "always";
+  pattern?: string;
+  grant_expires_at?: Timestamp;
   tool_input?: string;
   feedback?: string;
 }
@@ -124,8 +131,9 @@ export interface AuditEntry {
   interaction_id: InteractionId | "";
   call_id: string;
   tool_name: string;
+  decided_by?: string[];
   arguments_digest: Digest;
-  reason?: "default" | "mode" | "grant" | "standing_grant" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
+  reason?: "default" | "mode" | "grant" | "standing_grant" | "rule" | "approval" | "once" | "chat" | "always" | "expired" | "superseded" | "unknown_tool" | "invalid_arguments" | "confirmation" | "loop" | "cancelled" | "rate" | "hook" | "ask" | "read_only" | "approve_all" | "deny_all" | "server";
   approval_id?: string;
   answered_by?: string;
   is_error?: boolean;
@@ -385,8 +393,12 @@ export interface ForkRequest {
 
 export interface Grant {
   tool_name: string;
-  arguments_digest: Digest;
+  arguments_digest?: Digest;
   terms_digest?: Digest;
+  pattern?: string;
+  expires_at?: Timestamp;
+  uses?: number;
+  used_at?: Timestamp;
 }
 
 export type GrantId = string;
@@ -599,8 +611,13 @@ export interface MoveHeadRequest {
 export interface NamedGrant {
   id: GrantId;
   tool_name: string;
-  arguments_digest: Digest;
+  arguments_digest?: Digest;
   terms_digest?: Digest;
+  pattern?: string;
+  expires_at?: Timestamp;
+  uses?: number;
+  used_at?: Timestamp;
+  means?: string;
 }
 
 export interface NestedEvent {
@@ -918,6 +935,7 @@ export interface PendingApproval {
   reason: string;
   risk: "low" | "medium" | "high";
   allowed_decisions: string[];
+  patterns?: { pattern: string; means: string }[];
   created_at: Timestamp;
   expires_at: Timestamp | null;
 }
@@ -1066,8 +1084,13 @@ export interface SpeechRequest {
 export interface StandingGrant {
   id: GrantId;
   tool_name: string;
-  arguments_digest: Digest;
+  arguments_digest?: Digest;
   terms_digest?: Digest;
+  pattern?: string;
+  expires_at?: Timestamp;
+  uses?: number;
+  used_at?: Timestamp;
+  means?: string;
   tool_input: string;
   created_at: Timestamp;
 }
@@ -1162,6 +1185,7 @@ export interface Tool {
   parameters: Record<string, unknown>;
   read_only: boolean;
   requires_approval: boolean;
+  rules?: ({ rule: string; action: "allow" | "ask" | "deny"; pattern?: string; means: string })[];
 }
 
 export interface ToolCall {

@@ -21,9 +21,11 @@ class PostgresGrantStore final : public GrantStore {
   Result<bool> Add(const StandingGrant& grant) override;
   Result<void> Remove(std::string_view id) override;
   Result<std::vector<StandingGrant>> List() override;
-  bool Covers(const Grant& call) override;
+  std::vector<Grant> For(const Grant& call) override;
+  void NoteUse(const std::vector<std::string>& ids) override;
 
  private:
+  Result<std::string> Seal(const StandingGrant& grant) const;
   Result<StandingGrant> Open(std::string_view id, std::string_view record) const;
 
   TenantDatabase database_;

@@ -97,6 +97,7 @@ std::string LineOf(const AuditEntry& entry, std::uint64_t number, const std::str
                {"arguments_digest", entry.arguments_digest}};
   if (!entry.reason.empty()) line["reason"] = entry.reason;
   if (!entry.approval_id.empty()) line["approval_id"] = entry.approval_id;
+  if (!entry.decided_by.empty()) line["decided_by"] = entry.decided_by;
   if (!entry.answered_by.empty()) line["answered_by"] = entry.answered_by;
   if (entry.event == AuditEntry::Event::kEnded) line["is_error"] = entry.is_error;
   if (entry.duration_ms) line["duration_ms"] = *entry.duration_ms;

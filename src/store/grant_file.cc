@@ -22,6 +22,7 @@ namespace {
 constexpr int kGrantsVersion = 1;
 constexpr std::string_view kGrantsType = "reprise/grants";
 constexpr std::uint64_t kMaxGrantsFile = 256u << 20;
+constexpr std::chrono::seconds kCountsKept{60};  // how long uses are counted in memory alone
 
 tl::unexpected<Error> Damaged(std::string_view kind, std::string_view what) {
   return Fail(LoneRecordDamage(GrantsFile("").substr(1), kind, what));
@@ -66,8 +67,7 @@ struct Content {
 
 Result<StandingGrant> GrantFrom(const Json& json) {
   JsonReader reader(json, "grant");
-  StandingGrant grant{.grant = {reader.String("tool_name"), reader.String("arguments_digest"),
-                                reader.OptionalString("terms_digest").value_or("")},
+  StandingGrant grant{.grant = ReadGrant(reader),
                       .tool_input = reader.String("tool_input"),
                       .created_at = reader.Time("created_at")};
   if (reader.error()) return Damaged("auth", reader.error()->message);
@@ -75,11 +75,8 @@ Result<StandingGrant> GrantFrom(const Json& json) {
 }
 
 Json Members(const StandingGrant& grant) {
-  Json json = {{"tool_name", grant.grant.tool_name},
-               {"arguments_digest", grant.grant.arguments_digest},
-               {"tool_input", grant.tool_input},
-               {"created_at", FormatTimestamp(grant.created_at)}};
-  if (!grant.grant.terms_digest.empty()) json["terms_digest"] = grant.grant.terms_digest;
+  Json json = ToJson(grant);
+  json.erase("id");
   return json;
 }
 
@@ -170,9 +167,12 @@ Result<void> FileGrantStore::ReadOnce() {
 }
 
 Result<void> FileGrantStore::Write(std::vector<StandingGrant> grants) {
+  std::erase_if(grants, [now = Now()](const StandingGrant& each) { return each.grant.has_expired(now); });
   auto written = WriteGrantFile(file_system_, root_, keys_.get(), grants);
   if (written) {
     grants_ = std::move(grants);
+    uncounted_ = 0;
+    counted_at_ = std::chrono::steady_clock::now();
   } else {
     grants_.reset();  // the file may be the old one or the new one
   }
@@ -190,10 +190,17 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
     auto aside = file_system_.Rename(GrantsFile(root_), DamagedGrantsFile(root_));
     if (!aside && aside.error().code != ErrorCode::kNotFound) return Fail(std::move(aside.error()));
   }
-  const auto same = [&](const StandingGrant& each) { return each.grant == grant.grant; };
-  if (std::any_of(grants.begin(), grants.end(), same)) return false;
-  grants.push_back(grant);
-  return Write(std::move(grants)).map([] { return true; });
+  const std::string id = GrantId(grant.grant);
+  const auto same =
+      std::find_if(grants.begin(), grants.end(), [&](const StandingGrant& each) { return GrantId(each.grant) == id; });
+  const bool was_there = same != grants.end() && !same->grant.has_expired(Now());
+  if (was_there && same->grant.expires_at == grant.grant.expires_at) return false;
+  if (was_there) {
+    same->grant.expires_at = grant.grant.expires_at;
+  } else {
+    grants.push_back(grant);
+  }
+  return Write(std::move(grants)).map([&] { return !was_there; });
 }
 
 Result<void> FileGrantStore::Remove(std::string_view id) {
@@ -209,13 +216,46 @@ Result<void> FileGrantStore::Remove(std::string_view id) {
 Result<std::vector<StandingGrant>> FileGrantStore::List() {
   const MutexLock lock(mutex_);
   TRY(ReadOnce());
-  return *grants_;
+  std::vector<StandingGrant> valid = *grants_;
+  std::erase_if(valid, [now = Now()](const StandingGrant& each) { return each.grant.has_expired(now); });
+  return valid;
 }
 
-bool FileGrantStore::Covers(const Grant& call) {
+std::vector<Grant> FileGrantStore::For(const Grant& call) {
   const MutexLock lock(mutex_);
-  return !call.terms_digest.empty() && ReadOnce() &&
-         std::any_of(grants_->begin(), grants_->end(), [&](const StandingGrant& each) { return each.grant == call; });
+  std::vector<Grant> found;
+  if (call.terms_digest.empty() || !ReadOnce()) return found;
+  for (const StandingGrant& each : *grants_) {
+    if (BearsOn(each.grant, call, Now())) found.push_back(each.grant);
+  }
+  return found;
+}
+
+void FileGrantStore::NoteUse(const std::vector<std::string>& ids) {
+  const MutexLock lock(mutex_);
+  if (!ReadOnce()) return;
+  for (StandingGrant& each : *grants_) {
+    if (std::find(ids.begin(), ids.end(), GrantId(each.grant)) == ids.end()) continue;
+    ++each.grant.uses;
+    each.grant.used_at = Now();
+    ++uncounted_;
+  }
+  // To write it each time would cost each call two syncs.
+  if (std::chrono::steady_clock::now() - counted_at_ >= kCountsKept) WriteCounts();
+}
+
+void FileGrantStore::WriteCounts() {
+  if (!grants_ || uncounted_ == 0) return;
+  // A folder that cannot be written has other things to say; the counts stay in memory.
+  const std::vector<StandingGrant> grants = *grants_;
+  if (!WriteGrantFile(file_system_, root_, keys_.get(), grants)) return grants_.reset();
+  uncounted_ = 0;
+  counted_at_ = std::chrono::steady_clock::now();
+}
+
+FileGrantStore::~FileGrantStore() {
+  const MutexLock lock(mutex_);
+  WriteCounts();
 }
 
 }  // namespace reprise

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <string>
@@ -34,21 +36,26 @@ class FileGrantStore final : public GrantStore {
   // `keys` may be null: plain. `file_system` must outlive the object. The file is read at the first look.
   FileGrantStore(FileSystem& file_system, std::string root, std::shared_ptr<const KeySet> keys)
       : file_system_(file_system), root_(std::move(root)), keys_(std::move(keys)) {}
+  ~FileGrantStore() override;  // writes what was counted
 
   Result<bool> Add(const StandingGrant& grant) override;
   Result<void> Remove(std::string_view id) override;
   Result<std::vector<StandingGrant>> List() override;
-  bool Covers(const Grant& call) override;
+  std::vector<Grant> For(const Grant& call) override;
+  void NoteUse(const std::vector<std::string>& ids) override;
 
  private:
   Result<void> ReadOnce() REQUIRES(mutex_);
   Result<void> Write(std::vector<StandingGrant> grants) REQUIRES(mutex_);
+  void WriteCounts() REQUIRES(mutex_);
 
   FileSystem& file_system_;
   const std::string root_;
   const std::shared_ptr<const KeySet> keys_;
   Mutex mutex_;
   std::optional<std::vector<StandingGrant>> grants_ GUARDED_BY(mutex_);  // nullopt: not read yet, or not to be read
+  std::uint64_t uncounted_ GUARDED_BY(mutex_) = 0;                       // uses that are not in the file yet
+  std::chrono::steady_clock::time_point counted_at_ GUARDED_BY(mutex_) = std::chrono::steady_clock::now();
   bool told_ GUARDED_BY(mutex_) = false;                                 // the log knows why
 };
 

@@ -246,8 +246,24 @@ ApprovalText DescribeApproval(const Json& asked, bool whole) {
   return shown;
 }
 
+std::vector<std::string> PatternLines(const Json& asked) {
+  std::vector<std::string> lines;
+  const auto patterns = asked.find("patterns");
+  if (patterns == asked.end() || !patterns->is_array()) return lines;
+  for (const Json& each : *patterns) {
+    if (lines.size() == 9) break;  // a digit answers
+    lines.push_back(std::to_string(lines.size() + 1) + ". " + VisibleLine(TextMember(each, "pattern")) + ": " +
+                    VisibleLine(TextMember(each, "means")));
+  }
+  return lines;
+}
+
 std::string ApprovalLegend(const ApprovalChoices& offered) {
   std::string legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments";
+  if (offered.patterns > 0) {
+    legend += offered.patterns == 1 ? ", [1]" : ", [1] to [" + std::to_string(offered.patterns) + "]";
+    legend += " allow that in this chat (1 always: in every chat)";
+  }
   if (offered.cut) legend += ", [s]how all";
   if (offered.together > 1) legend += ", [Y]es or [N]o to all " + std::to_string(offered.together);
   if (offered.may_be_put_off) legend += ", [l]ater";
@@ -263,13 +279,21 @@ TypedAnswer ParseApprovalAnswer(std::string_view line) {
       {"Y", Kind::kYesToAll}, {"N", Kind::kNoToAll},
   };
   for (const auto& [word, kind] : kAnswers) {
-    if (line == word) return {kind, {}};
+    if (line == word) return {.kind = kind, .words = {}};
     if ((kind != Kind::kYes && kind != Kind::kNo) || !line.starts_with(word)) continue;
     // "n use another name", "no, use another name"
     const std::string_view rest = line.substr(word.size());
     for (const std::string_view gap : {", ", " "}) {
-      if (rest.starts_with(gap)) return {kind, std::string(rest.substr(gap.size()))};
+      if (rest.starts_with(gap)) return {.kind = kind, .words = std::string(rest.substr(gap.size()))};
     }
+  }
+  const bool has_number = !line.empty() && line.front() >= '1' && line.front() <= '9';
+  const std::string_view behind = has_number ? line.substr(1) : std::string_view();
+  if (has_number && (behind.empty() || behind == " always")) {
+    return {.kind = Kind::kPattern,
+            .words = {},
+            .pattern = static_cast<std::size_t>(line.front() - '0'),
+            .in_every_chat = !behind.empty()};
   }
   return {};
 }

@@ -25,16 +25,21 @@ struct ApprovalChoices {
   std::size_t together = 1;  // calls that ask together
   bool cut = false;          // not all of them is shown
   bool may_be_put_off = false;
+  std::size_t patterns = 0;  // of calls, that may be allowed
 };
 // "[y]es, [n]o, ...": the letters that answer.
 std::string ApprovalLegend(const ApprovalChoices& offered);
 
 // What a person has typed to it: one of these, or yes or no with `words` behind it, for the model.
 struct TypedAnswer {
-  enum class Kind { kYes, kNo, kAlways, kEdit, kShow, kLater, kYesToAll, kNoToAll, kUnclear };
+  enum class Kind { kYes, kNo, kAlways, kEdit, kShow, kLater, kYesToAll, kNoToAll, kPattern, kUnclear };
   Kind kind = Kind::kUnclear;
   std::string words;
+  std::size_t pattern = 0;  // of kPattern: which of those offered, from 1
+  bool in_every_chat = false;
 };
+// The patterns that an approval offers, each with its sentence: "1. git log *: Runs ...".
+std::vector<std::string> PatternLines(const Json& asked);
 TypedAnswer ParseApprovalAnswer(std::string_view line);
 
 // "write_file a.txt": a call in a few words.

@@ -49,7 +49,10 @@ class Recorder : public AgentObserver, public ApprovalGate {
     co_return Answered{ids.front(), *answer};
   }
   ApprovalMode ModeFor(const std::string&) override { return mode; }
-  bool IsGranted(const Grant& call) override { return call == granted; }
+  std::vector<Grant> StandingGrants(const Grant& call) override {
+    return call == granted ? std::vector{call} : std::vector<Grant>();
+  }
+  void NoteUse(const std::vector<std::string>&) override {}
   Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired request, std::stop_token,
                                 const Executor&) override {
     request.request_id = "request_x";

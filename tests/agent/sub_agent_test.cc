@@ -37,7 +37,8 @@ class Observer : public AgentObserver, public ApprovalGate {
     CHECK(call_id == "call_r");
     return mode;
   }
-  bool IsGranted(const Grant&) override { return false; }
+  std::vector<Grant> StandingGrants(const Grant&) override { return {}; }
+  void NoteUse(const std::vector<std::string>&) override {}
   Async<Result<Reply>> AskInput(std::uint32_t, event::InputRequired, std::stop_token, const Executor&) override {
     std::abort();
   }

@@ -53,7 +53,8 @@ def test_always_counts_in_every_chat_and_after_a_restart_until_it_is_revoked(mak
     server.kill()
     server = make_server(provider, server.home, plain=plain)
     client = server.client
-    assert client.get("/grants").json["grants"] == [grant]
+    kept, = client.get("/grants").json["grants"]
+    assert {**kept, "uses": 0, "used_at": None} == {**grant, "used_at": None}  # how often it was used is counted as well
     assert runs_unasked(client, provider, "c")
     assert lines(server) == 3
     # Equal means equal: not another blank, not another tool.
@@ -165,7 +166,8 @@ def test_grants_of_a_chat_are_listed_and_taken_back_and_an_edit_brings_them_back
     edited = client.edit("a", "int_002", "with the grant")
     edited.finish()
     assert "approval_required" not in edited.names() and lines(server) == 2
-    assert client.get("/chats/a/grants").json["grants"] == [grant]
+    again, = client.get("/chats/a/grants").json["grants"]
+    assert again["id"] == grant["id"] and again["uses"] == 1
 
 
 def test_a_grant_outlives_a_kill_right_after_it_was_given(make_server, provider):

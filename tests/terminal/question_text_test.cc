@@ -74,10 +74,33 @@ TEST_CASE("ParseApprovalAnswer: a letter or its word, and words for the model be
   }
 }
 
+TEST_CASE("ParseApprovalAnswer: a digit is one of the patterns, in this chat or in every one", "[terminal]") {
+  using Kind = TypedAnswer::Kind;
+  const TypedAnswer first = ParseApprovalAnswer("1"), second = ParseApprovalAnswer("2 always");
+  CHECK((first.kind == Kind::kPattern && first.pattern == 1 && !first.in_every_chat));
+  CHECK((second.kind == Kind::kPattern && second.pattern == 2 && second.in_every_chat));
+  for (const char* line : {"0", "12", "1 alway", "1always", "1 always please", "-1", " 1"}) {
+    INFO(line);
+    CHECK(ParseApprovalAnswer(line).kind == Kind::kUnclear);
+  }
+}
+
+TEST_CASE("PatternLines: each with its sentence, and nothing that cannot be seen", "[terminal]") {
+  const auto asked = ParseJson(R"({"patterns":[{"pattern":"git log *","means":"Runs \u202e it."},{"pattern":"x","means":"y"}]})");
+  REQUIRE(asked);
+  const auto lines = PatternLines(*asked);
+  REQUIRE(lines.size() == 2);
+  CHECK(lines[0].starts_with("1. git log *: Runs "));
+  CHECK(lines[0].find("\xe2\x80\xae") == std::string::npos);
+  CHECK(PatternLines(Json::object()).empty());
+}
+
 TEST_CASE("ApprovalLegend: only what the question takes", "[terminal]") {
   CHECK(ApprovalLegend({}) == "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments");
   CHECK(ApprovalLegend({.together = 3, .cut = true, .may_be_put_off = true}) ==
         ApprovalLegend({}) + ", [s]how all, [Y]es or [N]o to all 3, [l]ater");
+  CHECK(ApprovalLegend({.patterns = 2}) ==
+        ApprovalLegend({}) + ", [1] to [2] allow that in this chat (1 always: in every chat)");
 }
 
 TEST_CASE("FieldsOf: members become fields that check what is typed", "[terminal]") {

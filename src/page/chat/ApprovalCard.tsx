@@ -20,6 +20,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const [change, setChange] = useState<FileChange | null>(null);
   const [words, setWords] = useKept("words", "");
   const [scope, setScope] = useKept("scope", "once");
+  const [pattern, setPattern] = useKept("pattern", "");
   const [edited, setEdited] = useKept<Values | null>("edited", null);
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
@@ -29,6 +30,9 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
   const scopes = ["once", "chat", "always"].filter((each) => each === "once" || approval.allowed_decisions.some((one) => one.includes(each)));
+  // What is allowed beyond this call: calls that are equal, or one of the patterns that the server offers.
+  const patterns = scope !== "once" && !edited ? (approval.patterns ?? []) : [];
+  const offered = patterns.find((each) => each.pattern === pattern);
   const parsed = argumentsOf(approval.tool_input);
   const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
@@ -51,6 +55,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     const body: Record<string, unknown> = { approved };
     if (words) body.feedback = words;
     if (approved && scope !== "once") body.scope = scope;
+    if (approved && offered) body.pattern = offered.pattern;
     if (approved && edited) body.arguments = edited;
     await store.answer(approval.approval_id, body);
     setBusy(false);
@@ -95,7 +100,14 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
             {scopes.map((each) => <option key={each} value={each}>{t.scopes[each]}</option>)}
           </select>
         )}
+        {patterns.length > 0 && (
+          <select data-testid="pattern" aria-label={t.allowWhat} value={offered?.pattern ?? ""} onChange={(e) => setPattern(e.target.value)}>
+            <option value="">{t.allowEqual}</option>
+            {patterns.map((each) => <option key={each.pattern} value={each.pattern}>{spelled(each.pattern)}</option>)}
+          </select>
+        )}
       </div>
+      {offered && <p className="hint" data-testid="pattern-means" aria-live="polite">{spelled(offered.means)} {t.allowUntil}</p>}
       <div className="row">
         <button type="button" className="primary" data-testid="approve" disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>
         <button type="button" data-testid="deny" disabled={busy} onClick={() => void answer(false)}><Icon name="close" size={16} />{t.deny}</button>

@@ -9,14 +9,18 @@ interface Grant {
   path: string; // to take it back
   tool: string;
   input?: string;
+  means?: string; // of a pattern
+  uses: number;
+  until?: string;
   scope: "always" | "chat";
 }
 
 async function readAll(chat: string | undefined): Promise<Grant[]> {
-  const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ path: `/grants/${each.id}`, tool: each.tool_name, input: each.tool_input, scope: "always" }));
+  const parts = (each: Standing["grants"][number] | ChatGrants["grants"][number]) => ({ tool: each.tool_name, means: each.means, uses: each.uses ?? 0, until: each.expires_at });
+  const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
   if (!chat) return standing;
   const path = `${chatPath(chat)}/grants`;
-  return [...standing, ...(await get<ChatGrants>(path)).grants.map((each): Grant => ({ path: `${path}/${each.id}`, tool: each.tool_name, scope: "chat" }))];
+  return [...standing, ...(await get<ChatGrants>(path)).grants.map((each): Grant => ({ ...parts(each), path: `${path}/${each.id}`, input: each.pattern, scope: "chat" }))];
 }
 
 // What has been allowed for longer than once, everywhere and in the chat that is open; each can be taken back.
@@ -37,7 +41,8 @@ export function Grants() {
       <ul className="plain-list">
         {grants.map((grant) => (
           <li key={grant.path} className="row" data-testid="grant">
-            <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow">{spelled(grant.input ?? "")}</code>
+            <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow" title={grant.means && spelled(grant.means)}>{spelled(grant.input ?? "")}</code>
+            <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(new Date(grant.until).toLocaleDateString())}`}</span>
             <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
           </li>
         ))}

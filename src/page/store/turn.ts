@@ -9,6 +9,7 @@ export interface Approval {
   reason: string;
   risk: string;
   allowed_decisions: string[];
+  patterns?: { pattern: string; means: string }[]; // that may be allowed, with what each of them covers
   expires_at: string | null;
   decision?: { approved: boolean; feedback?: string | null; scope?: string; expired?: boolean; superseded?: boolean };
 }

@@ -15,6 +15,7 @@
 #include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/files/directory_listing.h"
+#include "tools/files/path_tool.h"
 #include "tools/line_picker.h"
 #include "tools/text_file.h"
 
@@ -24,17 +25,17 @@ namespace {
 constexpr std::size_t kMaxShownEntries = 1000;
 constexpr std::size_t kMaxSortedEntries = 100'000;
 
-class ListFilesTool final : public BuiltinTool {
+class ListFilesTool final : public PathTool {
  public:
   explicit ListFilesTool(const Workspace& workspace)
-      : BuiltinTool({.spec = {.name = "list_files",
-                              .description = "Lists the files and directories in a directory of the workspace, sorted, "
-                                             "one per line; names of directories end with a slash. Not recursive.",
-                              .parameters = R"({"type":"object","additionalProperties":false,
+      : PathTool({.spec = {.name = "list_files",
+                           .description = "Lists the files and directories in a directory of the workspace, sorted, "
+                                          "one per line; names of directories end with a slash. Not recursive.",
+                           .parameters = R"({"type":"object","additionalProperties":false,
 "properties":{"path":{"type":"string","maxLength":4096,
 "description":"Directory, relative to the workspace. Default: the workspace itself."}}})"},
-                     .approval_reason = "lists files of the workspace",
-                     .terms = workspace.directory()}),
+                  .approval_reason = "lists files of the workspace",
+                  .terms = workspace.directory()}),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
@@ -68,20 +69,20 @@ class ListFilesTool final : public BuiltinTool {
   const Workspace& workspace_;
 };
 
-class ReadFileTool final : public BuiltinTool {
+class ReadFileTool final : public PathTool {
  public:
   explicit ReadFileTool(const Workspace& workspace)
-      : BuiltinTool({.spec = {.name = "read_file",
-                              .description = "Returns the content of a file in the workspace: of a text file or a "
-                                             "document (PDF, docx, xlsx, pptx, odt) its text, at most 256 KiB at a "
-                                             "time; says so when there is more. An image is shown to you, if you take "
-                                             "images.",
-                              .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
+      : PathTool({.spec = {.name = "read_file",
+                           .description = "Returns the content of a file in the workspace: of a text file or a "
+                                          "document (PDF, docx, xlsx, pptx, odt) its text, at most 256 KiB at a "
+                                          "time; says so when there is more. An image is shown to you, if you take "
+                                          "images.",
+                           .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
 "limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
-                     .approval_reason = "reads a file of the workspace",
-                     .terms = workspace.directory()}),
+                  .approval_reason = "reads a file of the workspace",
+                  .terms = workspace.directory()}),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {

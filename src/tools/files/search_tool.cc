@@ -1,3 +1,4 @@
+#include "tools/files/path_tool.h"
 #include "tools/files/search_tool.h"
 
 #include <re2/re2.h>
@@ -113,10 +114,10 @@ class Search {
   bool timed_out_ = false;
 };
 
-class SearchFilesTool final : public BuiltinTool {
+class SearchFilesTool final : public PathTool {
  public:
   explicit SearchFilesTool(const Workspace& workspace)
-      : BuiltinTool(
+      : PathTool(
             {.spec = {.name = "search_files",
                       .description = "Searches the text files of the workspace, line by line, and returns the matching "
                                      "lines as \"path:line: text\". Binary files and .git are passed over.",

@@ -338,6 +338,25 @@ Result<std::string> Workspace::PathInWorkspace(std::string_view path) const {
   return normal.string();
 }
 
+std::vector<std::string> Workspace::PlacesOf(std::string_view path) const {
+  std::vector<std::string> places;
+  const auto relative = Relative(path);
+  if (!relative) return places;
+  const auto add = [&](const std::string& absolute) {
+    if (!IsWithin(absolute, directory_)) return false;
+    const std::size_t from = absolute.find_first_not_of('/', directory_.size());
+    places.push_back(from == std::string::npos ? "." : absolute.substr(from));
+    return true;
+  };
+  const std::string joined = directory_ + "/" + *relative;
+  if (!add(Absolute(joined)) || !add(Canonical(joined))) places.clear();
+  // Links before "..", which Canonical takes away first.
+  std::error_code error;
+  const fs::path physical = fs::weakly_canonical(joined, error);
+  if (!error && !places.empty() && !add(physical.string())) places.clear();
+  return places;
+}
+
 // Walks down without following any link, so that the lexical form of the path is the path.
 Result<Workspace::Target> Workspace::OpenParent(std::string_view path, bool create, Secrets secrets) const {
   const auto place = TRY(PathInWorkspace(path));

@@ -72,6 +72,9 @@ class Workspace {
   bool IsProtected(int fd, std::string_view name = {}) const;
   // Likewise; upper and lower case count as the same, as they do on some file systems.
   bool IsSecret(int fd, std::string_view name = {}) const;
+  // Where a path leads, relative to the workspace ("." is the workspace): by its letters, and by the links that are
+  // there now. Empty: outside.
+  std::vector<std::string> PlacesOf(std::string_view path) const;
   // Whether a tool that is given this path would touch a secret, as far as what is there now tells.
   bool LeadsToSecret(std::string_view path) const;
 

@@ -1,3 +1,4 @@
+#include "tools/files/path_tool.h"
 #include "tools/files/write_tools.h"
 
 #include <string>
@@ -55,10 +56,10 @@ Result<FileChange> WithAfter(FileChange change, std::string after) {
   return change;
 }
 
-class WriteFileTool final : public BuiltinTool {
+class WriteFileTool final : public PathTool {
  public:
   explicit WriteFileTool(Workspace& workspace)
-      : BuiltinTool(ChangingTraits(
+      : PathTool(ChangingTraits(
             {.name = "write_file",
              .description = "Writes a text file in the workspace: replaces its whole content, or creates it together "
                             "with the directories above it.",
@@ -99,10 +100,10 @@ std::size_t Occurrences(std::string_view text, std::string_view wanted) {
   return count;
 }
 
-class EditFileTool final : public BuiltinTool {
+class EditFileTool final : public PathTool {
  public:
   explicit EditFileTool(Workspace& workspace)
-      : BuiltinTool(ChangingTraits(
+      : PathTool(ChangingTraits(
             {.name = "edit_file",
              .description =
                  "Replaces a piece of text in a file of the workspace. The old text must occur exactly once, "
@@ -156,10 +157,10 @@ class EditFileTool final : public BuiltinTool {
   Workspace& workspace_;
 };
 
-class DeleteFileTool final : public BuiltinTool {
+class DeleteFileTool final : public PathTool {
  public:
   explicit DeleteFileTool(Workspace& workspace)
-      : BuiltinTool(ChangingTraits({.name = "delete_file",
+      : PathTool(ChangingTraits({.name = "delete_file",
                                     .description = "Deletes a file of the workspace. Cannot delete directories.",
                                     .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."}}})"},

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "tools/arguments.h"
+#include "tools/shell/command_pattern.h"
 #include "tools/shell/command_tool.h"
 
 namespace reprise {
@@ -33,14 +34,33 @@ class ShellTool final : public CommandTool {
   explicit ShellTool(const std::shared_ptr<const CommandRunner>& runner)
       : CommandTool(ShellSpec(runner->options()), "runs a shell command", runner) {}
 
+  std::vector<CallPattern> PatternsOf(std::string_view arguments) const override {
+    return PatternsOfCommand(CommandOf(arguments));
+  }
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse use) const override {
+    return MeaningOfCommandPattern(pattern, use);
+  }
+  std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
+                                                    std::string_view arguments) const override {
+    return CommandCoveredBy(patterns, CommandOf(arguments));
+  }
+  Touch Touches(std::string_view pattern, std::string_view arguments) const override {
+    return CommandTouches(pattern, CommandOf(arguments));
+  }
+
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     const Arguments given(arguments);
-    const std::string command = given.String("command").value_or("");
+    const std::string command = CommandOf(arguments);
     // The system would run what stands before it: another command than the one that was approved.
     if (command.find('\0') != std::string::npos) return ToolFailure("the command contains a NUL character");
     const auto timeout = given.Integer("timeout_s") ? std::chrono::seconds(*given.Integer("timeout_s"))
                                                     : runner().options().default_timeout;
     return runner().Run({.argv = {"/bin/sh", "-c", command}, .timeout = timeout}, context);
+  }
+
+ private:
+  static std::string CommandOf(std::string_view arguments) {
+    return Arguments(arguments).String("command").value_or("");
   }
 };
 

@@ -23,6 +23,30 @@ bool IsUsableUrl(const std::string& url) {
   return std::none_of(url.begin(), url.end(), [](unsigned char c) { return c <= 0x20 || c == 0x7f; });
 }
 
+// "https://example.com": what comes before the path, if the address is written as every program reads it. Empty: not.
+std::string OriginOf(const std::string& url) {
+  const std::size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
+  if (scheme == 0 || !IsUsableUrl(url)) return {};
+  const std::size_t end = std::min(url.find_first_of("/?#", scheme), url.size());
+  const std::string host = url.substr(scheme, end - scheme);
+  const bool is_plain = !host.empty() && std::all_of(host.begin(), host.end(), [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' || c == '-' || c == ':';
+  });
+  // One colon, and a port behind it.
+  const std::size_t colon = host.find(':');
+  const bool has_port = colon == std::string::npos ||
+                        (colon > 0 && colon + 1 < host.size() && host.find_first_not_of("0123456789", colon + 1) == std::string::npos);
+  if (!is_plain || !has_port || host.front() == '.' || host.front() == '-') return {};
+  // What is beyond it is plain as well: no backslash, which some take for a slash.
+  const bool is_ascii = std::all_of(url.begin(), url.end(), [](char c) { return static_cast<unsigned char>(c) < 0x7f && c != '\\'; });
+  return is_ascii ? url.substr(0, end) : std::string();
+}
+
+std::string HostOf(std::string_view origin) {
+  const std::string_view host = origin.substr(origin.find("//") + 2);
+  return std::string(host.substr(0, host.find(':')));
+}
+
 // Collects one response. Touched by the transport's thread only until Perform has returned.
 class CollectedResponse final : public HttpResponseHandler {
  public:
@@ -93,6 +117,38 @@ class HttpGetTool final : public BuiltinTool {
                      .terms = options.allow_private_addresses ? "any address" : "public addresses"}),
         transport_(transport),
         options_(options) {}
+
+  std::vector<CallPattern> PatternsOf(std::string_view arguments) const override {
+    const std::string origin = OriginOf(Arguments(arguments).String("url").value_or(""));
+    if (origin.empty()) return {};
+    return {{origin, *MeaningOf(origin, PatternUse::kAllow)}};
+  }
+
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse use) const override {
+    const std::string origin = OriginOf(std::string(pattern));
+    if (origin.empty() || origin != pattern) {
+      return Fail(ErrorCode::kInvalidArgument,
+                  "it must be a scheme and a host in small letters, and nothing behind them: \"https://example.com\"");
+    }
+    if (use == PatternUse::kHold) return "Every address of the host " + HostOf(origin) + ", with any scheme and port; where others redirect is not looked at.";
+    return "Gets any address that begins with " + origin + "/, and follows where it redirects, also to other hosts.";
+  }
+
+  std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
+                                                    std::string_view arguments) const override {
+    const std::string origin = OriginOf(Arguments(arguments).String("url").value_or(""));
+    const auto found = std::find(patterns.begin(), patterns.end(), origin);
+    if (origin.empty() || found == patterns.end()) return std::nullopt;
+    return std::vector{static_cast<std::size_t>(found - patterns.begin())};
+  }
+
+  Touch Touches(std::string_view pattern, std::string_view arguments) const override {
+    const std::string origin = OriginOf(Lower(Arguments(arguments).String("url").value_or("")));
+    if (origin.empty()) return Touch::kMaybe;
+    std::string host = HostOf(origin);
+    if (host.ends_with('.')) host.pop_back();
+    return host == HostOf(pattern) ? Touch::kYes : Touch::kNo;
+  }
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     HttpRequest request;

@@ -1,0 +1,155 @@
+#include "tools/files/path_tool.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/hidden_characters.h"
+#include "base/path.h"
+#include "base/try.h"
+#include "tools/arguments.h"
+#include "tools/text_file.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kBelow = "**";
+constexpr std::size_t kMaxFolders = 2;  // that are proposed
+
+// The names on the way, if the path is relative and says where it leads by itself: no "..", no empty name, nothing that
+// a person cannot see or that means something in a pattern.
+std::optional<std::vector<std::string>> PlainNames(std::string_view path) {
+  std::vector<std::string> names;
+  if (path.starts_with("./")) path.remove_prefix(2);
+  if (path.empty() || VisibleOnOneLine(path) != path) return std::nullopt;
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view name = path.substr(at, end - at);
+    const bool is_plain = !name.empty() && name != "." && name != ".." && name.find_first_of("*?[]\\") == std::string::npos;
+    if (!is_plain) return std::nullopt;
+    names.emplace_back(name);
+    at = end + 1;
+  }
+  return names;
+}
+
+std::string Joined(const std::vector<std::string>& names, std::size_t count) {
+  std::string path;
+  for (std::size_t i = 0; i < count; ++i) path += (i == 0 ? "" : "/") + names[i];
+  return path;
+}
+
+struct PathPattern {
+  std::vector<std::string> names;
+  bool is_below = false;  // what is below that folder
+};
+
+Result<PathPattern> Parse(std::string_view text) {
+  PathPattern pattern;
+  if (text == kBelow) return PathPattern{.names = {}, .is_below = true};
+  if (text.ends_with("/**")) {
+    pattern.is_below = true;
+    text.remove_suffix(3);
+  }
+  auto names = PlainNames(text);
+  if (!names || text.starts_with("./")) {
+    return Fail(ErrorCode::kInvalidArgument,
+                "it must be the path of a file, relative to the workspace and without \"..\" or *, or of a folder with "
+                "/** behind it");
+  }
+  pattern.names = *std::move(names);
+  return pattern;
+}
+
+bool BeginsWith(const std::vector<std::string>& names, const std::vector<std::string>& folder) {
+  return names.size() >= folder.size() && std::equal(folder.begin(), folder.end(), names.begin());
+}
+
+// What begins with a dot is often read by other programs: it is not among what lies below a folder.
+bool Covers(const PathPattern& pattern, const std::vector<std::string>& names) {
+  if (!pattern.is_below) return names == pattern.names;
+  return names.size() > pattern.names.size() && BeginsWith(names, pattern.names) &&
+         std::none_of(names.begin() + static_cast<std::ptrdiff_t>(pattern.names.size()), names.end(),
+                      [](const std::string& name) { return name.starts_with('.'); });
+}
+
+std::vector<std::string> NamesOf(std::string_view relative) {
+  std::vector<std::string> names;
+  for (std::size_t at = 0; at < relative.size();) {
+    const std::size_t end = std::min(relative.find('/', at), relative.size());
+    if (end > at && relative.substr(at, end - at) != ".") names.emplace_back(relative.substr(at, end - at));
+    at = end + 1;
+  }
+  return names;
+}
+
+}  // namespace
+
+std::vector<CallPattern> PathTool::PatternsOf(std::string_view arguments) const {
+  std::vector<CallPattern> patterns;
+  const auto names = PlainNames(Arguments(arguments).String("path").value_or(""));
+  if (!names) return patterns;
+  const auto offer = [&](std::string pattern) {
+    auto meaning = MeaningOf(pattern, PatternUse::kAllow);
+    if (meaning && CoveredBy({pattern}, arguments)) patterns.push_back({std::move(pattern), *std::move(meaning)});
+  };
+  offer(Joined(*names, names->size()));
+  const std::size_t folders = names->size() - 1;
+  for (std::size_t i = 0; i < std::min(folders, kMaxFolders); ++i) {
+    // The folder it lies in, and the one that is nearest to the workspace.
+    const std::size_t count = i == 0 ? folders : 1;
+    if (i == 0 || folders > 1) offer(Joined(*names, count) + "/**");
+  }
+  return patterns;
+}
+
+Result<std::string> PathTool::MeaningOf(std::string_view text, PatternUse use) const {
+  const auto pattern = TRY(Parse(text));
+  const std::string& name = spec().name;
+  const std::string folder = pattern.names.empty() ? "the workspace" : QuotedPath(Joined(pattern.names, pattern.names.size()));
+  if (use == PatternUse::kHold) {
+    return "Every call of " + name + " on " + folder + (pattern.is_below ? " or anything below it." : ".");
+  }
+  const std::string what = name + " on ";
+  const std::string links = fixed_traits().read_only ? "; links that stay in the workspace are followed." : ".";
+  if (!pattern.is_below) return "Runs " + what + folder + " alone, whatever else the call says" + links;
+  return "Runs " + what + "any file or folder below " + folder +
+         ", but none whose name begins with a dot, or that lies in such a folder" + links;
+}
+
+std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<std::string>& patterns,
+                                                            std::string_view arguments) const {
+  const std::string path = Arguments(arguments).String("path").value_or("");
+  const auto names = PlainNames(path);
+  if (!names) return std::nullopt;
+  // Changing follows no link, reading does: then it must stay among what is covered.
+  std::vector<std::vector<std::string>> places{*names};
+  if (fixed_traits().read_only) {
+    for (const std::string& place : place_.PlacesOf(path)) places.push_back(NamesOf(place));
+  }
+  for (std::size_t i = 0; i < patterns.size(); ++i) {
+    const auto pattern = Parse(patterns[i]);
+    if (pattern && std::all_of(places.begin(), places.end(), [&](const auto& each) { return Covers(*pattern, each); })) {
+      return std::vector{i};
+    }
+  }
+  return std::nullopt;
+}
+
+Touch PathTool::Touches(std::string_view text, std::string_view arguments) const {
+  const auto pattern = Parse(text);
+  if (!pattern) return Touch::kMaybe;
+  const std::string path = Arguments(arguments).String("path").value_or(".");
+  const auto places = place_.PlacesOf(path);
+  if (places.empty()) return Touch::kMaybe;  // outside, where no tool reaches
+  Touch touch = Touch::kNo;
+  for (const std::string& place : places) {
+    const auto names = NamesOf(place);
+    const bool is_it = pattern->is_below ? BeginsWith(names, pattern->names) : names == pattern->names;
+    if (is_it) return Touch::kYes;
+    // A folder above it: to search it is to read what is in it.
+    if (fixed_traits().read_only && BeginsWith(pattern->names, names)) touch = Touch::kMaybe;
+  }
+  return touch;
+}
+
+}  // namespace reprise

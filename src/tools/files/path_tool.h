@@ -1,0 +1,30 @@
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "tools/builtin_tool.h"
+#include "tools/files/workspace.h"
+
+namespace reprise {
+
+// A tool that works on the file or folder named by its argument `path`. Its patterns are paths below the workspace:
+// "src/main.cc" is that file, "src/**" is everything below that folder, "**" all of the workspace.
+class PathTool : public BuiltinTool {
+ public:
+  std::vector<CallPattern> PatternsOf(std::string_view arguments) const override;
+  Result<std::string> MeaningOf(std::string_view pattern, PatternUse use) const override;
+  std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
+                                                    std::string_view arguments) const override;
+  Touch Touches(std::string_view pattern, std::string_view arguments) const override;
+
+ protected:
+  PathTool(ToolTraits traits, const Workspace& workspace) : BuiltinTool(std::move(traits)), place_(workspace) {}
+
+ private:
+  const Workspace& place_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,314 @@
+#include "tools/shell/command_pattern.h"
+
+#include <strings.h>
+
+#include <algorithm>
+#include <utility>
+
+#include "base/try.h"
+#include "tools/shell/command_line.h"
+#include "tools/shell/known_commands.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kMaxParts = 5;              // of a pattern that is proposed
+constexpr std::size_t kMaxPatternBytes = 1000;    // likewise
+constexpr std::string_view kBeside = ", alone or in one line with other commands that are allowed";
+
+// One command of a pattern.
+struct Part {
+  std::vector<std::string> words;
+  bool is_open = false;  // ends in `*`
+};
+struct Pattern {
+  std::string folder;  // of `cd FOLDER &&`; empty: there is none
+  std::vector<Part> parts;
+};
+
+tl::unexpected<Error> Wrong(std::string why) { return Fail(ErrorCode::kInvalidArgument, std::move(why)); }
+
+bool IsPlain(const ShellCommand& command) {
+  return !command.words.empty() && !command.has_assignments && !command.has_redirections && !command.in_background;
+}
+
+// `cd FOLDER`, which decides where all that follows runs.
+bool IsFolderChange(const ShellCommand& command) {
+  return IsPlain(command) && command.words.size() == 2 && command.words[0] == ShellWord{"cd"} &&
+         command.words[1].is_literal() && !command.words[1].text.empty() && !command.words[1].text.starts_with('-');
+}
+
+// Takes the change of folder off the beginning of a line. Empty: there is none. What comes after it must not run if it
+// has failed: it would run elsewhere.
+std::string TakeFolder(CommandLine& line) {
+  if (line.size() < 2 || !IsFolderChange(line[0])) return {};
+  const bool is_one_list = std::all_of(line.begin() + 1, line.end(), [](const ShellCommand& each) {
+    return each.joint == ShellJoint::kAnd || each.joint == ShellJoint::kPipe;
+  });
+  if (!is_one_list || line[1].joint != ShellJoint::kAnd) return {};
+  std::string folder = line[0].words[1].text;
+  line.erase(line.begin());
+  line[0].joint = ShellJoint::kFirst;
+  return folder;
+}
+
+Result<Pattern> Parse(std::string_view text) {
+  auto line = ParseCommandLine(text);
+  if (!line) return Wrong("it is not a plain command: " + line.error().message);
+  Pattern pattern{.folder = TakeFolder(*line), .parts = {}};
+  for (const ShellCommand& command : *line) {
+    // In a folder the next one must not run where the change of folder has failed.
+    const ShellJoint joint = pattern.folder.empty() ? ShellJoint::kThen : ShellJoint::kAnd;
+    if (command.joint != ShellJoint::kFirst && command.joint != joint) {
+      return Wrong("several commands are separated by ; in it, or in a folder by &&");
+    }
+    if (!IsPlain(command)) return Wrong("it has assignments, redirections or &");
+    Part part;
+    for (std::size_t i = 0; i < command.words.size(); ++i) {
+      const ShellWord& word = command.words[i];
+      const bool is_last = i + 1 == command.words.size();
+      if (is_last && word.is_star) {
+        part.is_open = true;
+      } else if (!word.is_literal()) {
+        return Wrong("its words must be plain, or in quotes; a * by itself may stand at the end of a command");
+      } else {
+        part.words.push_back(word.text);
+      }
+    }
+    if (part.words.empty()) return Wrong("it does not name a program");
+    pattern.parts.push_back(std::move(part));
+  }
+  return pattern;
+}
+
+Result<void> CheckAllowed(const Part& part) {
+  const std::string& program = part.words.front();
+  if (program.empty()) return Wrong("it does not name a program");
+  if (ChangesTheShell(program)) return Wrong("\"" + program + "\" changes how the shell understands what follows");
+  if (!part.is_open) return {};
+  if (RunsWhatItIsGiven(program)) {
+    return Wrong("\"" + program + "\" runs other programs, or text that it is given, so it cannot be followed by *");
+  }
+  if (HasSubCommands(program) && FindTail(part.words) == nullptr) {
+    return Wrong("\"" + QuotedWord(program) + "\" can be followed by * only behind sub-commands that are known to be "
+                 "harmless, such as \"git log *\"");
+  }
+  return {};
+}
+
+Result<Pattern> ParseAllowing(std::string_view text) {
+  auto pattern = TRY(Parse(text));
+  for (const Part& part : pattern.parts) TRY(CheckAllowed(part));
+  return pattern;
+}
+
+std::string WordsOf(const Part& part) {
+  std::string text;
+  for (const std::string& word : part.words) text += (text.empty() ? "" : " ") + QuotedWord(word);
+  return text;
+}
+
+std::string TextOf(const Pattern& pattern) {
+  std::string text = pattern.folder.empty() ? "" : "cd " + QuotedWord(pattern.folder) + " && ";
+  for (std::size_t i = 0; i < pattern.parts.size(); ++i) {
+    if (i > 0) text += pattern.folder.empty() ? "; " : " && ";
+    text += WordsOf(pattern.parts[i]) + (pattern.parts[i].is_open ? " *" : "");
+  }
+  return text;
+}
+
+std::string PartMeaning(const Part& part) {
+  const std::string& program = part.words.front();
+  std::string text = part.is_open ? "`" + WordsOf(part) + "` " + WhatMayFollow(FindTail(part.words))
+                                  : "exactly `" + WordsOf(part) + "`";
+  if (ProgramName(program) == "git") {
+    text += " (git also runs what the repository's own configuration names)";
+  } else if (RunsWhatItIsGiven(program) || HasSubCommands(program) || program.find('/') != std::string::npos) {
+    text += " (files decide what that does, and they may change)";
+  }
+  return text;
+}
+
+std::string MeaningOf(const Pattern& pattern) {
+  std::string text = pattern.folder.empty() ? "Runs " : "In the folder " + QuotedWord(pattern.folder) + ", runs ";
+  if (pattern.parts.size() > 1) text += "each of these: ";
+  for (std::size_t i = 0; i < pattern.parts.size(); ++i) text += (i == 0 ? "" : "; ") + PartMeaning(pattern.parts[i]);
+  return text + std::string(kBeside) + ".";
+}
+
+bool Covers(const Part& part, const ShellCommand& command) {
+  if (!IsPlain(command) || command.words.size() < part.words.size()) return false;
+  for (std::size_t i = 0; i < part.words.size(); ++i) {
+    if (!command.words[i].is_literal() || command.words[i].text != part.words[i]) return false;
+  }
+  // What comes through the pipe would be its program.
+  if (command.joint == ShellJoint::kPipe && RunsWhatItIsGiven(part.words.front())) return false;
+  if (!part.is_open) return command.words.size() == part.words.size();
+  const Tail* const tail = FindTail(part.words);
+  return std::all_of(command.words.begin() + static_cast<std::ptrdiff_t>(part.words.size()), command.words.end(),
+                     [&](const ShellWord& word) { return MayFollow(tail, word); });
+}
+
+// --- what holds back -------------------------------------------------------------------------------------------------
+
+bool IsSameProgram(std::string_view word, std::string_view program) {
+  const std::string_view name = ProgramName(word), other = ProgramName(program);
+  return name.size() == other.size() && ::strncasecmp(name.data(), other.data(), name.size()) == 0;
+}
+
+Touch Strictest(Touch a, Touch b) { return static_cast<int>(a) > static_cast<int>(b) ? a : b; }
+
+// Whether the words from `first` on, which name the pattern's program, are what it speaks of. Options may stand between
+// them: "git -C folder push" is "git push".
+Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::size_t first) {
+  std::size_t at = first + 1;
+  Touch touch = Touch::kYes;
+  for (std::size_t i = 1; i < part.words.size(); ++i) {
+    const std::string& wanted = part.words[i];
+    const auto begin = words.begin() + static_cast<std::ptrdiff_t>(at);
+    const auto found = std::find(begin, words.end(), ShellWord{wanted});
+    const bool is_unclear = std::any_of(begin, found, [](const ShellWord& each) { return !each.is_literal(); });
+    if (is_unclear) return Touch::kMaybe;
+    if (wanted.starts_with('-')) {
+      // Options have several spellings, and no order.
+      const bool has_options = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(first) + 1, words.end(),
+                                           [](const ShellWord& each) { return each.text.starts_with('-'); });
+      if (std::find(words.begin() + static_cast<std::ptrdiff_t>(first), words.end(), ShellWord{wanted}) != words.end()) continue;
+      if (!has_options) return Touch::kNo;
+      touch = Touch::kMaybe;
+      continue;
+    }
+    if (found == words.end()) return Touch::kNo;
+    if (found != begin && !begin->text.starts_with('-')) return Touch::kNo;
+    at = static_cast<std::size_t>(found - words.begin()) + 1;
+  }
+  return touch;
+}
+
+// Options by which git runs what it is given.
+bool IsReconfigured(const std::vector<ShellWord>& words) {
+  if (ProgramName(words.front().text) != "git") return false;
+  for (std::size_t i = 1; i < words.size() && words[i].text.starts_with('-'); ++i) {
+    if (words[i].text != "-C" && words[i].text != "--no-pager") return true;
+    if (words[i].text == "-C") ++i;
+  }
+  return false;
+}
+
+Touch Touches(const Part& part, const ShellCommand& command) {
+  const auto& words = command.words;
+  if (words.empty()) return command.has_assignments ? Touch::kMaybe : Touch::kNo;
+  if (!words.front().is_literal()) return Touch::kMaybe;
+  Touch touch = command.has_assignments ? Touch::kMaybe : Touch::kNo;
+  if (IsSameProgram(words.front().text, part.words.front())) {
+    if (IsReconfigured(words)) touch = Touch::kMaybe;
+    return Strictest(touch, WordsTouch(part, words, 0));
+  }
+  const std::string& program = words.front().text;
+  if (RunsWhatItIsGiven(program) || ChangesTheShell(ProgramName(program)) || IsReconfigured(words)) {
+    touch = program == "cd" ? touch : Touch::kMaybe;
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      if (words[i].is_literal() && IsSameProgram(words[i].text, part.words.front())) {
+        touch = Strictest(touch, WordsTouch(part, words, i));
+      }
+    }
+  }
+  // --compress-program=rm
+  const bool is_named = std::any_of(words.begin() + 1, words.end(), [&](const ShellWord& each) {
+    const std::size_t equals = each.text.find('=');
+    return equals != std::string::npos && IsSameProgram(each.text.substr(equals + 1), part.words.front());
+  });
+  return is_named ? Strictest(touch, Touch::kMaybe) : touch;
+}
+
+Result<Pattern> ParseHolding(std::string_view text) {
+  auto pattern = TRY(Parse(text));
+  if (!pattern.folder.empty()) return Wrong("what holds back speaks of every folder; leave out the cd");
+  for (const Part& part : pattern.parts) {
+    if (part.words.front().empty()) return Wrong("it does not name a program");
+  }
+  return pattern;
+}
+
+std::string MeaningHeld(const Pattern& pattern) {
+  std::string text = "Every command line with a command that begins with ";
+  for (std::size_t i = 0; i < pattern.parts.size(); ++i) text += (i == 0 ? "`" : " or `") + WordsOf(pattern.parts[i]) + "`";
+  return text + ", whatever follows; one that could have it and cannot be told asks.";
+}
+
+}  // namespace
+
+std::vector<CallPattern> PatternsOfCommand(std::string_view command) {
+  std::vector<CallPattern> patterns;
+  auto line = ParseCommandLine(command);
+  if (!line) return patterns;
+  const std::string folder = TakeFolder(*line);
+  if (line->size() > kMaxParts) return patterns;
+  Pattern exact{.folder = folder, .parts = {}}, open{.folder = folder, .parts = {}};
+  for (const ShellCommand& each : *line) {
+    if (!IsPlain(each) || !each.words.front().is_literal()) return patterns;
+    Part part;
+    for (const ShellWord& word : each.words) part.words.push_back(word.text);
+    Part known{.words = {part.words.begin(), part.words.begin() + static_cast<std::ptrdiff_t>(KnownPrefix(each.words))},
+               .is_open = true};
+    exact.parts.push_back(part);
+    const bool has_tail = !known.words.empty() && Covers(known, each);
+    open.parts.push_back(has_tail ? std::move(known) : std::move(part));
+  }
+  for (Pattern* pattern : {&exact, &open}) {
+    auto& parts = pattern->parts;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      for (std::size_t j = parts.size() - 1; j > i; --j) {
+        if (parts[j].words == parts[i].words && parts[j].is_open == parts[i].is_open) parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j));
+      }
+    }
+    std::string text = TextOf(*pattern);
+    // Nothing in the sentence may look like its end.
+    if (text.find('`') != std::string::npos) continue;
+    const bool is_there = !patterns.empty() && patterns.back().pattern == text;
+    if (is_there || text.size() > kMaxPatternBytes) continue;
+    // It must mean what it says, and cover the call that it is offered with.
+    auto meaning = MeaningOfCommandPattern(text, PatternUse::kAllow);
+    if (meaning && CommandCoveredBy({text}, command)) patterns.push_back({std::move(text), *std::move(meaning)});
+  }
+  return patterns;
+}
+
+Result<std::string> MeaningOfCommandPattern(std::string_view pattern, PatternUse use) {
+  if (use == PatternUse::kHold) return ParseHolding(pattern).map(MeaningHeld);
+  return ParseAllowing(pattern).map(MeaningOf);
+}
+
+std::optional<std::vector<std::size_t>> CommandCoveredBy(const std::vector<std::string>& patterns,
+                                                         std::string_view command) {
+  auto line = ParseCommandLine(command);
+  if (!line) return std::nullopt;
+  const std::string folder = TakeFolder(*line);
+  std::vector<Result<Pattern>> parsed;
+  for (const std::string& each : patterns) parsed.push_back(ParseAllowing(each));
+  std::vector<std::size_t> used;
+  for (const ShellCommand& each : *line) {
+    std::optional<std::size_t> covering;
+    for (std::size_t i = 0; i < parsed.size() && !covering; ++i) {
+      if (!parsed[i] || parsed[i]->folder != folder) continue;
+      const auto& parts = parsed[i]->parts;
+      if (std::any_of(parts.begin(), parts.end(), [&](const Part& part) { return Covers(part, each); })) covering = i;
+    }
+    if (!covering) return std::nullopt;
+    if (std::find(used.begin(), used.end(), *covering) == used.end()) used.push_back(*covering);
+  }
+  return used;
+}
+
+Touch CommandTouches(std::string_view pattern, std::string_view command) {
+  const auto held = ParseHolding(pattern);
+  const auto line = ParseCommandLine(command);
+  if (!held || !line) return Touch::kMaybe;
+  Touch touch = Touch::kNo;
+  for (const ShellCommand& each : *line) {
+    for (const Part& part : held->parts) touch = Strictest(touch, Touches(part, each));
+  }
+  return touch;
+}
+
+}  // namespace reprise
