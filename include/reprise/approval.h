@@ -58,11 +58,12 @@ struct ApprovalAnswer {
   std::optional<std::string> arguments_digest{};  // if given, must be the digest that was shown
   // For a scope beyond kOnce: one of the patterns that were offered, to be granted in place of this call's arguments.
   std::optional<std::string> pattern{};
-  std::optional<std::chrono::seconds> lifetime{};  // of the grant; zero: without end. nullopt: kPatternLifetime, or none
-  std::optional<Timestamp> expires_at{};           // what that came to; only the engine says so
-  bool expired = false;                           // nobody has answered in time; only the engine says so
-  bool superseded = false;                        // what was shown is not so any more; likewise
-  std::string answered_by{};                      // the user; empty: the only one, or nobody
+  std::optional<std::chrono::seconds>
+      lifetime{};                         // of the grant; zero: without end. nullopt: kPatternLifetime, or none
+  std::optional<Timestamp> expires_at{};  // what that came to; only the engine says so
+  bool expired = false;                   // nobody has answered in time; only the engine says so
+  bool superseded = false;                // what was shown is not so any more; likewise
+  std::string answered_by{};              // the user; empty: the only one, or nobody
 };
 
 struct PendingApproval {

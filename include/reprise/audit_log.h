@@ -25,9 +25,10 @@ struct AuditEntry {
   std::string chat_id{}, interaction_id{}, call_id{}, tool_name{};
   std::string arguments_digest{};
   // kStarted: why it may run: "default" (the tool does not ask), "mode", "grant" (of this chat), "standing_grant" (of
-  // all chats), "rule" (of the configuration) or "approval". kApproved: for how long: "once", "chat" or "always". kRejected: "expired", "superseded"
-  // (what was shown is not so any more); empty: a person did. kRefused: why not: "unknown_tool", "invalid_arguments",
-  // "confirmation", "mode", "rule", "loop", "rate", "hook" or "cancelled". kModeChanged: the mode, "server" for the server's.
+  // all chats), "rule" (of the configuration) or "approval". kApproved: for how long: "once", "chat" or "always".
+  // kRejected: "expired", "superseded" (what was shown is not so any more); empty: a person did. kRefused: why not:
+  // "unknown_tool", "invalid_arguments", "confirmation", "mode", "rule", "loop", "rate", "hook" or "cancelled".
+  // kModeChanged: the mode, "server" for the server's.
   std::string reason{};
   std::string approval_id{};  // empty: none
   // Of kStarted and kRefused: the grants (their ids) and rules ("rule 1" is the first) that decided it.

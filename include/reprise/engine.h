@@ -55,8 +55,8 @@ struct EngineOptions {
   std::chrono::milliseconds save_timeout{5000};
   ApprovalMode approval_mode = ApprovalMode::kAsk;
   std::shared_ptr<const std::vector<ToolRule>> rules{};  // of the configuration; null: none
-  std::chrono::milliseconds approval_expiry{0};  // how long an approval waits; 0: for ever
-  int max_retries = 3;                           // of a model request that fails for a reason that may pass
+  std::chrono::milliseconds approval_expiry{0};          // how long an approval waits; 0: for ever
+  int max_retries = 3;                                   // of a model request that fails for a reason that may pass
   std::size_t max_active_runs = 10'000;
   int max_tool_calls_per_minute = 0;  // of a chat; 0: no limit
   UsageBudget budget{};

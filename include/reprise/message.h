@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "reprise/agenda.h"
-#include "reprise/timestamp.h"
 #include "reprise/ids.h"
+#include "reprise/timestamp.h"
 
 namespace reprise {
 
@@ -66,9 +66,9 @@ struct Message {
 // covers, need no further approval.
 struct Grant {
   std::string tool_name;
-  std::string arguments_digest;  // "sha256:" + 64 hex digits; empty: there is a pattern
-  std::string terms_digest{};    // likewise; empty in what version 0.1 wrote: it is listed, and covers no call
-  std::string pattern{};         // in the tool's language (Tool::MeaningOf); empty: one call's arguments
+  std::string arguments_digest;           // "sha256:" + 64 hex digits; empty: there is a pattern
+  std::string terms_digest{};             // likewise; empty in what version 0.1 wrote: it is listed, and covers no call
+  std::string pattern{};                  // in the tool's language (Tool::MeaningOf); empty: one call's arguments
   std::optional<Timestamp> expires_at{};  // nullopt: it holds until it is revoked
   std::uint64_t uses = 0;                 // calls that ran because of it
   std::optional<Timestamp> used_at{};     // the last of them

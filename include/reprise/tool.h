@@ -155,8 +155,8 @@ class Tool {
   // What a person may allow together with a call of these arguments (which satisfy the schema): the narrowest first, a
   // handful at most.
   virtual std::vector<CallPattern> PatternsOf(std::string_view /*arguments*/) const { return {}; }
-  // One sentence that says what the pattern covers. kInvalidArgument: it is none of this tool, or could never match; the
-  // message says why.
+  // One sentence that says what the pattern covers. kInvalidArgument: it is none of this tool, or could never match;
+  // the message says why.
   virtual Result<std::string> MeaningOf(std::string_view /*pattern*/, PatternUse /*use*/) const {
     return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
   }

@@ -83,14 +83,14 @@ struct AgentLimits {
   std::chrono::milliseconds tool_timeout{60'000};
   bool nobody_to_ask = false;  // what would ask is refused
   RetryPolicy retry{};
-  std::int64_t context_window = 0;              // of the model, tokens; 0: not known, and everything is sent
-  ModelAbilities abilities{};                   // of the model
-  PartLimits parts{};                           // what of files goes into one request as it is
-  std::size_t max_said = kMaxInteractionBytes;  // by the model, in all responses
-  bool sum_up_first = false;                    // a person wants a summary in place of what was said before
-  bool only_sum_up = false;                     // and nothing else
-  bool check_confirmations = true;              // false, of a replay: the record knows what was refused
-  bool find_standstills = true;                 // false, of a replay whose record has none: nobody looked
+  std::int64_t context_window = 0;                       // of the model, tokens; 0: not known, and everything is sent
+  ModelAbilities abilities{};                            // of the model
+  PartLimits parts{};                                    // what of files goes into one request as it is
+  std::size_t max_said = kMaxInteractionBytes;           // by the model, in all responses
+  bool sum_up_first = false;                             // a person wants a summary in place of what was said before
+  bool only_sum_up = false;                              // and nothing else
+  bool check_confirmations = true;                       // false, of a replay: the record knows what was refused
+  bool find_standstills = true;                          // false, of a replay whose record has none: nobody looked
   std::shared_ptr<const std::vector<ToolRule>> rules{};  // of the configuration; null: none
 };
 

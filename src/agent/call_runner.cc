@@ -389,12 +389,11 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
                                 .answered_by = answer.answered_by});
   }
   if (answer.scope == ApprovalScope::kChat) {
-    AddGrant(turn_.state.grants,
-             {.tool_name = call.name,
-              .arguments_digest = answer.pattern ? "" : digest,
-              .terms_digest = asked.terms_digest,
-              .pattern = answer.pattern.value_or(""),
-              .expires_at = answer.expires_at});
+    AddGrant(turn_.state.grants, {.tool_name = call.name,
+                                  .arguments_digest = answer.pattern ? "" : digest,
+                                  .terms_digest = asked.terms_digest,
+                                  .pattern = answer.pattern.value_or(""),
+                                  .expires_at = answer.expires_at});
     turn_.parts.observer.StateGrew(turn_.state);
   }
   Emit(event::Approved{asked.approval_id, call.id, std::move(digest), std::string(ToString(answer.scope)),

@@ -63,10 +63,7 @@ Decision::Ask AskAbout(const ToolCall& call, const Tool& tool, const std::option
 }
 
 Decision::Refuse Denied(const Hold& hold) {
-  return {.why = "rule",
-          .result = DeniedByRule(hold.rule),
-          .is_shown = true,
-          .decided_by = {RuleName(hold.rule)}};
+  return {.why = "rule", .result = DeniedByRule(hold.rule), .is_shown = true, .decided_by = {RuleName(hold.rule)}};
 }
 
 // Who lets a call pass without a question, of those whose word lasts: people's grants and the configuration's rules.
@@ -204,7 +201,8 @@ Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answ
               .terms_digest = request.terms_digest,
               .pattern = answer.pattern.value_or(""),
               .expires_at = answer.expires_at};
-  if (!answer.pattern) grant.arguments_digest = ArgumentsDigest(answer.arguments ? *answer.arguments : request.tool_input);
+  if (!answer.pattern)
+    grant.arguments_digest = ArgumentsDigest(answer.arguments ? *answer.arguments : request.tool_input);
   return grant;
 }
 

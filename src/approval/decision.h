@@ -40,20 +40,20 @@ struct OfferedTool {
 
 namespace decision {
 struct Run {
-  std::string_view why;        // as AuditEntry::reason of kStarted
-  bool agreed = false;         // a person has agreed to it: to this one, or to all that are equal
-  bool knows_secrets = false;  // and knew that it touches what Tool::ReasonToAsk is about
+  std::string_view why;                   // as AuditEntry::reason of kStarted
+  bool agreed = false;                    // a person has agreed to it: to this one, or to all that are equal
+  bool knows_secrets = false;             // and knew that it touches what Tool::ReasonToAsk is about
   std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 struct Ask {
   event::ApprovalRequired request;  // without an id and times
 };
 struct Refuse {
-  std::string why;                 // as AuditEntry::reason of kRefused
-  std::string result;              // for the model
-  bool is_shown = false;           // people see that the call was made
-  bool withdraws = false;          // what a person was shown: it is not so any more
-  std::optional<CallLoop> loop{};  // set if that is why
+  std::string why;                        // as AuditEntry::reason of kRefused
+  std::string result;                     // for the model
+  bool is_shown = false;                  // people see that the call was made
+  bool withdraws = false;                 // what a person was shown: it is not so any more
+  std::optional<CallLoop> loop{};         // set if that is why
   std::vector<std::string> decided_by{};  // as AuditEntry::decided_by
 };
 }  // namespace decision
@@ -71,9 +71,9 @@ struct Decision {
 
 // What holds for all calls of a run.
 struct ApprovalPolicy {
-  std::function<ApprovalMode(const ToolCall&)> mode = nullptr;     // as it is now; null: kAsk
-  bool nobody_to_ask = false;                                      // what would ask is refused
-  bool check_confirmations = true;                                 // false, of a replay: the record knows
+  std::function<ApprovalMode(const ToolCall&)> mode = nullptr;  // as it is now; null: kAsk
+  bool nobody_to_ask = false;                                   // what would ask is refused
+  bool check_confirmations = true;                              // false, of a replay: the record knows
   // Those for always that bear on a call (GrantStore::For); null: there are none.
   std::function<std::vector<Grant>(const Grant& call)> standing_grants = nullptr;
   ToolRules rules{};

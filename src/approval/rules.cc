@@ -34,10 +34,10 @@ Result<void> CheckRule(const ToolRule& rule, const ToolSet& tools, const std::ve
     return rule.tool.starts_with(server + "__") || (!IsOneName(rule.tool) && SpeaksOf(rule, server + "__x"));
   };
   const std::size_t fixed = rule.tool.find_first_of(kWildcards);
-  const bool is_open = fixed != std::string::npos && std::any_of(servers.begin(), servers.end(), [&](const auto& each) {
-                         return (each + "__").starts_with(rule.tool.substr(0, fixed)) ||
-                                rule.tool.starts_with(each + "__");
-                       });
+  const bool is_open =
+      fixed != std::string::npos && std::any_of(servers.begin(), servers.end(), [&](const auto& each) {
+        return (each + "__").starts_with(rule.tool.substr(0, fixed)) || rule.tool.starts_with(each + "__");
+      });
   if (is_open || std::any_of(servers.begin(), servers.end(), may_be_of)) return {};
   return wrong("can never match: there is no tool \"" + rule.tool + "\"");
 }
@@ -66,7 +66,8 @@ std::optional<Hold> FindHold(const ToolRules& rules, const Tool& tool, std::stri
 }
 
 std::string DeniedByRule(std::size_t rule) {
-  return "Not run: " + RuleName(rule) + " of this server's configuration denies it. Nobody can allow it here; do "
+  return "Not run: " + RuleName(rule) +
+         " of this server's configuration denies it. Nobody can allow it here; do "
          "without it.";
 }
 
@@ -75,9 +76,9 @@ Result<void> CheckRules(const std::vector<ToolRule>& rules, const ToolSet& tools
   for (std::size_t i = 0; i < rules.size(); ++i) {
     const auto checked = CheckRule(rules[i], tools, servers);
     if (checked) continue;
-    return Fail(ErrorCode::kInvalidArgument,
-                "tools.rules: " + RuleName(i) + " (" + std::string(ToString(rules[i].action)) + " " + rules[i].tool +
-                    ") " + checked.error().message);
+    return Fail(ErrorCode::kInvalidArgument, "tools.rules: " + RuleName(i) + " (" +
+                                                 std::string(ToString(rules[i].action)) + " " + rules[i].tool + ") " +
+                                                 checked.error().message);
   }
   return {};
 }

@@ -15,7 +15,10 @@ namespace {
 constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the rest
 constexpr int kDiffLines = 40;          // unless all of it is asked for
 constexpr std::size_t kTextLines = 40;  // likewise
-constexpr const char* kHowToAnswer = "y, n, a or e; words behind y or n are for the model, as in: n use another name";
+constexpr const char* kMoreToAllow =
+    "more to allow for 30 days: in this chat by its number, in every chat as in: 1 always";
+constexpr const char* kHowToAnswer =
+    "y, n, a or e, or a number that is listed; words behind y or n are for the model, as in: n use another name";
 
 bool ChangesFile(const std::string& tool) { return tool == "write_file" || tool == "edit_file"; }
 
@@ -241,6 +244,7 @@ std::string TerminalClient::ShowApprovals(const std::vector<OpenQuestion>& shown
   }
   const std::vector<std::string> patterns = PatternLines(shown.front().asked);
   offered.patterns = patterns.size();
+  if (!patterns.empty()) Append(lines, Painted(Style::kDim, kMoreToAllow));
   for (const std::string& pattern : patterns) Append(lines, Wrap(pattern, screen_.columns(), "", "   "));
   const std::string legend = ApprovalLegend(offered);
   std::string prompt = "allow? " + legend + ": ";

@@ -36,7 +36,9 @@ class Writer {
   Writer& IfSet(const char* name, bool value) { return value ? (*this)(name, value) : *this; }
   // Follows from the other members, and is not read.
   Writer& Derived(const char* name, auto compute) { return IfSet(name, compute()); }
-  Writer& IfSet(const char* name, const std::optional<Timestamp>& value) { return value ? (*this)(name, *value) : *this; }
+  Writer& IfSet(const char* name, const std::optional<Timestamp>& value) {
+    return value ? (*this)(name, *value) : *this;
+  }
   void List(const char* name, const auto& list) { WriteList(out_, name, list); }
   void ListIfAny(const char* name, const auto& list) {
     if (!list.empty()) WriteList(out_, name, list);

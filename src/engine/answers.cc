@@ -51,9 +51,8 @@ Result<PendingApproval> Answers::AnswerApproval(std::string_view approval_id, Ap
     const InteractionRef run{pending->chat_id, pending->interaction_id};
     const auto supersede = [&] { return services_.parts.questions->Answer(run, id, kSuperseded); };
     if (auto checked = CheckApproval(pending->request, answer, supersede); !checked) return Fail(checked.error());
-    const auto given = answer.scope == ApprovalScope::kAlways
-                           ? GrantAndAnswer(run, pending->request, answer)
-                           : services_.parts.questions->Answer(run, id, answer);
+    const auto given = answer.scope == ApprovalScope::kAlways ? GrantAndAnswer(run, pending->request, answer)
+                                                              : services_.parts.questions->Answer(run, id, answer);
     return given.map([&] { return *pending; });
   }
   const auto found = FindOpen(services_.approvals, approval_id, within);

@@ -2,8 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <cmath>
 #include <charconv>
+#include <cmath>
 #include <nlohmann/json.hpp>
 #include <utility>
 #include <vector>
@@ -279,8 +279,7 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
   body.answer.arguments_digest = reader.OptionalString("arguments_digest");
   body.answer.pattern = reader.OptionalString("pattern");
   if (body.answer.pattern && body.answer.pattern->empty()) reader.Reject("invalid_member", "\"pattern\" is empty");
-  if (const auto seconds =
-          reader.OptionalNumber("expires_in_s", 0, static_cast<double>(kMaxGrantLifetime.count()))) {
+  if (const auto seconds = reader.OptionalNumber("expires_in_s", 0, static_cast<double>(kMaxGrantLifetime.count()))) {
     body.answer.lifetime = std::chrono::seconds(std::llround(std::ceil(*seconds)));
   }
   if (body.answer.lifetime && body.answer.scope == ApprovalScope::kOnce) {

@@ -125,8 +125,8 @@ Result<Outcome> Metrics(const HandlerContext& context) {
 }  // namespace
 
 void AddServiceRoutes(Router& router, const HandlerContext& context) {
-  const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&),
-                       Access access, Lane lane = Lane::kControl) {
+  const auto add = [&](std::string_view path, Result<Outcome> (*handler)(const HandlerContext&), Access access,
+                       Lane lane = Lane::kControl) {
     router.Add(
         "GET", path, [&context, handler](const Request&) { return handler(context); }, lane, BodyKind::kJson, access);
   };

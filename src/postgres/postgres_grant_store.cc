@@ -33,8 +33,8 @@ Result<bool> PostgresGrantStore::Add(const StandingGrant& grant) {
   if (count.number(0, 0) >= static_cast<std::int64_t>(kMaxStandingGrants)) {
     return Fail(ErrorCode::kTooLarge, "there are too many grants for always");
   }
-  const Rows there = TRY(database_.Execute({.sql = "select record from reprise.grants where tenant = $1 and id = $2",
-                                            .values = {database_.tenant(), id}}));
+  const Rows there = TRY(database_.Execute(
+      {.sql = "select record from reprise.grants where tenant = $1 and id = $2", .values = {database_.tenant(), id}}));
   const auto last = there.empty() ? std::nullopt : std::optional(Open(id, there.text(0, 0)));
   const bool was_there = last && *last && !(*last)->grant.has_expired(Now());
   if (was_there && (*last)->grant.expires_at == grant.grant.expires_at) return false;
@@ -85,8 +85,8 @@ std::vector<Grant> PostgresGrantStore::For(const Grant& call) {
 
 void PostgresGrantStore::NoteUse(const std::vector<std::string>& ids) {
   for (const std::string& id : ids) {
-    const auto rows = database_.Execute({.sql = "select record from reprise.grants where tenant = $1 and id = $2",
-                                         .values = {database_.tenant(), id}});
+    const auto rows = database_.Execute(
+        {.sql = "select record from reprise.grants where tenant = $1 and id = $2", .values = {database_.tenant(), id}});
     if (!rows || rows->empty()) continue;
     auto grant = Open(id, rows->text(0, 0));
     if (!grant) continue;

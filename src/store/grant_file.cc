@@ -67,9 +67,8 @@ struct Content {
 
 Result<StandingGrant> GrantFrom(const Json& json) {
   JsonReader reader(json, "grant");
-  StandingGrant grant{.grant = ReadGrant(reader),
-                      .tool_input = reader.String("tool_input"),
-                      .created_at = reader.Time("created_at")};
+  StandingGrant grant{
+      .grant = ReadGrant(reader), .tool_input = reader.String("tool_input"), .created_at = reader.Time("created_at")};
   if (reader.error()) return Damaged("auth", reader.error()->message);
   return grant;
 }

@@ -56,7 +56,7 @@ class FileGrantStore final : public GrantStore {
   std::optional<std::vector<StandingGrant>> grants_ GUARDED_BY(mutex_);  // nullopt: not read yet, or not to be read
   std::uint64_t uncounted_ GUARDED_BY(mutex_) = 0;                       // uses that are not in the file yet
   std::chrono::steady_clock::time_point counted_at_ GUARDED_BY(mutex_) = std::chrono::steady_clock::now();
-  bool told_ GUARDED_BY(mutex_) = false;                                 // the log knows why
+  bool told_ GUARDED_BY(mutex_) = false;  // the log knows why
 };
 
 }  // namespace reprise

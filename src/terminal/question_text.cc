@@ -261,8 +261,7 @@ std::vector<std::string> PatternLines(const Json& asked) {
 std::string ApprovalLegend(const ApprovalChoices& offered) {
   std::string legend = "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments";
   if (offered.patterns > 0) {
-    legend += offered.patterns == 1 ? ", [1]" : ", [1] to [" + std::to_string(offered.patterns) + "]";
-    legend += " allow that in this chat (1 always: in every chat)";
+    legend += ", [1" + (offered.patterns == 1 ? std::string() : "-" + std::to_string(offered.patterns)) + "] more";
   }
   if (offered.cut) legend += ", [s]how all";
   if (offered.together > 1) legend += ", [Y]es or [N]o to all " + std::to_string(offered.together);

@@ -138,7 +138,8 @@ TEST_CASE("Decide: deny before ask before allow, over grants and modes", "[app]"
   world.rules = {{.tool = "run_shell", .pattern = "git *", .action = RuleAction::kAsk},
                  {.tool = "run_shell", .pattern = "git status", .action = RuleAction::kDeny},
                  {.tool = "run_*", .action = RuleAction::kAllow}};
-  for (const ApprovalMode mode : {ApprovalMode::kAsk, ApprovalMode::kApproveAll, ApprovalMode::kReadOnly, ApprovalMode::kDenyAll}) {
+  for (const ApprovalMode mode :
+       {ApprovalMode::kAsk, ApprovalMode::kApproveAll, ApprovalMode::kReadOnly, ApprovalMode::kDenyAll}) {
     const Decision denied = world.Shell("ls; git status", mode);
     REQUIRE(denied.refuse() != nullptr);
     CHECK(denied.refuse()->why == "rule");
@@ -190,17 +191,19 @@ TEST_CASE("Decide: paths are covered by what they say, and held back wherever th
     CHECK(write(path).run() != nullptr);
   }
   for (const std::string path :
-       {std::string("src"), std::string("srcs/a"), std::string("src/../a"), std::string("src/a/../../b"), std::string("a/src/b"),
-        std::string("src/.git/config"), std::string("src/.env"), std::string("src//a"), std::string("src/./a"), std::string("/src/a"),
-        world.workspace() + "/src/a", std::string("src/a\nb"), std::string("src/a\\b"), std::string("src/\u202ea"), std::string("SRC/a"), std::string("../src/a")}) {
+       {std::string("src"), std::string("srcs/a"), std::string("src/../a"), std::string("src/a/../../b"),
+        std::string("a/src/b"), std::string("src/.git/config"), std::string("src/.env"), std::string("src//a"),
+        std::string("src/./a"), std::string("/src/a"), world.workspace() + "/src/a", std::string("src/a\nb"),
+        std::string("src/a\\b"), std::string("src/\u202ea"), std::string("SRC/a"), std::string("../src/a")}) {
     CAPTURE(path);
     CHECK(write(path).run() == nullptr);
   }
   CHECK(world.DecideOn("delete_file", {{"path", "src/a"}}).run() == nullptr);
 
   world.rules = {{.tool = "write_file", .pattern = "src/locked/**", .action = RuleAction::kDeny}};
-  for (const std::string path : {std::string("src/locked/a"), std::string("src/locked"), std::string("./src/locked/a"), std::string("src/x/../locked/a"),
-                                 world.workspace() + "/src/locked/a", std::string("src//locked/a")}) {
+  for (const std::string path :
+       {std::string("src/locked/a"), std::string("src/locked"), std::string("./src/locked/a"),
+        std::string("src/x/../locked/a"), world.workspace() + "/src/locked/a", std::string("src//locked/a")}) {
     CAPTURE(path);
     CHECK(write(path).refuse() != nullptr);
   }
@@ -212,10 +215,13 @@ TEST_CASE("Decide: hosts are read as every program reads them", "[app]") {
   World world;
   world.Grant("http_get", "https://example.com");
   const auto get = [&](const std::string& url) { return world.DecideOn("http_get", {{"url", url}}); };
-  for (const char* url : {"https://example.com", "https://example.com/", "https://example.com/a?b#c"}) CHECK(get(url).run() != nullptr);
-  for (const char* url : {"http://example.com/", "https://example.com.evil.test/", "https://example.com@evil.test/", "https://evil.test/https://example.com",
-                          "https://example.com:444/", "https://example.com\\@evil.test/", "https://EXAMPLE.com/", "https://a.example.com/", "https://example.com:/",
-                          "https:/example.com/", "https://example.com%2eevil.test/", "https://user@example.com/", "https://\xc3\xa9xample.com/"}) {
+  for (const char* url : {"https://example.com", "https://example.com/", "https://example.com/a?b#c"})
+    CHECK(get(url).run() != nullptr);
+  for (const char* url :
+       {"http://example.com/", "https://example.com.evil.test/", "https://example.com@evil.test/",
+        "https://evil.test/https://example.com", "https://example.com:444/", "https://example.com\\@evil.test/",
+        "https://EXAMPLE.com/", "https://a.example.com/", "https://example.com:/", "https:/example.com/",
+        "https://example.com%2eevil.test/", "https://user@example.com/", "https://\xc3\xa9xample.com/"}) {
     CAPTURE(url);
     CHECK(get(url).ask() != nullptr);
   }
@@ -242,15 +248,16 @@ TEST_CASE("CheckRules: a rule that cannot be understood, or can never match, is 
   CHECK(error({{.tool = "write_file", .pattern = "src/**", .action = RuleAction::kDeny}}).empty());
   CHECK(error({fine, {.tool = "run_shel", .action = RuleAction::kDeny}}) ==
         "tools.rules: rule 2 (deny run_shel) can never match: there is no tool \"run_shel\"");
-  for (const ToolRule& rule : std::vector<ToolRule>{{.tool = "run_shell", .pattern = "env *", .action = RuleAction::kAllow},
-                                                    {.tool = "run_shell", .pattern = "$(x)", .action = RuleAction::kDeny},
-                                                    {.tool = "run_*", .pattern = "git log", .action = RuleAction::kDeny},
-                                                    {.tool = "run_code", .pattern = "x", .action = RuleAction::kDeny},
-                                                    {.tool = "files__read", .pattern = "*", .action = RuleAction::kDeny},
-                                                    {.tool = "write_file", .pattern = "../x", .action = RuleAction::kDeny},
-                                                    {.tool = "write_file", .pattern = "src/*.cc", .action = RuleAction::kAllow},
-                                                    {.tool = "http_get", .pattern = "example.com", .action = RuleAction::kAllow},
-                                                    {.tool = "other__x", .action = RuleAction::kAllow}}) {
+  for (const ToolRule& rule :
+       std::vector<ToolRule>{{.tool = "run_shell", .pattern = "env *", .action = RuleAction::kAllow},
+                             {.tool = "run_shell", .pattern = "$(x)", .action = RuleAction::kDeny},
+                             {.tool = "run_*", .pattern = "git log", .action = RuleAction::kDeny},
+                             {.tool = "run_code", .pattern = "x", .action = RuleAction::kDeny},
+                             {.tool = "files__read", .pattern = "*", .action = RuleAction::kDeny},
+                             {.tool = "write_file", .pattern = "../x", .action = RuleAction::kDeny},
+                             {.tool = "write_file", .pattern = "src/*.cc", .action = RuleAction::kAllow},
+                             {.tool = "http_get", .pattern = "example.com", .action = RuleAction::kAllow},
+                             {.tool = "other__x", .action = RuleAction::kAllow}}) {
     CAPTURE(rule.tool, rule.pattern.value_or(""));
     CHECK(error({rule}).starts_with("tools.rules: rule 1 ("));
   }

@@ -179,6 +179,27 @@ def test_a_denial_and_a_scope(server, provider, browse):
     assert [g["tool_name"] for g in server.client.get(f"/chats/{grants}/grants").json["grants"]] == ["run_shell"]
 
 
+def test_a_pattern_is_chosen_in_the_card_and_listed_with_its_sentence(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "echo one"})), text("first"))
+    page = browse(server)
+    page.say("run")
+    page.one("approval-card")
+    assert not page.all("pattern")
+    page.one("scope").find_element("css selector", "option[value=always]").click()
+    page.one("pattern").find_element("css selector", "option[value='echo *']").click()
+    page.until(lambda: page.text("pattern-means").startswith("Runs `echo` followed by"), "its sentence")
+    assert "30 days" in page.text("pattern-means")
+    page.press("approve")
+    page.until_text("answer", "first")
+    provider.plan(tools(call("run_shell", {"command": "echo two three"}, "call_2")), text("second"))
+    page.say("again")
+    page.until_text("answer", "second")
+    grant, = server.client.get("/grants").json["grants"]
+    assert grant["pattern"] == "echo *" and grant["uses"] == 1
+    page.press("tab-inbox")
+    page.until(lambda: "used once" in page.text("grant-use"), "how often it was used")
+
+
 def test_one_by_one_or_all(server, provider, browse):
     calls = [call("run_shell", {"command": f"echo {n} >> log.txt"}, f"call_{n}") for n in range(3)]
     provider.plan(tools(*calls), text("done"))

@@ -1,5 +1,6 @@
 """Patterns of calls that a person allows, and standing rules of the configuration: through the real server."""
 import json
+import os
 import pathlib
 import subprocess
 
@@ -147,6 +148,41 @@ def test_hostile_lines_ask_at_the_real_server(make_server, provider):
     assert ran == []
     provider.plan(tools(*[shell(line, f"s{i}") for i, line in enumerate(harmless)]), text("ok"))
     assert not [e for e in client.turn("c", "go").all("tool_result") if "refuses" in e["tool_output"]]
+
+
+def test_a_program_of_the_workspace_does_not_stand_for_the_systems(make_server, provider, make_home):
+    home = make_home()
+    folder = home.workspace / "bin"
+    folder.mkdir()
+    rules = [{"tool": "run_shell", "pattern": pattern, "action": "allow"} for pattern in ("ls *", "make test", "git status")]
+    config = {"tools": {"rules": rules}, "approval_mode": "deny_all"}
+    server = make_server(provider, home, config=config, environment={"PATH": f"{folder}:{os.environ['PATH']}"})
+    def ran(client, *lines):
+        provider.plan(tools(*[shell(line, f"c{i}") for i, line in enumerate(lines)]), text("ok"))
+        results = {e["id"]: e["tool_output"] for e in client.turn("c", "go").all("tool_result")}
+        return ["refuses" not in results[f"c{i}"] for i in range(len(lines))]
+    assert ran(server.client, "ls", "git status; ls") == [True, True]
+    for name in ("ls", "make"):
+        (folder / name).write_text("#!/bin/sh\necho mine\n")
+        (folder / name).chmod(0o755)
+    # Of make the sentence says that files decide.
+    assert ran(server.client, "ls", "git status; ls", "git status", "make test") == [False, False, True, True]
+    (folder / "ls").unlink()
+    (folder / "ls").symlink_to("/bin/ls")
+    assert ran(server.client, "ls") == [False]
+    server.stop()
+    server = make_server(provider, home, config=config, environment={"PATH": f"bin:{os.environ['PATH']}"})
+    assert ran(server.client, "ls", "git status") == [False, False]
+
+
+def test_what_a_hostile_repository_could_run_is_said_in_the_sentence(server, provider):
+    for command, words in (("git status", "hooks and configuration of the repository"), ("npm test", "files decide what that does"),
+                           ("./run.sh", "files decide what that does"), ("python3 a.py", "files decide what that does")):
+        stream, asked = asks(server.client, provider, "c", shell(command))
+        assert asked["patterns"] and all(words in each["means"] for each in asked["patterns"]), asked
+        provider.plan(text("ok"))
+        server.client.approve("c", stream.interaction, asked["approval_id"], False).expect(200)
+        stream.finish()
 
 
 def test_rules_deny_before_they_ask_before_they_allow(make_server, provider):

@@ -10,7 +10,8 @@
 namespace reprise::fuzz {
 namespace {
 
-const std::vector<std::string> kPatterns = {"git status", "git log *", "ls *", "cat *", "echo *", "npm test *", "cd web && npm test", "make test"};
+const std::vector<std::string> kPatterns = {"git status", "git log *",          "ls *",     "cat *", "echo *",
+                                            "npm test *", "cd web && npm test", "make test"};
 
 // A line whose words are all plain, written anew, is read as the same words.
 void CheckWords(std::string_view line) {
@@ -22,13 +23,15 @@ void CheckWords(std::string_view line) {
     std::vector<ShellWord> words;
     for (const ShellWord& word : command.words) {
       if (!word.is_literal()) continue;
-      Expect(word.text.find('\n') == std::string::npos && word.text.find('\0') == std::string::npos, "a word of two lines");
+      Expect(word.text.find('\n') == std::string::npos && word.text.find('\0') == std::string::npos,
+             "a word of two lines");
       written += " " + QuotedWord(word.text);
       words.push_back(word);
     }
     const auto again = ParseCommandLine(written);
     Expect(again && again->size() == 1, "words that are read as something else");
-    Expect(std::vector<ShellWord>(again->front().words.begin() + 1, again->front().words.end()) == words, "other words");
+    Expect(std::vector<ShellWord>(again->front().words.begin() + 1, again->front().words.end()) == words,
+           "other words");
   }
 }
 
@@ -41,13 +44,15 @@ void CheckPatterns(std::string_view line) {
   const bool is_covered = CommandCoveredBy(kPatterns, line).has_value();
   for (const std::string_view mark : {"$(", "`", "<<", "${", "(", "\\\n"}) {
     // In quotes they are letters.
-    const bool is_bare = line.find(mark) != std::string_view::npos && line.find_first_of("'\"") == std::string_view::npos &&
+    const bool is_bare = line.find(mark) != std::string_view::npos &&
+                         line.find_first_of("'\"") == std::string_view::npos &&
                          line.find('\\') == std::string_view::npos;
     if (is_bare) Expect(!is_covered, "a line that does more than its words say");
   }
   // What is covered is read, and so told from what holds back.
   if (is_covered) {
-    for (const char* held : {"rm", "git push", "curl"}) Expect(CommandTouches(held, line) != Touch::kYes, "a covered line that is held back");
+    for (const char* held : {"rm", "git push", "curl"})
+      Expect(CommandTouches(held, line) != Touch::kYes, "a covered line that is held back");
   }
 }
 
@@ -55,7 +60,8 @@ void Run(std::string_view input) {
   CheckWords(input);
   CheckPatterns(input);
   static_cast<void>(CommandTouches(input, "git push origin"));
-  if (const auto meaning = MeaningOfCommandPattern(input, PatternUse::kAllow)) Expect(!meaning->empty(), "an empty sentence");
+  if (const auto meaning = MeaningOfCommandPattern(input, PatternUse::kAllow))
+    Expect(!meaning->empty(), "an empty sentence");
 }
 
 }  // namespace
@@ -65,9 +71,11 @@ int main(int argc, char** argv) {
   using namespace reprise;
   return fuzz::Main(argc, argv,
                     {.name = "commands",
-                     .seeds = {"git log --oneline | head -20", "cd web && npm test", "echo 'a b' \"c\\\"d\" e\\ f", "git status >/dev/null 2>&1; ls -la src/*.cc",
-                               "X=1 git push", "cat <<E\nx\nE", "ls $(id) `id` ${x}", "if a; then b; fi"},
-                     .words = {"'", "\"", "\\", "$(", ")", "`", "${", "}", "&&", "||", "|", ";", "&", "\n", ">", "<<", "2>&1", "*", "?", "[", "~", "#", "=", "git", "status",
-                               "log", "--", "-x", "cd", "echo", "\xc3\xa4", " ", "\t"},
+                     .seeds = {"git log --oneline | head -20", "cd web && npm test", "echo 'a b' \"c\\\"d\" e\\ f",
+                               "git status >/dev/null 2>&1; ls -la src/*.cc", "X=1 git push", "cat <<E\nx\nE",
+                               "ls $(id) `id` ${x}", "if a; then b; fi"},
+                     .words = {"'", "\"",  "\\",     "$(",  ")",  "`",    "${", "}",    "&&",       "||", "|",
+                               ";", "&",   "\n",     ">",   "<<", "2>&1", "*",  "?",    "[",        "~",  "#",
+                               "=", "git", "status", "log", "--", "-x",   "cd", "echo", "\xc3\xa4", " ",  "\t"},
                      .run = fuzz::Run});
 }

@@ -86,7 +86,8 @@ TEST_CASE("ParseApprovalAnswer: a digit is one of the patterns, in this chat or 
 }
 
 TEST_CASE("PatternLines: each with its sentence, and nothing that cannot be seen", "[terminal]") {
-  const auto asked = ParseJson(R"({"patterns":[{"pattern":"git log *","means":"Runs \u202e it."},{"pattern":"x","means":"y"}]})");
+  const auto asked =
+      ParseJson(R"({"patterns":[{"pattern":"git log *","means":"Runs \u202e it."},{"pattern":"x","means":"y"}]})");
   REQUIRE(asked);
   const auto lines = PatternLines(*asked);
   REQUIRE(lines.size() == 2);
@@ -99,8 +100,8 @@ TEST_CASE("ApprovalLegend: only what the question takes", "[terminal]") {
   CHECK(ApprovalLegend({}) == "[y]es, [n]o, [a]lways in this chat, [e]dit the arguments");
   CHECK(ApprovalLegend({.together = 3, .cut = true, .may_be_put_off = true}) ==
         ApprovalLegend({}) + ", [s]how all, [Y]es or [N]o to all 3, [l]ater");
-  CHECK(ApprovalLegend({.patterns = 2}) ==
-        ApprovalLegend({}) + ", [1] to [2] allow that in this chat (1 always: in every chat)");
+  CHECK(ApprovalLegend({.patterns = 1}) == ApprovalLegend({}) + ", [1] more");
+  CHECK(ApprovalLegend({.patterns = 3}) == ApprovalLegend({}) + ", [1-3] more");
 }
 
 TEST_CASE("FieldsOf: members become fields that check what is typed", "[terminal]") {

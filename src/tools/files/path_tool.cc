@@ -24,7 +24,8 @@ std::optional<std::vector<std::string>> PlainNames(std::string_view path) {
   for (std::size_t at = 0; at <= path.size();) {
     const std::size_t end = std::min(path.find('/', at), path.size());
     const std::string_view name = path.substr(at, end - at);
-    const bool is_plain = !name.empty() && name != "." && name != ".." && name.find_first_of("*?[]\\") == std::string::npos;
+    const bool is_plain =
+        !name.empty() && name != "." && name != ".." && name.find_first_of("*?[]\\") == std::string::npos;
     if (!is_plain) return std::nullopt;
     names.emplace_back(name);
     at = end + 1;
@@ -105,12 +106,15 @@ std::vector<CallPattern> PathTool::PatternsOf(std::string_view arguments) const 
 Result<std::string> PathTool::MeaningOf(std::string_view text, PatternUse use) const {
   const auto pattern = TRY(Parse(text));
   const std::string& name = spec().name;
-  const std::string folder = pattern.names.empty() ? "the workspace" : QuotedPath(Joined(pattern.names, pattern.names.size()));
+  const std::string folder =
+      pattern.names.empty() ? "the workspace" : QuotedPath(Joined(pattern.names, pattern.names.size()));
   if (use == PatternUse::kHold) {
     return "Every call of " + name + " on " + folder + (pattern.is_below ? " or anything below it." : ".");
   }
   const std::string what = name + " on ";
-  const std::string links = fixed_traits().read_only ? "; links that stay in the workspace are followed." : ".";
+  std::string links = fixed_traits().read_only ? "; links that stay in the workspace are followed" : "";
+  if (reaches_below_) links += "; of a folder it reads all that is in it";
+  links += ".";
   if (!pattern.is_below) return "Runs " + what + folder + " alone, whatever else the call says" + links;
   return "Runs " + what + "any file or folder below " + folder +
          ", but none whose name begins with a dot, or that lies in such a folder" + links;
@@ -128,7 +132,8 @@ std::optional<std::vector<std::size_t>> PathTool::CoveredBy(const std::vector<st
   }
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     const auto pattern = Parse(patterns[i]);
-    if (pattern && std::all_of(places.begin(), places.end(), [&](const auto& each) { return Covers(*pattern, each); })) {
+    if (pattern &&
+        std::all_of(places.begin(), places.end(), [&](const auto& each) { return Covers(*pattern, each); })) {
       return std::vector{i};
     }
   }

@@ -21,10 +21,13 @@ class PathTool : public BuiltinTool {
   Touch Touches(std::string_view pattern, std::string_view arguments) const override;
 
  protected:
-  PathTool(ToolTraits traits, const Workspace& workspace) : BuiltinTool(std::move(traits)), place_(workspace) {}
+  // `reaches_below`: given a folder, it reads all that is in it.
+  PathTool(ToolTraits traits, const Workspace& workspace, bool reaches_below = false)
+      : BuiltinTool(std::move(traits)), place_(workspace), reaches_below_(reaches_below) {}
 
  private:
   const Workspace& place_;
+  const bool reaches_below_;
 };
 
 }  // namespace reprise

@@ -35,7 +35,8 @@ class ListFilesTool final : public PathTool {
 "properties":{"path":{"type":"string","maxLength":4096,
 "description":"Directory, relative to the workspace. Default: the workspace itself."}}})"},
                   .approval_reason = "lists files of the workspace",
-                  .terms = workspace.directory()}),
+                  .terms = workspace.directory()},
+                 workspace),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
@@ -82,7 +83,8 @@ class ReadFileTool final : public PathTool {
 "offset":{"type":"integer","minimum":1,"maximum":1000000000,"description":"Number of the first line to return, counted from 1. Default: 1."},
 "limit":{"type":"integer","minimum":1,"maximum":1000000000,"description":"How many lines to return at most. Default: all."}}})"},
                   .approval_reason = "reads a file of the workspace",
-                  .terms = workspace.directory()}),
+                  .terms = workspace.directory()},
+                 workspace),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {

@@ -1,4 +1,3 @@
-#include "tools/files/path_tool.h"
 #include "tools/files/search_tool.h"
 
 #include <re2/re2.h>
@@ -11,6 +10,7 @@
 #include "base/utf8.h"
 #include "tools/arguments.h"
 #include "tools/files/directory_listing.h"
+#include "tools/files/path_tool.h"
 #include "tools/text_file.h"
 
 namespace reprise {
@@ -127,7 +127,8 @@ class SearchFilesTool final : public PathTool {
 "path":{"type":"string","maxLength":4096,
 "description":"Directory or file to search, relative to the workspace. Default: the whole workspace."}}})"},
              .approval_reason = "searches the files of the workspace",
-             .terms = workspace.directory()}),
+             .terms = workspace.directory()},
+            workspace, /*reaches_below=*/true),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {

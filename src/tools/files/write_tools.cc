@@ -1,4 +1,3 @@
-#include "tools/files/path_tool.h"
 #include "tools/files/write_tools.h"
 
 #include <string>
@@ -6,6 +5,7 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
+#include "tools/files/path_tool.h"
 #include "tools/text_file.h"
 
 namespace reprise {
@@ -60,13 +60,15 @@ class WriteFileTool final : public PathTool {
  public:
   explicit WriteFileTool(Workspace& workspace)
       : PathTool(ChangingTraits(
-            {.name = "write_file",
-             .description = "Writes a text file in the workspace: replaces its whole content, or creates it together "
-                            "with the directories above it.",
-             .parameters = R"({"type":"object","additionalProperties":false,"required":["path","content"],
+                     {.name = "write_file",
+                      .description =
+                          "Writes a text file in the workspace: replaces its whole content, or creates it together "
+                          "with the directories above it.",
+                      .parameters = R"({"type":"object","additionalProperties":false,"required":["path","content"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "content":{"type":"string","description":"The whole new content."}}})"},
-            /*idempotent=*/true, Risk::kMedium, "writes a file in the workspace", workspace)),
+                     /*idempotent=*/true, Risk::kMedium, "writes a file in the workspace", workspace),
+                 workspace),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
@@ -104,15 +106,17 @@ class EditFileTool final : public PathTool {
  public:
   explicit EditFileTool(Workspace& workspace)
       : PathTool(ChangingTraits(
-            {.name = "edit_file",
-             .description =
-                 "Replaces a piece of text in a file of the workspace. The old text must occur exactly once, "
-                 "character by character; give more of its surroundings if it is not unique.",
-             .parameters = R"({"type":"object","additionalProperties":false,"required":["path","old_text","new_text"],
+                     {.name = "edit_file",
+                      .description =
+                          "Replaces a piece of text in a file of the workspace. The old text must occur exactly once, "
+                          "character by character; give more of its surroundings if it is not unique.",
+                      .parameters =
+                          R"({"type":"object","additionalProperties":false,"required":["path","old_text","new_text"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."},
 "old_text":{"type":"string","minLength":1,"description":"The text to replace, exactly as it stands in the file."},
 "new_text":{"type":"string","description":"What to put in its place; may be empty."}}})"},
-            /*idempotent=*/false, Risk::kMedium, "changes a file in the workspace", workspace)),
+                     /*idempotent=*/false, Risk::kMedium, "changes a file in the workspace", workspace),
+                 workspace),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
@@ -161,10 +165,11 @@ class DeleteFileTool final : public PathTool {
  public:
   explicit DeleteFileTool(Workspace& workspace)
       : PathTool(ChangingTraits({.name = "delete_file",
-                                    .description = "Deletes a file of the workspace. Cannot delete directories.",
-                                    .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
+                                 .description = "Deletes a file of the workspace. Cannot delete directories.",
+                                 .parameters = R"({"type":"object","additionalProperties":false,"required":["path"],
 "properties":{"path":{"type":"string","minLength":1,"maxLength":4096,"description":"File, relative to the workspace."}}})"},
-                                   /*idempotent=*/false, Risk::kHigh, "deletes a file in the workspace", workspace)),
+                                /*idempotent=*/false, Risk::kHigh, "deletes a file in the workspace", workspace),
+                 workspace),
         workspace_(workspace) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {

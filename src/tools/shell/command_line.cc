@@ -14,8 +14,8 @@ namespace {
 constexpr std::size_t kMaxCommands = 100;
 // Words that are more than words where a command begins: in any of the shells that /bin/sh may be.
 constexpr std::array<std::string_view, 23> kReserved = {
-    "if",   "then", "else",   "elif", "fi",   "do",       "done", "case", "esac", "while",  "until",  "for",
-    "in",   "{",    "}",      "!",    "time", "function", "[[",   "]]",   "coproc", "select", "foreach"};
+    "if", "then", "else", "elif", "fi",   "do",       "done", "case", "esac",   "while",  "until",  "for",
+    "in", "{",    "}",    "!",    "time", "function", "[[",   "]]",   "coproc", "select", "foreach"};
 
 bool IsAlnum(char c) { return (c >= '0' && c <= '9') || (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z'); }
 bool IsDigit(char c) { return c >= '0' && c <= '9'; }
@@ -74,7 +74,8 @@ class Parser {
     if (Take("\n")) return ShellJoint::kThen;
     if (Take("&&")) return ShellJoint::kAnd;
     if (Take("||")) return ShellJoint::kOr;
-    if (Take("|")) return Peek() == '&' ? Beyond("it has an operator that not every shell knows") : Ok(ShellJoint::kPipe);
+    if (Take("|"))
+      return Peek() == '&' ? Beyond("it has an operator that not every shell knows") : Ok(ShellJoint::kPipe);
     if (Take(";")) return Peek() == ';' ? Beyond("it has ;;") : Ok(ShellJoint::kThen);
     if (Take("&")) {
       before.in_background = true;
@@ -255,13 +256,14 @@ class Parser {
 Result<CommandLine> ParseCommandLine(std::string_view text) { return Parser(text).Parse(); }
 
 std::string QuotedWord(std::string_view word) {
-  const auto is_plain = [](char c) { return IsAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos; };
+  const auto is_plain = [](char c) {
+    return IsAlnum(c) || std::string_view("_@%+:,./-^").find(c) != std::string_view::npos;
+  };
   const bool is_reserved = std::find(kReserved.begin(), kReserved.end(), word) != kReserved.end();
   if (!word.empty() && !is_reserved && std::all_of(word.begin(), word.end(), is_plain)) return std::string(word);
   // A '=' matters in front of the program alone; options with one read better without quotes.
-  const bool is_option = word.starts_with("--") && std::all_of(word.begin(), word.end(), [&](char c) {
-                           return is_plain(c) || c == '=';
-                         });
+  const bool is_option =
+      word.starts_with("--") && std::all_of(word.begin(), word.end(), [&](char c) { return is_plain(c) || c == '='; });
   if (is_option) return std::string(word);
   std::string quoted = "'";
   for (const char c : word) {

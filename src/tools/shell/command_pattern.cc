@@ -12,8 +12,8 @@
 namespace reprise {
 namespace {
 
-constexpr std::size_t kMaxParts = 5;              // of a pattern that is proposed
-constexpr std::size_t kMaxPatternBytes = 1000;    // likewise
+constexpr std::size_t kMaxParts = 5;            // of a pattern that is proposed
+constexpr std::size_t kMaxPatternBytes = 1000;  // likewise
 constexpr std::string_view kBeside = ", alone or in one line with other commands that are allowed";
 
 // One command of a pattern.
@@ -83,14 +83,21 @@ Result<Pattern> Parse(std::string_view text) {
 
 Result<void> CheckAllowed(const Part& part) {
   const std::string& program = part.words.front();
-  if (program.empty()) return Wrong("it does not name a program");
-  if (ChangesTheShell(program)) return Wrong("\"" + program + "\" changes how the shell understands what follows");
+  // The shell would take it for an option of its own.
+  if (program.empty() || program.front() == '-' || program.front() == '+') return Wrong("it does not name a program");
+  // `printf -v PATH ...` and `test -v 'a[...]'` do in some shells.
+  const bool sets_variables = (program == "printf" || program == "test" || program == "[") && part.words.size() > 1 &&
+                              part.words[1].starts_with("-v");
+  if (ChangesTheShell(program) || sets_variables) {
+    return Wrong("\"" + program + "\" changes how the shell understands what follows");
+  }
   if (!part.is_open) return {};
   if (RunsWhatItIsGiven(program)) {
     return Wrong("\"" + program + "\" runs other programs, or text that it is given, so it cannot be followed by *");
   }
   if (HasSubCommands(program) && FindTail(part.words) == nullptr) {
-    return Wrong("\"" + QuotedWord(program) + "\" can be followed by * only behind sub-commands that are known to be "
+    return Wrong("\"" + QuotedWord(program) +
+                 "\" can be followed by * only behind sub-commands that are known to be "
                  "harmless, such as \"git log *\"");
   }
   return {};
@@ -122,8 +129,8 @@ std::string PartMeaning(const Part& part) {
   std::string text = part.is_open ? "`" + WordsOf(part) + "` " + WhatMayFollow(FindTail(part.words))
                                   : "exactly `" + WordsOf(part) + "`";
   if (ProgramName(program) == "git") {
-    text += " (git also runs what the repository's own configuration names)";
-  } else if (RunsWhatItIsGiven(program) || HasSubCommands(program) || program.find('/') != std::string::npos) {
+    text += " (git also runs what hooks and configuration of the repository and the workspace name)";
+  } else if (FilesDecide(program)) {
     text += " (files decide what that does, and they may change)";
   }
   return text;
@@ -141,8 +148,8 @@ bool Covers(const Part& part, const ShellCommand& command) {
   for (std::size_t i = 0; i < part.words.size(); ++i) {
     if (!command.words[i].is_literal() || command.words[i].text != part.words[i]) return false;
   }
-  // What comes through the pipe would be its program.
-  if (command.joint == ShellJoint::kPipe && RunsWhatItIsGiven(part.words.front())) return false;
+  // What comes through the pipe could be its program.
+  if (command.joint == ShellJoint::kPipe && !OnlyReadsItsInput(command.words)) return false;
   if (!part.is_open) return command.words.size() == part.words.size();
   const Tail* const tail = FindTail(part.words);
   return std::all_of(command.words.begin() + static_cast<std::ptrdiff_t>(part.words.size()), command.words.end(),
@@ -173,7 +180,8 @@ Touch WordsTouch(const Part& part, const std::vector<ShellWord>& words, std::siz
       // Options have several spellings, and no order.
       const bool has_options = std::any_of(words.begin() + static_cast<std::ptrdiff_t>(first) + 1, words.end(),
                                            [](const ShellWord& each) { return each.text.starts_with('-'); });
-      if (std::find(words.begin() + static_cast<std::ptrdiff_t>(first), words.end(), ShellWord{wanted}) != words.end()) continue;
+      if (std::find(words.begin() + static_cast<std::ptrdiff_t>(first), words.end(), ShellWord{wanted}) != words.end())
+        continue;
       if (!has_options) return Touch::kNo;
       touch = Touch::kMaybe;
       continue;
@@ -205,8 +213,16 @@ Touch Touches(const Part& part, const ShellCommand& command) {
     return Strictest(touch, WordsTouch(part, words, 0));
   }
   const std::string& program = words.front().text;
-  if (RunsWhatItIsGiven(program) || ChangesTheShell(ProgramName(program)) || IsReconfigured(words)) {
-    touch = program == "cd" ? touch : Touch::kMaybe;
+  const bool runs_others = RunsWhatItIsGiven(program) || ChangesTheShell(ProgramName(program)) || IsReconfigured(words);
+  if (runs_others && program != "cd") touch = Touch::kMaybe;
+  // What is not known may run it too.
+  if (!runs_others && KnownPrefix(words) == 0 && !HasSubCommands(program)) {
+    for (std::size_t i = 1; i < words.size(); ++i) {
+      const bool is_it = words[i].is_literal() && IsSameProgram(words[i].text, part.words.front());
+      if (is_it && WordsTouch(part, words, i) != Touch::kNo) touch = Touch::kMaybe;
+    }
+  }
+  if (runs_others) {
     for (std::size_t i = 1; i < words.size(); ++i) {
       if (words[i].is_literal() && IsSameProgram(words[i].text, part.words.front())) {
         touch = Strictest(touch, WordsTouch(part, words, i));
@@ -232,7 +248,8 @@ Result<Pattern> ParseHolding(std::string_view text) {
 
 std::string MeaningHeld(const Pattern& pattern) {
   std::string text = "Every command line with a command that begins with ";
-  for (std::size_t i = 0; i < pattern.parts.size(); ++i) text += (i == 0 ? "`" : " or `") + WordsOf(pattern.parts[i]) + "`";
+  for (std::size_t i = 0; i < pattern.parts.size(); ++i)
+    text += (i == 0 ? "`" : " or `") + WordsOf(pattern.parts[i]) + "`";
   return text + ", whatever follows; one that could have it and cannot be told asks.";
 }
 
@@ -259,7 +276,8 @@ std::vector<CallPattern> PatternsOfCommand(std::string_view command) {
     auto& parts = pattern->parts;
     for (std::size_t i = 0; i < parts.size(); ++i) {
       for (std::size_t j = parts.size() - 1; j > i; --j) {
-        if (parts[j].words == parts[i].words && parts[j].is_open == parts[i].is_open) parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j));
+        if (parts[j].words == parts[i].words && parts[j].is_open == parts[i].is_open)
+          parts.erase(parts.begin() + static_cast<std::ptrdiff_t>(j));
       }
     }
     std::string text = TextOf(*pattern);
@@ -277,6 +295,24 @@ std::vector<CallPattern> PatternsOfCommand(std::string_view command) {
 Result<std::string> MeaningOfCommandPattern(std::string_view pattern, PatternUse use) {
   if (use == PatternUse::kHold) return ParseHolding(pattern).map(MeaningHeld);
   return ParseAllowing(pattern).map(MeaningOf);
+}
+
+bool HasTail(std::string_view pattern) {
+  const auto parsed = Parse(pattern);
+  return parsed &&
+         std::any_of(parsed->parts.begin(), parsed->parts.end(), [](const Part& part) { return part.is_open; });
+}
+
+std::vector<std::string> ProgramsBelieved(std::string_view command) {
+  std::vector<std::string> programs;
+  const auto line = ParseCommandLine(command);
+  if (!line) return programs;
+  for (const ShellCommand& each : *line) {
+    if (each.words.empty() || !each.words.front().is_literal()) continue;
+    const std::string& program = each.words.front().text;
+    if (!FilesDecide(program)) programs.push_back(program);
+  }
+  return programs;
 }
 
 std::optional<std::vector<std::size_t>> CommandCoveredBy(const std::vector<std::string>& patterns,

@@ -25,6 +25,11 @@ std::vector<CallPattern> PatternsOfCommand(std::string_view command);
 Result<std::string> MeaningOfCommandPattern(std::string_view pattern, PatternUse use);
 std::optional<std::vector<std::size_t>> CommandCoveredBy(const std::vector<std::string>& patterns,
                                                          std::string_view command);
+// Whether other words may follow the pattern's.
+bool HasTail(std::string_view pattern);
+// The programs of the line that are looked up in PATH, and of which sentences do not say that files decide what they
+// do.
+std::vector<std::string> ProgramsBelieved(std::string_view command);
 Touch CommandTouches(std::string_view pattern, std::string_view command);
 
 }  // namespace reprise

@@ -167,4 +167,16 @@ std::string CommandRunner::Find(std::string_view program) const {
   return {};
 }
 
+bool CommandRunner::FindsAmongFiles(const std::string& program) const {
+  std::vector<std::filesystem::path> changed{workspace_.directory()};
+  for (const std::string& path : options_.writable_paths) changed.push_back(Resolved(path));
+  for (const std::filesystem::path& folder : SearchFolders(path_)) {
+    if (folder.is_relative()) return true;
+    const std::filesystem::path candidate = folder / program;
+    if (::access(candidate.c_str(), X_OK) != 0) continue;
+    return std::any_of(changed.begin(), changed.end(), [&](const auto& each) { return LeadsInto(candidate, each); });
+  }
+  return false;
+}
+
 }  // namespace reprise

@@ -34,6 +34,10 @@ class CommandRunner {
   // The absolute path of a program in PATH that a command can run; empty if there is none.
   std::string Find(std::string_view program) const;
 
+  // Whether a bare name would be looked up in a place that the agent's commands can change: in a relative folder of
+  // PATH, in the workspace, or in what the sandbox may write.
+  bool FindsAmongFiles(const std::string& program) const;
+
   const Sandbox& sandbox() const { return sandbox_; }
   const ShellOptions& options() const { return options_; }
   const Workspace& workspace() const { return workspace_; }

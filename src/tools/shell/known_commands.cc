@@ -11,56 +11,86 @@ using Names = std::set<std::string_view>;
 const Names& Runners() {
   static const Names names = {
       // shells, and what runs a command that it is given
-      "sh", "ash", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "yash", "busybox", "toybox", "env",
-      "xargs", "parallel", "find", "fd", "fdfind", "sudo", "su", "doas", "pkexec", "runuser", "setpriv", "ssh", "scp",
-      "sftp", "rsync", "nice", "ionice", "chrt", "taskset", "nohup", "timeout", "time", "setsid", "stdbuf", "unbuffer",
-      "script", "expect", "strace", "ltrace", "gdb", "lldb", "valgrind", "perf", "watch", "chroot", "unshare", "nsenter",
-      "bwrap", "firejail", "flatpak", "systemd-run", "at", "batch", "crontab", "flock", "start-stop-daemon", "tmux",
-      "screen", "entr", "ld.so", "ld-linux-x86-64.so", "ld-linux.so", "ld-linux-aarch64.so", "xvfb-run", "dbus-run-session",
-      "docker", "podman", "kubectl", "vagrant", "run-parts", "uv", "dbus-launch", "direnv",
+      "sh", "ash", "bash", "rbash", "dash", "zsh", "ksh", "mksh", "fish", "csh", "tcsh", "yash", "busybox", "toybox",
+      "env", "xargs", "parallel", "find", "fd", "fdfind", "sudo", "su", "doas", "pkexec", "runuser", "setpriv", "ssh",
+      "scp", "sftp", "rsync", "nice", "ionice", "chrt", "taskset", "nohup", "timeout", "time", "setsid", "stdbuf",
+      "unbuffer", "script", "expect", "strace", "ltrace", "gdb", "lldb", "valgrind", "perf", "watch", "chroot",
+      "unshare", "nsenter", "bwrap", "firejail", "flatpak", "systemd-run", "at", "batch", "crontab", "flock",
+      "start-stop-daemon", "tmux", "screen", "entr", "ld.so", "ld-linux-x86-64.so", "ld-linux.so",
+      "ld-linux-aarch64.so", "xvfb-run", "dbus-run-session", "docker", "podman", "kubectl", "vagrant", "run-parts",
+      "uv", "dbus-launch", "direnv",
       // what builds by instructions that lie in a folder
-      "make", "gmake", "cmake", "ctest", "ninja", "meson", "ant", "gradle", "gradlew", "mvn", "bazel", "just", "task", "rake",
-      "tox", "nox", "pytest", "go", "dune", "scons", "waf", "npx", "pnpx", "bunx", "pip", "pipx", "poetry", "gem",
-      "bundle", "composer", "apt", "apt-get", "dpkg",
+      "make", "gmake", "cmake", "ctest", "ninja", "meson", "ant", "gradle", "gradlew", "mvn", "bazel", "just", "task",
+      "rake", "tox", "nox", "pytest", "go", "dune", "scons", "waf", "npx", "pnpx", "bunx", "pip", "pipx", "poetry",
+      "gem", "bundle", "composer", "apt", "apt-get", "dpkg",
       // interpreters and compilers
-      "python", "pypy", "ipython", "perl", "ruby", "irb", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "php", "lua",
-      "luajit", "tclsh", "wish", "Rscript", "R", "julia", "java", "javac", "jshell", "scala", "groovy", "kotlin", "ghc",
-      "runghc", "ghci", "elixir", "iex", "erl", "guile", "sbcl", "clisp", "racket", "osascript", "gcc", "cc", "g++", "c++",
-      "clang", "clang++", "tcc", "ld", "as", "m4", "bc", "dc", "awk", "gawk", "mawk", "nawk", "sed", "gsed", "ed", "jjs",
-      "sqlite", "psql", "mysql", "gnuplot", "tex", "latex", "pdflatex", "xelatex", "lualatex",
+      "python", "pypy", "ipython", "perl", "ruby", "irb", "node", "nodejs", "deno", "bun", "tsx", "ts-node", "php",
+      "lua", "luajit", "tclsh", "wish", "Rscript", "R", "julia", "java", "javac", "jshell", "scala", "groovy", "kotlin",
+      "ghc", "runghc", "ghci", "elixir", "iex", "erl", "guile", "sbcl", "clisp", "racket", "osascript", "gcc", "cc",
+      "g++", "c++", "clang", "clang++", "tcc", "ld", "as", "m4", "bc", "dc", "awk", "gawk", "mawk", "nawk", "sed",
+      "gsed", "ed", "jjs", "sqlite", "psql", "mysql", "gnuplot", "tex", "latex", "pdflatex", "xelatex", "lualatex",
       // with a language, a shell or a pager of their own
-      "ex", "vi", "view", "vim", "nvim", "rvim", "vimdiff", "nano", "emacs", "emacsclient", "less", "more", "most", "man",
-      "info", "mail", "mutt", "ftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat", "openssl", "gpg", "tar", "bsdtar",
-      "cpio", "zip", "unzip", "7z", "7za", "ar", "split", "tee", "dd", "xxd", "date", "hostname", "mount", "umount", "ip",
-      "iptables", "systemctl", "service", "journalctl", "logger", "xdg-open", "open", "gdbserver", "wine", "qemu", "svn",
-      "hg", "gh", "terraform", "ansible", "aws", "helm"};
+      "ex", "vi", "view", "vim", "nvim", "rvim", "vimdiff", "nano", "emacs", "emacsclient", "less", "more", "most",
+      "man", "info", "mail", "mutt", "ftp", "lftp", "telnet", "nc", "ncat", "netcat", "socat", "openssl", "gpg", "tar",
+      "bsdtar", "cpio", "zip", "unzip", "7z", "7za", "ar", "split", "tee", "dd", "xxd", "date", "hostname", "mount",
+      "umount", "ip", "iptables", "systemctl", "service", "journalctl", "logger", "xdg-open", "open", "gdbserver",
+      "wine", "qemu", "svn", "hg", "gh", "terraform", "ansible", "aws", "helm",
+      // more of each kind
+      "posh", "lksh", "sash", "elvish", "nu", "pwsh", "xonsh", "rc", "es", "osh", "newgrp", "sg", "login", "sem",
+      "chronic", "ifne", "pee", "vipe", "vidir", "eatmydata", "fakeroot", "fakechroot", "faketime", "proot", "schroot",
+      "pbuilder", "rlwrap", "dotenv", "foreman", "nodemon", "pm2", "supervisord", "setarch", "linux32", "linux64",
+      "i386", "x86_64", "prlimit", "capsh", "numactl", "cpulimit", "cgexec", "systemd-inhibit", "systemd-cat",
+      "systemd-nspawn", "machinectl", "ssh-agent", "ssh-keygen", "ssh-add", "sshpass", "autossh", "mosh", "rsh",
+      "rlogin", "dbclient", "pssh", "pdsh", "gfind", "rclone", "xterm", "uxterm", "urxvt", "konsole", "gnome-terminal",
+      "x-terminal-emulator", "kitty", "alacritty", "xinit", "startx", "run-mailcap", "see", "edit", "editor", "pager",
+      "sensible-editor", "sensible-pager", "sensible-browser", "select-editor", "visudo", "vipw", "pico", "joe", "jed",
+      "micro", "hx", "kak", "gvim", "mc", "mcedit", "ranger", "w3m", "lynx", "links", "elinks", "bat", "batcat",
+      "delta", "tig", "lazygit", "jj", "fossil", "bzr", "cvs", "darcs", "glab", "hub", "tcpdump", "tshark", "nmap",
+      "bpftrace", "rr", "nix", "nix-shell", "nix-build", "guix", "snap", "brew", "yum", "dnf", "rpm", "pacman", "apk",
+      "zypper", "aptitude", "conda", "mamba", "pyenv", "rbenv", "nvm", "corepack", "hatch", "pdm", "pipenv", "eslint",
+      "prettier", "jest", "mocha", "vitest", "ava", "vite", "webpack", "rollup", "turbo", "nx", "lerna", "gulp",
+      "grunt", "cypress", "playwright", "mypy", "pylint", "flake8", "pre-commit", "sphinx-build", "mkdocs", "jupyter",
+      "rails", "rspec", "bundler", "phpunit", "swift", "dotnet", "msbuild", "rustc", "dart", "flutter", "zig", "nim",
+      "crystal", "ocaml", "opam", "stack", "cabal", "lein", "clj", "clojure", "sbt", "mill", "buck", "pants", "mix",
+      "rebar", "autoconf", "automake", "autoreconf", "libtool", "configure", "bear", "ccache", "sccache", "distcc",
+      "octave", "maxima", "sage", "gap", "magick", "convert", "mogrify", "gs", "groff", "troff", "nroff", "pic",
+      "original-awk", "csplit", "patch", "pax", "shar", "unshar", "rar", "unrar", "duckdb", "mariadb", "mongo",
+      "mongosh", "redis-cli", "nerdctl", "buildah", "ctr", "runc", "crun", "lxc", "incus", "minikube", "oc", "nomad",
+      "consul", "packer", "pulumi", "cdk", "serverless", "vercel", "netlify", "wrangler", "gcloud", "az", "heroku",
+      "flyctl", "logrotate", "fzf", "ack", "ag"};
   return names;
 }
 
 const Names& ShellChangers() {
-  static const Names names = {"cd",     "chdir",   "pushd",  "popd",    "export", "set",     "unset",  "alias",    "unalias",
-                              "eval",   "exec",    ".",      "source",  "trap",   "umask",   "ulimit", "command",  "builtin",
-                              "hash",   "readonly", "local", "shift",   "getopts", "read",   "mapfile", "readarray", "let",
-                              "declare", "typeset", "enable", "shopt",  "history", "fc",     "bind",   "bg",       "fg",
-                              "jobs",   "wait",    "disown", "suspend", "return", "break",   "continue", "times",  "complete",
-                              "compgen", "caller", "logout"};
+  static const Names names = {
+      "cd",        "chdir",    "pushd",  "popd",    "export",  "set",      "unset",    "alias",     "unalias",
+      "eval",      "exec",     ".",      "source",  "trap",    "umask",    "ulimit",   "command",   "builtin",
+      "hash",      "readonly", "local",  "shift",   "getopts", "read",     "mapfile",  "readarray", "let",
+      "declare",   "typeset",  "enable", "shopt",   "history", "fc",       "bind",     "bg",        "fg",
+      "jobs",      "wait",     "disown", "suspend", "return",  "break",    "continue", "times",     "complete",
+      "compgen",   "caller",   "logout", "coproc",  "setopt",  "unsetopt", "emulate",  "zmodload",  "autoload",
+      "functions", "integer",  "float",  "nameref", "sched",   "print",    "vared"};
   return names;
 }
 
 const std::vector<Tail>& Tails() {
   static const std::vector<Tail> tails = {
-      {{"ls"}, "aAlhrtSRF1dgGiknopqsuUXxcCmN",
+      {{"ls"},
+       "aAlhrtSRF1dgGiknopqsuUXxcCmN",
        {"--all", "--almost-all", "--human-readable", "--recursive", "--directory", "--reverse", "--color="}},
       {{"cat"}, "nbsAevEtT"},
       {{"head"}, "ncqv", {"--lines=", "--bytes="}, true},
       {{"tail"}, "ncqv", {"--lines=", "--bytes="}, true},
       {{"wc"}, "lwcmL"},
-      {{"grep"}, "rRniIlLcvwxEFPHhosqABCmea",
-       {"--include=", "--exclude=", "--exclude-dir=", "--color=", "--recursive", "--ignore-case", "--line-number", "--count",
-        "--files-with-matches", "--max-count=", "--context=", "--fixed-strings", "--extended-regexp", "--word-regexp"}},
-      {{"rg"}, "niIlLcvwxFsSgtTABCmeouU",
-       {"--files", "--hidden", "--no-ignore", "--glob=", "--type=", "--count", "--max-count=", "--context=", "--no-heading",
-        "--line-number", "--ignore-case", "--fixed-strings", "--color="}},
+      {{"grep"},
+       "rRniIlLcvwxEFPHhosqABCmea",
+       {"--include=", "--exclude=", "--exclude-dir=", "--color=", "--recursive", "--ignore-case", "--line-number",
+        "--count", "--files-with-matches", "--max-count=", "--context=", "--fixed-strings", "--extended-regexp",
+        "--word-regexp"}},
+      {{"rg"},
+       "niIlLcvwxFsSgtTABCmeouU",
+       {"--files", "--hidden", "--no-ignore", "--glob=", "--type=", "--count",
+        "--max-count=", "--context=", "--no-heading", "--line-number", "--ignore-case", "--fixed-strings", "--color="}},
       {{"diff"}, "urqNwbBiaU", {"--unified", "--unified=", "--brief", "--recursive", "--color="}},
       {{"cmp"}, "sl"},
       {{"echo"}, "neE"},
@@ -86,24 +116,31 @@ const std::vector<Tail>& Tails() {
       {{"tree"}, "LadfFhpsI"},
       {{"which"}, "a"},
       {{"jq"}, "rcsSneMja", {"--raw-output", "--compact-output", "--slurp"}},
-      {{"git", "status"}, "sbuvz",
-       {"--short", "--branch", "--porcelain", "--porcelain=", "--untracked-files=", "--ignored", "--long", "--show-stash"}},
-      {{"git", "log"}, "nisEF",
-       {"--oneline", "--graph", "--decorate", "--all", "--abbrev-commit", "--reverse", "--stat", "--shortstat", "--name-only",
-        "--name-status", "--no-color", "--merges", "--no-merges", "--first-parent", "--follow", "--since=", "--until=",
-        "--after=", "--before=", "--author=", "--grep=", "--format=", "--pretty=", "--date=", "--max-count=", "--no-patch",
-        "--"},
+      {{"git", "status"},
+       "sbuvz",
+       {"--short", "--branch", "--porcelain", "--porcelain=", "--untracked-files=", "--ignored", "--long",
+        "--show-stash"}},
+      {{"git", "log"},
+       "nisEF",
+       {"--oneline",    "--graph",        "--decorate",  "--all",         "--abbrev-commit", "--reverse",
+        "--stat",       "--shortstat",    "--name-only", "--name-status", "--no-color",      "--merges",
+        "--no-merges",  "--first-parent", "--follow",    "--since=",      "--until=",        "--after=",
+        "--before=",    "--author=",      "--grep=",     "--format=",     "--pretty=",       "--date=",
+        "--max-count=", "--no-patch",     "--"},
        true},
-      {{"git", "diff"}, "wbU",
-       {"--stat", "--cached", "--staged", "--name-only", "--name-status", "--shortstat", "--numstat", "--check", "--unified=",
-        "--no-color", "--no-ext-diff", "--no-textconv", "--"}},
-      {{"git", "show"}, "swU",
-       {"--stat", "--name-only", "--name-status", "--oneline", "--no-patch", "--no-color", "--format=", "--pretty=",
-        "--no-ext-diff", "--no-textconv", "--"}},
+      {{"git", "diff"},
+       "wbU",
+       {"--stat", "--cached", "--staged", "--name-only", "--name-status", "--shortstat", "--numstat", "--check",
+        "--unified=", "--no-color", "--no-ext-diff", "--no-textconv", "--"}},
+      {{"git", "show"},
+       "swU",
+       {"--stat", "--name-only", "--name-status", "--oneline", "--no-patch", "--no-color",
+        "--format=", "--pretty=", "--no-ext-diff", "--no-textconv", "--"}},
       {{"git", "branch"}, "arv", {"--all", "--remotes", "--list", "--show-current", "--verbose"}, false, false},
       {{"git", "ls-files"}, "cdomst", {"--cached", "--modified", "--others", "--deleted", "--exclude-standard", "--"}},
       {{"git", "blame"}, "lsw"},
-      {{"git", "rev-parse"}, "q",
+      {{"git", "rev-parse"},
+       "q",
        {"--short", "--short=", "--abbrev-ref", "--show-toplevel", "--verify", "--is-inside-work-tree", "--git-dir"}},
       {{"git", "add"}, "Aun", {"--all", "--update", "--dry-run", "--"}},
       {{"npm", "test"}, "", {}, false, true, /*only_plain=*/true},
@@ -136,7 +173,8 @@ bool FitsWords(const Tail& tail, std::size_t count, const auto& word_at) {
   for (std::size_t i = 0; i < tail.words.size(); ++i) {
     const std::string_view expected = tail.words[i], word = word_at(i);
     // A script's name, not an option or a list.
-    const bool fits = expected == "?" ? !word.empty() && (IsLetter(word.front()) || word.front() == '_') : expected == word;
+    const bool is_script = !word.empty() && (IsLetter(word.front()) || word.front() == '_') && !RunsWhatItIsGiven(word);
+    const bool fits = expected == "?" ? is_script : expected == word;
     if (!fits) return false;
   }
   return true;
@@ -157,9 +195,8 @@ bool IsKnownOption(const Tail& tail, std::string_view word) {
   const bool has_number = digits == std::string_view::npos || IsNumber(word.substr(digits));
   // "ls -1"
   if (letters.empty()) return word.size() == 2 && tail.letters.find(word[1]) != std::string_view::npos;
-  return has_number && std::all_of(letters.begin(), letters.end(), [&](char c) {
-           return tail.letters.find(c) != std::string_view::npos;
-         });
+  return has_number && std::all_of(letters.begin(), letters.end(),
+                                   [&](char c) { return tail.letters.find(c) != std::string_view::npos; });
 }
 
 }  // namespace
@@ -169,8 +206,20 @@ std::string_view ProgramName(std::string_view word) { return word.substr(word.rf
 bool RunsWhatItIsGiven(std::string_view program) {
   const std::string_view name = ProgramName(program);
   if (Runners().contains(name)) return true;
-  const std::size_t end = name.find_last_not_of("0123456789.-");  // python3.11, gcc-12
-  return end != std::string_view::npos && Runners().contains(name.substr(0, end + 1));
+  // python3.11, vim.tiny, perl5.36-x86_64-linux-gnu, x86_64-linux-gnu-gcc-12
+  const std::size_t end = name.find_last_not_of("0123456789.-");
+  const std::string_view bare = name.substr(0, end == std::string_view::npos ? 0 : end + 1);
+  return Runners().contains(bare) || Runners().contains(name.substr(0, name.find_first_of("0123456789.-"))) ||
+         Runners().contains(bare.substr(bare.rfind('-') + 1));
+}
+
+bool FilesDecide(std::string_view program) {
+  if (ProgramName(program) == "git") return false;
+  return RunsWhatItIsGiven(program) || HasSubCommands(program) || program.find('/') != std::string_view::npos;
+}
+
+bool OnlyReadsItsInput(const std::vector<ShellWord>& words) {
+  return KnownPrefix(words) > 0 && !FilesDecide(words.front().text);
 }
 
 bool ChangesTheShell(std::string_view program) { return ShellChangers().contains(program); }
@@ -182,7 +231,8 @@ bool HasSubCommands(std::string_view program) {
 
 const Tail* FindTail(const std::vector<std::string>& words) {
   for (const Tail& tail : Tails()) {
-    if (tail.words.size() == words.size() && FitsWords(tail, words.size(), [&](std::size_t i) { return std::string_view(words[i]); })) {
+    if (tail.words.size() == words.size() &&
+        FitsWords(tail, words.size(), [&](std::size_t i) { return std::string_view(words[i]); })) {
       return &tail;
     }
   }
@@ -192,7 +242,9 @@ const Tail* FindTail(const std::vector<std::string>& words) {
 std::size_t KnownPrefix(const std::vector<ShellWord>& words) {
   std::size_t longest = 0;
   for (const Tail& tail : Tails()) {
-    const auto word_at = [&](std::size_t i) { return words[i].is_literal() ? std::string_view(words[i].text) : std::string_view(); };
+    const auto word_at = [&](std::size_t i) {
+      return words[i].is_literal() ? std::string_view(words[i].text) : std::string_view();
+    };
     if (FitsWords(tail, words.size(), word_at)) longest = std::max(longest, tail.words.size());
   }
   return longest;
@@ -203,7 +255,8 @@ bool MayFollow(const Tail* tail, const ShellWord& word) {
   const std::string_view text = word.text;
   if (word.kind == ShellWord::Kind::kGlob) {
     // Each name that the shell puts in its place begins like this.
-    const bool is_safe = !text.empty() && (IsLetter(text.front()) || text.front() == '.' || text.front() == '/' || text.front() == '_');
+    const bool is_safe =
+        !text.empty() && (IsLetter(text.front()) || text.front() == '.' || text.front() == '/' || text.front() == '_');
     return is_safe && (tail == nullptr || (tail->takes_words && !tail->only_plain));
   }
   if (text.starts_with('-')) return tail != nullptr && text.size() > 1 && IsKnownOption(*tail, text);

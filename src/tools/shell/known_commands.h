@@ -16,6 +16,10 @@ std::string_view ProgramName(std::string_view word);
 // It runs other programs, or text that it is given or reads: shells, interpreters, env, xargs, find, make, ... No
 // pattern with `*` is taken for it, and nothing that comes through a pipe.
 bool RunsWhatItIsGiven(std::string_view program);
+// Files that others may change decide what it does: such a program, a build, or one that is named by its path.
+bool FilesDecide(std::string_view program);
+// It is in the table, and takes what comes through a pipe for text.
+bool OnlyReadsItsInput(const std::vector<ShellWord>& words);
 // It changes how the shell understands what follows (cd, alias, export, eval, ...): no pattern allows it.
 bool ChangesTheShell(std::string_view program);
 // It does what its first word says (git, npm, ...): only the sub-commands of the table may be followed by `*`.

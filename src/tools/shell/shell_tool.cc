@@ -35,14 +35,26 @@ class ShellTool final : public CommandTool {
       : CommandTool(ShellSpec(runner->options()), "runs a shell command", runner) {}
 
   std::vector<CallPattern> PatternsOf(std::string_view arguments) const override {
-    return PatternsOfCommand(CommandOf(arguments));
+    std::vector<CallPattern> patterns = PatternsOfCommand(CommandOf(arguments));
+    std::erase_if(patterns, [&](const CallPattern& each) { return !CoveredBy({each.pattern}, arguments); });
+    for (CallPattern& each : patterns) each.means = MeaningOf(each.pattern, PatternUse::kAllow).value_or(each.means);
+    return patterns;
   }
   Result<std::string> MeaningOf(std::string_view pattern, PatternUse use) const override {
-    return MeaningOfCommandPattern(pattern, use);
+    auto meaning = MeaningOfCommandPattern(pattern, use);
+    if (!meaning || use == PatternUse::kHold || !HasTail(pattern) || runner().sandbox().available()) return meaning;
+    return *meaning + " Without a sandbox, as here, that reaches all your files, also where you keep secrets.";
   }
   std::optional<std::vector<std::size_t>> CoveredBy(const std::vector<std::string>& patterns,
                                                     std::string_view arguments) const override {
-    return CommandCoveredBy(patterns, CommandOf(arguments));
+    const std::string command = CommandOf(arguments);
+    auto covering = CommandCoveredBy(patterns, command);
+    if (!covering) return covering;
+    // A pattern speaks of the system's programs, not of one that somebody has put in their place.
+    for (const std::string& program : ProgramsBelieved(command)) {
+      if (runner().FindsAmongFiles(program)) return std::nullopt;
+    }
+    return covering;
   }
   Touch Touches(std::string_view pattern, std::string_view arguments) const override {
     return CommandTouches(pattern, CommandOf(arguments));

@@ -34,11 +34,13 @@ std::string OriginOf(const std::string& url) {
   });
   // One colon, and a port behind it.
   const std::size_t colon = host.find(':');
-  const bool has_port = colon == std::string::npos ||
-                        (colon > 0 && colon + 1 < host.size() && host.find_first_not_of("0123456789", colon + 1) == std::string::npos);
+  const bool has_port =
+      colon == std::string::npos ||
+      (colon > 0 && colon + 1 < host.size() && host.find_first_not_of("0123456789", colon + 1) == std::string::npos);
   if (!is_plain || !has_port || host.front() == '.' || host.front() == '-') return {};
   // What is beyond it is plain as well: no backslash, which some take for a slash.
-  const bool is_ascii = std::all_of(url.begin(), url.end(), [](char c) { return static_cast<unsigned char>(c) < 0x7f && c != '\\'; });
+  const bool is_ascii =
+      std::all_of(url.begin(), url.end(), [](char c) { return static_cast<unsigned char>(c) < 0x7f && c != '\\'; });
   return is_ascii ? url.substr(0, end) : std::string();
 }
 
@@ -130,7 +132,9 @@ class HttpGetTool final : public BuiltinTool {
       return Fail(ErrorCode::kInvalidArgument,
                   "it must be a scheme and a host in small letters, and nothing behind them: \"https://example.com\"");
     }
-    if (use == PatternUse::kHold) return "Every address of the host " + HostOf(origin) + ", with any scheme and port; where others redirect is not looked at.";
+    if (use == PatternUse::kHold)
+      return "Every address of the host " + HostOf(origin) +
+             ", with any scheme and port; where others redirect is not looked at.";
     return "Gets any address that begins with " + origin + "/, and follows where it redirects, also to other hosts.";
   }
 

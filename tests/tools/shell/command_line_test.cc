@@ -32,7 +32,8 @@ std::string Output(const char* shell, const std::string& script) {
   REQUIRE(pipe != nullptr);
   std::string output;
   std::array<char, 4096> buffer{};
-  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;) output.append(buffer.data(), got);
+  for (std::size_t got = 0; (got = std::fread(buffer.data(), 1, buffer.size(), pipe)) > 0;)
+    output.append(buffer.data(), got);
   ::pclose(pipe);
   ::unlink(file.c_str());
   return output;
@@ -63,11 +64,15 @@ constexpr std::string_view kProgram = "printf '<%s>'";
 // A line of a few commands, each of which prints its words, with whatever may mean something to a shell in them.
 std::string RandomLine(std::mt19937& random) {
   static const std::vector<std::string> pieces = {
-      "a", "b1", "-x", "--long=v", "'", "\"", "\\", " ", "  ", "\t", "'a b'", "\"a b\"", "''", "\"\"", "\\ ", "\\'", "\\\"", "\\\\",
-      "\"\\\"\"", "\"\\a\"", "\"\\$\"", "'\\'", "#", "a#b", "~", "a~", "=~", "x=1", "a=b", "%", "^", "@", "+", ":", ",", "/", ".", "-", "_", "]",
-      "!", "{", "}", "{a,b}", "$", "$x", "\"$x\"", "${x}", "$(echo s)", "`echo s`", "*", "?", "[", "/d?v/nul*", "'*'", "\\*", "&&", "||", "|", ";",
-      "&", "\n", ";;", "(", ")", "<", ">", " 2>&1 ", "2>&1", "1", "2", "12", "<<", "if", "then", "fi", "time", "\\\n", "\"\n\"", "'%s'",
-      "--", "-n", "\xc3\xa4", "'\xc3\xa4'", "\xc2\xa0", "\\n", "'\"'", "\"'\""};
+      "a",       "b1",      "-x",       "--long=v",   "'",        "\"",  "\\",     " ",      "  ",        "\t",
+      "'a b'",   "\"a b\"", "''",       "\"\"",       "\\ ",      "\\'", "\\\"",   "\\\\",   "\"\\\"\"",  "\"\\a\"",
+      "\"\\$\"", "'\\'",    "#",        "a#b",        "~",        "a~",  "=~",     "x=1",    "a=b",       "%",
+      "^",       "@",       "+",        ":",          ",",        "/",   ".",      "-",      "_",         "]",
+      "!",       "{",       "}",        "{a,b}",      "$",        "$x",  "\"$x\"", "${x}",   "$(echo s)", "`echo s`",
+      "*",       "?",       "[",        "/d?v/nul*",  "'*'",      "\\*", "&&",     "||",     "|",         ";",
+      "&",       "\n",      ";;",       "(",          ")",        "<",   ">",      " 2>&1 ", "2>&1",      "1",
+      "2",       "12",      "<<",       "if",         "then",     "fi",  "time",   "\\\n",   "\"\n\"",    "'%s'",
+      "--",      "-n",      "\xc3\xa4", "'\xc3\xa4'", "\xc2\xa0", "\\n", "'\"'",   "\"'\""};
   std::uniform_int_distribution<std::size_t> any(0, pieces.size() - 1), length(1, 7);
   std::string line;
   for (std::size_t commands = 1 + random() % 2; commands > 0; --commands) {
@@ -85,7 +90,8 @@ std::string RandomLine(std::mt19937& random) {
 std::optional<std::string> Expected(const CommandLine& line) {
   std::string text;
   for (const ShellCommand& command : line) {
-    const bool is_plain = !command.words.empty() && !command.has_assignments && !command.has_redirections && !command.in_background;
+    const bool is_plain =
+        !command.words.empty() && !command.has_assignments && !command.has_redirections && !command.in_background;
     // Only what always runs and prints here.
     if (!is_plain || command.joint == ShellJoint::kOr || command.joint == ShellJoint::kPipe) return std::nullopt;
     const auto& words = command.words;
@@ -113,7 +119,8 @@ TEST_CASE("ParseCommandLine: words, quotes and joints", "[tools]") {
 
 TEST_CASE("ParseCommandLine: what is not surely one word is marked", "[tools]") {
   const auto kind = [](const char* word) { return ParseCommandLine("x " + std::string(word))->at(0).words.at(1).kind; };
-  for (const char* word : {"a", "'*'", "\\*", "a=b", "a~", "HEAD^", "a#b"}) CHECK(kind(word) == ShellWord::Kind::kLiteral);
+  for (const char* word : {"a", "'*'", "\\*", "a=b", "a~", "HEAD^", "a#b"})
+    CHECK(kind(word) == ShellWord::Kind::kLiteral);
   for (const char* word : {"*", "a*", "a?b", "[a"}) CHECK(kind(word) == ShellWord::Kind::kGlob);
   for (const char* word : {"$x", "\"$x\"", "~", "~a", "a=~", "{a,b}", "[a]", "!", "\xc3\xa4", "'\xc3\xa4'"}) {
     CHECK(kind(word) == ShellWord::Kind::kOpaque);
@@ -122,11 +129,13 @@ TEST_CASE("ParseCommandLine: what is not surely one word is marked", "[tools]") 
 
 TEST_CASE("ParseCommandLine: redirections, assignments and the background are told", "[tools]") {
   const auto first = [](const char* text) { return ParseCommandLine(text)->at(0); };
-  for (const char* text : {"a >/dev/null", "a 2>&1", "a > /dev/null 2>&1", "a </dev/null", "a 1>&2", "a 2>>/dev/null"}) {
+  for (const char* text :
+       {"a >/dev/null", "a 2>&1", "a > /dev/null 2>&1", "a </dev/null", "a 1>&2", "a 2>>/dev/null"}) {
     CAPTURE(text);
     CHECK_FALSE(first(text).has_redirections);
   }
-  for (const char* text : {"a >x", "a <x", "a >>x", "a 2>x", "a >&x", "a 3>&1", "a >/dev/nullx", "a >$x", "a >|x", "a <>x", "a >&-"}) {
+  for (const char* text :
+       {"a >x", "a <x", "a >>x", "a 2>x", "a >&x", "a 3>&1", "a >/dev/nullx", "a >$x", "a >|x", "a <>x", "a >&-"}) {
     CAPTURE(text);
     CHECK(first(text).has_redirections);
   }
@@ -137,10 +146,26 @@ TEST_CASE("ParseCommandLine: redirections, assignments and the background are to
 }
 
 TEST_CASE("ParseCommandLine: what is beyond it is refused", "[tools]") {
-  for (const char* text :
-       {"", " ", "\n", "a &&", "a |", "| a", "; a", "a ;; b", "a && && b", "$(a)", "x $(a)", "x `a`", "x ${a}", "x \"$(a)\"", "x $'a'", "(a)", "{ a; }",
-        "if a; then b; fi", "! a", "time a", "a() { b; }", "function a { b; }", "a <<E\nE", "a <<<b", "a <(b)", "a # b", "'a", "\"a", "a\\", "a\\\nb", "a\rb",
-        "a\x1b", "a 'x\ny'", "a |& b", "a &> b", "a >", "a 10>b", "while a; do b; done", "[[ a ]]"}) {
+  for (const char* text : {"",           " ",
+                           "\n",         "a &&",
+                           "a |",        "| a",
+                           "; a",        "a ;; b",
+                           "a && && b",  "$(a)",
+                           "x $(a)",     "x `a`",
+                           "x ${a}",     "x \"$(a)\"",
+                           "x $'a'",     "(a)",
+                           "{ a; }",     "if a; then b; fi",
+                           "! a",        "time a",
+                           "a() { b; }", "function a { b; }",
+                           "a <<E\nE",   "a <<<b",
+                           "a <(b)",     "a # b",
+                           "'a",         "\"a",
+                           "a\\",        "a\\\nb",
+                           "a\rb",       "a\x1b",
+                           "a 'x\ny'",   "a |& b",
+                           "a &> b",     "a >",
+                           "a 10>b",     "while a; do b; done",
+                           "[[ a ]]"}) {
     CAPTURE(text);
     CHECK_FALSE(ParseCommandLine(text));
   }
@@ -165,7 +190,8 @@ TEST_CASE("ParseCommandLine: the words are those that the shell makes", "[tools]
     constexpr std::size_t kAtOnce = 250;
     for (std::size_t from = 0; from < lines.size(); from += kAtOnce) {
       const std::size_t end = std::min(from + kAtOnce, lines.size());
-      const auto made = WordsByShell(shell, {lines.begin() + static_cast<std::ptrdiff_t>(from), lines.begin() + static_cast<std::ptrdiff_t>(end)});
+      const auto made = WordsByShell(
+          shell, {lines.begin() + static_cast<std::ptrdiff_t>(from), lines.begin() + static_cast<std::ptrdiff_t>(end)});
       REQUIRE(made.size() == end - from);
       for (std::size_t i = 0; i < made.size(); ++i) {
         CAPTURE(shell, lines[from + i]);
@@ -176,7 +202,8 @@ TEST_CASE("ParseCommandLine: the words are those that the shell makes", "[tools]
 }
 
 TEST_CASE("QuotedWord: a word is read back as it was", "[tools]") {
-  for (const char* word : {"a", "", "a b", "it's", "$x", "*", "a=b", "--a=b", "if", "!", "~", "#", "a;b", "\\", "\"", "{a}", "time"}) {
+  for (const char* word :
+       {"a", "", "a b", "it's", "$x", "*", "a=b", "--a=b", "if", "!", "~", "#", "a;b", "\\", "\"", "{a}", "time"}) {
     CAPTURE(word);
     const auto line = ParseCommandLine("x " + QuotedWord(word));
     REQUIRE(line);

@@ -67,31 +67,37 @@ TEST_CASE("command patterns: what is offered covers its call, and no hostile lin
   }
 }
 
-TEST_CASE("command patterns: the narrowest comes first, and never a * where a program runs what it is given", "[tools]") {
+TEST_CASE("command patterns: the narrowest comes first, and never a * where a program runs what it is given",
+          "[tools]") {
   CHECK(Patterns("git status") == Lines{"git status", "git status *"});
   CHECK(Patterns("git log -5 | head -2") == Lines{"git log -5; head -2", "git log *; head *"});
   CHECK(Patterns("cd web && npm test && ls") == Lines{"cd web && npm test && ls", "cd web && npm test * && ls *"});
   CHECK(Patterns("ls src/*.cc") == Lines{"ls *"});
   CHECK(Patterns("make test") == Lines{"make test"});
-  for (const char* line : {"python3 -c 'x y'", "env ls", "xargs ls", "find . -name x", "sudo ls", "bash -c ls", "git push origin", "npm install", "tar xf a"}) {
+  for (const char* line : {"python3 -c 'x y'", "env ls", "xargs ls", "find . -name x", "sudo ls", "bash -c ls",
+                           "git push origin", "npm install", "tar xf a"}) {
     CAPTURE(line);
     for (const std::string& pattern : Patterns(line)) CHECK(pattern.find('*') == std::string::npos);
     CHECK(Patterns(line).size() == 1);
   }
-  for (const char* line : {"ls $x", "ls > x", "X=1 ls", "ls & id", "$(ls)", "echo x | sh", "cd /tmp; ls", "eval ls", "for x in y; do ls; done", ""}) {
+  for (const char* line : {"ls $x", "ls > x", "X=1 ls", "ls & id", "$(ls)", "echo x | sh", "cd /tmp; ls", "eval ls",
+                           "for x in y; do ls; done", ""}) {
     CAPTURE(line);
     CHECK(Patterns(line).empty());
   }
 }
 
 TEST_CASE("command patterns: the sentence is made of the pattern", "[tools]") {
-  const auto meaning = [](const char* pattern) { return MeaningOfCommandPattern(pattern, PatternUse::kAllow).value_or("-"); };
+  const auto meaning = [](const char* pattern) {
+    return MeaningOfCommandPattern(pattern, PatternUse::kAllow).value_or("-");
+  };
   CHECK(meaning("pwd") == "Runs exactly `pwd`, alone or in one line with other commands that are allowed.");
   CHECK(meaning("make test") ==
         "Runs exactly `make test` (files decide what that does, and they may change), alone or in one line with other "
         "commands that are allowed.");
   CHECK(meaning("wc *") ==
-        "Runs `wc` followed by any words that do not begin with -, + or @, and by no options but -l, -w, -c, -m, -L, alone "
+        "Runs `wc` followed by any words that do not begin with -, + or @, and by no options but -l, -w, -c, -m, -L, "
+        "alone "
         "or in one line with other commands that are allowed.");
   CHECK(meaning("frobnicate now *") ==
         "Runs `frobnicate now` followed by any words that do not begin with -, + or @, alone or in one line with other "
@@ -102,9 +108,12 @@ TEST_CASE("command patterns: the sentence is made of the pattern", "[tools]") {
 }
 
 TEST_CASE("command patterns: what cannot be believed is none", "[tools]") {
-  for (const char* pattern : {"", "*", "git *", "npm *", "git push *", "git config *", "env *", "bash *", "python3 *", "python3.11 *", "find *", "sudo *",
-                              "/usr/bin/env *", "make *", "xargs *", "cd web", "cd *", "eval x", "export A=b", "ls$x", "ls ?", "ls *.c", "l* x",
-                              "ls * x", "A=b ls", "ls > x", "ls | wc", "ls && wc", "$(ls)", "ls \xc3\xa4", "git log --* x", "awk *", "vim *", "git -C x *"}) {
+  for (const char* pattern :
+       {"",        "*",           "git *",         "npm *",  "git push *", "git config *",   "env *",
+        "bash *",  "python3 *",   "python3.11 *",  "find *", "sudo *",     "/usr/bin/env *", "make *",
+        "xargs *", "cd web",      "cd *",          "eval x", "export A=b", "ls$x",           "ls ?",
+        "ls *.c",  "l* x",        "ls * x",        "A=b ls", "ls > x",     "ls | wc",        "ls && wc",
+        "$(ls)",   "ls \xc3\xa4", "git log --* x", "awk *",  "vim *",      "git -C x *"}) {
     CAPTURE(pattern);
     CHECK_FALSE(MeaningOfCommandPattern(pattern, PatternUse::kAllow));
     CHECK_FALSE(Covers({pattern}, "ls"));
@@ -125,20 +134,62 @@ TEST_CASE("command patterns: each part of a line needs one, and those that were 
 
 TEST_CASE("command patterns: what holds back speaks of all that could be meant", "[tools]") {
   const auto touch = [](const char* pattern, const char* command) { return CommandTouches(pattern, command); };
-  for (const char* line : {"git push", "git push origin main", "/usr/bin/git push", "git -C x push", "git --no-pager push", "\\git push", "'git' \"push\"", "GIT push",
-                           "ls; git push", "ls | git push", "ls && git push", "ls & git push", "X=1 git push", "git push > x", "env git push", "sudo git push",
-                           "xargs git push", "nice -n 5 git push", "timeout 5 git push", "busybox git push", "command git push", "exec git push", "git\tpush",
-                           "find . -exec git push \\;", "git push $x", "git push *"}) {
+  for (const char* line : {"git push",
+                           "git push origin main",
+                           "/usr/bin/git push",
+                           "git -C x push",
+                           "git --no-pager push",
+                           "\\git push",
+                           "'git' \"push\"",
+                           "GIT push",
+                           "ls; git push",
+                           "ls | git push",
+                           "ls && git push",
+                           "ls & git push",
+                           "X=1 git push",
+                           "git push > x",
+                           "env git push",
+                           "sudo git push",
+                           "xargs git push",
+                           "nice -n 5 git push",
+                           "timeout 5 git push",
+                           "busybox git push",
+                           "command git push",
+                           "exec git push",
+                           "git\tpush",
+                           "find . -exec git push \\;",
+                           "git push $x",
+                           "git push *"}) {
     CAPTURE(line);
     CHECK(touch("git push", line) == Touch::kYes);
     CHECK(touch("git push *", line) == Touch::kYes);
   }
-  for (const char* line : {"$g push", "git $p", "git p*", "g?t push", "$(echo git) push", "`git push`", "sh -c 'git push'", "bash x", "python3 -c x", "eval x", "if git push; then ls; fi",
-                           "git -c alias.x=push x", "xargs -n1 x", "(git push)", "git push <<E\nE", "X=1", "{ git push; }", "ls --x=git", ". x", "git() { x; }", "g{it,x} push"}) {
+  for (const char* line : {"$g push",
+                           "git $p",
+                           "git p*",
+                           "g?t push",
+                           "$(echo git) push",
+                           "`git push`",
+                           "sh -c 'git push'",
+                           "bash x",
+                           "python3 -c x",
+                           "eval x",
+                           "if git push; then ls; fi",
+                           "git -c alias.x=push x",
+                           "xargs -n1 x",
+                           "(git push)",
+                           "git push <<E\nE",
+                           "X=1",
+                           "{ git push; }",
+                           "ls --x=git",
+                           ". x",
+                           "git() { x; }",
+                           "g{it,x} push"}) {
     CAPTURE(line);
     CHECK(touch("git push", line) != Touch::kNo);
   }
-  for (const char* line : {"git status", "git commit -m x", "ls", "echo git push", "ls *.c", "cat $x", "ls > git", "git log push", "cd x && ls", "grep 'git push' x"}) {
+  for (const char* line : {"git status", "git commit -m x", "ls", "echo git push", "ls *.c", "cat $x", "ls > git",
+                           "git log push", "cd x && ls", "grep 'git push' x"}) {
     CAPTURE(line);
     CHECK(touch("git push", line) == Touch::kNo);
   }
