@@ -35,8 +35,8 @@ bool IsJsonObject(const std::string& text) {
   return json && json->is_object();
 }
 
-Error InvalidMember(std::string message) {
-  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_member", .message = std::move(message)};
+Error InvalidAnswer(std::string message) {
+  return Error{.code = ErrorCode::kInvalidArgument, .reason = "invalid_answer", .message = std::move(message)};
 }
 
 }  // namespace
@@ -103,18 +103,18 @@ Result<void> Answers::CheckGrant(const event::ApprovalRequired& request, const A
   const auto& allowed = request.allowed_decisions;
   if (answer.scope != ApprovalScope::kOnce &&
       std::find(allowed.begin(), allowed.end(), "approve_for_chat") == allowed.end()) {
-    return Fail(InvalidMember("\"scope\" must be \"once\": the configuration wants each such call asked about"));
+    return Fail(InvalidAnswer("\"scope\" must be \"once\": the configuration wants each such call asked about"));
   }
   if (!answer.pattern) return {};
   if (answer.scope == ApprovalScope::kOnce) {
-    return Fail(InvalidMember("\"pattern\" needs the \"scope\" \"chat\" or \"always\""));
+    return Fail(InvalidAnswer("\"pattern\" needs the \"scope\" \"chat\" or \"always\""));
   }
   if (answer.arguments) {
-    return Fail(InvalidMember("\"pattern\" does not go with \"arguments\": it was offered for those that were shown"));
+    return Fail(InvalidAnswer("\"pattern\" does not go with \"arguments\": it was offered for those that were shown"));
   }
   if (std::none_of(request.patterns.begin(), request.patterns.end(),
                    [&](const CallPattern& each) { return each.pattern == *answer.pattern; })) {
-    return Fail(InvalidMember("\"pattern\" must be one of those in approval_required.patterns"));
+    return Fail(InvalidAnswer("\"pattern\" must be one of those in approval_required.patterns"));
   }
   return {};
 }
@@ -141,7 +141,7 @@ Result<PendingInput> Answers::AnswerInput(std::string_view request_id, InputAnsw
 Result<void> Answers::CheckInput(const event::InputRequired& request, const InputAnswer& answer) const {
   if (!request.schema || !answer.response) return {};
   if (!IsJsonObject(*answer.response)) {
-    return Fail(InvalidMember("\"response\" must be a JSON object, as the question's schema says"));
+    return Fail(InvalidAnswer("\"response\" must be a JSON object, as the question's schema says"));
   }
   return services_.parts.check_form ? services_.parts.check_form(*request.schema, *answer.response) : Result<void>();
 }
@@ -286,7 +286,7 @@ Error Answers::WhyNotGiven(const Error& error) const {
 Result<void> Answers::GrantAndAnswer(const InteractionRef& run, const event::ApprovalRequired& request,
                                      const ApprovalAnswer& answer) {
   GrantStore* const grants = services_.parts.grants;
-  if (grants == nullptr) return Fail(InvalidMember("\"scope\" cannot be \"always\": this server keeps no grants"));
+  if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
   const auto grant = TRY(StandingGrantFor(request, answer, *services_.parts.tools.Current()));
   const bool added = TRY(grants->Add(grant));
   auto given = services_.parts.questions->Answer(run, request.approval_id, answer);
@@ -296,7 +296,7 @@ Result<void> Answers::GrantAndAnswer(const InteractionRef& run, const event::App
 
 Result<void> Answers::GrantAndGive(const ApprovalRequests::Found& found, ApprovalAnswer answer) {
   GrantStore* const grants = services_.parts.grants;
-  if (grants == nullptr) return Fail(InvalidMember("\"scope\" cannot be \"always\": this server keeps no grants"));
+  if (grants == nullptr) return Fail(InvalidAnswer("\"scope\" cannot be \"always\": this server keeps no grants"));
   const event::ApprovalRequired& request = ApprovalRequests::PendingOf(*found).request;
   const auto grant = StandingGrantFor(request, answer, *services_.parts.tools.Current());
   if (!grant) return Fail(grant.error());

@@ -283,7 +283,7 @@ Result<ApprovalBody> ParseApprovalBody(std::string_view text, std::optional<std:
     body.answer.lifetime = std::chrono::seconds(std::llround(std::ceil(*seconds)));
   }
   if (body.answer.lifetime && body.answer.scope == ApprovalScope::kOnce) {
-    reader.Reject("invalid_member", "\"expires_in_s\" needs the \"scope\" \"chat\" or \"always\"");
+    reader.Reject("invalid_answer", "\"expires_in_s\" needs the \"scope\" \"chat\" or \"always\"");
   }
   return FinishReading(reader, std::move(body));
 }

@@ -190,7 +190,7 @@ TEST_CASE("Decide: paths are covered by what they say, and held back wherever th
     CAPTURE(path);
     CHECK(write(path).run() != nullptr);
   }
-  for (const std::string path :
+  for (const std::string& path :
        {std::string("src"), std::string("srcs/a"), std::string("src/../a"), std::string("src/a/../../b"),
         std::string("a/src/b"), std::string("src/.git/config"), std::string("src/.env"), std::string("src//a"),
         std::string("src/./a"), std::string("/src/a"), world.workspace() + "/src/a", std::string("src/a\nb"),
@@ -201,7 +201,7 @@ TEST_CASE("Decide: paths are covered by what they say, and held back wherever th
   CHECK(world.DecideOn("delete_file", {{"path", "src/a"}}).run() == nullptr);
 
   world.rules = {{.tool = "write_file", .pattern = "src/locked/**", .action = RuleAction::kDeny}};
-  for (const std::string path :
+  for (const std::string& path :
        {std::string("src/locked/a"), std::string("src/locked"), std::string("./src/locked/a"),
         std::string("src/x/../locked/a"), world.workspace() + "/src/locked/a", std::string("src//locked/a")}) {
     CAPTURE(path);

@@ -196,7 +196,7 @@ def test_a_pattern_is_chosen_in_the_card_and_listed_with_its_sentence(server, pr
     page.until_text("answer", "second")
     grant, = server.client.get("/grants").json["grants"]
     assert grant["pattern"] == "echo *" and grant["uses"] == 1
-    page.press("tab-inbox")
+    page.press("tab-settings")
     page.until(lambda: "used once" in page.text("grant-use"), "how often it was used")
 
 

@@ -24,6 +24,7 @@ def asks(client, provider, chat, *calls):
 
 def allow(client, provider, chat, command, pattern, scope="chat", **more):
     stream, asked = asks(client, provider, chat, shell(command))
+    assert client.get("/approvals").expect(200, "approvals").json["approvals"][0]["patterns"] == asked["patterns"]
     provider.plan(text("ok"))
     client.approve(chat, stream.interaction, asked["approval_id"], scope=scope, pattern=pattern, **more).expect(200, "approve_response")
     stream.finish()
@@ -107,23 +108,25 @@ def test_it_ends_when_it_is_said_to(server, provider):
     client = server.client
     allow(client, provider, "c", "echo one", "echo *", expires_in_s=1)
     allow(client, provider, "c", "pwd", "pwd", expires_in_s=0)
-    eventually(lambda: len(client.get("/chats/c/grants").json["grants"]) == 1)
+    eventually(lambda: len(client.get("/chats/c/grants").json["grants"]) == 1, "one of them has ended")
     kept, = client.get("/chats/c/grants").json["grants"]
     assert kept["pattern"] == "pwd" and "expires_at" not in kept
     assert asked_calls(client, provider, "c", [shell("echo two", "a"), shell("pwd", "b")]) == {"a"}
     allow(client, provider, "a", "echo one", "echo *", scope="always", expires_in_s=1)
-    eventually(lambda: client.get("/grants").json["grants"] == [])
+    eventually(lambda: client.get("/grants").json["grants"] == [], "it has ended")
     assert asked_calls(client, provider, "b", [shell("echo two", "a")]) == {"a"}
 
 
-@pytest.mark.parametrize("body, word", [
-    ({"pattern": "echo *"}, "scope"), ({"pattern": "ls *", "scope": "chat"}, "approval_required.patterns"), ({"pattern": "", "scope": "chat"}, "pattern"),
-    ({"pattern": 1, "scope": "chat"}, "pattern"), ({"pattern": "echo *", "scope": "chat", "arguments": {"command": "echo two"}}, "arguments"),
-    ({"expires_in_s": 5}, "scope"), ({"expires_in_s": -1, "scope": "chat"}, "expires_in_s"), ({"expires_in_s": 1e12, "scope": "chat"}, "expires_in_s")])
-def test_an_answer_that_makes_no_sense_is_refused_and_the_question_waits(server, provider, body, word):
+@pytest.mark.parametrize("body, code, word", [
+    ({"pattern": "echo *"}, "invalid_answer", "scope"), ({"expires_in_s": 5}, "invalid_answer", "scope"),
+    ({"pattern": "ls *", "scope": "chat"}, "invalid_answer", "approval_required.patterns"),
+    ({"pattern": "echo *", "scope": "chat", "arguments": {"command": "echo two"}}, "invalid_answer", "arguments"),
+    ({"pattern": "", "scope": "chat"}, "invalid_member", "pattern"), ({"pattern": 1, "scope": "chat"}, "invalid_member", "pattern"),
+    ({"expires_in_s": -1, "scope": "chat"}, "invalid_member", "expires_in_s"), ({"expires_in_s": 1e12, "scope": "chat"}, "invalid_member", "expires_in_s")])
+def test_an_answer_that_makes_no_sense_is_refused_and_the_question_waits(server, provider, body, code, word):
     client = server.client
     stream, asked = asks(client, provider, "c", shell("echo one"))
-    refused = client.approve("c", stream.interaction, asked["approval_id"], **body).error(400, "invalid_member")
+    refused = client.approve("c", stream.interaction, asked["approval_id"], **body).error(400, code)
     assert word in refused["message"], refused
     provider.plan(text("ok"))
     client.approve("c", stream.interaction, asked["approval_id"], False).expect(200)
@@ -194,7 +197,7 @@ def test_rules_deny_before_they_ask_before_they_allow(make_server, provider):
     calls = [shell("echo one", "a"), shell("echo one; rm kept", "b"), shell("env rm kept", "c"), shell("echo ask", "d"), shell("$x kept", "e"), shell("pwd", "f"),
              call("http_get", {"url": "https://example.com/"}, "g"), call("write_file", {"path": "src/a", "content": "1"}, "h")]
     assert asked_calls(client, provider, "c", calls) == {"d", "e"}
-    results = {e["id"]: e["tool_output"] for e in client.interaction("c", "int_001")["events"] if e["type"] == "TOOL_RESULT"}
+    results = {e["id"]: e["tool_output"] for e in client.get("/chats/c/interactions/int_001/events?limit=1000").json["events"] if e["type"] == "TOOL_RESULT"}
     assert "rule 3" in results["b"] and "rule 3" in results["c"] and "rule 4" in results["g"]
     assert (server.home.workspace / "kept").exists() and (server.home.workspace / "src" / "a").read_text() == "1"
     lines = {e["call_id"]: (e["event"], e["reason"], e.get("decided_by")) for e in client.get("/audit").json["entries"] if e["event"] in ("started", "refused")}
@@ -205,8 +208,8 @@ def test_rules_deny_before_they_ask_before_they_allow(make_server, provider):
 
     # What a rule asks about cannot be granted, and nobody can answer what is denied.
     stream, asked = asks(client, provider, "d", shell("echo ask"))
-    assert asked["allowed_decisions"] == ["approve", "edit", "reject"] and "rule 2" in asked["reason"] and "patterns" not in asked
-    client.approve("d", "int_001", asked["approval_id"], scope="chat").error(400, "invalid_member")
+    assert asked["allowed_decisions"] == ["approve", "edit", "reject"] and "rule 2" in asked["reason"] and "patterns" not in asked.data
+    client.approve("d", "int_001", asked["approval_id"], scope="chat").error(400, "invalid_answer")
     client.approve("d", "int_001", asked["approval_id"], arguments={"command": "rm kept"}).error(409, "denied_by_rule")
     provider.plan(text("ok"))
     client.approve("d", "int_001", asked["approval_id"]).expect(200)
@@ -247,6 +250,6 @@ def test_an_imported_chat_brings_no_patterns(server, provider):
     document = client.get("/chats/c/export?format=json").json
     client.request("DELETE", "/chats/c").expect(200)
     imported = client.post("/import", document).expect(201).json
-    name = imported.get("chat_id") or imported["chats"][0]["chat_id"]
+    name = imported["id"]
     assert client.get(f"/chats/{name}/grants").json == {"grants": []}
     assert asked_calls(client, provider, name, [shell("echo two", "a")]) == {"a"}
