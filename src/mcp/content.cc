@@ -2,8 +2,12 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string_view>
+#include <utility>
+#include <vector>
 
+#include "base/base64url.h"
 #include "base/utf8.h"
 
 namespace reprise {
@@ -28,6 +32,44 @@ std::string ContentsText(const Json& contents) {
   const std::string uri = TextMember(contents, "uri");
   if (MemberOf(contents, "text").is_string()) return "[" + uri + "]\n" + TextBlock(TextMember(contents, "text"));
   return "(" + uri + TypeText(contents) + ", " + SizeText(TextMember(contents, "blob")) + ", not text)";
+}
+
+// What is not text, as a file; nullopt if it is no base64.
+std::optional<ToolFile> FileOf(const Json& object, const char* member) {
+  std::string text = TextMember(object, member);
+  for (char& c : text) {
+    if (c == '+') c = '-';
+    if (c == '/') c = '_';
+  }
+  std::erase_if(text, [](char c) { return c == '\n' || c == '\r' || c == '='; });
+  auto bytes = DecodeBase64Url(text);
+  if (!bytes || bytes->empty()) return std::nullopt;
+  return ToolFile{.mime_type = TextMember(object, "mimeType"), .content = *std::move(bytes)};
+}
+
+// "report.pdf" of "file:///a/report.pdf?x"; empty if there is none.
+std::string NameIn(const std::string& uri) {
+  const std::string path = uri.substr(0, uri.find_first_of("?#"));
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// Contents of a resource that are not text.
+std::optional<ToolFile> FileOfContents(const Json& contents) {
+  if (!MemberOf(contents, "blob").is_string()) return std::nullopt;
+  auto file = FileOf(contents, "blob");
+  if (file) file->filename = NameIn(TextMember(contents, "uri"));
+  return file;
+}
+
+// A block that is a file, taken as one: its text is what names it then.
+bool TakeFile(const Json& block, std::vector<ToolFile>& files) {
+  const std::string type = TextMember(block, "type");
+  std::optional<ToolFile> file;
+  if (type == "image" || type == "audio") file = FileOf(block, "data");
+  if (type == "resource") file = FileOfContents(MemberOf(block, "resource"));
+  if (!file) return false;
+  files.push_back(*std::move(file));
+  return true;
 }
 
 std::string BlockText(const Json& block) {
@@ -130,25 +172,36 @@ ToolOutcome ToolResultText(const Json& result) {
     return {.output = Cut(std::move(message)), .requires_confirmation = true};
   }
   const Json& content = MemberOf(result, "content");
+  std::vector<ToolFile> files;
   if (content.is_array()) {
-    for (const Json& block : content) AddLine(text, BlockText(block));
+    for (const Json& block : content) {
+      if (!TakeFile(block, files)) AddLine(text, BlockText(block));
+    }
   }
   if (structured.is_object() && !(content.is_array() && Repeats(content, structured))) {
     Json described = structured;
     DescribeMedia(described);
     AddLine(text, DumpJson(described));
   }
-  if (text.empty()) text = "(no output)";
-  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true};
+  if (text.empty() && files.empty()) text = "(no output)";
+  return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true, .files = std::move(files)};
 }
 
-std::string ResourceText(const Json& result) {
-  std::string text;
+ToolOutcome ResourceOutcome(const Json& result) {
+  ToolOutcome outcome;
   const Json& contents = MemberOf(result, "contents");
   if (contents.is_array()) {
-    for (const Json& each : contents) AddLine(text, ContentsText(each));
+    for (const Json& each : contents) {
+      if (auto file = FileOfContents(each)) {
+        outcome.files.push_back(*std::move(file));
+      } else {
+        AddLine(outcome.output, ContentsText(each));
+      }
+    }
   }
-  return text.empty() ? "(empty)" : Cut(std::move(text));
+  if (outcome.output.empty() && outcome.files.empty()) outcome.output = "(empty)";
+  outcome.output = Cut(std::move(outcome.output));
+  return outcome;
 }
 
 std::string PromptText(const Json& result) {

@@ -14,12 +14,18 @@ ToolOutcome Outcome(const std::string& json) { return ToolResultText(*ParseJson(
 
 TEST_CASE("ToolResultText: text, pictures and resources", "[mcp]") {
   CHECK(Outcome(R"({"content":[{"type":"text","text":"a"},{"type":"text","text":"b"}]})").output == "a\nb");
-  CHECK(Outcome(R"({"content":[{"type":"image","mimeType":"image/png","data":"AAAAAAAA"}]})").output ==
+  const ToolOutcome image = Outcome(R"({"content":[{"type":"image","mimeType":"image/png","data":"++//AA=="}]})");
+  CHECK(image.output.empty());
+  REQUIRE(image.files.size() == 1);
+  CHECK((image.files[0].mime_type == "image/png" && image.files[0].content == std::string("\xfb\xef\xff\0", 4)));
+  CHECK(Outcome(R"({"content":[{"type":"image","mimeType":"image/png","data":"no base64!"}]})").output ==
         "(image, image/png, 6 bytes, not shown)");
   CHECK(Outcome(R"({"content":[{"type":"resource","resource":{"uri":"x://1","text":"words"}}]})").output ==
         "[x://1]\nwords");
-  CHECK(Outcome(R"({"content":[{"type":"resource","resource":{"uri":"x://2","mimeType":"a/b","blob":"AAAA"}}]})")
-            .output == "(x://2, a/b, 3 bytes, not text)");
+  const ToolOutcome blob =
+      Outcome(R"({"content":[{"type":"resource","resource":{"uri":"x://a/2.bin","mimeType":"a/b","blob":"AAAA"}}]})");
+  REQUIRE(blob.files.size() == 1);
+  CHECK((blob.files[0].filename == "2.bin" && blob.files[0].content.size() == 3));
   CHECK(Outcome(R"({"content":[{"type":"resource_link","uri":"x://3","name":"n","description":"d"}]})").output ==
         "(resource x://3: n) d");
   CHECK(Outcome(R"({"content":[]})").output == "(no output)");
@@ -37,8 +43,8 @@ TEST_CASE("ToolResultText: structured content is shown once", "[mcp]") {
 
 TEST_CASE("ToolResultText: structured content that repeats the blocks is not told again", "[mcp]") {
   const std::string image = R"({"type":"image","mimeType":"image/png","data":"QUJD"})";
-  CHECK(Outcome(R"({"content":[)" + image + R"(],"structuredContent":{"content":[)" + image + "]}}").output ==
-        "(image, image/png, 3 bytes, not shown)");
+  const ToolOutcome once = Outcome(R"({"content":[)" + image + R"(],"structuredContent":{"content":[)" + image + "]}}");
+  CHECK((once.output.empty() && once.files.size() == 1));
   CHECK(Outcome(R"({"content":[{"type":"text","text":"[{\"name\":\"x\"}]"}],)"
                 R"("structuredContent":{"entities":[{"name":"x"}]}})")
             .output == R"([{"name":"x"}])");
@@ -90,10 +96,15 @@ TEST_CASE("ToolResultText: long results are cut between characters", "[mcp]") {
   CHECK(outcome.output.find("bytes cut") != std::string::npos);
 }
 
-TEST_CASE("ResourceText, PromptText: what a server returns, as text", "[mcp]") {
-  CHECK(ResourceText(*ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"b","text":"2"}]})")) ==
+TEST_CASE("ResourceOutcome, PromptText: what a server returns, as text", "[mcp]") {
+  CHECK(ResourceOutcome(*ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"b","text":"2"}]})")).output ==
         "[a]\n1\n[b]\n2");
-  CHECK(ResourceText(*ParseJson("{}")) == "(empty)");
+  CHECK(ResourceOutcome(*ParseJson("{}")).output == "(empty)");
+  const ToolOutcome mixed = ResourceOutcome(
+      *ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"x://a/b.pdf?q","mimeType":"a/b","blob":"QUI="}]})"));
+  CHECK(mixed.output == "[a]\n1");
+  REQUIRE(mixed.files.size() == 1);
+  CHECK((mixed.files[0].filename == "b.pdf" && mixed.files[0].content == "AB"));
   CHECK(PromptText(
             *ParseJson(R"({"description":"D","messages":[{"role":"user","content":{"type":"text","text":"hi"}}]})")) ==
         "D\nuser: hi");

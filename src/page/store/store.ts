@@ -134,12 +134,16 @@ class Store {
       if (this.meanwhile === news) this.meanwhile = null;
       this.hasRead = true;
       this.changed();
-      this.tools = await get<Tools>("/tools");
-      this.changed();
+      await this.readTools();
       this.models = await get<Models>("/models");
       this.changed();
     });
     if (this.meanwhile === news) this.meanwhile = null; // it is tried again when the feed is back
+  }
+
+  async readTools(): Promise<void> {
+    this.tools = await get<Tools>("/tools");
+    this.changed();
   }
 
   // --- what the server tells
