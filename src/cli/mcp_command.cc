@@ -18,6 +18,7 @@
 #include "base/private_file.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
+#include "client/server_access.h"
 #include "terminal/console.h"
 
 namespace reprise {
@@ -83,6 +84,18 @@ Result<std::string> AddTo(const Options& options, const Environment& environment
   TRY(CreateDirectories(Disk(), ParentDirectory(path)));
   TRY(ReplaceFile(Disk(), path, DumpJsonPretty(config) + "\n"));
   return path;
+}
+
+// By the server that uses the data folder, if there is one: it has the token in its memory.
+Result<bool> LogOut(const Options& options, const McpServerOptions& server) {
+  const auto running = FindServer(options);
+  if (running && *running) {
+    const auto connected = TRY(ConnectTo(**running, options));
+    const auto answer = connected->Call("POST", "/tools/servers/" + server.name + "/logout", Json::object());
+    if (answer) return MemberOf(*answer, "was_logged_in") == true;
+    if (answer.error().code != ErrorCode::kNotFound) return Fail(NotAnswering(answer.error(), *connected));
+  }
+  return LogOutAtMcp(options, server);
 }
 
 }  // namespace
@@ -167,7 +180,7 @@ int RunMcpLogout(const CommandLine& line, const Environment& environment) {
   if (!options) return ComplainOfUse(options.error());
   const auto server = FindMcpServer(*options, line.argument);
   if (!server) return Complain(server.error());
-  const auto was = LogOutAtMcp(*options, *server);
+  const auto was = LogOut(*options, *server);
   if (!was) return Complain(was.error());
   if (line.json) {
     Print(DumpJson(Json{{"name", server->name}, {"login", "logged_out"}, {"was_logged_in", *was}}) + "\n");

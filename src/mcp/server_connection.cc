@@ -108,6 +108,7 @@ void ServerConnection::Main(const std::stop_token& stop) {
     // A command that does not work will not by itself; a machine that cannot be reached may be back tomorrow.
     const bool gives_up = options_.url.empty() && failures >= kMaxFailures;
     given_up_ = gives_up;
+    wants_login_ = why.reason == "mcp_unauthorized" ? why.message : "";
     if (failures >= kMaxFailures) offers_.clear();
     lock.unlock();
     SetState(ToolServer::State::kFailed, why.message);
@@ -183,6 +184,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       {  // after they were published: who has waited for this finds them in the catalog
         const MutexLock lock(mutex_);
         session_ = session;
+        wants_login_.clear();
         listed_ = begun;
         changed_.notify_all();
       }
@@ -280,10 +282,12 @@ Result<void> ServerConnection::WaitForOffers(MutexLock& lock, milliseconds timeo
   }
   // A list that begins from now on will do, however often a server says that it has changed.
   const auto are_known = [this, wanted = changes_]() REQUIRES(mutex_) { return session_ && listed_ >= wanted; };
-  changed_.wait_for(lock, stop, timeout, [&]() REQUIRES(mutex_) { return are_known() || given_up_; });
+  changed_.wait_for(lock, stop, timeout,
+                    [&]() REQUIRES(mutex_) { return are_known() || given_up_ || !wants_login_.empty(); });
   if (are_known()) return {};
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
   if (session_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
+  if (!wants_login_.empty()) return Fail(ErrorCode::kUnavailable, wants_login_);
   return Fail(ErrorCode::kUnavailable, message_.empty() ? "it is being started" : message_);
 }
 
@@ -317,7 +321,10 @@ bool ServerConnection::Pause(seconds length, bool wants_login, const std::stop_t
       changed_.wait_until(lock, stop, until, [this]() REQUIRES(mutex_) { return connects_again_; });
     }
     if (IsToConnectAgain()) return true;
-    if (wants_login && TokenNow() != token) return true;
+    if (!wants_login || TokenNow() == token) continue;
+    const MutexLock lock(mutex_);
+    wants_login_.clear();
+    return true;
   }
   return false;
 }
@@ -335,6 +342,7 @@ bool ServerConnection::IsToConnectAgain() {
 void ServerConnection::ConnectAgain() {
   const MutexLock lock(mutex_);
   connects_again_ = session_ended_ = true;
+  wants_login_.clear();
   changed_.notify_all();
 }
 

@@ -104,6 +104,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::vector<McpOffer> offers_ GUARDED_BY(mutex_);
   std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
   bool given_up_ GUARDED_BY(mutex_) = false;
+  std::string wants_login_ GUARDED_BY(mutex_);    // its words, if it has last refused for want of a log-in
   std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // how often the server has said that its tools have changed
   std::uint64_t listed_ GUARDED_BY(mutex_) = 0;   // changes_ when the list began that offers_ is
   bool session_ended_ GUARDED_BY(mutex_) = false;

@@ -115,7 +115,11 @@ def test_a_log_in_from_the_command_line_is_taken_up_and_lasts(place):
         assert it.result("echo", {"text": "again"})["tool_output"] == "again"
     assert len(it.authorization.clients) == registered and len(it.authorization.asked("/authorize")) == 1
     assert "already" in it.run("login", "tickets")
-    it.run("logout", "tickets")
+    it.run("logout", "tickets")  # by the server that runs: it has the token no more
+    it.until("logged_out", "failed")
+    asked = len(it.mcp.asked("/mcp"))
+    assert it.result("echo", {"text": "x"})["is_error"]
+    assert not [headers for _, _, headers, _ in it.mcp.asked("/mcp")[asked:] if "authorization" in headers]
     assert "nobody was" in it.run("logout", "tickets")
 
 
