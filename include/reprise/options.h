@@ -44,6 +44,14 @@ struct ToolPolicy {
 
 // A server of the Model Context Protocol: a command that is run, or a URL. `environment` and `headers` may hold
 // secrets.
+// How somebody logs in at an MCP server: by OAuth.
+struct McpAuthOptions {
+  std::string client_id{}, client_secret{};  // as the authorization server's operator has given them; empty: none
+  std::string client_metadata_url{};         // of a document that describes this client; empty: none
+  std::string issuer{};                      // of the authorization server that the client_id is for; empty: the first
+  std::vector<std::string> scopes{};         // asked for beside those that the server wants
+};
+
 struct McpServerOptions {
   std::string name;
   std::string command;  // a path, or a name that is looked for in PATH; empty: there is a url
@@ -52,6 +60,7 @@ struct McpServerOptions {
   std::string cwd{};  // where the command starts; empty: an empty folder of its own outside the workspace
   std::string url{};
   std::vector<std::pair<std::string, std::string>> headers{};
+  std::optional<McpAuthOptions> auth{};
   bool trust_annotations = false;  // believe the server about which of its tools only read
   std::chrono::milliseconds startup_timeout{30'000};
 };

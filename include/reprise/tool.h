@@ -199,11 +199,27 @@ class ToolSet {
 // Another program that tools come from.
 struct ToolServer {
   enum class State { kConnecting, kReady, kFailed };
+  enum class Login { kNotNeeded, kLoggedOut, kLoggedIn };
   std::string name;
   State state = State::kConnecting;
   std::string message = {};  // why it is not ready, or what it calls itself; valid UTF-8
   std::size_t tools = 0;
+  Login login = Login::kNotNeeded;  // as it was when the state was
   bool operator==(const ToolServer&) const = default;
+};
+
+// A person logs in at servers that tools come from. Thread-safe.
+class ToolServerLogins {
+ public:
+  virtual ~ToolServerLogins() = default;
+  // Begins a log-in, in place of one that has begun and not ended. The URL that the person must open in a browser of
+  // this machine; empty: the server wants no log-in, or one counts already. The rest goes on by itself, for a quarter
+  // of an hour; ToolServer tells when it is done. Blocks until the URL is known. kNotFound, kInvalidArgument (reason
+  // "no_login": nobody logs in at this server), kForbidden (reason "mcp_oauth": it cannot be done, and why),
+  // kUnavailable.
+  virtual Result<std::string> BeginLogin(const std::string& server) = 0;
+  // Forgets a log-in. False: there was none. kNotFound, kIo.
+  virtual Result<bool> LogOut(const std::string& server) = 0;
 };
 
 // The tools of this server, which may come and go while it runs. Thread-safe.

@@ -9,10 +9,12 @@
 
 #include "app/settings.h"
 #include "app/telemetry_variables.h"
+#include "base/ascii.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "base/utf8.h"
 #include "engine/guardrails.h"
+#include "mcp/oauth_documents.h"
 #include "people/access_token.h"
 #include "people/issuer_keys.h"
 #include "redis/redis_url.h"
@@ -274,8 +276,46 @@ class ConfigReader {
     if (members.contains("command") == members.contains("url")) return Reject(place, "must have either command or url");
     const bool stray = members.contains("url")
                            ? members.contains("args") || members.contains("env") || members.contains("cwd")
-                           : members.contains("headers");
-    if (stray) return Reject(place, "mixes what belongs to a command (args, env, cwd) and to a url (headers)");
+                           : members.contains("headers") || members.contains("auth");
+    if (stray) return Reject(place, "mixes what belongs to a command (args, env, cwd) and to a url (headers, auth)");
+    if (!server.auth) return {};
+    if (!IsSafeOAuthUrl(server.url)) return Reject(Join(place, "url"), "must begin with https:// where auth is given");
+    const bool has_token = std::any_of(server.headers.begin(), server.headers.end(),
+                                       [](const auto& header) { return LowerCase(header.first) == "authorization"; });
+    if (has_token) return Reject(place, "has both auth and a header Authorization");
+    return {};
+  }
+
+  Result<void> ReadMcpAuth(const std::string& place, const Json& value, McpServerOptions& server) {
+    if (!value.is_object()) return Reject(place, "must be an object");
+    McpAuthOptions auth;
+    std::string type;
+    for (const auto& [member, content] : value.items()) {
+      const std::string at = Join(place, member);
+      if (member == "scopes") {
+        if (auto read = ReadTexts(at, content, auth.scopes); !read) return read;
+        continue;
+      }
+      std::string* const target = member == "type"                  ? &type
+                                  : member == "client_id"           ? &auth.client_id
+                                  : member == "client_secret"       ? &auth.client_secret
+                                  : member == "client_metadata_url" ? &auth.client_metadata_url
+                                  : member == "issuer"              ? &auth.issuer
+                                                                    : nullptr;
+      if (target == nullptr) return UnknownKey(at);
+      auto text = ReadText(at, content);
+      if (!text) return Fail(text.error());
+      if (text->empty() || HasControlCharacter(*text)) return Reject(at, "must be a text without control characters");
+      *target = *std::move(text);
+    }
+    if (type != "oauth") return Reject(Join(place, "type"), "must be oauth");
+    if (!auth.client_secret.empty() && auth.client_id.empty())
+      return Reject(Join(place, "client_secret"), "is of no use without client_id");
+    if (!auth.client_metadata_url.empty() && !auth.client_metadata_url.starts_with("https://"))
+      return Reject(Join(place, "client_metadata_url"), "must begin with https://");
+    if (!auth.issuer.empty() && !IsSafeOAuthUrl(auth.issuer))
+      return Reject(Join(place, "issuer"), "must begin with https://");
+    server.auth = std::move(auth);
     return {};
   }
 
@@ -303,6 +343,7 @@ class ConfigReader {
     }
     if (member == "env") return ReadPairs(place, content, server.environment, IsVariableName);
     if (member == "headers") return ReadPairs(place, content, server.headers, IsHeaderName);
+    if (member == "auth") return ReadMcpAuth(place, content, server);
     if (member == "trust_annotations") {
       if (!content.is_boolean()) return Reject(place, "must be true or false");
       server.trust_annotations = content.get<bool>();

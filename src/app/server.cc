@@ -49,6 +49,7 @@ class Server::Impl {
     ServerOptions options = TRY(HttpOptionsFrom(options_));
     options.ready = [this] { return parts_->CheckReady(); };
     options.failing = [this] { return parts_->CheckParts(); };
+    options.logins = parts_->logins();
     parts_->AddPeople(options);
     http_ = TRY(HttpServer::Open(engine(), std::move(options)));
     parts_->SendMetricsOf([http = http_.get()] { return http->CollectMetrics(); });

@@ -287,6 +287,7 @@ void ServerParts::StartMcpServers() {
   McpServers::Parts parts{.transport = transport_,
                           .file_system = disk_,
                           .approvals_file = ApprovedToolsFile(options_.data_dir),
+                          .logins_file = McpLoginsFile(options_.data_dir),
                           .keys = keys_,
                           .workspace = Resolved(options_.workspace).string(),
                           .folders = McpFolder(options_),

@@ -49,7 +49,10 @@ class ServerParts {
   // Nothing that cannot be kept is waited for from now on.
   void BeginStop() {
     if (database_) database_->BeginStop();
+    if (mcp_servers_) mcp_servers_->StopLogins();
   }
+  // At MCP servers; null: there are none.
+  ToolServerLogins* logins() { return mcp_servers_.get(); }
   // Puts in who else may use the server, and their engines, which use this object.
   void AddPeople(ServerOptions& server);
   // kUnavailable, with the reason, if no interaction could be kept now. Blocks for a second at most.

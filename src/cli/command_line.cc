@@ -109,6 +109,7 @@ class Grammar {
     AddJson(*trust);
 
     AddUsers();
+    AddMcp();
     AddDocs();
     CLI::App* help = Add("help", "Print this help, or a command's");
     help->add_option("COMMAND", help_about_);
@@ -286,6 +287,32 @@ class Grammar {
     remove->add_flag("--yes", out_.yes, "it is meant");
     for (CLI::App* command : {add, list, revoke, remove}) {
       AddSettings(*command, {"data-dir"});
+      AddConfig(*command);
+      AddJson(*command);
+    }
+  }
+  void AddMcp() {
+    CLI::App* mcp = Add("mcp", "The MCP servers of the configuration, and logging in at them");
+    mcp->require_subcommand(1);
+    CLI::App* add = mcp->add_subcommand("add", "Add a server to the configuration");
+    add->add_option("NAME", out_.argument, "what its tools' names begin with")->required();
+    add->add_option("COMMAND", out_.mcp.command, "the program and its arguments, behind --");
+    add->add_option("--url", out_.mcp.url, "its address, in place of a command")->type_name("URL");
+    add->add_flag("--oauth", out_.mcp.oauth, "somebody logs in at it");
+    add->add_option("--client-id", out_.mcp.client_id, "as its operator has given it for log-ins")->type_name("ID");
+    add->add_flag("--force", out_.force, "replace the one that is there");
+    CLI::App* list = mcp->add_subcommand("list", "List the servers, and where somebody is logged in");
+    CLI::App* login = mcp->add_subcommand("login", "Log in at a server, in a browser of this machine");
+    login->add_option("NAME", out_.argument, "which one")->required();
+    login->add_option("--port", out_.mcp.port, "the port that the browser comes back to (default: any)")
+        ->type_name("PORT")
+        ->check(CLI::Range(1, 65'535));
+    CLI::App* logout = mcp->add_subcommand("logout", "Forget a log-in");
+    logout->add_option("NAME", out_.argument, "which one")->required();
+    CLI::App* test = mcp->add_subcommand("test", "Start or reach a server, and count its tools");
+    test->add_option("NAME", out_.argument, "which one (default: all)");
+    for (CLI::App* command : {add, list, login, logout, test}) {
+      AddSettings(*command, {"data-dir", "plain", "key-file", "passphrase-file"});
       AddConfig(*command);
       AddJson(*command);
     }

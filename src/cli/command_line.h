@@ -23,6 +23,14 @@ struct TokenRequest {
   bool org_admin = false;
 };
 
+// What `mcp add` and `mcp login` are told.
+struct McpRequest {
+  std::string url, client_id;
+  std::vector<std::string> command;  // with its arguments
+  bool oauth = false;
+  int port = 0;  // that a browser comes back to; 0: any
+};
+
 // A command line that was understood.
 struct CommandLine {
   std::string command;  // "serve", "ls", "keys init", ...
@@ -32,6 +40,7 @@ struct CommandLine {
   bool all_branches = false;
   KeysRequest keys;
   TokenRequest token;
+  McpRequest mcp;
   bool yes = false;  // of `users org delete`
 
   // Of the commands that take a folder's chats in and out.

@@ -25,16 +25,17 @@
 #include "cli/import_command.h"
 #include "cli/keys_command.h"
 #include "cli/ls_command.h"
+#include "cli/mcp_command.h"
 #include "cli/mcp_server_command.h"
 #include "cli/models_command.h"
 #include "cli/mv_command.h"
+#include "cli/org_command.h"
 #include "cli/replay_command.h"
 #include "cli/search_command.h"
 #include "cli/serve_command.h"
 #include "cli/show_command.h"
 #include "cli/trash_commands.h"
 #include "cli/trust_command.h"
-#include "cli/org_command.h"
 #include "cli/users_command.h"
 #include "cli/verify_command.h"
 #include "terminal/console.h"
@@ -83,6 +84,11 @@ constexpr std::pair<std::string_view, CommandFunction> kCommands[] = {
     {"users token list", RunTokenList},
     {"users token revoke", RunTokenRevoke},
     {"users org delete", RunOrgDelete},
+    {"mcp add", RunMcpAdd},
+    {"mcp list", RunMcpList},
+    {"mcp login", RunMcpLogin},
+    {"mcp logout", RunMcpLogout},
+    {"mcp test", RunMcpTest},
     {"completion", RunCompletion},
     {"man", RunMan},
 };

@@ -69,6 +69,7 @@ int Serve(const Options& options, const CommandLine& line, StopSignals& signals,
     return parts.CheckReady();
   };
   server_options->failing = [&parts = **parts] { return parts.CheckParts(); };
+  server_options->logins = (*parts)->logins();
   (*parts)->AddPeople(*server_options);
   auto server = HttpServer::Open((*parts)->engine(), *std::move(server_options), std::move(manager.sockets));
   if (!server) {

@@ -9,6 +9,7 @@
 #include "http/router.h"
 #include "reprise/engine.h"
 #include "reprise/principal.h"
+#include "reprise/tool.h"
 
 namespace reprise {
 
@@ -26,6 +27,7 @@ struct SharedContext {
   std::span<const PageAsset> page;             // empty: there is none
   std::function<Engine::Counters()> counters;  // of all tenants
   std::function<std::vector<Principal>()> people;  // who have been here; null: there is one user
+  ToolServerLogins* logins = nullptr;              // null: there are no servers of tools
 };
 // What the handlers of one work on; outlives the router.
 struct HandlerContext {

@@ -18,6 +18,7 @@
 #include "reprise/engine.h"
 #include "reprise/result.h"
 #include "reprise/telemetry.h"
+#include "reprise/tool.h"
 
 namespace reprise {
 
@@ -33,6 +34,7 @@ struct ServerOptions {
   HttpLimits limits;
   std::function<Result<void>()> ready = {};  // what GET /readyz says; null: always ready. May block for a second
   std::function<std::vector<Error>()> failing = {};  // what it says fails although it is ready; null: nothing. Likewise
+  ToolServerLogins* logins = nullptr;                // at servers of tools; null: there are none
   bool files_in_bucket = false;                      // whoever asks for one may have to wait for other machines
   std::size_t max_connections = 12'000;              // less if the limit on descriptors leaves no room
   std::chrono::milliseconds header_timeout{5'000};   // for the whole head, and for a connection that stays silent

@@ -43,6 +43,18 @@ Json RulesFor(const ToolRules& rules, const Tool& tool) {
   return list;
 }
 
+std::string_view LoginName(ToolServer::Login login) {
+  switch (login) {
+    case ToolServer::Login::kNotNeeded:
+      return "not_needed";
+    case ToolServer::Login::kLoggedOut:
+      return "logged_out";
+    case ToolServer::Login::kLoggedIn:
+      return "logged_in";
+  }
+  return "not_needed";
+}
+
 Result<Outcome> Tools(const HandlerContext& context) {
   const auto set = context.engine.tools().Current();
   Json tools = Json::array(), read_only = Json::array(), read_write = Json::array();
@@ -63,7 +75,8 @@ Result<Outcome> Tools(const HandlerContext& context) {
     servers.push_back({{"name", server.name},
                        {"state", StateName(server.state)},
                        {"message", server.message},
-                       {"tools", server.tools}});
+                       {"tools", server.tools},
+                       {"login", LoginName(server.login)}});
   }
   const EngineOptions& options = context.engine.options();
   Json body = {{"tools", std::move(tools)},
@@ -73,6 +86,29 @@ Result<Outcome> Tools(const HandlerContext& context) {
                {"approval_mode", ToString(options.approval_mode)}};
   if (!options.workspace.empty()) body["workspace"] = options.workspace;
   return Reply{.body = DumpJson(body)};
+}
+
+Result<ToolServerLogins*> LoginsOf(const HandlerContext& context, const Request& request) {
+  TRY(ParseEmptyBody(request.body));
+  if (context.shared.logins != nullptr) return context.shared.logins;
+  return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
+}
+
+// What is wrong with somebody else's log-in is not a refusal of this request.
+Error OfLogin(Error error) {
+  if (error.code == ErrorCode::kForbidden) error.code = ErrorCode::kConflict;
+  return error;
+}
+
+Result<Outcome> BeginServerLogin(const HandlerContext& context, const Request& request) {
+  auto* const logins = TRY(LoginsOf(context, request));
+  const auto page = TRY(logins->BeginLogin(request.captures.at(0)).map_error(OfLogin));
+  return JsonReply({{"open", page.empty() ? Json(nullptr) : Json(page)}});
+}
+
+Result<Outcome> LogOutAtServer(const HandlerContext& context, const Request& request) {
+  auto* const logins = TRY(LoginsOf(context, request));
+  return JsonReply({{"was_logged_in", TRY(logins->LogOut(request.captures.at(0)))}});
 }
 
 Result<Outcome> Models(const HandlerContext& context) {
@@ -152,6 +188,14 @@ void AddServiceRoutes(Router& router, const HandlerContext& context) {
   add("/tools", Tools, Access::kTenant);
   add("/models", Models, Access::kTenant, Lane::kRemote);  // may ask the providers
   add("/usage", UsedToday, Access::kTenantOrAdmin, Lane::kWork);
+  router.Add(
+      "POST", "/tools/servers/*/login",
+      [&context](const Request& request) { return BeginServerLogin(context, request); }, Lane::kRemote, BodyKind::kJson,
+      Access::kOperator);
+  router.Add(
+      "POST", "/tools/servers/*/logout",
+      [&context](const Request& request) { return LogOutAtServer(context, request); }, Lane::kWork, BodyKind::kJson,
+      Access::kOperator);
   router.Add(
       "GET", "/audit", [&context](const Request& request) { return Audit(context, request); }, Lane::kWork,
       BodyKind::kJson, Access::kTenantOrAdmin);

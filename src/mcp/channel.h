@@ -5,6 +5,8 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include "reprise/error.h"
 
@@ -31,10 +33,14 @@ struct OutgoingMessage {
   std::string json;
   std::optional<std::int64_t> request_id{};  // of a request that wants a response
   bool is_initialize = false;
+  // Of revision 2026-07-28: the message says all about itself, and over HTTP these headers repeat some of it.
+  bool is_stateless = false;
+  std::vector<std::pair<std::string, std::string>> headers{};
+  bool is_subscription = false;  // over HTTP it is sent again when the stream that answers it breaks
 };
 
-// Carries JSON-RPC messages to a server and back (Model Context Protocol 2025-11-25, "Transports"). Thread-safe; no
-// call but Close blocks.
+// Carries JSON-RPC messages to a server and back (Model Context Protocol 2026-07-28 and 2025-11-25, "Transports").
+// Thread-safe; no call but Close blocks.
 class Channel {
  public:
   virtual ~Channel() = default;
@@ -43,7 +49,7 @@ class Channel {
   virtual void Send(OutgoingMessage message) = 0;
   // Nobody waits for this response any more.
   virtual void Abandon(std::int64_t) {}
-  // The protocol version that was agreed on.
+  // The version of the protocol that is spoken from now on; empty: not known yet.
   virtual void Agreed(const std::string& /*version*/) {}
   // The session is initialised: the server may speak first.
   virtual void Listen() {}

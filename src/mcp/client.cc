@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -16,8 +17,12 @@
 namespace reprise {
 namespace {
 
+constexpr const char* kStatelessVersion = "2026-07-28";
+// Those with a handshake.
 constexpr std::array<std::string_view, 4> kVersions = {"2025-11-25", "2025-06-18", "2025-03-26", "2024-11-05"};
-constexpr std::chrono::milliseconds kTaskKept{60'000};  // after the time that we wait for it
+using std::chrono::milliseconds;
+
+constexpr milliseconds kTaskKept{60'000};  // after the time that we wait for it
 constexpr std::size_t kMaxPages = 100;
 constexpr std::size_t kMaxItems = 1000;
 constexpr std::size_t kMaxNameBytes = 256;
@@ -29,16 +34,27 @@ bool Hint(const Json& annotations, const char* name, bool otherwise) {
   return hint.is_boolean() ? hint.get<bool>() : otherwise;
 }
 
+milliseconds FreshFor(const Json& result) {
+  constexpr std::int64_t kLongest = 24 * 3600 * 1000;
+  const Json& hint = MemberOf(result, "ttlMs");
+  return milliseconds(hint.is_number_integer() ? std::clamp<std::int64_t>(hint.get<std::int64_t>(), 0, kLongest) : 0);
+}
+
 // Goes through all pages of a list and hands `take` each item; false from it: enough.
+// `freshness` becomes that of the page that is the first to grow old.
 template <typename Take>
 Result<void> ForEach(Session& session, const std::string& method, const char* member, const RequestOptions& options,
-                     Take take) {
+                     Take take, McpFreshness* freshness = nullptr) {
   std::set<std::string> cursors;
   Json params = Json::object();
   for (std::size_t page = 0; page < kMaxPages; ++page) {
     const auto result = TRY(session.Request(method, params, options));
     const Json& items = MemberOf(result, member);
     if (!items.is_array()) return Fail(McpProtocolError("the server's answer to " + method + " has no list"));
+    if (freshness != nullptr) {
+      const milliseconds fresh = FreshFor(result);
+      freshness->for_at_least = page == 0 ? fresh : std::min(freshness->for_at_least, fresh);
+    }
     for (const Json& item : items) {
       if (!take(item)) return {};
     }
@@ -74,6 +90,18 @@ std::optional<McpToolDefinition> DefinitionOf(const Json& item) {
   return tool;
 }
 
+// Sets `tool` to nullopt if it cannot be called.
+void TakeHeaderParameters(const Json& item, std::optional<McpToolDefinition>& tool) {
+  auto parameters = HeaderParameters(MemberOf(item, "inputSchema"));
+  if (!parameters) {
+    LogWarning("a tool of an MCP server cannot be offered",
+               {{"tool", tool->name}, {"error", parameters.error().message}});
+    return tool.reset();
+  }
+  tool->header_parameters = *std::move(parameters);
+  tool->as_task = false;  // tasks are of older revisions
+}
+
 Result<std::vector<McpResource>> Resources(Session& session, const std::string& method, const char* member,
                                            const char* uri, const RequestOptions& options) {
   std::vector<McpResource> resources;
@@ -91,6 +119,51 @@ Result<std::vector<McpResource>> Resources(Session& session, const std::string& 
 
 constexpr int kMaxUrlRounds = 3;
 constexpr std::size_t kMaxUrls = 4;
+constexpr int kMaxInputRounds = 10;
+constexpr std::size_t kMaxInputRequests = 16;
+
+// What the server is given for one thing that it asks before it goes on.
+Result<Json> InputResponse(Session& session, const Json& request, const RequestOptions& options) {
+  const std::string method = TextMember(request, "method");
+  if (method == "roots/list") return session.Roots();
+  if (method != "elicitation/create")
+    return Fail(McpProtocolError("the server asks for something that this client does not do (" +
+                                 std::string(Utf8Prefix(method, kMaxShortText)) + ")"));
+  const auto question = ParseQuestion(MemberOf(request, "params"));
+  if (!question) return Fail(McpProtocolError("the server asks what cannot be asked: " + question.error().message));
+  if (!options.ask) return Json{{"action", "decline"}};
+  // Nobody else can end this question: the server waits for nothing.
+  const ToolAnswer answer = options.ask(*question, options.stop);
+  if (options.stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
+  return AnswerToJson(*question, answer);
+}
+
+// Sends a request until the server has asked everything that it wants to know. Its questions and its state belong to
+// this request alone.
+Result<Json> RequestWithInput(Session& session, const std::string& method, Json params, const RequestOptions& options) {
+  for (int round = 1;; ++round) {
+    auto result = TRY(session.Request(method, params, options));
+    const std::string type = session.is_stateless() ? TextMember(result, "resultType") : "";
+    if (type.empty() || type == "complete") return result;
+    if (type != "input_required")
+      return Fail(McpProtocolError("the server's answer is of a kind that this client does not know (" +
+                                   std::string(Utf8Prefix(type, kMaxShortText)) + ")"));
+    if (round == kMaxInputRounds) return Fail(McpProtocolError("the server does not stop asking"));
+    const Json& requests = MemberOf(result, "inputRequests");
+    const Json& state = MemberOf(result, "requestState");
+    if (!requests.is_object() && !state.is_string())
+      return Fail(McpProtocolError("the server wants to know something and does not say what"));
+    if (requests.size() > kMaxInputRequests) return Fail(McpProtocolError("the server asks too much at once"));
+    Json responses = Json::object();
+    if (requests.is_object()) {
+      for (const auto& [name, request] : requests.items())
+        responses[name] = TRY(InputResponse(session, request, options));
+    }
+    params["inputResponses"] = std::move(responses);
+    params.erase("requestState");
+    if (state.is_string()) params["requestState"] = state;
+  }
+}
 
 // What the server wants opened first, told to the model when nobody has opened it.
 Error NotOpened(const std::vector<ToolQuestion>& urls) {
@@ -117,7 +190,7 @@ std::vector<ToolQuestion> RequiredUrls(const Error& error) {
 // and the call is sent again.
 Result<Json> RequestCall(Session& session, const Json& params, const RequestOptions& options) {
   for (int round = 1;; ++round) {
-    auto result = session.Request("tools/call", params, options);
+    auto result = RequestWithInput(session, "tools/call", params, options);
     if (result || result.error().reason != kMcpUrlsRequired) return result;
     const std::vector<ToolQuestion> urls = RequiredUrls(result.error());
     if (urls.empty()) return result;
@@ -138,12 +211,75 @@ Result<RequestOptions> WithArguments(std::string_view arguments, RequestOptions 
   const auto parsed = TRY(ParseJson(arguments));
   if (!parsed.is_object()) return Fail(ErrorCode::kInvalidArgument, "the arguments are not a JSON object");
   options.arguments = arguments;
+  if (options.header_parameters != nullptr) options.headers = TRY(ParameterHeaders(*options.header_parameters, parsed));
   return options;
 }
 
 Result<void> Ignored(const Result<Json>& result) {
   if (!result) return Fail(result.error());
   return {};
+}
+
+void ReadCapabilities(const Json& capabilities, ServerFacts& facts) {
+  facts.tools = MemberOf(capabilities, "tools").is_object();
+  facts.tool_changes = Hint(MemberOf(capabilities, "tools"), "listChanged", false);
+  facts.resources = MemberOf(capabilities, "resources").is_object();
+  facts.resource_subscriptions = Hint(MemberOf(capabilities, "resources"), "subscribe", false);
+  facts.prompts = MemberOf(capabilities, "prompts").is_object();
+  facts.logging = MemberOf(capabilities, "logging").is_object();
+}
+
+// The server's name stands in its capabilities' answer, or, later, beside every result.
+void ReadName(const Json& info, ServerFacts& facts) {
+  facts.name = Utf8Prefix(TextMember(info, "name"), kMaxShortText);
+  facts.version = Utf8Prefix(TextMember(info, "version"), kMaxShortText);
+}
+
+bool Names(const Json& versions, std::string_view version) {
+  return versions.is_array() && std::find(versions.begin(), versions.end(), version) != versions.end();
+}
+
+bool NamesOneWithHandshake(const Json& versions) {
+  return std::any_of(kVersions.begin(), kVersions.end(), [&](std::string_view each) { return Names(versions, each); });
+}
+
+// What a server of revision 2026-07-28 says of itself; nullopt: it is an older one.
+Result<std::optional<ServerFacts>> Discover(Session& session, const std::string& client_version,
+                                            const RequestOptions& options) {
+  session.SpeakStateless(kStatelessVersion, {{"name", "reprise"}, {"version", client_version}});
+  auto result = session.Request("server/discover", Json::object(), options);
+  if (!result && result.error().reason == kMcpUnsupportedVersion) {
+    const auto data = ParseJson(result.error().details_json);
+    const Json none;
+    const Json& supported = data ? MemberOf(*data, "supported") : none;
+    if (Names(supported, kStatelessVersion)) {  // it has said no to what it takes; once more, and not for ever
+      result = session.Request("server/discover", Json::object(), options);
+    } else if (NamesOneWithHandshake(supported)) {
+      return std::optional<ServerFacts>();
+    }
+  }
+  if (!result) {
+    const Error& why = result.error();
+    const bool is_modern =
+        why.reason == kMcpUnsupportedVersion || why.reason == kMcpHeaderMismatch || why.reason == kMcpMissingCapability;
+    if (is_modern || why.code == ErrorCode::kCancelled || why.reason == "mcp_unauthorized") return Fail(why);
+    if (session.closed())
+      return Fail(Error{.code = ErrorCode::kUnavailable, .reason = kMcpProbeRefused, .message = why.message});
+    return std::optional<ServerFacts>();
+  }
+  const Json& supported = MemberOf(*result, "supportedVersions");
+  if (!Names(supported, kStatelessVersion)) {
+    const bool is_older = !supported.is_array() || NamesOneWithHandshake(supported);
+    if (is_older) return std::optional<ServerFacts>();
+    return Fail(McpProtocolError("the server speaks other versions of the protocol"));
+  }
+  ServerFacts facts;
+  facts.protocol = kStatelessVersion;
+  facts.era = McpEra::kStateless;
+  const Json& info = MemberOf(*result, "serverInfo");
+  ReadName(info.is_object() ? info : MemberOf(MemberOf(*result, "_meta"), "io.modelcontextprotocol/serverInfo"), facts);
+  ReadCapabilities(MemberOf(*result, "capabilities"), facts);
+  return std::optional(std::move(facts));
 }
 
 }  // namespace
@@ -159,32 +295,58 @@ Result<ServerFacts> Initialize(Session& session, const std::string& client_versi
        {"clientInfo", {{"name", "reprise"}, {"version", client_version}}}},
       uncancelled));
   ServerFacts facts;
+  facts.era = McpEra::kHandshake;
   facts.protocol = TextMember(result, "protocolVersion");
   if (std::find(kVersions.begin(), kVersions.end(), facts.protocol) == kVersions.end()) {
     return Fail(McpProtocolError("the server speaks another version of the protocol (" +
                                  std::string(Utf8Prefix(facts.protocol, kMaxShortText)) + ")"));
   }
-  const Json& info = MemberOf(result, "serverInfo");
-  facts.name = Utf8Prefix(TextMember(info, "name"), kMaxShortText);
-  facts.version = Utf8Prefix(TextMember(info, "version"), kMaxShortText);
-  const Json& capabilities = MemberOf(result, "capabilities");
-  facts.tools = MemberOf(capabilities, "tools").is_object();
-  facts.resources = MemberOf(capabilities, "resources").is_object();
-  facts.resource_subscriptions = Hint(MemberOf(capabilities, "resources"), "subscribe", false);
-  facts.prompts = MemberOf(capabilities, "prompts").is_object();
-  facts.logging = MemberOf(capabilities, "logging").is_object();
+  ReadName(MemberOf(result, "serverInfo"), facts);
+  ReadCapabilities(MemberOf(result, "capabilities"), facts);
   session.Agreed(facts.protocol);
   session.Notify("notifications/initialized", Json::object());
   session.Listen();
   return facts;
 }
 
-Result<std::vector<McpToolDefinition>> ListTools(Session& session, const RequestOptions& options) {
+Result<ServerFacts> Greet(Session& session, const std::string& client_version, McpEra known,
+                          const RequestOptions& options) {
+  if (known == McpEra::kHandshake) return Initialize(session, client_version, options);
+  // An older server may not answer at all what it does not know; then there must be time left to greet it.
+  RequestOptions probe = options;
+  probe.timeout = options.timeout / 3;
+  const auto begun = std::chrono::steady_clock::now();
+  auto found = TRY(Discover(session, client_version, probe));
+  if (found) return *std::move(found);
+  session.SpeakWithSession();
+  RequestOptions rest = options;
+  const auto spent = std::chrono::duration_cast<milliseconds>(std::chrono::steady_clock::now() - begun);
+  rest.timeout = std::max(options.timeout - spent, options.timeout / 3);
+  auto facts = Initialize(session, client_version, rest);
+  // It may have been too slow for the probe, as it had just been started.
+  const bool was_slow = !facts && facts.error().reason == "mcp_error" && spent >= probe.timeout;
+  if (!facts && facts.error().code == ErrorCode::kDeadlineExceeded) {
+    return Fail(ErrorCode::kDeadlineExceeded,
+                "the server did not answer within " + std::to_string(options.timeout.count()) + " ms");
+  }
+  if (!was_slow) return facts;
+  auto again = TRY(Discover(session, client_version, probe));
+  if (again) return *std::move(again);
+  return facts;
+}
+
+void WatchTools(Session& session, const ServerFacts& facts) {
+  if (facts.era == McpEra::kStateless && facts.tool_changes) session.Subscribe({{"toolsListChanged", true}});
+}
+
+Result<std::vector<McpToolDefinition>> ListTools(Session& session, const RequestOptions& options,
+                                                 McpFreshness* freshness) {
   std::vector<McpToolDefinition> tools;
   std::set<std::string> names;
   std::size_t left_out = 0;
   const auto take = [&](const Json& item) {
     auto tool = DefinitionOf(item);
+    if (tool && session.is_stateless()) TakeHeaderParameters(item, tool);
     if (tool && names.insert(tool->name).second) {
       tools.push_back(*std::move(tool));
     } else {
@@ -192,7 +354,7 @@ Result<std::vector<McpToolDefinition>> ListTools(Session& session, const Request
     }
     return tools.size() < kMaxMcpTools && left_out < kMaxItems;
   };
-  TRY(ForEach(session, "tools/list", "tools", options, take));
+  TRY(ForEach(session, "tools/list", "tools", options, take, freshness));
   if (left_out > 0) LogWarning("tools of an MCP server cannot be offered", {{"count", left_out}});
   return tools;
 }
@@ -229,11 +391,15 @@ Result<std::vector<McpResource>> ListResourceTemplates(Session& session, const R
   return Resources(session, "resources/templates/list", "resourceTemplates", "uriTemplate", options);
 }
 
-Result<std::string> ReadResource(Session& session, const std::string& uri, const RequestOptions& options) {
-  return session.Request("resources/read", {{"uri", uri}}, options).map(ResourceText);
+Result<ToolOutcome> ReadResource(Session& session, const std::string& uri, const RequestOptions& options) {
+  return RequestWithInput(session, "resources/read", {{"uri", uri}}, options).map(ResourceOutcome);
 }
 
 Result<void> SubscribeResource(Session& session, const std::string& uri, const RequestOptions& options) {
+  if (session.is_stateless()) {
+    session.Subscribe({{"resourceSubscriptions", Json::array({uri})}});
+    return {};
+  }
   return Ignored(session.Request("resources/subscribe", {{"uri", uri}}, options));
 }
 
@@ -262,7 +428,7 @@ Result<std::vector<McpPrompt>> ListPrompts(Session& session, const RequestOption
 Result<std::string> GetPrompt(Session& session, const std::string& name, std::string_view arguments,
                               const RequestOptions& options) {
   auto call = TRY(WithArguments(arguments, options));
-  return session.Request("prompts/get", {{"name", name}}, call).map(PromptText);
+  return RequestWithInput(session, "prompts/get", {{"name", name}}, call).map(PromptText);
 }
 
 Result<void> SetServerLogLevel(Session& session, const std::string& level, const RequestOptions& options) {

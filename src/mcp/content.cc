@@ -47,17 +47,26 @@ std::optional<ToolFile> FileOf(const Json& object, const char* member) {
   return ToolFile{.mime_type = TextMember(object, "mimeType"), .content = *std::move(bytes)};
 }
 
+// "report.pdf" of "file:///a/report.pdf?x"; empty if there is none.
+std::string NameIn(const std::string& uri) {
+  const std::string path = uri.substr(0, uri.find_first_of("?#"));
+  return path.substr(path.find_last_of('/') + 1);
+}
+
+// Contents of a resource that are not text.
+std::optional<ToolFile> FileOfContents(const Json& contents) {
+  if (!MemberOf(contents, "blob").is_string()) return std::nullopt;
+  auto file = FileOf(contents, "blob");
+  if (file) file->filename = NameIn(TextMember(contents, "uri"));
+  return file;
+}
+
 // A block that is a file, taken as one: its text is what names it then.
 bool TakeFile(const Json& block, std::vector<ToolFile>& files) {
   const std::string type = TextMember(block, "type");
   std::optional<ToolFile> file;
   if (type == "image" || type == "audio") file = FileOf(block, "data");
-  if (type == "resource") {
-    const Json& contents = MemberOf(block, "resource");
-    if (MemberOf(contents, "blob").is_string()) file = FileOf(contents, "blob");
-    const std::string uri = TextMember(contents, "uri");
-    if (file) file->filename = uri.substr(uri.find_last_of('/') + 1);
-  }
+  if (type == "resource") file = FileOfContents(MemberOf(block, "resource"));
   if (!file) return false;
   files.push_back(*std::move(file));
   return true;
@@ -178,13 +187,21 @@ ToolOutcome ToolResultText(const Json& result) {
   return {.output = Cut(std::move(text)), .is_error = MemberOf(result, "isError") == true, .files = std::move(files)};
 }
 
-std::string ResourceText(const Json& result) {
-  std::string text;
+ToolOutcome ResourceOutcome(const Json& result) {
+  ToolOutcome outcome;
   const Json& contents = MemberOf(result, "contents");
   if (contents.is_array()) {
-    for (const Json& each : contents) AddLine(text, ContentsText(each));
+    for (const Json& each : contents) {
+      if (auto file = FileOfContents(each)) {
+        outcome.files.push_back(*std::move(file));
+      } else {
+        AddLine(outcome.output, ContentsText(each));
+      }
+    }
   }
-  return text.empty() ? "(empty)" : Cut(std::move(text));
+  if (outcome.output.empty() && outcome.files.empty()) outcome.output = "(empty)";
+  outcome.output = Cut(std::move(outcome.output));
+  return outcome;
 }
 
 std::string PromptText(const Json& result) {

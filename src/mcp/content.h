@@ -7,12 +7,12 @@
 
 namespace reprise {
 
-// The results of a server (Model Context Protocol 2025-11-25, "Tools", "Resources", "Prompts") as text for a model, cut
-// if they are long. Images, recordings and other files of a tool's result become the outcome's files; elsewhere what is
-// not text is described.
+// The results of a server (Model Context Protocol 2026-07-28, "Tools", "Resources", "Prompts") as text for a model, cut
+// if they are long. Images, recordings and other files that a tool or a resource gives become the outcome's files;
+// elsewhere what is not text is described.
 // A tool's structured content may be {"requires_confirmation": true, "message": TEXT}: the user must agree first.
 ToolOutcome ToolResultText(const Json& result);
-std::string ResourceText(const Json& result);
+ToolOutcome ResourceOutcome(const Json& result);
 std::string PromptText(const Json& result);
 
 }  // namespace reprise

@@ -4,11 +4,13 @@
 #include <chrono>
 #include <condition_variable>
 #include <map>
+#include <nlohmann/json.hpp>
 #include <optional>
 #include <set>
 #include <stop_token>
 #include <vector>
 
+#include "base/json.h"
 #include "base/mutex.h"
 #include "base/sse_parser.h"
 #include "base/timed_queue.h"
@@ -25,6 +27,8 @@ constexpr milliseconds kFirstRetry{1000}, kShortestRetry{50}, kLongestRetry{30'0
 constexpr int kMaxResumes = 5;  // without having got anything in between
 constexpr std::size_t kMaxExchanges = 64;
 constexpr std::size_t kMaxWaitingBytes = 4 * kMaxMcpMessageBytes;
+constexpr std::size_t kMaxErrorBytes = 64 * 1024;
+constexpr int kMaxRenewals = 2;  // of tokens, for one request
 
 Error Broken(std::string reason, std::string message) {
   return Error{.code = ErrorCode::kUnavailable, .reason = std::move(reason), .message = std::move(message)};
@@ -54,11 +58,12 @@ bool IsJson(std::string_view content_type) { return content_type.starts_with("ap
 
 // What an exchange of request and response is for.
 enum class Purpose {
-  kPost,    // carries a message
-  kResume,  // takes up the stream that answered a POST
-  kListen,  // what the server says by itself
-  kLegacy,  // the one stream of HTTP+SSE
-  kProbe,   // a ping that tells whether the session is there
+  kPost,       // carries a message
+  kSubscribe,  // carries a message whose answer is a stream that goes on
+  kResume,     // takes up the stream that answered a POST
+  kListen,     // what the server says by itself
+  kLegacy,     // the one stream of HTTP+SSE
+  kProbe,      // a ping that tells whether the session is there
 };
 
 class HttpChannel;
@@ -75,13 +80,18 @@ class Exchange final : public HttpResponseHandler {
   std::optional<std::int64_t> request_id;
   OutgoingMessage initialize;  // kept to be sent once more, to an older server
   bool is_initialize = false;
+  bool is_stateless = false;
+  OutgoingMessage message;  // kept to be sent again: a subscription, or with another token
+  std::string token;        // that it was sent with
+  int renewals = 0;         // of tokens for this message
   std::stop_source stop;
   int fruitless = 0;  // streams of this kind before this one that brought nothing
   std::string resumed_from;
 
   // --- after the end
   int status = 0;
-  std::string body;  // JSON
+  std::optional<OAuthChallenge> challenge;
+  std::string body;  // JSON; of an error only if the message was stateless
   bool is_stream = false, too_long = false;
   std::size_t events = 0;
   SseParser parser{kMaxMcpMessageBytes};
@@ -102,7 +112,7 @@ class HttpChannel final : public Channel {
   void Start(ChannelListener& listener) override { listener_ = &listener; }
 
   void Send(OutgoingMessage message) override {
-    queue_.Post([this, message = std::move(message)]() mutable { Post(std::move(message)); });
+    queue_.Post([this, message = std::move(message)]() mutable { Post(std::move(message), 0); });
   }
 
   void Abandon(std::int64_t id) override {
@@ -126,6 +136,10 @@ class HttpChannel final : public Channel {
 
   void Close() override {
     if (std::exchange(closed_, true)) return;
+    {
+      const MutexLock lock(alive_->mutex);
+      alive_->is_open = false;
+    }
     queue_.Stop();  // from here on this thread is alone with exchanges_, but for the ends that Ended counts
     for (const auto& exchange : exchanges_) exchange->stop.request_stop();
     std::string session;
@@ -156,7 +170,7 @@ class HttpChannel final : public Channel {
   }
 
  private:
-  HttpRequest MakeRequest(const std::string& method, const std::string& url) const {
+  HttpRequest MakeRequest(const std::string& method, const std::string& url, bool is_stateless = false) const {
     HttpRequest request;
     request.method = method;
     request.url = url;
@@ -165,14 +179,16 @@ class HttpChannel final : public Channel {
     if (method == "POST") request.headers.emplace_back("Content-Type", "application/json");
     const MutexLock lock(mutex_);
     if (!version_.empty()) request.headers.emplace_back("MCP-Protocol-Version", version_);
-    if (!session_id_.empty()) request.headers.emplace_back("Mcp-Session-Id", session_id_);
+    if (!session_id_.empty() && !is_stateless) request.headers.emplace_back("Mcp-Session-Id", session_id_);
     request.headers.insert(request.headers.end(), address_.headers.begin(), address_.headers.end());
     return request;
   }
 
   // --- on the queue's thread from here on, but for what says otherwise ---
 
-  void Post(OutgoingMessage message) {
+  void Post(OutgoingMessage message, int fruitless, int renewals = 0) {
+    // Such a server hears of a call that nobody waits for any more by the end of its connection, and of nothing else.
+    if (message.is_stateless && !message.request_id) return;
     if (legacy_ && post_url_.empty()) {
       held_back_ = std::move(message);  // until the endpoint is known; only `initialize` can be that early
       return;
@@ -180,12 +196,18 @@ class HttpChannel final : public Channel {
     if (exchanges_.size() >= kMaxExchanges && !message.request_id) {
       return CloseFor(Broken("mcp_protocol", "the server asks more than it reads answers"));
     }
-    auto exchange = std::make_shared<Exchange>(*this, Purpose::kPost);
+    auto exchange = std::make_shared<Exchange>(*this, message.is_subscription ? Purpose::kSubscribe : Purpose::kPost);
     exchange->request_id = message.request_id;
     exchange->is_initialize = message.is_initialize;
+    exchange->is_stateless = message.is_stateless;
+    exchange->fruitless = fruitless;
     if (message.is_initialize && !legacy_) exchange->initialize = message;
-    HttpRequest request = MakeRequest("POST", post_url_);
+    if (message.is_subscription || address_.authorizer) exchange->message = message;
+    exchange->renewals = renewals;
+    HttpRequest request = MakeRequest("POST", post_url_, message.is_stateless);
+    for (auto& header : message.headers) request.headers.push_back(std::move(header));
     request.body = std::move(message.json);
+    if (address_.authorizer) exchange->token = address_.authorizer->Token();
     Perform(std::move(request), std::move(exchange));
   }
 
@@ -201,6 +223,11 @@ class HttpChannel final : public Channel {
 
   void Perform(HttpRequest request, std::shared_ptr<Exchange> exchange) {
     if (over_) return;
+    if (address_.authorizer) {
+      const bool is_post = exchange->purpose == Purpose::kPost || exchange->purpose == Purpose::kSubscribe;
+      const std::string token = is_post ? exchange->token : address_.authorizer->Token();
+      if (!token.empty()) request.headers.emplace_back("Authorization", "Bearer " + token);
+    }
     exchanges_.insert(exchange);
     {
       const MutexLock lock(mutex_);
@@ -247,9 +274,14 @@ class HttpChannel final : public Channel {
     if (exchange->too_long || exchange->parser.overflowed()) {
       return CloseFor(Broken("mcp_protocol", "the server sent a message of more than 4 MiB"));
     }
-    if (!exchange->body.empty()) listener_->OnMessage(exchange->body);
+    if (!exchange->body.empty() && exchange->status < 300) listener_->OnMessage(exchange->body);
     switch (exchange->purpose) {
+      case Purpose::kSubscribe:
+        if (Renews(exchange)) return;
+        return SubscriptionEnded(*exchange, result);
       case Purpose::kPost:
+        if (Renews(exchange)) return;
+        return PostEnded(*exchange, result);
       case Purpose::kResume:
       case Purpose::kProbe:
         return PostEnded(*exchange, result);
@@ -274,11 +306,14 @@ class HttpChannel final : public Channel {
     if (exchange.purpose == Purpose::kProbe) return ProbeEnded(status);
     if (status == 400 && HasSession()) return AskWhetherSessionLives(exchange);
     if (!exchange.request_id || !listener_->IsWaiting(*exchange.request_id)) return;
-    if (status >= 300) return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
+    if (status >= 300) {
+      if (const std::string error = ErrorMessage(exchange); !error.empty()) return listener_->OnMessage(error);
+      return listener_->OnRequestFailed(*exchange.request_id, StatusError(status));
+    }
     if (legacy_ && exchange.purpose == Purpose::kPost) return;  // the answer comes by the stream
     const std::string from = exchange.last_event_id();
     const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
-    if (!exchange.is_stream || from.empty() || fruitless > kMaxResumes) {
+    if (!exchange.is_stream || from.empty() || exchange.is_stateless || fruitless > kMaxResumes) {
       return listener_->OnRequestFailed(*exchange.request_id,
                                         result ? Broken("mcp_protocol", "the server sent no answer") : result.error());
     }
@@ -286,6 +321,58 @@ class HttpChannel final : public Channel {
     queue_.After(RetryDelay(exchange, 0), [this, from, id = exchange.request_id, fruitless] {
       if (listener_->IsWaiting(*id)) OpenStream(Purpose::kResume, from, id, fruitless);
     });
+  }
+
+  // True: the server wants another token, and the message waits for it. It has not been looked at by the server.
+  bool Renews(const std::shared_ptr<Exchange>& exchange) {
+    const bool wants_more =
+        exchange->status == 403 && exchange->challenge && exchange->challenge->error == "insufficient_scope";
+    if (!address_.authorizer || (exchange->status != 401 && !wants_more)) return false;
+    if (exchange->renewals == kMaxRenewals) return false;
+    const auto done = [this, weak = std::weak_ptr<Alive>(alive_), exchange](Result<void> renewed) {
+      const std::shared_ptr<Alive> alive = weak.lock();
+      if (!alive) return;
+      const MutexLock lock(alive->mutex);
+      if (!alive->is_open) return;
+      queue_.Post([this, exchange, renewed = std::move(renewed)] { Renewed(*exchange, renewed); });
+    };
+    address_.authorizer->Renew(exchange->challenge.value_or(OAuthChallenge{}), exchange->token, exchange->renewals > 0,
+                               done);
+    return true;
+  }
+
+  void Renewed(const Exchange& exchange, const Result<void>& renewed) {
+    if (over_) return;
+    const bool is_wanted =
+        !exchange.request_id || exchange.purpose == Purpose::kSubscribe || listener_->IsWaiting(*exchange.request_id);
+    if (!is_wanted) return;
+    if (renewed) return Post(exchange.message, exchange.fruitless, exchange.renewals + 1);
+    if (exchange.request_id) {
+      Error why = renewed.error();
+      why.reason = "mcp_unauthorized";
+      listener_->OnRequestFailed(*exchange.request_id, std::move(why));
+    }
+  }
+
+  // What a server without sessions says in the body of an error: a JSON-RPC error, which need not name the request.
+  // Empty: it is none.
+  static std::string ErrorMessage(const Exchange& exchange) {
+    const bool wants_login = exchange.status == 401 || exchange.status == 403;
+    if (exchange.body.empty() || !exchange.is_stateless || wants_login) return "";
+    const auto parsed = ParseJson(exchange.body);
+    if (!parsed || !MemberOf(*parsed, "error").is_object() || !MemberOf(MemberOf(*parsed, "error"), "code").is_number())
+      return "";
+    return DumpJson({{"jsonrpc", "2.0"}, {"id", *exchange.request_id}, {"error", MemberOf(*parsed, "error")}});
+  }
+
+  // A server need not offer it; one that did is asked again, less and less often while there is nothing.
+  void SubscriptionEnded(const Exchange& exchange, const Result<void>& result) {
+    if (!result && result.error().code == ErrorCode::kCancelled) return;
+    if (exchange.status >= 300 || (result && !exchange.is_stream)) return;
+    const int fruitless = exchange.events > 0 ? 0 : exchange.fruitless + 1;
+    if (fruitless > kMaxResumes) return;
+    queue_.After(RetryDelay(exchange, fruitless),
+                 [this, message = exchange.message, fruitless] { Post(message, fruitless); });
   }
 
   // A server that has forgotten the session says 404, but many say 400, as they do to a request that is wrong by
@@ -342,13 +429,13 @@ class HttpChannel final : public Channel {
     if (!legacy_ || !post_url_.empty()) return;
     post_url_ = ResolveEndpoint(address_.url, reference);
     if (post_url_.empty()) return CloseFor(Broken("mcp_protocol", "the server's endpoint is on another server"));
-    Post(std::move(held_back_));
+    Post(std::move(held_back_), 0);
   }
 
   static Error StatusError(int status) {
     if (status == 401 || status == 403) {
       return Broken("mcp_unauthorized", "the server wants authorization (HTTP status " + std::to_string(status) +
-                                            "); a token can be set under headers");
+                                            "); log in with \"reprise mcp login\", or set a token under headers");
     }
     return Broken("mcp_http_status", "the server answered with HTTP status " + std::to_string(status));
   }
@@ -364,7 +451,14 @@ class HttpChannel final : public Channel {
     listener_->OnClosed(why);
   }
 
+  // Whether somebody who renews a token may still post to the queue.
+  struct Alive {
+    Mutex mutex;
+    bool is_open GUARDED_BY(mutex) = true;
+  };
+
   // --- constant after Start
+  const std::shared_ptr<Alive> alive_ = std::make_shared<Alive>();
   Transport& transport_;
   const HttpServerAddress address_;
   ChannelListener* listener_ = nullptr;
@@ -394,7 +488,9 @@ void Exchange::OnHead(int its_status, const HttpHeaders& headers) {
   for (const auto& [name, value] : headers) {
     if (name == "content-type") {
       is_stream = status < 300 && IsEventStream(value);
-      is_json_ = status < 300 && IsJson(value);
+      is_json_ = (status < 300 || is_stateless) && IsJson(value);
+    } else if (name == "www-authenticate" && !challenge) {
+      challenge = ParseChallenge(value);
     } else if (name == "mcp-session-id" && is_initialize && status < 300) {
       channel_.TakeSession(value);
     }
@@ -403,9 +499,11 @@ void Exchange::OnHead(int its_status, const HttpHeaders& headers) {
 
 bool Exchange::OnData(std::string_view bytes) {
   if (is_json_) {
-    too_long = body.size() + bytes.size() > kMaxMcpMessageBytes;
-    if (!too_long) body += bytes;
-    return !too_long;
+    const bool is_error = status >= 300;
+    const bool fits = body.size() + bytes.size() <= (is_error ? kMaxErrorBytes : kMaxMcpMessageBytes);
+    too_long = !fits && !is_error;
+    if (fits) body += bytes;
+    return fits;
   }
   if (!is_stream) return status < 300;  // the body of an error is of no interest
   parser.Feed(bytes);

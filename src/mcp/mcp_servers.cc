@@ -1,15 +1,32 @@
 #include "mcp/mcp_servers.h"
 
+#include <algorithm>
+#include <chrono>
+#include <system_error>
 #include <utility>
 
+#include "base/logging.h"
+#include "base/try.h"
+
 namespace reprise {
+namespace {
+
+// Of the servers that are asked before there is a page to open: some documents, each with a limit of its own.
+constexpr std::chrono::seconds kPageLimit{60};
+
+}  // namespace
 
 McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts)
-    : consents_(parts.file_system, std::move(parts.approvals_file), std::move(parts.keys)) {
+    : transport_(parts.transport),
+      workspace_(parts.workspace),
+      client_version_(parts.client_version),
+      consents_(parts.file_system, std::move(parts.approvals_file), parts.keys),
+      credentials_(parts.file_system, std::move(parts.logins_file), std::move(parts.keys)) {
   for (const McpServerOptions& options : servers) {
     connections_.push_back(
         std::make_shared<ServerConnection>(options, ServerConnection::Parts{.transport = parts.transport,
                                                                             .consents = consents_,
+                                                                            .credentials = credentials_,
                                                                             .workspace = parts.workspace,
                                                                             .folders = parts.folders,
                                                                             .client_version = parts.client_version,
@@ -18,12 +35,71 @@ McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts
 }
 
 McpServers::~McpServers() {
+  StopLogins();
   for (const auto& connection : connections_) connection->RequestStop();
   for (const auto& connection : connections_) connection->Stop();
 }
 
 void McpServers::Start() {
   for (const auto& connection : connections_) connection->Start();
+}
+
+void McpServers::StopLogins() {
+  std::map<std::string, std::shared_ptr<LoginAttempt>> given_up;  // ends when no lock is held
+  const MutexLock lock(mutex_);
+  stopped_ = true;
+  given_up.swap(attempts_);
+  for (const auto& [name, attempt] : given_up) attempt->GiveUp();  // whoever waits for its page
+}
+
+Result<std::shared_ptr<ServerConnection>> McpServers::Find(const std::string& server) const {
+  const auto found = std::find_if(connections_.begin(), connections_.end(),
+                                  [&](const auto& connection) { return connection->options().name == server; });
+  if (found == connections_.end()) return Fail(ErrorCode::kNotFound, "no such MCP server is configured");
+  return *found;
+}
+
+Result<std::string> McpServers::BeginLogin(const std::string& server) {
+  const auto connection = TRY(Find(server));
+  const auto log_in = [this, connection](const LoginAttempt::Show& show, const std::stop_token& stop) {
+    const ServerLogin login{.transport = transport_,
+                            .credentials = credentials_,
+                            .workspace = workspace_,
+                            .client_version = client_version_};
+    return LogInAtServer(connection->options(), login, show, stop);
+  };
+  const auto done = [connection](const Result<bool>& logged_in) {
+    if (logged_in) return connection->ConnectAgain();
+    if (logged_in.error().code == ErrorCode::kCancelled) return;
+    LogWarning("a log-in at an MCP server came to nothing",
+               {{"server", connection->options().name}, {"error", logged_in.error().message}});
+  };
+  std::shared_ptr<LoginAttempt> attempt, before;  // one that is given up ends when no lock is held
+  try {
+    const MutexLock lock(mutex_);
+    if (stopped_) return Fail(ErrorCode::kUnavailable, "the server is stopping");
+    before = std::exchange(attempts_[server], nullptr);
+    attempt = attempts_[server] = std::make_shared<LoginAttempt>(log_in, done);
+  } catch (const std::system_error&) {
+    return Fail(ErrorCode::kUnavailable, "the system is out of threads");
+  }
+  return attempt->AwaitPage(kPageLimit);
+}
+
+Result<bool> McpServers::LogOut(const std::string& server) {
+  const auto connection = TRY(Find(server));
+  std::shared_ptr<LoginAttempt> given_up;  // ends when no lock is held
+  {
+    const MutexLock lock(mutex_);
+    if (const auto found = attempts_.find(server); found != attempts_.end()) {
+      given_up = std::move(found->second);
+      attempts_.erase(found);
+    }
+  }
+  given_up.reset();
+  const bool was = TRY(credentials_.Forget(server));
+  if (was) connection->ConnectAgain();
+  return was;
 }
 
 }  // namespace reprise

@@ -1,12 +1,16 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "approval/consents.h"
+#include "base/mutex.h"
+#include "mcp/oauth_credentials.h"
 #include "mcp/server_connection.h"
+#include "mcp/server_login.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
 
@@ -15,12 +19,12 @@ namespace reprise {
 // The configured servers of the Model Context Protocol. Each has a thread that connects in the background; without
 // servers this costs nothing. Calls in which a person is asked, and what a person approved, are the business of the
 // tools that come out.
-class McpServers {
+class McpServers final : public ToolServerLogins {
  public:
   struct Parts {  // all must outlive the object
     Transport& transport;
     FileSystem& file_system;
-    std::string approvals_file;
+    std::string approvals_file, logins_file;
     std::shared_ptr<const KeySet> keys;  // null: a plain data folder
     std::string workspace;
     std::string folders;  // where each command gets a folder to start in (ServerFolder)
@@ -31,15 +35,28 @@ class McpServers {
   };
   McpServers(const std::vector<McpServerOptions>& servers, Parts parts);
   // Ends all servers, which takes a second at most.
-  ~McpServers();
+  ~McpServers() override;
   McpServers(const McpServers&) = delete;
   McpServers& operator=(const McpServers&) = delete;
 
   void Start();
+  // Gives up the log-ins that have begun; no other begins.
+  void StopLogins();
+
+  Result<std::string> BeginLogin(const std::string& server) override;
+  Result<bool> LogOut(const std::string& server) override;
 
  private:
+  Result<std::shared_ptr<ServerConnection>> Find(const std::string& server) const;
+
+  Transport& transport_;
+  const std::string workspace_, client_version_;
   Consents consents_;
+  OAuthCredentials credentials_;
   std::vector<std::shared_ptr<ServerConnection>> connections_;
+  Mutex mutex_;
+  std::map<std::string, std::shared_ptr<LoginAttempt>> attempts_ GUARDED_BY(mutex_);  // by the server's name
+  bool stopped_ GUARDED_BY(mutex_) = false;
 };
 
 }  // namespace reprise

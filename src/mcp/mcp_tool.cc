@@ -42,6 +42,11 @@ std::string PromptLine(const McpPrompt& prompt) {
   return line + ")" + (prompt.description.empty() ? "" : ": " + prompt.description);
 }
 
+ToolOutcome ReadOutcome(Result<ToolOutcome> read) {
+  if (!read) return {.output = read.error().message, .is_error = true};
+  return *std::move(read);
+}
+
 ToolOutcome TextOutcome(const Result<std::string>& text) {
   if (!text) return {.output = text.error().message, .is_error = true};
   return {.output = *text, .is_error = false};
@@ -91,6 +96,7 @@ class McpTool final : public Tool {
     RequestOptions options{.timeout = context.timeout, .stop = context.stop};
     options.ask = context.ask;
     options.span = context.span;
+    options.header_parameters = &offer_.definition.header_parameters;
     if (context.on_output) {
       options.on_progress = [&](std::string_view text) { context.on_output(std::string(text) + "\n"); };
     }
@@ -111,6 +117,7 @@ class McpTool final : public Tool {
         const auto call = offer_.definition.as_task ? CallToolAsTask : CallTool;
         const auto outcome = call(session, offer_.definition.name, arguments, options);
         if (outcome) return *outcome;
+        if (outcome.error().reason == kMcpHeaderMismatch) server_->ListAgain();  // its tools may have changed
         return {.output = "The call of the MCP server " + Name() + " failed: " + outcome.error().message,
                 .is_error = true};
       }
@@ -121,7 +128,7 @@ class McpTool final : public Tool {
         return listed;
       }
       case McpOffer::Kind::kReadResource:
-        return TextOutcome(ReadResource(session, StringMember(given, "uri"), options));
+        return ReadOutcome(ReadResource(session, StringMember(given, "uri"), options));
       case McpOffer::Kind::kListPrompts:
         return Lines(ListPrompts(session, options), PromptLine);
       case McpOffer::Kind::kGetPrompt: {

@@ -24,6 +24,7 @@ using std::chrono::seconds;
 constexpr int kMaxFailures = 5;       // one after the other, of a command
 constexpr seconds kHealthy{60};       // what ends a series of failures
 constexpr seconds kLongestPause{60};  // between two attempts
+constexpr seconds kBetweenLooks{2};   // whether somebody has logged in
 constexpr seconds kBetweenLists{1};   // however often a server says that its tools have changed
 constexpr std::size_t kMaxDescription = 4000;
 
@@ -95,6 +96,11 @@ void ServerConnection::Main(const std::stop_token& stop) {
       why = MakeError(ErrorCode::kUnavailable, "the system is out of threads", error.what());
     }
     if (stop.stop_requested()) break;
+    if (why.reason == kMcpProbeRefused && era_ == McpEra::kHandshake) continue;  // at once, and not twice
+    if (IsToConnectAgain()) {
+      failures = 0;
+      continue;
+    }
     if (ready_since_ != Clock::time_point::max() && Clock::now() - ready_since_ >= kHealthy) failures = 0;
     ++failures;
     LogWarning("an MCP server is not there", {{"server", options_.name}, {"error", why.message}});
@@ -102,13 +108,13 @@ void ServerConnection::Main(const std::stop_token& stop) {
     // A command that does not work will not by itself; a machine that cannot be reached may be back tomorrow.
     const bool gives_up = options_.url.empty() && failures >= kMaxFailures;
     given_up_ = gives_up;
+    wants_login_ = why.reason == "mcp_unauthorized" ? why.message : "";
     if (failures >= kMaxFailures) offers_.clear();
     lock.unlock();
     SetState(ToolServer::State::kFailed, why.message);
     if (gives_up) return;
-    lock.lock();
     const seconds pause = std::min(seconds(1) * (1 << std::min(failures - 1, 6)), kLongestPause);
-    changed_.wait_for(lock, stop, pause, [] { return false; });
+    if (Pause(pause, why.reason == "mcp_unauthorized", stop)) failures = 0;
   }
 }
 
@@ -124,7 +130,8 @@ Result<std::unique_ptr<Channel>> ServerConnection::OpenChannel() {
     const MutexLock lock(mutex_);
     launch_ = std::move(launch);
   }
-  return OpenServerChannel(options_, parts_.transport, directory, parts_.workspace);
+  return OpenServerChannel(options_, parts_.transport, directory, parts_.workspace,
+                           AuthorizerFor(options_, parts_.transport, parts_.credentials, "", nullptr));
 }
 
 std::string ServerConnection::launch() {
@@ -158,12 +165,12 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
     begun = changes_;
   }
   const auto session = std::make_shared<Session>(*std::move(channel), std::move(hooks));
-  const RequestOptions options{.timeout = options_.startup_timeout, .stop = stop};
-  const auto facts = Initialize(*session, parts_.client_version, options);
+  const auto facts = GreetServer(*session, stop);
   Error why;
   if (!facts) {
     why = facts.error();
   } else {
+    WatchTools(*session, *facts);  // before they are listed, so that no change is missed
     auto offers = ListOffers(*session, *facts, stop);
     if (!offers) {
       why = offers.error();
@@ -177,6 +184,7 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       {  // after they were published: who has waited for this finds them in the catalog
         const MutexLock lock(mutex_);
         session_ = session;
+        wants_login_.clear();
         listed_ = begun;
         changed_.notify_all();
       }
@@ -186,17 +194,44 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       session_ = nullptr;
     }
   }
+  if (why.reason == kMcpProbeRefused && era_ == McpEra::kHandshake) {
+    session->Close();
+    return why;
+  }
   // A connection that broke says more than the request that broke with it.
   const auto closed = session->closed();
   session->Close();
   return closed.value_or(why);
 }
 
+// What was found out about a server holds for as long as it is the same one.
+Result<ServerFacts> ServerConnection::GreetServer(Session& session, const std::stop_token& stop) {
+  if (std::string now = launch(); now != era_launch_) {
+    era_ = McpEra::kUnknown;
+    era_launch_ = std::move(now);
+  }
+  auto facts = Greet(session, parts_.client_version, era_, {.timeout = options_.startup_timeout, .stop = stop});
+  if (facts) {
+    era_ = facts->era;
+  } else if (facts.error().reason == kMcpProbeRefused && !options_.command.empty()) {
+    era_ = McpEra::kHandshake;  // some end at a request before the handshake
+  } else if (!session.closed()) {
+    era_ = McpEra::kUnknown;
+  }
+  return facts;
+}
+
 Result<std::vector<McpOffer>> ServerConnection::ListOffers(Session& session, const ServerFacts& facts,
                                                            const std::stop_token& stop) {
   std::vector<McpOffer> offers;
   if (facts.tools) {
-    auto tools = TRY(ListTools(session, {.timeout = options_.startup_timeout, .stop = stop}));
+    McpFreshness freshness;
+    auto tools = TRY(ListTools(session, {.timeout = options_.startup_timeout, .stop = stop}, &freshness));
+    {
+      const MutexLock lock(mutex_);
+      fresh_until_.reset();
+      if (freshness.for_at_least > milliseconds(0)) fresh_until_ = Clock::now() + freshness.for_at_least;
+    }
     for (McpToolDefinition& tool : tools)
       offers.push_back({.kind = McpOffer::Kind::kTool, .definition = std::move(tool)});
   }
@@ -240,12 +275,19 @@ Error ServerConnection::Serve(Session& session, const ServerFacts& facts, const 
 }
 
 Result<void> ServerConnection::WaitForOffers(MutexLock& lock, milliseconds timeout, const std::stop_token& stop) {
+  if (fresh_until_ && Clock::now() >= *fresh_until_) {
+    fresh_until_.reset();
+    ++changes_;
+    changed_.notify_all();
+  }
   // A list that begins from now on will do, however often a server says that it has changed.
   const auto are_known = [this, wanted = changes_]() REQUIRES(mutex_) { return session_ && listed_ >= wanted; };
-  changed_.wait_for(lock, stop, timeout, [&]() REQUIRES(mutex_) { return are_known() || given_up_; });
+  changed_.wait_for(lock, stop, timeout,
+                    [&]() REQUIRES(mutex_) { return are_known() || given_up_ || !wants_login_.empty(); });
   if (are_known()) return {};
   if (stop.stop_requested()) return Fail(ErrorCode::kCancelled, "the call was cancelled");
   if (session_) return Fail(ErrorCode::kUnavailable, "its tools have changed and cannot be listed");
+  if (!wants_login_.empty()) return Fail(ErrorCode::kUnavailable, wants_login_);
   return Fail(ErrorCode::kUnavailable, message_.empty() ? "it is being started" : message_);
 }
 
@@ -260,6 +302,48 @@ Result<std::shared_ptr<Session>> ServerConnection::SessionFor(const McpOffer& of
   TRY(WaitForOffers(lock, timeout, stop));
   if (std::find(offers_.begin(), offers_.end(), offer) != offers_.end()) return session_;
   return Fail(ErrorCode::kConflict, "the tool is not there any more, or not as it was");
+}
+
+void ServerConnection::ListAgain() {
+  const MutexLock lock(mutex_);
+  ++changes_;
+  changed_.notify_all();
+}
+
+// Until then, or until there is a reason to try at once (true): somebody wants it, or has logged in, here or by a
+// command.
+bool ServerConnection::Pause(seconds length, bool wants_login, const std::stop_token& stop) {
+  const std::string token = wants_login ? TokenNow() : "";
+  for (const auto end = Clock::now() + length; Clock::now() < end && !stop.stop_requested();) {
+    {
+      MutexLock lock(mutex_);
+      const auto until = wants_login ? std::min(end, Clock::now() + kBetweenLooks) : end;
+      changed_.wait_until(lock, stop, until, [this]() REQUIRES(mutex_) { return connects_again_; });
+    }
+    if (IsToConnectAgain()) return true;
+    if (!wants_login || TokenNow() == token) continue;
+    const MutexLock lock(mutex_);
+    wants_login_.clear();
+    return true;
+  }
+  return false;
+}
+
+std::string ServerConnection::TokenNow() {
+  const auto login = parts_.credentials.Look(options_.name, options_.url);
+  return login ? login->tokens.access_token : "";
+}
+
+bool ServerConnection::IsToConnectAgain() {
+  const MutexLock lock(mutex_);
+  return std::exchange(connects_again_, false);
+}
+
+void ServerConnection::ConnectAgain() {
+  const MutexLock lock(mutex_);
+  connects_again_ = session_ended_ = true;
+  wants_login_.clear();
+  changed_.notify_all();
 }
 
 void ServerConnection::Approved(const McpOffer& offer) {
@@ -288,10 +372,15 @@ void ServerConnection::SetState(ToolServer::State state, std::string message) {
   Publish();
 }
 
+ToolServer::Login ServerConnection::LoginNow() {
+  if (!options_.auth) return ToolServer::Login::kNotNeeded;
+  return TokenNow().empty() ? ToolServer::Login::kLoggedOut : ToolServer::Login::kLoggedIn;
+}
+
 void ServerConnection::Publish() {
   const MutexLock publishing(publish_mutex_);
   if (stopped_) return;
-  ToolServer server{.name = options_.name};
+  ToolServer server{.name = options_.name, .login = LoginNow()};
   std::vector<McpOffer> offers;
   {
     const MutexLock lock(mutex_);

@@ -14,6 +14,7 @@
 #include "base/mutex.h"
 #include "mcp/channel.h"
 #include "mcp/client.h"
+#include "mcp/oauth_credentials.h"
 #include "mcp/server_folder.h"
 #include "mcp/session.h"
 #include "reprise/options.h"
@@ -39,6 +40,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   struct Parts {  // all must outlive Stop
     Transport& transport;
     Consents& consents;
+    OAuthCredentials& credentials;
     std::string workspace;  // the root that servers are told of; commands do not run there, nor come from there
     std::string folders;    // where a command gets a folder to start in
     std::string client_version;
@@ -59,6 +61,10 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   // kConflict if it offers something else.
   Result<std::shared_ptr<Session>> SessionFor(const McpOffer& offer, std::chrono::milliseconds timeout,
                                               const std::stop_token& stop);
+  // What the server offers may not be what it has said.
+  void ListAgain();
+  // At once and anew: whoever speaks to the server may be known to it now, or no longer.
+  void ConnectAgain();
   // A person has agreed to this tool as it is.
   void Approved(const McpOffer& offer);
   // What the command or address of the server is now, or was when it last ran; see LaunchDigest.
@@ -69,7 +75,11 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
 
   void Main(const std::stop_token& stop);
   Error ConnectAndServe(const std::stop_token& stop);
+  bool Pause(std::chrono::seconds length, bool wants_login, const std::stop_token& stop);
+  std::string TokenNow();   // empty: nobody is logged in
+  bool IsToConnectAgain();  // once for each time that it was asked for
   Result<std::unique_ptr<Channel>> OpenChannel();
+  Result<ServerFacts> GreetServer(Session& session, const std::stop_token& stop);
   Result<std::vector<McpOffer>> ListOffers(Session& session, const ServerFacts& facts, const std::stop_token& stop);
   Error Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop);
   Result<void> WaitForOffers(MutexLock& lock, std::chrono::milliseconds timeout, const std::stop_token& stop)
@@ -79,6 +89,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   void Keep(const McpOffer& offer);
   ToolFingerprint Fingerprint(const McpOffer& offer);
   ToolTraits Traits(const McpOffer& offer);
+  ToolServer::Login LoginNow();
 
   const McpServerOptions options_;
   const Parts parts_;
@@ -93,13 +104,19 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::vector<McpOffer> offers_ GUARDED_BY(mutex_);
   std::shared_ptr<Session> session_ GUARDED_BY(mutex_);  // null: not ready
   bool given_up_ GUARDED_BY(mutex_) = false;
+  std::string wants_login_ GUARDED_BY(mutex_);    // its words, if it has last refused for want of a log-in
   std::uint64_t changes_ GUARDED_BY(mutex_) = 0;  // how often the server has said that its tools have changed
   std::uint64_t listed_ GUARDED_BY(mutex_) = 0;   // changes_ when the list began that offers_ is
   bool session_ended_ GUARDED_BY(mutex_) = false;
+  bool connects_again_ GUARDED_BY(mutex_) = false;
+  // Until when the list may be taken to be what the server has; nullopt: until it says that it has changed.
+  std::optional<Clock::time_point> fresh_until_ GUARDED_BY(mutex_);
   std::string launch_ GUARDED_BY(mutex_);
 
   Clock::time_point ready_since_;       // the thread's
   std::optional<ServerFolder> folder_;  // the thread's
+  McpEra era_ = McpEra::kUnknown;       // the thread's: how the server wants to be spoken to, as it was last found
+  std::string era_launch_;              // the thread's: launch_ when that was found
   std::jthread thread_;
 };
 

@@ -9,6 +9,7 @@
 #include "base/logging.h"
 #include "base/utf8.h"
 #include "mcp/elicitation.h"
+#include "mcp/header_parameters.h"
 
 namespace reprise {
 namespace {
@@ -27,6 +28,8 @@ constexpr std::size_t kFloodBytes = 256u << 20;
 constexpr int kInvalidRequest = -32600, kMethodNotFound = -32601, kInvalidParams = -32602;
 // Model Context Protocol 2025-11-25, "Elicitation": the user must open a URL first.
 constexpr int kUrlElicitationRequired = -32042;
+// Of revision 2026-07-28.
+constexpr int kHeaderMismatch = -32020, kMissingCapability = -32021, kUnsupportedVersion = -32022;
 
 const Json& Params(const Json& message) {
   static const Json kNone = Json::object();
@@ -39,12 +42,20 @@ Error ServerError(const Json& error) {
   std::string text = "the server reports: " + std::string(Utf8Prefix(TextMember(error, "message"), kMaxErrorText));
   if (code != error.end() && code->is_number_integer()) text += " (" + code->dump() + ")";
   Error reported{.code = ErrorCode::kProvider, .reason = "mcp_error", .message = std::move(text)};
-  const auto data = error.find("data");
-  if (code != error.end() && *code == kUrlElicitationRequired && data != error.end() && data->is_object()) {
-    reported.reason = kMcpUrlsRequired;
-    reported.details_json = DumpJson(*data);
-  }
+  if (code == error.end()) return reported;
+  const Json& data = MemberOf(error, "data");
+  if (*code == kUrlElicitationRequired && data.is_object()) reported.reason = kMcpUrlsRequired;
+  if (*code == kHeaderMismatch) reported.reason = kMcpHeaderMismatch;
+  if (*code == kMissingCapability) reported.reason = kMcpMissingCapability;
+  if (*code == kUnsupportedVersion) reported.reason = kMcpUnsupportedVersion;
+  if (reported.reason != "mcp_error" && data.is_object()) reported.details_json = DumpJson(data);
   return reported;
+}
+
+// What a request is about, as the header Mcp-Name repeats it; empty: nothing of the kind.
+std::string NameOf(const std::string& method, const Json& params) {
+  if (method == "tools/call" || method == "prompts/get") return TextMember(params, "name");
+  return method == "resources/read" ? TextMember(params, "uri") : "";
 }
 
 // The request that `text` answers, for an answer that cannot be parsed: it is nested too deep, say, or cut off. Looks
@@ -161,14 +172,25 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   auto pending = std::make_shared<Pending>();
   pending->can_ask = static_cast<bool>(options.ask);
   std::int64_t id = 0;
+  std::shared_ptr<const Json> meta;
   {
     const MutexLock lock(mutex_);
     if (closed_) return Fail(*closed_);
     if (pending_.size() >= kMaxPending) return Fail(ErrorCode::kUnavailable, "too many calls wait for the server");
     id = next_id_++;
     pending_.emplace(id, pending);
+    meta = request_meta_;
   }
   if (params.is_null()) params = Json::object();
+  OutgoingMessage message{.json = {}, .request_id = id, .is_initialize = method == "initialize"};
+  if (meta) {
+    params["_meta"] = *meta;
+    message.is_stateless = true;
+    message.headers = {{"Mcp-Method", method}};
+    if (const std::string name = NameOf(method, params); !name.empty())
+      message.headers.emplace_back("Mcp-Name", HeaderText(name));
+    message.headers.insert(message.headers.end(), options.headers.begin(), options.headers.end());
+  }
   if (options.on_progress) params["_meta"]["progressToken"] = id;
   Span span = BeginSpan(options.span, method, id, params);
   if (span.context().is_valid()) {
@@ -178,7 +200,8 @@ Result<Json> Session::Request(const std::string& method, Json params, const Requ
   std::string request = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}});
   // As the last of params, which is the last of the message. On stdio a message is a line.
   if (!options.arguments.empty()) request.insert(request.size() - 2, ",\"arguments\":" + OnOneLine(options.arguments));
-  channel_->Send({.json = std::move(request), .request_id = id, .is_initialize = method == "initialize"});
+  message.json = std::move(request);
+  channel_->Send(std::move(message));
   auto result = Await(*pending, id, options);
   if (span) DescribeEnd(span, method, result, pending->error_code);
   return result;
@@ -234,7 +257,7 @@ Result<Json> Session::Await(Pending& pending, std::int64_t id, const RequestOpti
 void Session::Notify(const std::string& method, Json params) {
   Json message = {{"jsonrpc", "2.0"}, {"method", method}};
   if (!params.empty()) message["params"] = std::move(params);
-  channel_->Send({.json = DumpJson(message)});
+  channel_->Send({.json = DumpJson(message), .is_stateless = is_stateless()});
 }
 
 void Session::Tell(const std::string& method, Json params) {
@@ -245,6 +268,52 @@ void Session::Tell(const std::string& method, Json params) {
   }
   channel_->Send(
       {.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"method", method}, {"params", std::move(params)}})});
+}
+
+void Session::Subscribe(Json notifications) {
+  OutgoingMessage message{.json = {}, .is_stateless = true, .is_subscription = true};
+  Json params = {{"notifications", std::move(notifications)}};
+  {
+    const MutexLock lock(mutex_);
+    if (!request_meta_) return;
+    message.request_id = next_id_++;
+    params["_meta"] = *request_meta_;
+  }
+  static constexpr const char* kMethod = "subscriptions/listen";
+  message.headers = {{"Mcp-Method", kMethod}};
+  message.json =
+      DumpJson({{"jsonrpc", "2.0"}, {"id", *message.request_id}, {"method", kMethod}, {"params", std::move(params)}});
+  channel_->Send(std::move(message));
+}
+
+void Session::SpeakStateless(const std::string& version, const Json& client) {
+  channel_->Agreed(version);
+  auto meta = std::make_shared<const Json>(Json{{"io.modelcontextprotocol/protocolVersion", version},
+                                                {"io.modelcontextprotocol/clientInfo", client},
+                                                {"io.modelcontextprotocol/clientCapabilities", Capabilities()}});
+  const MutexLock lock(mutex_);
+  request_meta_ = std::move(meta);
+}
+
+void Session::SpeakWithSession() {
+  channel_->Agreed("");
+  const MutexLock lock(mutex_);
+  request_meta_ = nullptr;
+}
+
+bool Session::is_stateless() const {
+  const MutexLock lock(mutex_);
+  return request_meta_ != nullptr;
+}
+
+Json Session::Capabilities() {
+  return {{"roots", Json::object()}, {"elicitation", {{"form", Json::object()}, {"url", Json::object()}}}};
+}
+
+Json Session::Roots() const {
+  Json roots = Json::array();
+  for (const std::string& path : hooks_.roots) roots.push_back({{"uri", FileUri(path)}, {"name", "workspace"}});
+  return {{"roots", std::move(roots)}};
 }
 
 void Session::Settle(std::int64_t id, Result<std::string> response, std::optional<std::int64_t> error_code) {
@@ -365,12 +434,9 @@ void Session::TakeResponse(const Json& message) {
 void Session::TakeRequest(const std::string& method, const Json& message) {
   const Json& id = message["id"];
   if (!id.is_string() && !id.is_number_integer()) return;  // there is no way to answer it
+  if (is_stateless()) return;                              // such a server asks by its results
   if (method == "ping") return Reply(id, Json::object());
-  if (method == "roots/list") {
-    Json roots = Json::array();
-    for (const std::string& path : hooks_.roots) roots.push_back({{"uri", FileUri(path)}, {"name", "workspace"}});
-    return Reply(id, {{"roots", std::move(roots)}});
-  }
+  if (method == "roots/list") return Reply(id, Roots());
   if (method == "elicitation/create") return TakeQuestion(id, Params(message));
   ReplyError(id, kMethodNotFound, "this client does not have the method");
 }
@@ -378,7 +444,10 @@ void Session::TakeRequest(const std::string& method, const Json& message) {
 void Session::TakeNotification(const std::string& method, const Json& message) {
   const Json& params = Params(message);
   if (method == "notifications/progress") return TakeProgress(params);
-  if (method == "notifications/tools/list_changed" && hooks_.on_tools_changed) return hooks_.on_tools_changed();
+  // A second acknowledgement is that of a subscription that was taken up again.
+  const bool again = method == "notifications/subscriptions/acknowledged" && std::exchange(acknowledged_, true);
+  if ((again || method == "notifications/tools/list_changed") && hooks_.on_tools_changed)
+    return hooks_.on_tools_changed();
   if (method == "notifications/resources/updated" && hooks_.on_resource_updated) {
     return hooks_.on_resource_updated(TextMember(params, "uri"));
   }
@@ -457,11 +526,14 @@ void Session::Dismiss(const std::deque<std::shared_ptr<Question>>& questions) {
   }
 }
 
+// Servers without sessions are sent no responses.
 void Session::Reply(const Json& id, Json result) {
+  if (is_stateless()) return;
   channel_->Send({.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"result", std::move(result)}})});
 }
 
 void Session::ReplyError(const Json& id, int code, const std::string& message) {
+  if (is_stateless()) return;
   channel_->Send(
       {.json = DumpJson({{"jsonrpc", "2.0"}, {"id", id}, {"error", {{"code", code}, {"message", message}}}})});
 }

@@ -17,6 +17,7 @@
 #include "base/json.h"
 #include "base/mutex.h"
 #include "mcp/channel.h"
+#include "mcp/header_parameters.h"
 #include "reprise/result.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
@@ -41,6 +42,9 @@ struct RequestOptions {
   // JSON object text that goes into params as "arguments", byte for byte (but for line breaks between its tokens, which
   // become spaces); params has another member. Empty: none.
   std::string_view arguments = {};
+  // Beside those that every request has, for a server that is spoken to over HTTP without a session.
+  std::vector<std::pair<std::string, std::string>> headers = {};
+  const std::vector<McpHeaderParameter>* header_parameters = nullptr;  // of the tool that is called (CallTool)
   const Span* span = nullptr;  // that the request is a part of; null: nobody watches
   bool may_cancel = true;      // tell the server when nobody waits any more
   // Called on the thread that waits.
@@ -52,9 +56,16 @@ struct RequestOptions {
 // Error::details_json is the error's data.
 inline constexpr const char* kMcpUrlsRequired = "mcp_urls_required";
 
+// The reasons of errors that only servers of revision 2026-07-28 answer with; Error::details_json is the error's data.
+inline constexpr const char* kMcpHeaderMismatch = "mcp_header_mismatch";
+inline constexpr const char* kMcpMissingCapability = "mcp_missing_capability";
+inline constexpr const char* kMcpUnsupportedVersion = "mcp_unsupported_version";
+
 // One connection with a server in JSON-RPC 2.0: finds the request to each response and answers what the server asks
-// (ping, roots/list, elicitation/create). Thread-safe. Nothing is ever sent twice. What a server may cost is limited:
-// size and number of messages, requests under way, questions, depth.
+// (ping, roots/list, elicitation/create). With a server of revision 2026-07-28 (SpeakStateless) each request says which
+// version it is of and what this client can do, and the server asks by its results alone. Thread-safe. No request is
+// ever sent twice, but for subscriptions. What a server may cost is limited: size and number of messages, requests
+// under way, questions, depth.
 class Session final : private ChannelListener {
  public:
   Session(std::unique_ptr<Channel> channel, SessionHooks hooks);
@@ -70,6 +81,19 @@ class Session final : private ChannelListener {
   void Notify(const std::string& method, Json params);
   // Sends a request whose response nobody waits for.
   void Tell(const std::string& method, Json params);
+  // Sends subscriptions/listen: what it brings are notifications, for as long as the connection lasts. Where it is
+  // taken up again after a break, on_tools_changed is called, as changes may have been missed.
+  void Subscribe(Json notifications);
+
+  // Every request from now on is of this version, which has no sessions, and carries `client` (Implementation).
+  // Between requests only.
+  void SpeakStateless(const std::string& version, const Json& client);
+  // Takes that back: the server turned out to be older.
+  void SpeakWithSession();
+  bool is_stateless() const;
+  // What the server is told of this client's abilities, as JSON. Roots are those of the hooks.
+  static Json Capabilities();
+  Json Roots() const;
 
   // As in Channel.
   void Agreed(const std::string& version) { channel_->Agreed(version); }
@@ -125,10 +149,12 @@ class Session final : private ChannelListener {
   std::map<std::int64_t, std::shared_ptr<Pending>> pending_ GUARDED_BY(mutex_);    // requests under way
   std::map<std::string, std::shared_ptr<Question>> questions_ GUARDED_BY(mutex_);  // of the server, not answered yet
   std::optional<Error> closed_ GUARDED_BY(mutex_);
+  std::shared_ptr<const Json> request_meta_ GUARDED_BY(mutex_);  // of every request; null: there is a session
 
   // --- the channel's thread's
   Clock::time_point window_began_;
   std::size_t window_messages_ = 0, window_bytes_ = 0;
+  bool acknowledged_ = false;  // a subscription
 
   const std::unique_ptr<Channel> channel_;  // last: ends before what it calls is gone
 };

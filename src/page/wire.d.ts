@@ -1074,6 +1074,14 @@ export interface SearchMatches {
   truncated: boolean;
 }
 
+export interface ServerLogin {
+  open: string | null;
+}
+
+export interface ServerLogout {
+  was_logged_in: boolean;
+}
+
 export interface SpeechRequest {
   text: string;
   voice?: string;
@@ -1230,6 +1238,7 @@ export interface ToolServer {
   state: "connecting" | "ready" | "failed";
   message: string;
   tools: number;
+  login: "not_needed" | "logged_out" | "logged_in";
 }
 
 export interface Tools {

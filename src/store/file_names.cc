@@ -71,6 +71,7 @@ std::string FilePath(const std::string& root, const ChatId& chat, const FileId& 
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
+std::string McpLoginsFile(const std::string& root) { return Join(root, ".mcp_logins"); }
 std::string SealedByFile(const std::string& root) { return Join(root, ".sealed_by"); }
 std::string BucketFile(const std::string& root) { return Join(root, ".bucket"); }
 std::string GrantsFile(const std::string& root) { return Join(root, kGrants); }

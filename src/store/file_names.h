@@ -18,6 +18,7 @@
 //   <root>/<chat_id>/files/file_<32 hex>.json     a file of the chat
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.approved_tools                       which tools of other programs a person has approved
+//   <root>/.mcp_logins                           log-ins at MCP servers
 //   <root>/.sealed_by                             the keys that its chats are sealed with
 //   <root>/.bucket                                what the names of its objects in a bucket begin with
 //   <root>/.grants                               what a person has granted for always
@@ -40,6 +41,7 @@ std::string FilesIn(const std::string& chat_directory);  // which may be in the 
 std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id);
 std::string RunningFile(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
+std::string McpLoginsFile(const std::string& root);
 std::string SealedByFile(const std::string& root);
 std::string BucketFile(const std::string& root);
 std::string GrantsFile(const std::string& root);

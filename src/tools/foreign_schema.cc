@@ -50,7 +50,9 @@ Json Checkable(const Json& schema, int depth) {
     }
     if (!names.empty()) kept["required"] = std::move(names);
   }
-  if (schema.contains("items") && schema["items"].is_object()) kept["items"] = Checkable(schema["items"], depth + 1);
+  // Beside prefixItems it is about the elements behind those.
+  if (schema.contains("items") && schema["items"].is_object() && !schema.contains("prefixItems"))
+    kept["items"] = Checkable(schema["items"], depth + 1);
   const bool closed = schema.contains("additionalProperties") && schema["additionalProperties"] == false;
   if (closed && !schema.contains("patternProperties")) kept["additionalProperties"] = false;
   return kept;

@@ -16,6 +16,7 @@ from support.timing import SLACK, SOON, eventually
 
 SCRIPTED = pathlib.Path(__file__).parents[1] / "mcp" / "scripted_server.py"
 EVERYTHING = "@modelcontextprotocol/server-everything@2026.8.31"
+SERVER_SDK = "@modelcontextprotocol/server@2.4.0"
 FILESYSTEM = "@modelcontextprotocol/server-filesystem@2026.8.31"
 
 
@@ -152,6 +153,16 @@ def test_a_question_of_the_everything_server_is_answered(box, everything):
     stream.finish()
     assert json.loads(stream.one("input_received")["response"]) == {"name": "Ada Lovelace"}
     assert "Ada Lovelace" in stream.one("tool_result")["tool_output"]
+    # A page that is to be opened, and a question in the middle of a task.
+    stream = it.start("every__trigger-url-elicitation", {"url": "https://example.org/x", "message": "Open it"})
+    asked = stream.until("input_required")
+    assert (asked["url"], asked["question"]) == ("https://example.org/x", "Open it")
+    it.client.respond("c", stream.interaction, asked["request_id"], "done").expect(200)
+    stream.finish()
+    assert "accept" in stream.one("tool_result")["tool_output"]
+    assert "decline" in it.result("every__trigger-url-elicitation", {"url": "https://example.org/x"})["tool_output"]
+    stream = it.run("every__simulate-research-query", {"topic": "python", "ambiguous": True}, {"interpretation": "programming"})
+    assert "programming" in stream.one("tool_result")["tool_output"] and stream.one("input_required")["schema"]
 
 
 @pytest.mark.limit(90)
@@ -161,22 +172,36 @@ def test_resources_and_prompts_of_the_everything_server(box, everything):
     listed = it.ok("every__list_resources")
     assert "demo://resource" in listed and "Templates:" in listed
     assert "Resource 1" in it.ok("every__read_resource", {"uri": "demo://resource/dynamic/text/1"})
+    assert it.ok("every__read_resource", {"uri": "demo://resource/dynamic/blob/1"}).startswith("[file_")  # kept, as it is
+    documents = [line.split()[0].rstrip(":") for line in listed.splitlines() if "demo://resource/static" in line]
+    assert len(documents) >= 7
+    for uri in documents:
+        assert len(it.ok("every__read_resource", {"uri": uri})) > 100, uri
     assert it.result("every__read_resource", {"uri": "demo://none"})["is_error"]
     prompts = it.ok("every__list_prompts")
     assert "args-prompt(city, state?)" in prompts
     assert "Berlin" in it.ok("every__get_prompt", {"name": "args-prompt", "arguments": {"city": "Berlin"}})
+    assert "simple prompt" in it.ok("every__get_prompt", {"name": "simple-prompt"})
+    assert "Sally" in it.ok("every__get_prompt", {"name": "completable-prompt", "arguments": {"department": "Marketing", "name": "Sally"}})
+    assert "Resource 1" in it.ok("every__get_prompt", {"name": "resource-prompt", "arguments": {"resourceType": "Text", "resourceId": "1"}})
+    assert it.result("every__get_prompt", {"name": "none"})["is_error"]
+
+
+def await_port(process, port):
+    """Until somebody listens there. Whether it is this process: it has ended if the port is taken."""
+    def answers():
+        with socket.socket() as connection:
+            return connection.connect_ex(("127.0.0.1", int(port))) == 0 or process.poll() is not None
+
+    eventually(answers, "the server listens", 20 * SLACK)
+    return process.poll() is None
 
 
 def start_everything(everything, port, transport="streamableHttp"):
     """The reference server on this port. It has ended if the port is taken."""
     process = subprocess.Popen(["node", *NEWER_NODE, everything, transport], env={**os.environ, "PORT": str(port)}, stdout=subprocess.DEVNULL,
                                stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
-
-    def answers():
-        with socket.socket() as connection:
-            return connection.connect_ex(("127.0.0.1", int(port))) == 0 or process.poll() is not None
-
-    eventually(answers, "the reference server listens", 20 * SLACK)
+    await_port(process, port)
     return process
 
 
@@ -232,6 +257,50 @@ def test_the_filesystem_server_works_in_the_workspace(box, filesystem, make_home
     assert it.result("files__read_text_file", {"path": "/etc/passwd"})["is_error"]
     listed = it.tools()
     assert listed["files__read_text_file"]["read_only"] and not listed["files__write_file"]["read_only"]
+
+
+# --- revision 2026-07-28, by the official SDK --------------------------------------------------------------------------
+
+MODERN = pathlib.Path(__file__).parent / "support" / "mcp_modern_server.mjs"
+
+
+@pytest.fixture(params=["stdio", "http"])
+def modern(request):
+    """The configuration of a server that knows no older revision."""
+    command = [*NEWER_NODE, str(MODERN), str(install(SERVER_SDK, "zod@4.2.0") / "@modelcontextprotocol" / "server")]
+    if request.param == "stdio":
+        yield {"command": "node", "args": [*command, "stdio"]}
+        return
+    process = None
+    for attempt in range(5):
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        process = subprocess.Popen(["node", *command, "http", str(port)], stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, stdin=subprocess.DEVNULL)
+        if await_port(process, port):
+            break
+    yield {"url": f"http://127.0.0.1:{port}/mcp"}
+    process.kill()
+    process.wait()
+
+
+@pytest.mark.limit(90)
+def test_a_server_of_the_newest_revision(box, modern):
+    it = box({"m": modern})
+    assert it.ready("m")["message"] == "modern 7"
+    assert it.ok("m__route", {"region": "Zürich", "text": "x"}) == "Zürich: x"  # the region is repeated in a header
+    assert it.result("m__greet", answer={"name": "Ada"})["tool_output"] == "hello Ada"
+    assert it.result("m__greet")["tool_output"] == "hello nobody (decline)"
+    stream = it.run("m__visit", answer="done")
+    assert stream.one("input_required")["url"] == "https://example.org/x" and stream.one("tool_result")["tool_output"] == "page: accept"
+    assert it.server.home.workspace.name in it.ok("m__where")
+    assert len(it.result("m__picture")["files"]) == 1
+    stream = it.run("m__slow")
+    assert "half (1/2)" in "".join(e["content"] for e in stream.all("tool_output_delta"))
+    assert it.ok("m__read_resource", {"uri": "note://one"}).endswith("a note")
+    assert "say hi" in it.ok("m__get_prompt", {"name": "hi"})
+    it.ok("m__grow")  # the subscription tells of it
+    eventually(lambda: "m__new" in it.tools(), "the tool that was added", 20 * SLACK)
+    assert it.ok("m__new") == "I am new"
 
 
 # --- approval ----------------------------------------------------------------------------------------------------------

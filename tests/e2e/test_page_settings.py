@@ -1,6 +1,7 @@
 """The page: what is set for a chat (model, approval mode), and what it costs."""
 import pytest
 from support.browser import Keys
+from support.mcp_oauth import AuthorizationServer, ProtectedServer, open_page
 from support.provider import DONE, Gate, Reply, call, delta, sse, text, tools
 
 Select = pytest.importorskip("selenium.webdriver.support.ui", reason="python3-selenium is not installed").Select
@@ -114,3 +115,25 @@ def test_without_a_price_no_cost_is_shown(server, provider, browse):
     page.until_text("meter", "tokens")
     page.until_text("turn-usage", "tokens")
     assert not page.all("turn-cost") and not page.all("cost")
+
+
+def test_a_person_logs_in_at_an_mcp_server(make_server, provider, browse):
+    authorization = AuthorizationServer()
+    mcp = ProtectedServer(authorization)
+    try:
+        server = make_server(provider, config={"mcpServers": {"tickets": {"url": mcp.address, "auth": {"type": "oauth"}}}})
+        page = browse(server)
+        page.press("tab-settings")
+        page.until_text("servers", "failed", 20)
+        page.script("window.open = (url) => { window.opened = url; }")
+        page.press("server-login")
+        page.until(lambda: page.script("return window.opened"), "the page to be opened")
+        open_page(page.script("return window.opened"))
+        page.until_text("servers", "ready", 20)
+        assert len(authorization.asked("/authorize")) == 1 and not page.all("server-login")
+        page.press("server-logout")
+        page.until_text("servers", "failed", 20)
+        assert page.one("server-login")
+    finally:
+        mcp.close()
+        authorization.close()

@@ -52,7 +52,7 @@ void CheckContents(const std::string& message) {
   if (!json || !json->is_object()) return;
   const Json& result = json->contains("result") && (*json)["result"].is_object() ? (*json)["result"] : *json;
   CheckText(ToolResultText(result).output, message.size());
-  CheckText(ResourceText(result), message.size());
+  CheckText(ResourceOutcome(result).output, message.size());
   CheckText(PromptText(result), message.size());
 }
 
@@ -90,7 +90,7 @@ void Run(std::string_view input) {
     if (const auto outcome = CallToolAsTask(session, "echo", "{}", options)) CheckText(outcome->output, input.size());
     (void)ListResources(session, options);
     (void)ListResourceTemplates(session, options);
-    if (const auto text = ReadResource(session, "file:///a", options)) CheckText(*text, input.size());
+    if (const auto text = ReadResource(session, "file:///a", options)) CheckText(text->output, input.size());
     (void)ListPrompts(session, options);
     if (const auto text = GetPrompt(session, "p", "{}", options)) CheckText(*text, input.size());
     (void)Ping(session, options);

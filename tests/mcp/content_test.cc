@@ -96,10 +96,15 @@ TEST_CASE("ToolResultText: long results are cut between characters", "[mcp]") {
   CHECK(outcome.output.find("bytes cut") != std::string::npos);
 }
 
-TEST_CASE("ResourceText, PromptText: what a server returns, as text", "[mcp]") {
-  CHECK(ResourceText(*ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"b","text":"2"}]})")) ==
+TEST_CASE("ResourceOutcome, PromptText: what a server returns, as text", "[mcp]") {
+  CHECK(ResourceOutcome(*ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"b","text":"2"}]})")).output ==
         "[a]\n1\n[b]\n2");
-  CHECK(ResourceText(*ParseJson("{}")) == "(empty)");
+  CHECK(ResourceOutcome(*ParseJson("{}")).output == "(empty)");
+  const ToolOutcome mixed = ResourceOutcome(
+      *ParseJson(R"({"contents":[{"uri":"a","text":"1"},{"uri":"x://a/b.pdf?q","mimeType":"a/b","blob":"QUI="}]})"));
+  CHECK(mixed.output == "[a]\n1");
+  REQUIRE(mixed.files.size() == 1);
+  CHECK((mixed.files[0].filename == "b.pdf" && mixed.files[0].content == "AB"));
   CHECK(PromptText(
             *ParseJson(R"({"description":"D","messages":[{"role":"user","content":{"type":"text","text":"hi"}}]})")) ==
         "D\nuser: hi");

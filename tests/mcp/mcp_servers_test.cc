@@ -21,6 +21,7 @@ class Servers {
     McpServers::Parts parts{.transport = transport_,
                             .file_system = disk_,
                             .approvals_file = approvals.empty() ? directory_.File("approved") : approvals,
+                            .logins_file = directory_.File("logins"),
                             .keys = nullptr,
                             .workspace = workspace,
                             .folders = folders_.path(),

@@ -335,7 +335,7 @@ TEST_CASE("Session: resources are listed, read and watched", "[mcp]") {
   const auto templates = ListResourceTemplates(session, limits);
   REQUIRE(templates.has_value());
   CHECK(templates->front().uri == "demo://{n}");
-  CHECK(ReadResource(session, "demo://2", limits) == "[demo://2]\ntwo");
+  CHECK(ReadResource(session, "demo://2", limits)->output == "[demo://2]\ntwo");
   CHECK_FALSE(ReadResource(session, "demo://9", limits).has_value());
   REQUIRE(SubscribeResource(session, "demo://2", limits).has_value());
   CHECK(updated.get_future().get() == "demo://2");

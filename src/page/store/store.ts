@@ -136,8 +136,7 @@ class Store {
       if (this.meanwhile === news) this.meanwhile = null;
       this.hasRead = true;
       this.changed();
-      this.tools = await get<Tools>("/tools");
-      this.changed();
+      await this.readTools();
       this.models = await get<Models>("/models");
       this.changed();
       await this.readInstructions();
@@ -168,6 +167,10 @@ class Store {
     });
     if (!done) await this.readInstructions();
     return done;
+  }
+  async readTools(): Promise<void> {
+    this.tools = await get<Tools>("/tools");
+    this.changed();
   }
 
   // --- what the server tells

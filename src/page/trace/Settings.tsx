@@ -6,6 +6,7 @@ import { CopyButton } from "../parts/CopyButton";
 import { store, useStore } from "../store/store";
 import { setTheme, themeNow } from "../theme";
 import { t } from "../texts";
+import { ToolServers } from "./ToolServers";
 
 // What this browser shows, and what the server runs with.
 export function Settings() {
@@ -38,19 +39,7 @@ export function Settings() {
         {providers.map((provider) => <div key={provider}><dt>{provider}</dt><dd>{t.modelsOf(models.models.filter((each) => each.provider === provider).length)}</dd></div>)}
       </dl>
       {isOffline && <Connect title={t.howToConnect} />}
-      {tools && tools.servers.length > 0 && (
-        <>
-          <h2>{t.servers}</h2>
-          <ul className="tool-list" data-testid="servers">
-            {tools.servers.map((server) => (
-              <li key={server.name}>
-                <span><span className={`dot ${server.state === "failed" ? "failed" : server.state === "ready" ? "" : "running"}`} aria-hidden="true" /> {server.name}</span>
-                <span className="hint">{server.message || t.toolCount(server.tools)}</span><span className="badge">{server.state}</span>
-              </li>
-            ))}
-          </ul>
-        </>
-      )}
+      {tools && tools.servers.length > 0 && <ToolServers servers={tools.servers} />}
       {instructions.length > 0 && (
         <>
           <h2>{t.instructions}</h2>

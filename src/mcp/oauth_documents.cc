@@ -1,0 +1,319 @@
+#include "mcp/oauth_documents.h"
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+
+#include "base/ascii.h"
+#include "base/json.h"
+#include "base/try.h"
+#include "base/utf8.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::array<std::string_view, 3> kThisMachine{"127.0.0.1", "localhost", "[::1]"};
+constexpr std::size_t kMaxUrl = 2048, kMaxScopes = 4096, kMaxServers = 8, kMaxMethods = 16;
+
+tl::unexpected<Error> Refused(std::string what) { return Fail(OAuthError(std::move(what))); }
+
+bool IsTokenCharacter(char c) {
+  static constexpr std::string_view kOther = "!#$%&'*+-.^_`|~/=:";  // and those of token68
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+         kOther.find(c) != std::string_view::npos;
+}
+
+Result<Json> Document(std::string_view text, const std::string& whose) {
+  auto json = ParseJson(text);
+  if (json) return json;
+  return Refused("the " + whose + "'s metadata cannot be read: " + json.error().message);
+}
+
+// A walk over the challenges of one header: SCHEME NAME=VALUE, NAME="VALUE", SCHEME ...
+class ChallengeReader {
+ public:
+  explicit ChallengeReader(std::string_view text) : text_(text) {}
+
+  std::optional<OAuthChallenge> Bearer() {
+    std::optional<OAuthChallenge> found;
+    bool in_bearer = false;
+    while (Skip()) {
+      const std::string word = Word();
+      if (word.empty()) {
+        ++at_;  // what nobody can read is passed over
+        continue;
+      }
+      if (!Takes('=')) {  // a scheme
+        if (found) break;
+        in_bearer = LowerCase(word) == "bearer";
+        if (in_bearer) found.emplace();
+        continue;
+      }
+      std::string value = Value();
+      if (!in_bearer) continue;
+      const std::string name = LowerCase(word);
+      std::string* const target = name == "resource_metadata" ? &found->resource_metadata
+                                  : name == "scope"           ? &found->scope
+                                  : name == "error"           ? &found->error
+                                                              : nullptr;
+      if (target != nullptr && target->empty()) *target = std::move(value);
+    }
+    return found;
+  }
+
+ private:
+  bool Skip() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t' || text_[at_] == ',')) ++at_;
+    return at_ < text_.size();
+  }
+  // Up to a "=" or what no word has.
+  std::string Word() {
+    const std::size_t begin = at_;
+    while (at_ < text_.size() && text_[at_] != '=' && IsTokenCharacter(text_[at_])) ++at_;
+    return std::string(text_.substr(begin, at_ - begin));
+  }
+  bool Takes(char c) {
+    std::size_t next = at_;
+    while (next < text_.size() && (text_[next] == ' ' || text_[next] == '\t')) ++next;
+    if (next >= text_.size() || text_[next] != c) return false;
+    at_ = next + 1;
+    return true;
+  }
+  std::string Value() {
+    while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\t')) ++at_;
+    std::string value;
+    if (at_ >= text_.size() || text_[at_] != '"') {
+      while (at_ < text_.size() && IsTokenCharacter(text_[at_])) value += text_[at_++];
+      return value;
+    }
+    for (++at_; at_ < text_.size() && text_[at_] != '"'; ++at_) {
+      if (text_[at_] == '\\' && at_ + 1 < text_.size()) ++at_;
+      value += text_[at_];
+    }
+    ++at_;
+    return value;
+  }
+
+  const std::string_view text_;
+  std::size_t at_ = 0;
+};
+
+// Nothing but what scopes are made of (RFC 6749, 3.3).
+bool IsScope(std::string_view text) {
+  return text.size() <= kMaxScopes &&
+         std::all_of(text.begin(), text.end(), [](char c) { return c >= 0x20 && c <= 0x7e && c != '"' && c != '\\'; });
+}
+
+std::string ScopesOf(const Json& list) {
+  std::string text;
+  if (!list.is_array()) return text;
+  for (const Json& each : list) {
+    if (each.is_string()) text += (text.empty() ? "" : " ") + each.get<std::string>();
+  }
+  return IsScope(text) ? text : "";
+}
+
+bool Has(const Json& list, std::string_view text) {
+  return list.is_array() && std::find(list.begin(), list.end(), text) != list.end();
+}
+
+// "" for "/", so that a path can be put behind it.
+std::string WithoutLastSlash(std::string path) {
+  if (path.ends_with('/')) path.pop_back();
+  return path;
+}
+
+// A server is the resource, or below it.
+bool Covers(const UrlParts& resource, const UrlParts& server) {
+  if (resource.origin() != server.origin()) return false;
+  if (resource.path == server.path) return resource.query.empty() || resource.query == server.query;
+  const std::string folder = WithoutLastSlash(resource.path) + "/";
+  return resource.query.empty() && server.path.starts_with(folder);
+}
+
+Result<std::string> FormDecoded(std::string_view text) {
+  std::string out;
+  for (std::size_t at = 0; at < text.size(); ++at) {
+    if (text[at] == '+') {
+      out += ' ';
+    } else if (text[at] != '%') {
+      out += text[at];
+    } else {
+      const int high = at + 2 < text.size() ? HexDigit(text[at + 1]) : -1;
+      const int low = at + 2 < text.size() ? HexDigit(text[at + 2]) : -1;
+      if (high < 0 || low < 0) return Fail(ErrorCode::kInvalidArgument, "the form is not well encoded");
+      out += static_cast<char>(high * 16 + low);
+      at += 2;
+    }
+  }
+  if (!IsUtf8(out)) return Fail(ErrorCode::kInvalidArgument, "the form is not UTF-8");
+  return out;
+}
+
+std::string FormEncoded(std::string_view text) {
+  static constexpr std::string_view kHex = "0123456789ABCDEF", kPlainOther = "-._~";
+  std::string out;
+  for (const char c : text) {
+    const bool plain = (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
+                       kPlainOther.find(c) != std::string_view::npos;
+    const auto byte = static_cast<unsigned char>(c);
+    if (plain) {
+      out += c;
+    } else {
+      out += {'%', kHex[byte >> 4], kHex[byte & 15]};
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
+Error OAuthError(std::string message) {
+  return Error{.code = ErrorCode::kForbidden, .reason = "mcp_oauth", .message = std::move(message)};
+}
+
+std::optional<OAuthChallenge> ParseChallenge(std::string_view www_authenticate) {
+  auto challenge = ChallengeReader(www_authenticate.substr(0, 8192)).Bearer();
+  if (challenge && !IsScope(challenge->scope)) challenge->scope.clear();
+  return challenge;
+}
+
+std::string UrlParts::host() const {
+  if (authority.starts_with('[')) return authority.substr(0, authority.find(']') + 1);
+  return authority.substr(0, authority.find(':'));
+}
+
+std::optional<UrlParts> ParseUrl(std::string_view url) {
+  const bool is_visible = std::all_of(url.begin(), url.end(), [](char c) { return c > 0x20 && c <= 0x7e; });
+  const std::size_t mark = url.find("://");
+  if (url.size() > kMaxUrl || !is_visible || mark == std::string_view::npos) return std::nullopt;
+  UrlParts parts;
+  parts.scheme = LowerCase(url.substr(0, mark));
+  if (parts.scheme != "http" && parts.scheme != "https") return std::nullopt;
+  const std::string_view rest = url.substr(mark + 3);
+  const std::size_t end = std::min(rest.find_first_of("/?#\\"), rest.size());
+  parts.authority = LowerCase(rest.substr(0, end));
+  std::string_view behind = rest.substr(end);
+  const bool is_plain = !parts.authority.empty() && !parts.authority.starts_with(':') &&
+                        parts.authority.find('@') == std::string::npos && behind.find('#') == std::string_view::npos &&
+                        behind.find('\\') == std::string_view::npos;
+  if (!is_plain) return std::nullopt;
+  const std::string own_port = parts.scheme == "https" ? ":443" : ":80";
+  if (parts.authority == parts.host() + own_port) parts.authority.resize(parts.authority.size() - own_port.size());
+  const std::size_t query = std::min(behind.find('?'), behind.size());
+  parts.path = behind.substr(0, query);
+  if (parts.path.empty()) parts.path = "/";
+  parts.query = behind.substr(query);
+  return parts;
+}
+
+bool IsThisMachine(const UrlParts& url) {
+  return std::find(kThisMachine.begin(), kThisMachine.end(), url.host()) != kThisMachine.end();
+}
+
+bool IsSafeOAuthUrl(std::string_view url) {
+  const auto parts = ParseUrl(url);
+  return parts && (parts->scheme == "https" || IsThisMachine(*parts));
+}
+
+std::vector<std::string> ResourceMetadataUrls(const UrlParts& server) {
+  const std::string root = server.origin() + "/.well-known/oauth-protected-resource";
+  if (server.path == "/") return {root};
+  return {root + server.path, root};
+}
+
+std::vector<std::string> ServerMetadataUrls(const std::string& issuer) {
+  const auto parts = ParseUrl(issuer);
+  if (!parts) return {};
+  const std::string known = parts->origin() + "/.well-known/";
+  const std::string path = WithoutLastSlash(parts->path);
+  std::vector<std::string> urls{known + "oauth-authorization-server" + path, known + "openid-configuration" + path};
+  if (!path.empty()) urls.push_back(parts->origin() + path + "/.well-known/openid-configuration");
+  return urls;
+}
+
+Result<OAuthResource> ReadResourceMetadata(std::string_view document, const UrlParts& server) {
+  const auto json = TRY(Document(document, "server"));
+  OAuthResource resource{.resource = TextMember(json, "resource"), .authorization_servers = {}, .scopes = {}};
+  const auto url = ParseUrl(resource.resource);
+  if (!url || !Covers(*url, server)) return Refused("the server's metadata speaks of another resource");
+  const Json& servers = MemberOf(json, "authorization_servers");
+  if (servers.is_array()) {
+    for (const Json& each : servers) {
+      const bool fits = each.is_string() && resource.authorization_servers.size() < kMaxServers;
+      if (fits && IsSafeOAuthUrl(each.get_ref<const std::string&>()))
+        resource.authorization_servers.push_back(each.get<std::string>());
+    }
+  }
+  if (resource.authorization_servers.empty())
+    return Refused("the server's metadata names no authorization server with https");
+  resource.scopes = ScopesOf(MemberOf(json, "scopes_supported"));
+  return resource;
+}
+
+Result<OAuthServer> ReadServerMetadata(std::string_view document, const std::string& issuer) {
+  const auto json = TRY(Document(document, "authorization server"));
+  OAuthServer server{.issuer = TextMember(json, "issuer"),
+                     .authorization_endpoint = TextMember(json, "authorization_endpoint"),
+                     .token_endpoint = TextMember(json, "token_endpoint"),
+                     .registration_endpoint = TextMember(json, "registration_endpoint"),
+                     .token_methods = {}};
+  if (server.issuer != issuer) return Refused("the authorization server's metadata is of another issuer");
+  if (!IsSafeOAuthUrl(server.authorization_endpoint) || !IsSafeOAuthUrl(server.token_endpoint))
+    return Refused("the authorization server's endpoints cannot be used: they are not https");
+  if (!IsSafeOAuthUrl(server.registration_endpoint)) server.registration_endpoint.clear();
+  if (!Has(MemberOf(json, "code_challenge_methods_supported"), "S256"))
+    return Refused("the authorization server does not have PKCE with S256");
+  const Json& methods = MemberOf(json, "token_endpoint_auth_methods_supported");
+  if (methods.is_array()) {
+    for (const Json& each : methods) {
+      if (each.is_string() && server.token_methods.size() < kMaxMethods)
+        server.token_methods.push_back(each.get<std::string>());
+    }
+  }
+  server.says_issuer = MemberOf(json, "authorization_response_iss_parameter_supported") == true;
+  server.takes_metadata_url = MemberOf(json, "client_id_metadata_document_supported") == true;
+  server.has_offline_access = Has(MemberOf(json, "scopes_supported"), "offline_access");
+  return server;
+}
+
+std::string ScopeUnion(std::string_view a, std::string_view b) {
+  std::vector<std::string_view> scopes;
+  for (std::string_view text : {a, b}) {
+    while (!text.empty()) {
+      const std::size_t space = std::min(text.find(' '), text.size());
+      const std::string_view scope = text.substr(0, space);
+      if (!scope.empty() && std::find(scopes.begin(), scopes.end(), scope) == scopes.end()) scopes.push_back(scope);
+      text.remove_prefix(std::min(space + 1, text.size()));
+    }
+  }
+  std::string joined;
+  for (const std::string_view scope : scopes) joined += (joined.empty() ? "" : " ") + std::string(scope);
+  return joined;
+}
+
+std::string FormText(const std::vector<std::pair<std::string, std::string>>& members) {
+  std::string text;
+  for (const auto& [name, value] : members)
+    text += (text.empty() ? "" : "&") + FormEncoded(name) + "=" + FormEncoded(value);
+  return text;
+}
+
+Result<std::vector<std::pair<std::string, std::string>>> ParseForm(std::string_view text) {
+  std::vector<std::pair<std::string, std::string>> members;
+  while (!text.empty()) {
+    const std::size_t end = std::min(text.find('&'), text.size());
+    const std::string_view part = text.substr(0, end);
+    text.remove_prefix(std::min(end + 1, text.size()));
+    if (part.empty()) continue;
+    const std::size_t equals = std::min(part.find('='), part.size());
+    auto name = TRY(FormDecoded(part.substr(0, equals)));
+    auto value = TRY(FormDecoded(part.substr(std::min(equals + 1, part.size()))));
+    if (std::any_of(members.begin(), members.end(), [&](const auto& member) { return member.first == name; }))
+      return Fail(ErrorCode::kInvalidArgument, "the form has a member twice");
+    members.emplace_back(std::move(name), std::move(value));
+  }
+  return members;
+}
+
+}  // namespace reprise

@@ -1,0 +1,289 @@
+"""Logging in at MCP servers by OAuth: from the command line and by HTTP, tokens that are renewed, more rights; and servers that would steal them."""
+import json
+import subprocess
+import urllib.parse
+
+import pytest
+from support.mcp_oauth import AuthorizationServer, ProtectedServer, Web, open_page, redirect
+from support.provider import call, text, tools
+from support.server import BINARY
+from support.timing import SLACK, eventually
+
+
+@pytest.fixture
+def web():
+    opened = []
+
+    def make(kind, *arguments):
+        opened.append(kind(*arguments))
+        return opened[-1]
+
+    yield make
+    for each in opened:
+        each.close()
+
+
+class Place:
+    """An MCP server that wants tokens, and a server of ours that has it in its configuration."""
+
+    def __init__(self, web, make_server, make_home, provider, **auth):
+        self.authorization = web(AuthorizationServer)
+        self.mcp = web(ProtectedServer, self.authorization)
+        self.home, self.provider = make_home(), provider
+        self.make = lambda: make_server(provider, home=self.home, config={
+            "approval_mode": "approve_all", "mcpServers": {"tickets": {"url": self.mcp.address, "auth": {"type": "oauth", **auth}}}})
+        self.server = self.make()
+        self.client, self.turns = self.server.client, 0
+
+    def command(self, *arguments):
+        return [str(BINARY), "mcp", *arguments, "--config", str(self.home.path / "server.json"), "--data-dir", str(self.home.data)]
+
+    def run(self, *arguments, status=0):
+        done = subprocess.run(self.command(*arguments), env=self.home.environment(), cwd=self.home.path, stdin=subprocess.DEVNULL, capture_output=True,
+                              text=True, timeout=20 * SLACK, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    def log_in(self, change=lambda url: url, status=0):
+        """`reprise mcp login`, and the person; what it has said at the end."""
+        process = subprocess.Popen(self.command("login", "tickets", "--json"), env=self.home.environment(), cwd=self.home.path, stdin=subprocess.DEVNULL,
+                                   stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        try:
+            line = process.stdout.readline()
+            if line and "open" in json.loads(line):
+                open_page(change(json.loads(line)["open"]))
+                line = ""
+            out, err = process.communicate(timeout=20 * SLACK)
+        finally:
+            process.kill()
+            process.wait()
+        assert process.returncode == status, out + err
+        return line + out + err
+
+    def state(self):
+        return self.client.get("/tools").expect(200, "tools").json["servers"][0]
+
+    def until(self, login, state):
+        return eventually(lambda: (s := self.state())["login"] == login and s["state"] == state and s, f"{login}, {state}", 20 * SLACK)
+
+    def begin(self):
+        return self.client.post("/tools/servers/tickets/login", {}).expect(200, "server_login").json["open"]
+
+    def result(self, tool, arguments=None, answer=None):
+        self.turns += 1
+        self.provider.plan(tools(call(f"tickets__{tool}", arguments or {}, f"call_{self.turns}")), text("done"))
+        stream = self.client.start("c", f"turn {self.turns}")
+        while event := stream.next():
+            if event.name == "input_required":
+                self.client.respond("c", stream.interaction, event["request_id"], answer).expect(200, "respond_response")
+        stream.finish()
+        return stream.one("tool_result")
+
+
+@pytest.fixture
+def place(web, make_server, make_home, provider):
+    return lambda **auth: Place(web, make_server, make_home, provider, **auth)
+
+
+def is_secret_kept(it):
+    """No token of this log-in can be read in any file, nor in a log, and each went to the server that it is for alone."""
+    given = [*it.authorization.tokens, *it.authorization.refresh_tokens]
+    assert given
+    for token in given:
+        assert not it.home.find_text(token) and token not in it.server.log()
+    assert (it.home.data / ".mcp_logins").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_log_in_from_the_command_line_is_taken_up_and_lasts(place):
+    it = place()
+    assert "mcp login tickets" in it.until("logged_out", "failed")["message"]
+    assert "tickets" in it.run("list") and "logged out" in it.run("list")
+    assert '"logged_in"' in it.log_in()
+    it.until("logged_in", "ready")
+    assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
+    is_secret_kept(it)
+    assert json.loads(it.run("list", "--json"))["servers"][0]["login"] == "logged_in"
+    assert "answers (protocol 2026-07-28)" in it.run("test", "tickets")
+    it.server.stop()
+    it.server = it.make()
+    it.client = it.server.client
+    it.until("logged_in", "ready")
+    registered = len(it.authorization.clients)
+    # A token that has run out is renewed by the refresh token, which counts once; nobody is asked.
+    for _ in range(2):
+        it.authorization.tokens.clear()
+        assert it.result("echo", {"text": "again"})["tool_output"] == "again"
+    assert len(it.authorization.clients) == registered and len(it.authorization.asked("/authorize")) == 1
+    assert "already" in it.run("login", "tickets")
+    it.run("logout", "tickets")  # by the server that runs: it has the token no more
+    it.until("logged_out", "failed")
+    asked = len(it.mcp.asked("/mcp"))
+    assert it.result("echo", {"text": "x"})["is_error"]
+    assert not [headers for _, _, headers, _ in it.mcp.asked("/mcp")[asked:] if "authorization" in headers]
+    assert "nobody was" in it.run("logout", "tickets")
+
+
+def test_a_log_in_by_http(place):
+    it = place()
+    it.until("logged_out", "failed")
+    page = it.begin()
+    asked = dict(urllib.parse.parse_qsl(urllib.parse.urlsplit(page).query))
+    assert asked["resource"] == it.mcp.address and asked["code_challenge_method"] == "S256" and asked["scope"] == "tools offline_access"
+    assert page.startswith(it.authorization.url + "/authorize?")
+    # Answers of somebody else change nothing.
+    back = asked["redirect_uri"]
+    for query in ("code=x&state=guessed", "code=x", f"code=x&state={asked['state']}&state={asked['state']}"):
+        assert open_page(back + "?" + query)[0] == 404
+    assert open_page(page)[0] == 200
+    it.until("logged_in", "ready")
+    assert it.result("echo", {"text": "hello"})["tool_output"] == "hello"
+    assert it.begin() is None
+    is_secret_kept(it)
+    # A second attempt takes the place of the first.
+    assert it.client.post("/tools/servers/tickets/logout", {}).expect(200, "server_logout").json == {"was_logged_in": True}
+    it.until("logged_out", "failed")
+    first, second = it.begin(), it.begin()
+    assert first != second
+    open_page(second)
+    it.until("logged_in", "ready")
+    it.client.post("/tools/servers/none/login", {}).error(404, "not_found")
+    it.client.post("/tools/servers/none/logout", {}).error(404, "not_found")
+    it.client.post("/tools/servers/tickets/login", {"x": 1}).error(400)
+    it.begin()
+    assert it.server.stop() < 5 * SLACK  # whoever waits for a browser holds nothing up
+
+
+def test_more_rights_are_asked_for_when_they_are_needed(place):
+    it = place()
+    it.log_in()
+    it.until("logged_in", "ready")
+    refused = it.result("admin")
+    assert refused["is_error"] and "more rights" in refused["tool_output"]
+    it.log_in()
+    assert set(it.authorization.tokens[list(it.authorization.tokens)[-1]]["scope"].split()) == {"tools", "admin", "offline_access"}
+    assert it.result("admin")["tool_output"] == "done"
+
+
+def test_a_server_that_does_not_stop_asking_is_left(place):
+    it = place()
+    it.log_in()
+    it.until("logged_in", "ready")
+    result = it.result("asks", answer={"name": "Ann"})
+    assert result["is_error"] and "does not stop asking" in result["tool_output"]
+    assert it.mcp.rounds == 10
+
+
+def lies(thief):
+    """What servers do to get at tokens or codes: each by its name, and the words that tell of it."""
+    def other_issuer(it):
+        it.authorization.iss = thief.url
+    def no_issuer(it):
+        it.authorization.iss = ""
+    def metadata_of_another(it):
+        it.authorization.metadata["issuer"] = thief.url
+    def no_pkce(it):
+        del it.authorization.metadata["code_challenge_methods_supported"]
+    def plain_endpoint(it):
+        it.authorization.metadata["token_endpoint"] = "http://example.org/token"
+    def resource_elsewhere(it):
+        it.mcp.resource["resource"] = thief.url + "/mcp"
+    def metadata_elsewhere(it):
+        it.mcp.metadata_url = thief.url + "/.well-known/oauth-protected-resource"
+    def huge(it):
+        it.mcp.resource["x"] = "x" * 400_000
+    def deep(it):
+        it.authorization.paths["/.well-known/oauth-authorization-server"] = lambda *_: (200, {}, "[" * 5000 + "]" * 5000)
+    def metadata_redirected(it):
+        it.authorization.paths["/.well-known/oauth-authorization-server"] = redirect(302, thief.url + "/metadata")
+    def token_redirected(it):
+        it.authorization.paths["/token"] = redirect(307, thief.url + "/token")
+    def wrong_token(it):
+        it.authorization.paths["/token"] = lambda *_: (200, {}, {"access_token": "a\r\nHost: b", "token_type": "Bearer"})
+    return {other_issuer: "not that of the authorization server", no_issuer: "not that of the authorization server",
+            metadata_of_another: "of another issuer", no_pkce: "PKCE", plain_endpoint: "not https", resource_elsewhere: "another resource",
+            metadata_elsewhere: "another server", huge: "too large", deep: "nested deeper", metadata_redirected: "does not describe itself", token_redirected: "HTTP status 307",
+            wrong_token: "cannot be used"}
+
+
+@pytest.mark.limit(60)
+def test_log_ins_that_cannot_be_trusted_are_refused(place, web):
+    it, thief = place(), web(Web)
+    it.until("logged_out", "failed")
+    metadata, resource, challenge, iss = dict(it.authorization.metadata), dict(it.mcp.resource), it.mcp.metadata_url, it.authorization.iss
+    paths = dict(it.authorization.paths)
+    for lie, words in lies(thief).items():
+        it.authorization.metadata, it.mcp.resource, it.mcp.metadata_url, it.authorization.iss = dict(metadata), dict(resource), challenge, iss
+        it.authorization.paths = dict(paths)
+        lie(it)
+        said = it.log_in(status=1)
+        assert words in said, (lie.__name__, said)
+        assert not it.authorization.tokens and not thief.requests, lie.__name__
+    assert json.loads(it.run("list", "--json"))["servers"][0]["login"] == "logged_out"
+
+
+def test_a_token_goes_to_its_server_alone(place, web):
+    it, thief = place(client_id="known"), web(Web)
+    it.authorization.clients["known"] = type("Any", (), {"__contains__": lambda *_: True})()
+    it.log_in()
+    it.until("logged_in", "ready")
+    # The server moves away with its requests ...
+    answer = it.mcp.paths["/mcp"]
+    it.mcp.paths["/mcp"] = redirect(307, thief.url + "/mcp")
+    assert it.result("echo", {"text": "x"})["is_error"]
+    it.mcp.paths["/mcp"] = answer
+    assert not thief.requests
+    # ... names another authorization server for the id that is configured ...
+    other = web(AuthorizationServer)
+    it.mcp.resource["authorization_servers"] = [other.issuer]
+    it.authorization.tokens.clear()
+    it.authorization.refresh_tokens.clear()
+    assert "auth.issuer" in it.log_in(status=1)
+    assert not other.asked("/authorize") and not other.asked("/token")
+    # ... or another one has its name in the configuration.
+    it.server.stop()
+    config = json.loads((it.home.path / "server.json").read_text())
+    config["mcpServers"]["tickets"]["url"] = thief.url + "/mcp"
+    (it.home.path / "server.json").write_text(json.dumps(config))
+    assert json.loads(it.run("list", "--json"))["servers"][0]["login"] == "logged_out"
+    it.run("test", "tickets", status=1)
+    assert thief.requests and not any("authorization" in headers for _, _, headers, _ in thief.requests)
+
+
+def test_a_damaged_file_of_log_ins_is_set_aside(place):
+    it = place()
+    it.log_in()
+    it.until("logged_in", "ready")
+    it.server.stop()
+    file = it.home.data / ".mcp_logins"
+    file.write_text("{}")
+    assert "cannot be read" in it.run("list")
+    it.log_in()
+    assert "logged in" in it.run("list") and list(it.home.data.glob(".mcp_logins.damaged.*"))
+
+
+def test_a_server_is_added_to_the_configuration(make_home):
+    home = make_home()
+    file = home.path / "reprise.json"
+
+    def run(*arguments, status=0):
+        done = subprocess.run([str(BINARY), "mcp", *arguments], env=home.environment(), cwd=home.path, stdin=subprocess.DEVNULL, capture_output=True, text=True,
+                              timeout=20 * SLACK, check=False)
+        assert done.returncode == status, done.stdout + done.stderr
+        return done.stdout + done.stderr
+
+    own = home.config / "reprise" / "reprise.json"
+    assert str(own) in run("add", "tickets", "--url", "https://example.org/mcp", "--client-id", "abc")
+    run("add", "local", "--", "python3", "server.py", "--flag")
+    assert json.loads(own.read_text()) == {"mcpServers": {"tickets": {"url": "https://example.org/mcp", "auth": {"type": "oauth", "client_id": "abc"}},
+                                                          "local": {"command": "python3", "args": ["server.py", "--flag"]}}}
+    assert "--force" in run("add", "local", "--", "other", status=2)
+    assert "https" in run("add", "bad", "--url", "http://example.org/mcp", "--oauth", status=2)
+    run("add", "both", "--url", "https://example.org/mcp", "--", "x", status=2)
+    run("add", "none", status=2)
+    assert "no MCP server nobody" in run("login", "nobody", status=1)
+    assert "nobody logs in" in run("login", "local", status=2)
+    own.write_text('{ // mine\n "mcpServers": {} }')
+    before = own.read_text()
+    assert "has comments" in run("add", "third", "--url", "https://example.org/mcp", status=1)
+    assert own.read_text() == before
+    assert file.exists() is False

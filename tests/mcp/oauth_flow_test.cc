@@ -1,0 +1,106 @@
+#include "mcp/oauth_flow.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "support/test.h"
+
+namespace reprise::oauth_flow_test {
+namespace {
+
+// Answers by the URL, with 404 where there is nothing, and keeps what it was asked.
+class Web final : public Transport {
+ public:
+  void Send(HttpRequest request, HttpResponseHandler& handler, std::stop_token, Done done) override {
+    const auto found = pages.find(request.url);
+    requests.push_back(std::move(request));
+    handler.OnHead(found == pages.end() ? 404 : 200, {{"content-type", "application/json"}});
+    if (found != pages.end()) handler.OnData(found->second);
+    handler.OnBatchEnd();
+    done({});
+  }
+
+  std::map<std::string, std::string> pages;
+  std::vector<HttpRequest> requests;
+};
+
+constexpr const char* kServer = "https://mcp.example/mcp";
+constexpr const char* kRedirect = "http://127.0.0.1:7/mcp/callback";
+
+struct World {
+  explicit World(const std::string& issuer = "https://auth.example") {
+    web.pages["https://mcp.example/.well-known/oauth-protected-resource/mcp"] =
+        R"({"resource":"https://mcp.example/mcp","authorization_servers":[")" + issuer + R"("]})";
+    web.pages[issuer + "/.well-known/oauth-authorization-server"] =
+        R"({"issuer":")" + issuer + R"(","authorization_endpoint":")" + issuer + R"(/authorize","token_endpoint":")" +
+        issuer + R"(/token","code_challenge_methods_supported":["S256"]})";
+  }
+
+  Result<OAuthAttempt> Begin(OAuthClientOptions options = {.client_id = "us"}) {
+    return OAuthFlow(web, kServer, std::move(options)).Begin({}, kRedirect, {}, "", {});
+  }
+
+  Web web;
+};
+
+}  // namespace
+
+TEST_CASE("OAuthFlow: a log-in, half by half", "[mcp]") {
+  World world;
+  world.web.pages["https://auth.example/token"] =
+      R"({"access_token":"abc","token_type":"bearer","refresh_token":"def","expires_in":60})";
+  const OAuthFlow flow(world.web, kServer, {.client_id = "us", .client_secret = "s&s"});
+  const auto attempt = flow.Begin({}, kRedirect, {}, "", {});
+  REQUIRE(attempt.has_value());
+  CHECK(attempt->url.starts_with("https://auth.example/authorize?response_type=code&client_id=us&"));
+  const auto tokens = flow.Finish(*attempt, "code=c&state=" + attempt->state, {});
+  REQUIRE(tokens.has_value());
+  CHECK(tokens->access_token == "abc");
+  CHECK(tokens->resource == kServer);
+  const HttpRequest& asked = world.web.requests.back();
+  CHECK(asked.body.find("code_verifier=" + attempt->verifier) != std::string::npos);
+  CHECK(asked.body.find("resource=https%3A%2F%2Fmcp.example%2Fmcp") != std::string::npos);
+  CHECK(asked.body.find("client_secret") == std::string::npos);  // in a header, both parts encoded
+}
+
+TEST_CASE("OAuthFlow: what a server elsewhere names is asked for at public addresses only", "[mcp]") {
+  World world("https://10.0.0.1");
+  REQUIRE(world.Begin().has_value());
+  for (const HttpRequest& request : world.web.requests)
+    CHECK(request.public_addresses_only == !request.url.starts_with("https://mcp.example/"));
+}
+
+TEST_CASE("OAuthFlow: a server elsewhere sends nobody to this machine", "[mcp]") {
+  for (const char* issuer : {"http://127.0.0.1:9", "https://localhost", "http://[::1]:9"}) {
+    World world(issuer);
+    const auto attempt = world.Begin();
+    REQUIRE_FALSE(attempt.has_value());
+    CHECK(attempt.error().message == "the server sends log-ins to this machine");
+    CHECK(world.web.requests.size() == 1);
+  }
+}
+
+TEST_CASE("OAuthFlow: an answer that is not the issuer's costs no code", "[mcp]") {
+  World world;
+  const OAuthFlow flow(world.web, kServer, {.client_id = "us"});
+  const auto attempt = flow.Begin({}, kRedirect, {}, "", {});
+  REQUIRE(attempt.has_value());
+  const std::size_t before = world.web.requests.size();
+  const std::string state = "&state=" + attempt->state;
+  for (const std::string& answer :
+       {"code=c&iss=https%3A%2F%2Fother.example" + state, "code=c&iss=https%3A%2F%2Fauth.example%2F" + state,
+        std::string("code=c&state=x"), std::string("code=c"), std::string(), "code=c&code=d" + state, "code=" + state,
+        "code=%" + state, "error=access_denied" + state}) {
+    CHECK_FALSE(flow.Finish(*attempt, answer, {}).has_value());
+  }
+  CHECK(world.web.requests.size() == before);
+}
+
+TEST_CASE("OAuthFlow: an id of ours is that of the issuer that the configuration names", "[mcp]") {
+  World world;
+  CHECK(world.Begin({.client_id = "us", .issuer = "https://auth.example"}).has_value());
+  CHECK_FALSE(world.Begin({.client_id = "us", .issuer = "https://else.example"}).has_value());
+}
+
+}  // namespace reprise::oauth_flow_test
