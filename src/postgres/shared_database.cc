@@ -23,6 +23,7 @@ Result<std::unique_ptr<SharedDatabase>> SharedDatabase::Open(Options options) {
   constexpr std::size_t kMoreConnections = 16;
   shared->database_ = TRY(Database::Open({.url = options.url, .more_connections = kMoreConnections}));
   TRY(CheckSchema(*shared->database_));
+  shared->finishes_ = TRY(Database::Open({.url = options.url}));
   shared->all_ = std::make_unique<TenantDatabase>(*shared->database_, TenantDatabase::kAll);
   shared->lease_database_ = TRY(Database::Open({.url = options.url}));
   shared->lease_ = TRY(Lease::Take(*shared->lease_database_, Lease::MakeInstance(), options.version));
@@ -63,6 +64,7 @@ Result<void> SharedDatabase::CheckReady() {
 
 void SharedDatabase::BeginStop() {
   database_->BeginStop();
+  finishes_->BeginStop();
   lease_database_->BeginStop();
 }
 
