@@ -101,9 +101,11 @@ class PostgresRunStore::Hold final : public RunHold {
     auto finishing = owner_.store_.PrepareFinish(std::move(interaction), token_, sealed_);
     if (!finishing) return done(Fail(std::move(finishing.error())));
     WhenAllAreTold([this, finishing = *std::move(finishing), done = std::move(done)]() mutable {
-      owner_.store_.SubmitFinish(std::move(finishing), [this, done = std::move(done)](Result<void> saved) {
+      owner_.store_.SubmitFinish(std::move(finishing), [this, done = std::move(done)](auto finished) {
         owner_.signals_.TellNews(*followers_, key_);
-        done(std::move(saved));
+        if (!finished) return done(Fail(std::move(finished.error())));
+        const bool is_saved = *finished == PostgresStore::Finished::kSaved;
+        done(is_saved ? Result<void>() : Conflict(kFinishAgain, "the chat has changed, or the run is not held"));
       });
     });
   }

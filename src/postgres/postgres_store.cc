@@ -7,7 +7,6 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
-#include "reprise/run_store.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
 #include "store/removed_branch.h"
@@ -299,31 +298,29 @@ Statement PostgresStore::FinishStatement(const std::string& tenant, const Finish
           .may_share = true};
 }
 
-void PostgresStore::SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<void>)> done) {
+void PostgresStore::SubmitFinish(std::shared_ptr<const Finishing> finishing,
+                                 std::function<void(Result<Finished>)> done) {
   Statement statement = FinishStatement(tenant(), *finishing);
   finishes_.Submit(std::move(statement), [this, finishing, done = std::move(done)](Result<Rows> rows) {
     const bool is_saved = rows && rows->truth(0, 0);
     is_saved ? Remember(*finishing) : Forget(finishing->interaction->chat_id);
-    const bool is_refused = rows ? !is_saved : rows.error().detail.starts_with(kFencedState);
-    if (is_refused) return done(Conflict(RunHold::kFinishAgain, "the chat has changed, or the run is not held"));
-    done(rows.map([](const Rows&) {}));
+    if (is_saved) return done(Finished::kSaved);
+    if (!rows && !rows.error().detail.starts_with(kFencedState)) return done(Fail(std::move(rows.error())));
+    done(rows && rows->truth(0, 1) ? Finished::kOtherVersion : Finished::kNotHeld);
   });
 }
 
 Result<void> PostgresStore::FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed) {
-  // Not the caller's for longer than this call.
-  const std::shared_ptr<const Interaction> shared = std::make_shared<const Interaction>(interaction);
+  // It is remembered for longer than this call.
+  const auto shared = std::make_shared<const Interaction>(interaction);
   for (;;) {
-    const auto finishing = TRY(PrepareFinish(shared, token, sealed));
-    std::promise<Result<void>> outcome;
-    SubmitFinish(finishing, [&](Result<void> saved) { outcome.set_value(std::move(saved)); });
-    auto saved = outcome.get_future().get();
-    if (saved || saved.error().reason != RunHold::kFinishAgain) return saved;
-    const Rows held = TRY(database_.Execute(
-        {.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and token = $4::uuid",
-         .values = {tenant(), interaction.chat_id.str(), Number(interaction.id), token},
-         .is_patient = true}));
-    if (!held.empty()) continue;  // the index is another by now
+    // Shared: who sets the value uses it a moment longer than who has waited for that.
+    const auto outcome = std::make_shared<std::promise<Result<Finished>>>();
+    SubmitFinish(TRY(PrepareFinish(shared, token, sealed)),
+                 [outcome](Result<Finished> finished) { outcome->set_value(std::move(finished)); });
+    const Finished finished = TRY(outcome->get_future().get());
+    if (finished == Finished::kSaved) return {};
+    if (finished == Finished::kOtherVersion) continue;
     // Refused; or done, by the same statement before.
     const auto done = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/true));
     if (done && *done == sealed->digest) return {};

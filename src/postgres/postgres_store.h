@@ -83,8 +83,7 @@ class PostgresStore final : public InteractionStore {
   // Saves the interaction, moves the head and ends the run and its journal in the same step. kConflict (reason "fenced")
   // if another token holds it.
   Result<void> FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed);
-  // The same in two steps: what may wait for the database, and what does not. The second one fails with RunHold's
-  // kFinishAgain if the chat has another version by now, or the token does not hold it.
+  // The same in two steps: what may wait for the database, and what does not.
   struct Finishing {
     std::shared_ptr<const Interaction> interaction;
     std::string token;
@@ -95,7 +94,8 @@ class PostgresStore final : public InteractionStore {
   };
   Result<std::shared_ptr<const Finishing>> PrepareFinish(std::shared_ptr<const Interaction> interaction,
                                                          const std::string& token, Sealed& sealed);
-  void SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<void>)> done);
+  enum class Finished { kSaved, kOtherVersion, kNotHeld };  // kOtherVersion: to be prepared anew
+  void SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<Finished>)> done);
   // The number that the chat's next run has, if this version of it is known.
   std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
   // What is known of the chat does not hold any more.

@@ -142,12 +142,11 @@ constexpr const char* kFunctions = R"(do $do$ begin
 end $do$)";
 
 // What every turn does, in as few steps as can be. A turn begins for the version of its chat that the server knows, and
-// need not read it first. Rows of journals come many at a time. What has changed in a chat may be forgotten in a crash.
+// need not read it first. Rows of journals come many at a time.
 // The functions before these stay for servers that are not updated yet.
 constexpr const char* kTurns = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
   if exists(select from reprise.schema_version where version >= 5) then return; end if;
-  alter table reprise.changes set unlogged;
   -- A record of usual size stands in its row.
   alter table reprise.interactions set (toast_tuple_target = 8160);
   alter table reprise.chats set (fillfactor = 60);
