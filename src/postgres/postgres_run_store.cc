@@ -99,7 +99,9 @@ class PostgresRunStore::Hold final : public RunHold {
   // What is appended still goes first: it is told before the end is.
   void FinishSoon(std::shared_ptr<const Interaction> interaction, Done done) override {
     auto finishing = owner_.store_.PrepareFinish(std::move(interaction), token_, sealed_);
-    if (!finishing) return done(Fail(std::move(finishing.error())));
+    if (!finishing) {
+      return WhenAllAreTold([error = std::move(finishing.error()), done = std::move(done)] { done(Fail(error)); });
+    }
     WhenAllAreTold([this, finishing = *std::move(finishing), done = std::move(done)]() mutable {
       owner_.store_.SubmitFinish(std::move(finishing), [this, done = std::move(done)](auto finished) {
         owner_.signals_.TellNews(*followers_, key_);
