@@ -21,8 +21,8 @@ namespace reprise {
 // (specification section 7.3). Thread-safe.
 class CheckpointSaver {
  public:
-  // Told once what came of it: on the calling thread or one of the store, where it must be quick, or, if the disk hangs,
-  // on another one when the limit has passed.
+  // Told once what came of it: on the calling thread or one of the store, where it must be quick, or, if the disk
+  // hangs, on another one when the limit has passed.
   using Done = std::function<void(Result<void>)>;
 
   // All must outlive the saver and the attempts under way. No time limit: 0.
@@ -34,8 +34,8 @@ class CheckpointSaver {
   CheckpointSaver(const CheckpointSaver&) = delete;
 
   // Finishes the run, with files on the calling thread: a write that hangs in the kernel cannot be interrupted, so the
-  // caller's thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt
-  // may still succeed later, which does no harm (the same interaction may be saved twice).
+  // caller's thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The
+  // attempt may still succeed later, which does no harm (the same interaction may be saved twice).
   void Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done);
 
   // Saves to the first fallback that takes it, each within the limit. The last error if none does.

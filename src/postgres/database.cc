@@ -600,7 +600,8 @@ void Database::GiveUpLate() {
     for (Transaction& transaction : under_way_) {
       for (Job& job : transaction.jobs) {
         if (!job.done || !is_late(job) || job.outcome) continue;
-        late.push_back({.statement = {.sql = job.statement.sql}, .done = std::exchange(job.done, nullptr), .until = {}});
+        late.push_back(
+            {.statement = {.sql = job.statement.sql}, .done = std::exchange(job.done, nullptr), .until = {}});
       }
     }
     for (auto job = waiting_.begin(); job != waiting_.end();) {

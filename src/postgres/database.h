@@ -139,8 +139,8 @@ class Database {
     Done done;
     Clock::time_point until;
     std::optional<Result<Rows>> outcome{};
-    int queries = 0, ended = 0;  // that it was sent as, and those whose results are read
-    int prepares = -1;           // which of them prepares something
+    int queries = 0, ended = 0;      // that it was sent as, and those whose results are read
+    int prepares = -1;               // which of them prepares something
     const char* prepared = nullptr;  // and what
   };
   // What is committed together.

@@ -38,8 +38,8 @@ void JournalWriter::SendWhatWaits() {
   }
   Statement statement = batch->size() == 1 ? ForOne(batch->front().first) : ForMany(*batch);
   const std::string& tenant = batch->front().first.key.tenant;
-  const bool is_of_one = std::all_of(batch->begin(), batch->end(),
-                                     [&](const auto& each) { return each.first.key.tenant == tenant; });
+  const bool is_of_one =
+      std::all_of(batch->begin(), batch->end(), [&](const auto& each) { return each.first.key.tenant == tenant; });
   statement.tenant = is_of_one ? tenant : TenantDatabase::kAll;
   database_.Submit(std::move(statement), [self = shared_from_this(), batch](const Result<Rows>& rows) {
     std::vector<bool> kept(batch->size());
@@ -77,9 +77,8 @@ Statement JournalWriter::ForMany(const Batch& batch) {
     to_disk = to_disk || record.reach == Journal::Reach::kPowerLoss;
   }
   return {.sql = "select * from reprise.append_records($1, $2, $3, $4, $5, $6, $7, $8)",
-          .values = {SqlValue::Texts(tenants), SqlValue::Texts(chats), SqlValue::Ints(numbers),
-                     SqlValue::Uuids(tokens), SqlValue::Ints(rows), SqlValue::Ints(firsts),
-                     SqlValue::ByteStrings(records), CommitFor(to_disk)},
+          .values = {SqlValue::Texts(tenants), SqlValue::Texts(chats), SqlValue::Ints(numbers), SqlValue::Uuids(tokens),
+                     SqlValue::Ints(rows), SqlValue::Ints(firsts), SqlValue::ByteStrings(records), CommitFor(to_disk)},
           .is_patient = true};
 }
 

@@ -29,7 +29,10 @@ Result<std::unique_ptr<Lease>> Lease::Take(Database& database, std::string insta
 }
 
 Lease::Lease(Database& database, std::string instance, std::string version)
-    : database_(database, TenantDatabase::kAll), instance_(std::move(instance)), version_(std::move(version)), renewed_at_(Ticks()) {}
+    : database_(database, TenantDatabase::kAll),
+      instance_(std::move(instance)),
+      version_(std::move(version)),
+      renewed_at_(Ticks()) {}
 
 Lease::~Lease() {
   if (!thread_.joinable()) return;
@@ -188,9 +191,10 @@ void Lease::Sweep() {
 void Lease::DeclareDeadWhoseLeaseHasEnded() {
   if (Ticks() < judges_from_) return;
   const auto declared = database_.Execute(
-      {.sql = "update reprise.instances set dead = true where not dead and lease_until < clock_timestamp() and id <> "
-              "$1::uuid and exists (select 1 from reprise.instances mine where mine.id = $1::uuid and not mine.dead and "
-              "mine.lease_until > clock_timestamp()) returning id::text",
+      {.sql =
+           "update reprise.instances set dead = true where not dead and lease_until < clock_timestamp() and id <> "
+           "$1::uuid and exists (select 1 from reprise.instances mine where mine.id = $1::uuid and not mine.dead and "
+           "mine.lease_until > clock_timestamp()) returning id::text",
        .values = {instance_}});
   for (std::size_t row = 0; declared && row < declared->size(); ++row) {
     LogWarning("another server's lease has ended; its runs are taken up", {{"instance", declared->text(row, 0)}});

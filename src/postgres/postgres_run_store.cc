@@ -42,8 +42,8 @@ class PostgresRunStore::Hold final : public RunHold {
         followers_(owner_.signals_.Own(key_)),
         epoch_(epoch),
         journal_(std::move(journal)) {}
-  // Of one that began here: `journal` is null if it keeps none. `begin_again`: how it began, to be said again if a crash
-  // of the database takes it; null if it cannot.
+  // Of one that began here: `journal` is null if it keeps none. `begin_again`: how it began, to be said again if a
+  // crash of the database takes it; null if it cannot.
   Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal, int epoch,
        std::shared_ptr<const Statement> begin_again)
       : Hold(owner, std::move(ref), std::move(token), std::move(journal), epoch) {
@@ -323,7 +323,7 @@ class PostgresRunStore::Hold final : public RunHold {
   const std::shared_ptr<RunFollowers> followers_;
   const int epoch_;
   std::unique_ptr<JournalText> journal_;
-  int row_ = 0;                           // of the next record
+  int row_ = 0;                              // of the next record
   std::optional<SealedInteraction> sealed_;  // when it is to be finished
   std::mutex mutex_;
   std::condition_variable changed_;
@@ -332,7 +332,7 @@ class PostgresRunStore::Hold final : public RunHold {
   int kept_ = -1;                // guarded by mutex_; the last record that was kept
   int sent_again_ = -1;          // guarded by mutex_; up to here all was sent again after a crash
   std::shared_ptr<const Statement> begin_again_;  // guarded by mutex_; null: it is durable that the run has begun
-  std::function<void()> then_;            // guarded by mutex_; called when nothing is under way
+  std::function<void()> then_;                    // guarded by mutex_; called when nothing is under way
 };
 
 // What is known of the chat is tried first, and then what its row says.
@@ -375,14 +375,15 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   const Token token = MakeToken();
   const auto head = beginning.expected_head.value_or(std::nullopt);
   const bool is_durable = beginning.reach == Journal::Reach::kPowerLoss;
-  Statement begin{.sql = "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
-                         "$8::uuid, $9, $10)",
-                  .values = {store_.tenant(), chat, std::int64_t{id.number()},
-                             SqlValue::OrNull(beginning.expected_version), beginning.expected_head ? "true" : "false",
-                             head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(),
-                             token.text, journal ? SqlValue::Bytes(bytes) : SqlValue::Null(),
-                             CommitFor(beginning.reach)},
-                  .may_share = !is_durable};
+  Statement begin{
+      .sql =
+          "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
+          "$8::uuid, $9, $10)",
+      .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
+                 beginning.expected_head ? "true" : "false",
+                 head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
+                 journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(beginning.reach)},
+      .may_share = !is_durable};
   const Rows begun = TRY(database_.ExecuteInOrder(begin));
   if (!begun.truth(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.

@@ -105,13 +105,16 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
 }
 
 Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatId& chat, bool is_patient) {
-  const Rows rows =
-      TRY(database_.Execute({.sql = "select version, index_record, next_number from reprise.chats where tenant = $1 and "
-                                    "id = $2",
-                             .values = {tenant(), chat.str()},
-                             .is_patient = is_patient}));
+  const Rows rows = TRY(
+      database_.Execute({.sql = "select version, index_record, next_number from reprise.chats where tenant = $1 and "
+                                "id = $2",
+                         .values = {tenant(), chat.str()},
+                         .is_patient = is_patient}));
   if (rows.empty()) return std::optional<ChatRow>();
-  ChatRow row{.index = NewIndex(chat), .has_index = !rows.is_null(0, 1), .version = rows.number(0, 0), .next_number = rows.number(0, 2)};
+  ChatRow row{.index = NewIndex(chat),
+              .has_index = !rows.is_null(0, 1),
+              .version = rows.number(0, 0),
+              .next_number = rows.number(0, 2)};
   if (row.has_index) {
     row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
   }
@@ -202,8 +205,9 @@ Result<RecordLinks> PostgresStore::LinksFor(const Interaction& interaction, cons
 
 Result<std::optional<KnownState>> PostgresStore::ParentState(const ChatId& chat, const RecordLinks& links) {
   if (!links.parent) return std::optional<KnownState>();
-  if (const auto known = known_.Find(chat.str());
-      known && (*known)->state && (*known)->row.index.summary.head == links.parent && (*known)->digest == links.parent_digest) {
+  if (const auto known = known_.Find(chat.str()); known && (*known)->state &&
+                                                  (*known)->row.index.summary.head == links.parent &&
+                                                  (*known)->digest == links.parent_digest) {
     if ((*known)->totals) return KnownState{.totals = *(*known)->totals, .state = (*known)->state};
     if ((*known)->is_full) return KnownState{.totals = TotalsOf(*(*known)->state), .state = (*known)->state};
   }
@@ -284,13 +288,13 @@ Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFi
 // The run's row and its journal stay for a while (Lease), for those who follow it elsewhere.
 Statement PostgresStore::FinishStatement(const std::string& tenant, const Finishing& finishing) {
   const Interaction& interaction = *finishing.interaction;
-  const bool has_asked =
-      std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
-        return std::holds_alternative<event::ApprovalRequired>(event.payload) ||
-               std::holds_alternative<event::InputRequired>(event.payload);
-      });
-  return {.sql = "select saved, is_held from reprise.finish_turn($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8, "
-                 "$9::boolean)",
+  const bool has_asked = std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
+    return std::holds_alternative<event::ApprovalRequired>(event.payload) ||
+           std::holds_alternative<event::InputRequired>(event.payload);
+  });
+  return {.sql =
+              "select saved, is_held from reprise.finish_turn($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8, "
+              "$9::boolean)",
           .values = {tenant, interaction.chat_id.str(), Number(interaction.id), finishing.version, finishing.token,
                      SqlValue::Bytes(finishing.index_record), SqlValue::Bytes(finishing.sealed.text),
                      finishing.sealed.digest, has_asked ? "true" : "false"},

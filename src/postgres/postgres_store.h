@@ -80,8 +80,8 @@ class PostgresStore final : public InteractionStore {
   // --- for PostgresRunStore
   // A run's interaction, sealed once, so that a record that is stored already is known by its digest.
   using Sealed = std::optional<SealedInteraction>;
-  // Saves the interaction, moves the head and ends the run and its journal in the same step. kConflict (reason "fenced")
-  // if another token holds it.
+  // Saves the interaction, moves the head and ends the run and its journal in the same step. kConflict (reason
+  // "fenced") if another token holds it.
   Result<void> FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed);
   // The same in two steps: what may wait for the database, and what does not.
   struct Finishing {

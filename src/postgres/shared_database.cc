@@ -73,7 +73,8 @@ void SharedDatabase::BeginStop() {
 Result<void> SharedDatabase::NoteTenant(const std::string& tenant, const Principal& principal) {
   TRY(all_->Execute({.sql = "insert into reprise.tenants(tenant, org, name) values ($1, $2, $3) on conflict do nothing",
                      .values = {tenant, principal.org, principal.user}}));
-  const auto known = TRY(ReadTenants({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}}));
+  const auto known =
+      TRY(ReadTenants({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}}));
   if (known.size() == 1 && known[0].org == principal.org && known[0].user == principal.user) return {};
   return Fail(Error{.code = ErrorCode::kCorruption,
                     .reason = "integrity_swap",
