@@ -38,6 +38,13 @@ struct TrashEntry {
 // neighbours stay readable), kIo, kStorageFull. All methods may be called from several threads; calls that concern one
 // chat take effect one after the other.
 
+// What the next turn of a chat goes on from.
+struct ChatHead {
+  ChatSummary summary;
+  std::optional<AgentState> state{};      // in which the summary's head ended, if one is stored with it
+  std::optional<std::int64_t> version{};  // of the chat, as RunBeginning::expected_version has it
+};
+
 // Keeps the interactions that have ended (specification section 4.5).
 class CheckpointStore {
  public:
@@ -119,6 +126,22 @@ class ChatStore {
 
 // A store of chats: each of its sides is a small interface of its own, with a suite of what every implementation does
 // (tests/store/*_conformance_test.cc). Who needs one side takes that.
-class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {};
+class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {
+ public:
+  // What the next turn goes on from.
+  Result<ChatHead> LoadHead(const ChatId& chat) {
+    auto summary = LoadSummary(chat);
+    if (!summary) return tl::unexpected(std::move(summary.error()));
+    ChatHead head{.summary = *std::move(summary)};
+    if (!head.summary.head) return head;
+    auto state = LoadFinalState(chat, *head.summary.head);
+    if (!state) return tl::unexpected(std::move(state.error()));
+    head.state = *std::move(state);
+    return head;
+  }
+  // The same for whoever begins a run with it. A store that other processes write to may tell what it knew last, with a
+  // version: RunStore::Begin finds out whether that holds (else "head_moved"), and the next call looks again.
+  virtual Result<ChatHead> LoadKnownHead(const ChatId& chat) { return LoadHead(chat); }
+};
 
 }  // namespace reprise

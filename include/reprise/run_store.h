@@ -21,6 +21,7 @@ struct RunBeginning {
   // The head that it goes on from, nullopt in it: of an empty chat. The outer one is empty for a run that begins
   // anywhere else.
   std::optional<std::optional<InteractionId>> expected_head{};
+  std::optional<std::int64_t> expected_version{};  // ChatHead::version, of a run that goes on from there
   std::string record{};  // the journal's first; empty: it keeps no journal, as it ends at once
   Journal::Reach reach = Journal::Reach::kProcess;
 };
@@ -53,6 +54,10 @@ class RunHold {
   // Saves the interaction as SaveInteraction does and ends journal and run, in one step. The chat is free then.
   // Afterwards no `done` is outstanding.
   virtual Result<void> Finish(const Interaction& interaction) = 0;
+  // The same, but it need not wait: `done` is told, perhaps on a thread of the store, where it must be quick. kConflict
+  // (reason kFinishAgain): it takes more than that, and Finish has to be called. The hold must live until then.
+  static constexpr const char* kFinishAgain = "finish_again";
+  virtual void FinishSoon(std::shared_ptr<const Interaction> interaction, Done done) { done(Finish(*interaction)); }
   // Ends the run as if it had never begun; its number is not used again.
   virtual Result<void> Discard() = 0;
   // The run is abandoned at once: whoever asks first takes it up. Afterwards no `done` is outstanding.
@@ -106,7 +111,7 @@ class RunStore {
 
   // Reserves a number, claims the chat for it and begins its journal with the first record, in one step; when it
   // returns ok the record reaches as far as was asked. kConflict: reason "busy", details {"interaction_id"}, if a run
-  // of the chat is held or abandoned; "head_moved" if its head is not what was expected: to be loaded again.
+  // of the chat is held or abandoned; "head_moved" if its head or version is not what was expected: to be loaded again.
   virtual Result<std::unique_ptr<RunHold>> Begin(const RunBeginning& beginning) = 0;
   // Claims up to `most` abandoned runs, each of which nobody else gets then. Empty: there are none now.
   virtual Result<std::vector<AbandonedRun>> ClaimAbandoned(std::size_t most) = 0;

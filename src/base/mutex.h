@@ -20,6 +20,7 @@ namespace reprise {
 class REPRISE_CHECKED(capability("mutex")) Mutex {
  public:
   void lock() REPRISE_CHECKED(acquire_capability()) { mutex_.lock(); }
+  bool try_lock() REPRISE_CHECKED(try_acquire_capability(true)) { return mutex_.try_lock(); }
   void unlock() REPRISE_CHECKED(release_capability()) { mutex_.unlock(); }
 
  private:

@@ -14,8 +14,9 @@ struct Race {
 
 }  // namespace
 
-void CheckpointSaver::Attempt(const std::function<Result<void>()>& save, Done done) {
-  if (time_limit_.count() == 0) return done(save());
+// `done`, or that the limit has passed, whichever comes first.
+CheckpointSaver::Done CheckpointSaver::Limited(Done done) {
+  if (time_limit_.count() == 0) return done;
   const auto race = std::make_shared<Race>();
   race->done = std::move(done);
   // Weak: an attempt that has ended is not kept until its limit passes.
@@ -28,12 +29,53 @@ void CheckpointSaver::Attempt(const std::function<Result<void>()>& save, Done do
                             .message = "the checkpoint could not be written in time"}));
     });
   });
-  auto result = save();
-  if (!race->settled.exchange(true)) race->done(std::move(result));
+  return [race](Result<void> result) {
+    if (!race->settled.exchange(true)) race->done(std::move(result));
+  };
+}
+
+// One save. It ends when the store lets go of it, on a thread that may outlive the engine: what it holds goes first.
+class CheckpointSaver::Finishing {
+ public:
+  Finishing(CheckpointSaver& saver, std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction,
+            Done done)
+      : saver_(saver), hold_(std::move(hold)), interaction_(std::move(interaction)), done_(std::move(done)) {
+    const std::lock_guard lock(saver_.mutex_);
+    ++saver_.under_way_;
+  }
+  Finishing(const Finishing&) = delete;
+  ~Finishing() {
+    done_ = nullptr;
+    interaction_ = nullptr;
+    hold_ = nullptr;
+    const std::lock_guard lock(saver_.mutex_);
+    --saver_.under_way_;
+    saver_.ended_.notify_all();
+  }
+
+  void End(Result<void> saved) {
+    if (saved || saved.error().reason != RunHold::kFinishAgain) return done_(std::move(saved));
+    saver_.pool_.Submit([hold = std::move(hold_), interaction = std::move(interaction_), done = std::move(done_)] {
+      done(hold->Finish(*interaction));
+    });
+  }
+
+ private:
+  CheckpointSaver& saver_;
+  std::shared_ptr<RunHold> hold_;
+  std::shared_ptr<const Interaction> interaction_;
+  Done done_;
+};
+
+CheckpointSaver::~CheckpointSaver() {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [this] { return under_way_ == 0; });
 }
 
 void CheckpointSaver::Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done) {
-  Attempt([&] { return hold->Finish(*interaction); }, std::move(done));
+  RunHold& of = *hold;
+  const auto finishing = std::make_shared<Finishing>(*this, std::move(hold), interaction, Limited(std::move(done)));
+  of.FinishSoon(std::move(interaction), [finishing](Result<void> saved) { finishing->End(std::move(saved)); });
 }
 
 void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done) {
@@ -42,11 +84,11 @@ void CheckpointSaver::SaveToFallback(std::shared_ptr<const Interaction> interact
 }
 
 void CheckpointSaver::TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done) {
-  Attempt([&] { return fallbacks_[index]->SaveInteraction(*interaction); },
-          [this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
-            if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
-            TryFallback(index + 1, std::move(interaction), std::move(done));
-          });
+  const Done attempted = Limited([this, index, interaction, done = std::move(done)](Result<void> saved) mutable {
+    if (saved || index + 1 == fallbacks_.size()) return done(std::move(saved));
+    TryFallback(index + 1, std::move(interaction), std::move(done));
+  });
+  attempted(fallbacks_[index]->SaveInteraction(*interaction));
 }
 
 }  // namespace reprise

@@ -1,9 +1,11 @@
 #pragma once
 
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <mutex>
 #include <utility>
 #include <vector>
 
@@ -19,30 +21,38 @@ namespace reprise {
 // (specification section 7.3). Thread-safe.
 class CheckpointSaver {
  public:
-  // Told once what came of it: on the calling thread, or, if the disk hangs, on another one when the limit has passed.
+  // Told once what came of it: on the calling thread or one of the store, where it must be quick, or, if the disk
+  // hangs, on another one when the limit has passed.
   using Done = std::function<void(Result<void>)>;
 
   // All must outlive the saver and the attempts under way. No time limit: 0.
   CheckpointSaver(std::vector<InteractionStore*> fallbacks, ElasticPool& pool, Timer& timer,
                   std::chrono::milliseconds time_limit)
       : fallbacks_(std::move(fallbacks)), pool_(pool), timer_(timer), time_limit_(time_limit) {}
+  // Waits for what is under way at a store.
+  ~CheckpointSaver();
+  CheckpointSaver(const CheckpointSaver&) = delete;
 
-  // Finishes the run, on the calling thread: a write that hangs in the kernel cannot be interrupted, so the caller's
-  // thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The attempt
-  // may still succeed later, which does no harm (the same interaction may be saved twice).
+  // Finishes the run, with files on the calling thread: a write that hangs in the kernel cannot be interrupted, so the
+  // caller's thread is then given up for lost and `done` gets kDeadlineExceeded (reason "save_timeout") on another. The
+  // attempt may still succeed later, which does no harm (the same interaction may be saved twice).
   void Save(std::shared_ptr<RunHold> hold, std::shared_ptr<const Interaction> interaction, Done done);
 
   // Saves to the first fallback that takes it, each within the limit. The last error if none does.
   void SaveToFallback(std::shared_ptr<const Interaction> interaction, Done done);
 
  private:
-  void Attempt(const std::function<Result<void>()>& save, Done done);
+  class Finishing;
+  Done Limited(Done done);
   void TryFallback(std::size_t index, std::shared_ptr<const Interaction> interaction, Done done);
 
   const std::vector<InteractionStore*> fallbacks_;
   ElasticPool& pool_;
   Timer& timer_;
   const std::chrono::milliseconds time_limit_;
+  std::mutex mutex_;
+  std::condition_variable ended_;
+  std::size_t under_way_ = 0;  // guarded by mutex_
 };
 
 }  // namespace reprise

@@ -29,47 +29,56 @@ AttachmentServices StartPoints::AttachmentParts() const {
 Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
   if (from.kind == StartPoint::Kind::kResume) return WhereItStopped(chat, from, request);
   if (from.kind == StartPoint::Kind::kCompact) {
-    auto beginning = AtHead(chat);
+    auto beginning = AtHead(chat, Head::kKnown);
     if (beginning && !beginning->parent) return Fail(ErrorCode::kNotFound, "there is nothing in this chat to sum up");
-    if (beginning) beginning->model = ModelFor(chat, request, {});
+    if (beginning && !request.model.empty()) beginning->model = request.model;
     return beginning;
   }
   if (from.kind != StartPoint::Kind::kHead) return BesideEdited(chat, from, request);
-  std::string model = ModelFor(chat, request, {});
-  auto attached =
-      AttachFiles(AttachmentParts(), chat, request.attachments.value_or(std::vector<FileId>()), RecipientOf(model));
-  if (!attached) return Fail(std::move(attached.error()));
-  auto beginning = AtHead(chat);
+  Attached attached;
+  if (request.attachments && !request.attachments->empty()) {
+    auto files = AttachFiles(AttachmentParts(), chat, *request.attachments, RecipientOf(ModelFor(chat, request, {})));
+    if (!files) return Fail(std::move(files.error()));
+    attached = *std::move(files);
+  }
+  auto beginning = AtHead(chat, Head::kKnown);
   if (!beginning) return beginning;
   if (request.follows && *request.follows != beginning->parent) {
     return Fail(Conflict("stale", "the chat has changed meanwhile", /*retryable=*/true));
   }
-  beginning->attached = *std::move(attached);
+  beginning->attached = std::move(attached);
   beginning->user_message = request.user_message;
-  beginning->model = std::move(model);
+  if (!request.model.empty()) beginning->model = request.model;
   return beginning;
 }
 
-Result<Beginning> StartPoints::AtHead(const ChatId& chat) {
-  InteractionStore& store = services_.parts.store;
-  auto summary = store.LoadSummary(chat);
-  if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+// With the model that was chosen for the chat.
+Result<Beginning> StartPoints::AtHead(const ChatId& chat, Head which) {
   if (interactions_.HasRescued(chat)) {
-    auto rescued = interactions_.RescuedAfter(chat, summary ? summary->head : std::nullopt);
-    if (!rescued.empty()) {
-      return Beginning{.parent = rescued.back().id,
-                       .state = std::move(rescued.back().final_agent_state).value_or(AgentState{})};
-    }
-    summary = store.LoadSummary(chat);  // what was saved just now has become the head
-    if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+    auto rescued = AtRescued(chat);
+    if (!rescued) return Fail(std::move(rescued.error()));
+    if (*rescued) return **std::move(rescued);
   }
-  if (!summary || !summary->head) {
-    return Beginning{.makes_chat = !summary, .expected_head = std::optional<InteractionId>()};
-  }
-  auto state = store.LoadFinalState(chat, *summary->head);
-  if (!state) return Fail(std::move(state.error()));
-  return Beginning{
-      .parent = summary->head, .state = (*std::move(state)).value_or(AgentState{}), .expected_head = summary->head};
+  InteractionStore& store = services_.parts.store;
+  auto head = which == Head::kKnown ? store.LoadKnownHead(chat) : store.LoadHead(chat);
+  if (!head && !IsNotFound(head.error())) return Fail(std::move(head.error()));
+  if (!head) return Beginning{.makes_chat = true, .expected_head = std::optional<InteractionId>()};
+  return Beginning{.parent = head->summary.head,
+                   .state = std::move(head->state).value_or(AgentState{}),
+                   .model = std::move(head->summary.chosen_model),
+                   .expected_head = head->summary.head,
+                   .expected_version = head->version};
+}
+
+// nullopt: all of it could be saved, and the last has become the head.
+Result<std::optional<Beginning>> StartPoints::AtRescued(const ChatId& chat) {
+  const auto summary = services_.parts.store.LoadSummary(chat);
+  if (!summary && !IsNotFound(summary.error())) return Fail(summary.error());
+  auto rescued = interactions_.RescuedAfter(chat, summary ? summary->head : std::nullopt);
+  if (rescued.empty()) return std::optional<Beginning>();
+  return std::optional(Beginning{.parent = rescued.back().id,
+                                 .state = std::move(rescued.back().final_agent_state).value_or(AgentState{}),
+                                 .model = summary ? summary->chosen_model : std::string()});
 }
 
 Result<Beginning> StartPoints::BesideEdited(const ChatId& chat, const StartPoint& from, const StartRequest& request) {

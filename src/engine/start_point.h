@@ -36,6 +36,7 @@ struct Beginning {
   bool makes_chat = false;  // there is none of that name yet
   // RunBeginning::expected_head.
   std::optional<std::optional<InteractionId>> expected_head{};
+  std::optional<std::int64_t> expected_version{};  // likewise
 };
 
 // Puts together what interactions begin with.
@@ -46,8 +47,8 @@ class StartPoints {
 
   // REQUIRES: the chat is occupied. kNotFound, kConflict (reasons "not_resumable", "no_message"), the store's failures.
   Result<Beginning> Load(const ChatId& chat, const StartPoint& from, const StartRequest& request);
-  // Without a message.
-  Result<Beginning> AtHead(const ChatId& chat);
+  // Without a message, as the chat is now.
+  Result<Beginning> AtHead(const ChatId& chat) { return AtHead(chat, Head::kNow); }
   // Before a run is cancelled for it, or it waits: what the request is about has to be there.
   Result<void> Check(const ChatId& chat, const StartPoint& from, const StartRequest& request) const;
 
@@ -59,6 +60,9 @@ class StartPoints {
   // Of attached files.
   PartRecipient RecipientOf(const std::string& model) const;
   AttachmentServices AttachmentParts() const;
+  enum class Head { kNow, kKnown };  // kKnown: if it is another by now, the run cannot begin (LoadKnownHead)
+  Result<Beginning> AtHead(const ChatId& chat, Head which);
+  Result<std::optional<Beginning>> AtRescued(const ChatId& chat);
 
   EngineServices& services_;
   Interactions& interactions_;

@@ -122,8 +122,11 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
                    FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
-  auto hold = services_.parts.runs.Begin(
-      {.chat = chat, .expected_head = beginning->expected_head, .record = journal.TakeFirst(), .reach = reach});
+  auto hold = services_.parts.runs.Begin({.chat = chat,
+                                          .expected_head = beginning->expected_head,
+                                          .expected_version = beginning->expected_version,
+                                          .record = journal.TakeFirst(),
+                                          .reach = reach});
   if (!hold) {
     span.Fail(hold.error().reason);
     return Fail(std::move(hold.error()));

@@ -6,11 +6,13 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <thread>
+#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -51,6 +53,11 @@ class SqlValue {
   SqlValue(std::int64_t number) : text_(std::to_string(number)) {}  // NOLINT
   static SqlValue Null() { return SqlValue(std::nullopt, false); }
   static SqlValue Bytes(std::string bytes) { return SqlValue(std::move(bytes), true); }
+  // A text[], int[], uuid[] (of 32 hexadecimal digits each) or bytea[].
+  static SqlValue Texts(const std::vector<std::string>& list);
+  static SqlValue Ints(const std::vector<std::int64_t>& list);
+  static SqlValue Uuids(const std::vector<std::string>& list);
+  static SqlValue ByteStrings(const std::vector<std::string>& list);
   template <typename Optional>
   static SqlValue OrNull(const Optional& value) {
     return value ? SqlValue(*value) : Null();
@@ -76,11 +83,17 @@ struct Statement {
   std::vector<SqlValue> values{};
   // Whether it waits for a connection as long as it takes, or gives up after some seconds (kUnavailable, retryable).
   bool is_patient = false;
+  // Whether it may be one transaction with others that say so: those that wait together are committed together. If one
+  // of them fails, the others are tried without it. It must not wait for a lock that somebody holds for long, and must
+  // not ask for another way to commit than the others on the same connection.
+  bool may_share = false;
   std::string tenant{};  // whose rows it may touch (TenantDatabase); empty: the single user's
 };
 
-// One connection to PostgreSQL in pipeline mode, made again when it is lost, and the thread that drives it: statements
-// that come while others are under way go out together, and run one after the other. A statement whose outcome is not
+// One connection to PostgreSQL in pipeline mode, made again when it is lost. Whoever submits a statement sends it, if
+// nobody has the connection just then; a thread reads results and does all else. Statements run one after the other;
+// those that may share a transaction and come while one is under way go together in the next one. What is executed
+// again and again is prepared, unless a pooler lies between that does not take it. A statement whose outcome is not
 // known, because the connection was lost, is sent again: each must do the same then. Thread-safe.
 class Database {
  public:
@@ -103,13 +116,17 @@ class Database {
   Database(const Database&) = delete;
   Database& operator=(const Database&) = delete;
 
-  // `done` is called once, in the order of the calls, on the database's thread; it must be quick and may submit. kIo,
-  // kStorageFull, kUnavailable; the SQLSTATE is in `detail`.
+  // `done` is called once, on the database's thread, in the order of the calls (but for what had to be tried again); it
+  // must be quick and may submit. kIo, kStorageFull, kUnavailable; the SQLSTATE is in `detail`.
   using Done = std::function<void(Result<Rows>)>;
   void Submit(Statement statement, Done done);
   // The same, and waits for it. Perhaps over another connection: what was submitted before may still be under way.
   // REQUIRES: not on the database's thread.
   Result<Rows> Execute(Statement statement);
+  // The same over the connection that Submit uses, behind what was submitted.
+  Result<Rows> ExecuteInOrder(Statement statement);
+  // Calls it later, on the database's thread; it must be quick. Not any more when the object is destroyed.
+  void CallLater(std::chrono::milliseconds pause, std::function<void()> call);
   // From now on nothing is waited for: patient statements give up like others.
   void BeginStop();
   bool is_connected() const;
@@ -122,11 +139,30 @@ class Database {
     Done done;
     Clock::time_point until;
     std::optional<Result<Rows>> outcome{};
+    int queries = 0, ended = 0;      // that it was sent as, and those whose results are read
+    int prepares = -1;               // which of them prepares something
+    const char* prepared = nullptr;  // and what
+  };
+  // What is committed together.
+  struct Transaction {
+    std::vector<Job> jobs{};
+    std::size_t reading = 0;  // the job whose results come next
+    bool has_failed = false;
+  };
+  // A statement as this connection knows it.
+  struct Known {
+    enum class State { kSeen, kPreparing, kPrepared };
+    State state = State::kSeen;
+    std::string name{};
+  };
+  // What there is to tell when the connection is not held any more.
+  struct News {
+    std::vector<std::pair<Done, Result<Rows>>> outcomes{};
+    std::vector<std::pair<std::string, std::string>> notifications{};
   };
 
   Database(const PostgresLibrary& library, Options options, UniqueFd wake);
 
-  Result<Rows> ExecuteHere(Statement statement);
   // Another connection. The one that nobody waits for, or else the fewest do.
   struct Helper {
     std::unique_ptr<Database> database;
@@ -136,20 +172,26 @@ class Database {
 
   void Work();
   bool Connect();
-  bool Greet();
+  bool Greet() REQUIRES(connection_mutex_);
   void Disconnect(std::string_view why);
+  void SendNow();
   // All false if the connection is lost.
-  bool SendWhatWaits();
-  bool Send(const Job& job);
-  bool SendQuery(const char* sql, const std::vector<SqlValue>& values);
-  bool ReadResults();
-  void TakeResult(PGresult* result);
-  void TellNotifications();
+  bool SendWhatWaits() REQUIRES(connection_mutex_);
+  bool Send(Job& job) REQUIRES(connection_mutex_);
+  bool SendQuery(Job& job, const char* sql, const std::vector<SqlValue>& values) REQUIRES(connection_mutex_);
+  bool ReadResults(News& news) REQUIRES(connection_mutex_);
+  void TakeResult(PGresult* result) REQUIRES(connection_mutex_);
+  bool TakeFailure(PGresult* result) REQUIRES(connection_mutex_);
+  void EndQuery() REQUIRES(connection_mutex_);
+  void EndTransaction(News& news) REQUIRES(connection_mutex_);
+  void TakeNotifications(News& news) REQUIRES(connection_mutex_);
+  void Tell(News news);
   bool Wait();
   void WaitToConnect();
+  void CallWhatIsDue();
   void GiveUpLate();
   void FailAll(const Error& error);
-  Error LastError() const;
+  std::string LastError() const REQUIRES(connection_mutex_);
 
   const PostgresLibrary& library_;
   const Options options_;
@@ -158,18 +200,26 @@ class Database {
   Mutex helpers_mutex_;
   std::deque<Helper> helpers_ GUARDED_BY(helpers_mutex_);  // their places stay
 
+  // Lock order: connection_mutex_, mutex_.
+  Mutex connection_mutex_;
+  PGconn* connection_ GUARDED_BY(connection_mutex_) = nullptr;
+  std::deque<Transaction> under_way_ GUARDED_BY(connection_mutex_);
+  std::unordered_map<const char*, Known> known_ GUARDED_BY(connection_mutex_);  // by the statement's text
+  int not_prepared_ GUARDED_BY(connection_mutex_) = 0;  // how often something prepared was not there
+  bool must_flush_ GUARDED_BY(connection_mutex_) = false;
+  bool sleeps_ GUARDED_BY(connection_mutex_) = false;  // the thread looks at nothing until it is woken
+  bool is_lost_ GUARDED_BY(connection_mutex_) = false;
+
   mutable Mutex mutex_;
   std::deque<Job> waiting_ GUARDED_BY(mutex_);
+  std::multimap<Clock::time_point, std::function<void()>> later_ GUARDED_BY(mutex_);
   bool stopping_ GUARDED_BY(mutex_) = false;
   Clock::time_point stop_until_ GUARDED_BY(mutex_){};  // that long a lost connection is waited for
   bool closing_ GUARDED_BY(mutex_) = false;
   bool is_connected_ GUARDED_BY(mutex_) = false;
 
   // Used by the thread only.
-  PGconn* connection_ = nullptr;
-  std::deque<Job> under_way_;
-  bool must_flush_ = false;
-  bool was_reported_ = false;
+  bool was_reported_ = false, was_quiet_ = false;
   std::chrono::milliseconds pause_{0};
   Clock::time_point look_again_{};
   std::thread thread_;  // last: it uses all of the above

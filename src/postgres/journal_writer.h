@@ -27,7 +27,7 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
     Journal::Reach reach = Journal::Reach::kProcess;
   };
   // `database` must outlive it.
-  explicit JournalWriter(Database& database) : database_(database, TenantDatabase::kAll) {}
+  explicit JournalWriter(Database& database) : database_(database) {}
 
   // `done` is called once, on the database's thread, in the order in which a run's records were added. True: the record
   // is kept, as all before it of its run are. False: it is not, as the token is another one, or what was before it is
@@ -41,7 +41,7 @@ class JournalWriter : public std::enable_shared_from_this<JournalWriter> {
   static Statement ForOne(const Record& record);
   static Statement ForMany(const Batch& batch);
 
-  TenantDatabase database_;
+  Database& database_;
   Mutex mutex_;
   std::deque<std::pair<Record, Done>> waiting_ GUARDED_BY(mutex_);
   bool is_sending_ GUARDED_BY(mutex_) = false;

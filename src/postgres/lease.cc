@@ -29,7 +29,10 @@ Result<std::unique_ptr<Lease>> Lease::Take(Database& database, std::string insta
 }
 
 Lease::Lease(Database& database, std::string instance, std::string version)
-    : database_(database, TenantDatabase::kAll), instance_(std::move(instance)), version_(std::move(version)), renewed_at_(Ticks()) {}
+    : database_(database, TenantDatabase::kAll),
+      instance_(std::move(instance)),
+      version_(std::move(version)),
+      renewed_at_(Ticks()) {}
 
 Lease::~Lease() {
   if (!thread_.joinable()) return;
@@ -126,7 +129,7 @@ void Lease::Work() {
 
 // One that was declared dead lives on: what others have taken up is theirs, as the tokens say.
 void Lease::Renew() {
-  const auto sent = Ticks();
+  const auto sent = Ticks(), last = renewed_at_.load();
   const auto renewed =
       database_.Execute({.sql = "with before as (select dead from reprise.instances where id = $1::uuid) "
                                 "insert into reprise.instances(id, lease_until, version) values ($1::uuid, "
@@ -137,6 +140,8 @@ void Lease::Renew() {
   if (!renewed) return LogWarning("the lease could not be renewed", {{"detail", renewed.error().detail}});
   const bool was_dead = renewed->truth(0, 0);
   if (was_dead) ++deaths_;  // before it is fresh again
+  // The others could not renew theirs either, perhaps: they have time for it.
+  if (std::chrono::steady_clock::duration(Ticks() - last) > kStale) judges_from_ = Ticks() + kGrace.count();
   renewed_at_ = sent;
   if (!was_dead) return;
   LogWarning("this server was taken for dead; others may have taken up runs of it");
@@ -181,16 +186,23 @@ void Lease::Sweep() {
   if (!swept) LogWarning("what is left of runs could not be removed", {{"detail", swept.error().detail}});
 }
 
-void Lease::Look() {
-  const auto declared = database_.Execute({.sql = "update reprise.instances set dead = true where not dead and "
-                                                  "lease_until < clock_timestamp() and id <> $1::uuid "
-                                                  "returning id::text",
-                                           .values = {instance_}});
-  if (declared) {
-    for (std::size_t row = 0; row < declared->size(); ++row) {
-      LogWarning("another server's lease has ended; its runs are taken up", {{"instance", declared->text(row, 0)}});
-    }
+// Whose own lease has ended does not judge others: the database was away, for them too perhaps. It is asked in the same
+// statement, which may have been under way all that time.
+void Lease::DeclareDeadWhoseLeaseHasEnded() {
+  if (Ticks() < judges_from_) return;
+  const auto declared = database_.Execute(
+      {.sql =
+           "update reprise.instances set dead = true where not dead and lease_until < clock_timestamp() and id <> "
+           "$1::uuid and exists (select 1 from reprise.instances mine where mine.id = $1::uuid and not mine.dead and "
+           "mine.lease_until > clock_timestamp()) returning id::text",
+       .values = {instance_}});
+  for (std::size_t row = 0; declared && row < declared->size(); ++row) {
+    LogWarning("another server's lease has ended; its runs are taken up", {{"instance", declared->text(row, 0)}});
   }
+}
+
+void Lease::Look() {
+  DeclareDeadWhoseLeaseHasEnded();
   const auto wanted = database_.Execute(
       {.sql =
            "select tenant from reprise.runs r where state = 'running' and not exists (select 1 from "

@@ -23,6 +23,8 @@ class Lease {
  public:
   static constexpr std::chrono::seconds kRenewal{3}, kLook{1}, kStale{7}, kSweep{10};
   static constexpr const char* kLength = "10 seconds";
+  // After it could not renew its own lease it waits so long before it judges others.
+  static constexpr std::chrono::steady_clock::duration kGrace = kRenewal + std::chrono::seconds(2);
 
   // A fresh id for an instance.
   static std::string MakeInstance();
@@ -61,6 +63,7 @@ class Lease {
   void Renew();
   void GiveBackForgotten();
   void Look();
+  void DeclareDeadWhoseLeaseHasEnded();
   void Sweep();
   static std::int64_t Ticks() { return std::chrono::steady_clock::now().time_since_epoch().count(); }
 
@@ -68,6 +71,7 @@ class Lease {
   const std::string instance_, version_;
   std::atomic<std::int64_t> renewed_at_;  // when the last renewal that counted was sent
   std::atomic<int> deaths_{0};
+  std::int64_t judges_from_ = 0;  // used by the thread only
 
   std::mutex mutex_;
   std::condition_variable changed_;

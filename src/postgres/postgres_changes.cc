@@ -65,15 +65,18 @@ std::shared_ptr<PostgresChanges> PostgresChanges::Make(Options options) {
   return changes;
 }
 
-// The row first: whoever misses the signal finds it.
+// The row first: whoever misses the signal finds it. What comes within a moment goes together.
 void PostgresChanges::Tell(const ChatChange& change) {
+  constexpr std::chrono::milliseconds kMoment{5};
   {
     const MutexLock lock(sending_mutex_);
     waiting_.push_back(TextOf(change));
     if (is_sending_) return;
     is_sending_ = true;
   }
-  SendWhatWaits();
+  options_.database.CallLater(kMoment, [weak = weak_from_this()] {
+    if (const auto self = weak.lock()) self->SendWhatWaits();
+  });
 }
 
 void PostgresChanges::SendWhatWaits() {
@@ -81,7 +84,7 @@ void PostgresChanges::SendWhatWaits() {
   {
     const MutexLock lock(sending_mutex_);
     texts = std::exchange(waiting_, {});
-    is_sending_ = !texts.empty();
+    is_sending_ = false;
     if (texts.empty()) return;
   }
   Statement add{.sql =
@@ -98,7 +101,6 @@ void PostgresChanges::SendWhatWaits() {
       message.append(std::to_string(rows->number(row, 0))).append(" ").append(texts[row]);
       self->options_.signals.Publish(self->options_.topic, message);
     }
-    self->SendWhatWaits();
   });
 }
 

@@ -31,6 +31,8 @@ class PostgresChanges final : public SharedChanges, public std::enable_shared_fr
     std::string instance;
   };
   static std::shared_ptr<PostgresChanges> Make(Options options);
+  ~PostgresChanges() override { SendWhatWaits(); }
+  PostgresChanges(const PostgresChanges&) = delete;
 
   void Tell(const ChatChange& change) override;
   void Hear(std::function<void(std::optional<ChatChange>)> heard) override;

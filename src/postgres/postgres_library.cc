@@ -33,6 +33,8 @@ Result<PostgresLibrary> LoadOnce() {
   libpq.Find(library.enter_pipeline_mode, "PQenterPipelineMode");
   libpq.Find(library.pipeline_sync, "PQpipelineSync");
   libpq.Find(library.send_query, "PQsendQueryParams");
+  libpq.Find(library.send_prepare, "PQsendPrepare");
+  libpq.Find(library.send_prepared, "PQsendQueryPrepared");
   libpq.Find(library.flush, "PQflush");
   libpq.Find(library.consume_input, "PQconsumeInput");
   libpq.Find(library.is_busy, "PQisBusy");

@@ -24,6 +24,8 @@ struct PostgresLibrary {
   decltype(&::PQenterPipelineMode) enter_pipeline_mode;
   decltype(&::PQpipelineSync) pipeline_sync;
   decltype(&::PQsendQueryParams) send_query;
+  decltype(&::PQsendPrepare) send_prepare;
+  decltype(&::PQsendQueryPrepared) send_prepared;
   decltype(&::PQflush) flush;
   decltype(&::PQconsumeInput) consume_input;
   decltype(&::PQisBusy) is_busy;

@@ -10,8 +10,11 @@ namespace reprise {
 Result<std::unique_ptr<PostgresParts>> PostgresParts::Open(SharedDatabase& shared, Options options) {
   Database& database = shared.database();
   std::unique_ptr<PostgresParts> parts(new PostgresParts);
-  parts->store_ = TRY(PostgresStore::Open(
-      {.database = database, .keys = options.keys, .tenant = options.tenant, .bucket = options.bucket}));
+  parts->store_ = TRY(PostgresStore::Open({.database = database,
+                                           .keys = options.keys,
+                                           .tenant = options.tenant,
+                                           .bucket = options.bucket,
+                                           .finishes = &shared.finishes()}));
   parts->files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = DatabaseFiles::kRoot,
                                                                              .keys = options.keys,
                                                                              .file_system = parts->store_->files(),

@@ -31,9 +31,8 @@ PostgresRunStore::Token PostgresRunStore::MakeToken() {
 
 class PostgresRunStore::Hold final : public RunHold {
  public:
-  // `journal` is null for a run that keeps none, or has not said yet how it goes on. `row`: of the next record.
-  Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal, int epoch,
-       int row)
+  // Of a run that was claimed: `journal` is null until it is said how it goes on.
+  Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal, int epoch)
       : owner_(owner),
         ref_(std::move(ref)),
         token_(std::move(token.text)),
@@ -42,8 +41,15 @@ class PostgresRunStore::Hold final : public RunHold {
         key_{owner_.store_.tenant(), ref_},
         followers_(owner_.signals_.Own(key_)),
         epoch_(epoch),
-        journal_(std::move(journal)),
-        row_(row) {}
+        journal_(std::move(journal)) {}
+  // Of one that began here: `journal` is null if it keeps none. `begin_again`: how it began, to be said again if a
+  // crash of the database takes it; null if it cannot.
+  Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal, int epoch,
+       std::shared_ptr<const Statement> begin_again)
+      : Hold(owner, std::move(ref), std::move(token), std::move(journal), epoch) {
+    row_ = 1;
+    begin_again_ = std::move(begin_again);
+  }
   ~Hold() override { AwaitAll(); }
 
   InteractionId id() const override { return ref_.interaction_id; }
@@ -82,10 +88,28 @@ class PostgresRunStore::Hold final : public RunHold {
 
   Result<void> Finish(const Interaction& interaction) override {
     AwaitAll();
-    auto saved = owner_.store_.Save(interaction, token_);
-    if (saved) owner_.Remember(ref_);
+    auto saved = owner_.store_.FinishRun(interaction, token_, sealed_);
+    if (!saved && saved.error().reason == "fenced" && BeginAgain()) {
+      saved = owner_.store_.FinishRun(interaction, token_, sealed_);
+    }
     owner_.signals_.TellNews(*followers_, key_);
     return saved;
+  }
+
+  // What is appended still goes first: it is told before the end is.
+  void FinishSoon(std::shared_ptr<const Interaction> interaction, Done done) override {
+    auto finishing = owner_.store_.PrepareFinish(std::move(interaction), token_, sealed_);
+    if (!finishing) {
+      return WhenAllAreTold([error = std::move(finishing.error()), done = std::move(done)] { done(Fail(error)); });
+    }
+    WhenAllAreTold([this, finishing = *std::move(finishing), done = std::move(done)]() mutable {
+      owner_.store_.SubmitFinish(std::move(finishing), [this, done = std::move(done)](auto finished) {
+        owner_.signals_.TellNews(*followers_, key_);
+        if (!finished) return done(Fail(std::move(finished.error())));
+        const bool is_saved = *finished == PostgresStore::Finished::kSaved;
+        done(is_saved ? Result<void>() : Conflict(kFinishAgain, "the chat has changed, or the run is not held"));
+      });
+    });
   }
 
   Result<void> Discard() override {
@@ -181,9 +205,11 @@ class PostgresRunStore::Hold final : public RunHold {
          .is_patient = true},
         [this, row, was_lost, done = std::move(done)](const Result<Rows>& rows) mutable {
           const bool is_kept = rows && rows->number(0, 0) > 0;
-          const bool is_gap = rows && !is_kept && rows->number(0, 1) > 0;
-          if (is_gap && !was_lost) return SendAgain(row, std::move(done));
+          const bool is_held = rows && rows->number(0, 1) > 0;
           if (is_kept) return Kept(row, done);
+          if (rows && is_held && !was_lost) return SendAgain(row, std::move(done));
+          const auto begin = rows && !is_held && !was_lost ? HowToBeginAgain() : nullptr;
+          if (begin) return BeginAgainAndSend(*begin, row, std::move(done));
           Tell(done, Fail(rows ? Fenced() : rows.error()));
         });
   }
@@ -200,9 +226,32 @@ class PostgresRunStore::Hold final : public RunHold {
   void Tell(const Done& done, Result<void> outcome) {
     if (!done) return;
     done(std::move(outcome));
+    std::function<void()> then;
+    {
+      const std::lock_guard lock(mutex_);
+      if (--under_way_ == 0) then = std::exchange(then_, nullptr);
+      changed_.notify_all();
+    }
+    if (then) then();
+  }
+
+  // A crash of the database may have taken the run's beginning, as long as nothing of it was synced. Nobody can have
+  // taken the run up meanwhile, as this server was not taken for dead. Null: it is not that.
+  std::shared_ptr<const Statement> HowToBeginAgain() {
     const std::lock_guard lock(mutex_);
-    --under_way_;
-    changed_.notify_all();
+    return owner_.lease_.deaths() == deaths_.load() ? begin_again_ : nullptr;
+  }
+  bool BeginAgain() {
+    const auto begin = HowToBeginAgain();
+    const auto begun = begin ? owner_.database_.Execute(*begin) : Result<Rows>(Rows());
+    return begun && !begun->empty() && begun->truth(0, 0);
+  }
+  // Done twice it does no harm: the record says whether the run is held.
+  void BeginAgainAndSend(const Statement& begin, int row, Done done) {
+    owner_.database_.Submit(begin, [this, row, done = std::move(done)](const Result<Rows>& begun) mutable {
+      if (!begun) return Tell(done, Fail(begun.error()));
+      SendAgain(row, std::move(done));
+    });
   }
 
   // The database has crashed and lost what was not synced: everything since then, and this one. Those behind it come
@@ -235,6 +284,7 @@ class PostgresRunStore::Hold final : public RunHold {
     kept_ = std::max(kept_, row);
     if (record->reach == Journal::Reach::kPowerLoss) {
       unsynced_.erase(unsynced_.begin(), record + 1);
+      begin_again_ = nullptr;  // that is durable too
     } else {
       while (unsynced_.size() > kMostRemembered && unsynced_.front().row <= kept_) unsynced_.pop_front();
     }
@@ -255,6 +305,15 @@ class PostgresRunStore::Hold final : public RunHold {
     changed_.wait(lock, [this] { return under_way_ == 0; });
   }
 
+  // Calls it, perhaps now.
+  void WhenAllAreTold(std::function<void()> call) {
+    {
+      const std::lock_guard lock(mutex_);
+      if (under_way_ > 0) return void(then_ = std::move(call));
+    }
+    call();
+  }
+
   PostgresRunStore& owner_;
   const InteractionRef ref_;
   const std::string token_;
@@ -264,65 +323,47 @@ class PostgresRunStore::Hold final : public RunHold {
   const std::shared_ptr<RunFollowers> followers_;
   const int epoch_;
   std::unique_ptr<JournalText> journal_;
-  int row_;
+  int row_ = 0;                              // of the next record
+  std::optional<SealedInteraction> sealed_;  // when it is to be finished
   std::mutex mutex_;
   std::condition_variable changed_;
   int under_way_ = 0;            // guarded by mutex_; records
   std::deque<Record> unsynced_;  // guarded by mutex_; that are not kept yet, or that a crash of the database could take
   int kept_ = -1;                // guarded by mutex_; the last record that was kept
   int sent_again_ = -1;          // guarded by mutex_; up to here all was sent again after a crash
+  std::shared_ptr<const Statement> begin_again_;  // guarded by mutex_; null: it is durable that the run has begun
+  std::function<void()> then_;                    // guarded by mutex_; called when nothing is under way
 };
 
+// What is known of the chat is tried first, and then what its row says.
 Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beginning) {
-  for (;;) {
-    auto hold = TryToBegin(beginning);
-    if (!hold || *hold) return hold;
+  const bool is_first = beginning.expected_head && !*beginning.expected_head && !beginning.expected_version;
+  const auto known = is_first                     ? std::optional(NumberedId(1))
+                     : beginning.expected_version ? store_.NextOf(beginning.chat, *beginning.expected_version)
+                                                  : std::nullopt;
+  auto hold = known ? Claim(beginning, *known) : Result<std::unique_ptr<RunHold>>(nullptr);
+  while (hold && !*hold) {
+    const Rows now = TRY(database_.Execute(
+        {.sql = "select next_number, head, running, version from reprise.chats where tenant = $1 and id = $2",
+         .values = {store_.tenant(), beginning.chat.str()}}));
+    if (now.empty() && beginning.expected_head && *beginning.expected_head) return HeadMoved();
+    if (!now.empty()) {
+      if (!now.is_null(0, 2)) return Fail(RunsAlready(NumberedId(now.number(0, 2))));
+      std::optional<InteractionId> head;
+      if (!now.is_null(0, 1)) head = NumberedId(now.number(0, 1));
+      const bool is_other = beginning.expected_version.value_or(now.number(0, 3)) != now.number(0, 3);
+      if (is_other) store_.Forget(beginning.chat);
+      if (is_other || beginning.expected_head.value_or(head) != head) return HeadMoved();
+      if (now.number(0, 0) > InteractionId::kMaxNumber) {
+        return Conflict("chat_full", "the chat has too many interactions");
+      }
+    }
+    hold = Claim(beginning, now.empty() ? NumberedId(1) : NumberedId(now.number(0, 0)));
   }
+  return hold;
 }
 
-Result<std::unique_ptr<RunHold>> PostgresRunStore::TryToBegin(const RunBeginning& beginning) {
-  const std::string& tenant = store_.tenant();
-  const std::string& chat = beginning.chat.str();
-  if (const auto last = TakeLast(beginning.chat)) {
-    const bool is_expected = !beginning.expected_head || *beginning.expected_head == *last;
-    const bool may_follow = last->number() < InteractionId::kMaxNumber;
-    auto hold = is_expected && may_follow ? Claim(beginning, NumberedId(last->number() + 1), last)
-                                          : Result<std::unique_ptr<RunHold>>(nullptr);
-    if (!hold || *hold) return hold;  // else somebody has changed the chat meanwhile
-  }
-  const Rows now = TRY(
-      database_.Execute({.sql = "select next_number, head, running from reprise.chats where tenant = $1 and id = $2",
-                         .values = {tenant, chat}}));
-  if (now.empty()) {
-    if (beginning.expected_head && *beginning.expected_head) return HeadMoved();
-    TRY(database_.Execute({.sql = "insert into reprise.chats(tenant, id) values ($1, $2) on conflict do nothing",
-                           .values = {tenant, chat}}));
-    return nullptr;
-  }
-  if (!now.is_null(0, 2)) return Fail(RunsAlready(NumberedId(now.number(0, 2))));
-  std::optional<InteractionId> head;
-  if (!now.is_null(0, 1)) head = NumberedId(now.number(0, 1));
-  if (beginning.expected_head && *beginning.expected_head != head) return HeadMoved();
-  if (now.number(0, 0) > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
-  return Claim(beginning, NumberedId(now.number(0, 0)), head);
-}
-
-void PostgresRunStore::Remember(const InteractionRef& head) {
-  constexpr std::size_t kMost = 1000;
-  const MutexLock lock(last_mutex_);
-  if (last_.size() >= kMost) last_.erase(last_.begin());
-  last_.insert_or_assign(head.chat_id, head.interaction_id);
-}
-
-std::optional<InteractionId> PostgresRunStore::TakeLast(const ChatId& chat) {
-  const MutexLock lock(last_mutex_);
-  const auto node = last_.extract(chat);
-  return node ? std::optional(node.mapped()) : std::nullopt;
-}
-
-Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beginning, InteractionId id,
-                                                         const std::optional<InteractionId>& head) {
-  const std::string& tenant = store_.tenant();
+Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beginning, InteractionId id) {
   const std::string& chat = beginning.chat.str();
   std::unique_ptr<JournalText> journal;
   std::string bytes;
@@ -331,22 +372,35 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
     journal = std::make_unique<JournalText>(std::move(cipher));
     TRY(journal->Append(bytes, beginning.record, beginning.reach));
   }
-  // Synchronous: a run that a crash of the database makes unknown could not go on.
   const Token token = MakeToken();
-  const SqlValue expected = head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null();
-  const Rows begun = TRY(database_.Execute(
-      {.sql = "select reprise.begin_run($1, $2, $3::int, $4::boolean, $5::int, $6::uuid, $7::uuid, $8)",
-       .values = {tenant, chat, std::int64_t{id.number()}, beginning.expected_head ? "true" : "false", expected,
-                  lease_.instance(), token.text, journal ? SqlValue::Bytes(std::move(bytes)) : SqlValue::Null()}}));
+  const auto head = beginning.expected_head.value_or(std::nullopt);
+  const bool is_durable = beginning.reach == Journal::Reach::kPowerLoss;
+  Statement begin{
+      .sql =
+          "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
+          "$8::uuid, $9, $10)",
+      .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
+                 beginning.expected_head ? "true" : "false",
+                 head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
+                 journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(beginning.reach)},
+      .may_share = !is_durable};
+  const Rows begun = TRY(database_.ExecuteInOrder(begin));
   if (!begun.truth(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.
     const Rows mine = TRY(database_.Execute(
         {.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and token = $4::uuid",
-         .values = {tenant, chat, std::int64_t{id.number()}, token.text}}));
+         .values = {store_.tenant(), chat, std::int64_t{id.number()}, token.text}}));
     if (mine.empty()) return nullptr;
   }
+  std::shared_ptr<Statement> again;
+  if (!is_durable) {
+    again = std::make_shared<Statement>(std::move(begin));
+    again->values.back() = CommitFor(Journal::Reach::kPowerLoss);
+    again->may_share = false;
+    again->is_patient = true;
+  }
   return std::make_unique<Hold>(*this, InteractionRef{beginning.chat, id}, token, std::move(journal), /*epoch=*/1,
-                                /*row=*/1);
+                                std::move(again));
 }
 
 Result<std::vector<AbandonedRun>> PostgresRunStore::ClaimAbandoned(std::size_t most) {
@@ -372,7 +426,7 @@ Result<std::vector<AbandonedRun>> PostgresRunStore::ClaimAbandoned(std::size_t m
     const ChatId chat = TRY(ChatId::Parse(rows.text(row, 0)));
     InteractionRef ref{chat, NumberedId(rows.number(row, 1))};
     auto hold = std::make_unique<Hold>(*this, ref, std::move(tokens[static_cast<std::size_t>(rows.number(row, 2) - 1)]),
-                                       nullptr, static_cast<int>(rows.number(row, 3)), /*row=*/0);
+                                       nullptr, static_cast<int>(rows.number(row, 3)));
     claimed.push_back({.ref = std::move(ref), .hold = std::move(hold)});
   }
   return claimed;

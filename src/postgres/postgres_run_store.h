@@ -1,7 +1,6 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -54,22 +53,14 @@ class PostgresRunStore final : public RunStore {
     int deaths;                  // of the lease, before it was used
   };
   Token MakeToken();
-  // Once: nullptr if the chat is not as it was read any more.
-  Result<std::unique_ptr<RunHold>> TryToBegin(const RunBeginning& beginning);
-  // The same for a chat whose next number and head are these.
-  Result<std::unique_ptr<RunHold>> Claim(const RunBeginning& beginning, InteractionId id,
-                                         const std::optional<InteractionId>& head);
-  // The chat's last run was this one, and it ended here: the next begins without a look, if nobody has come between.
-  void Remember(const InteractionRef& head);
-  std::optional<InteractionId> TakeLast(const ChatId& chat);
+  // For a chat whose next number is this one; nullptr if it is not, or the chat is not as it is expected to be.
+  Result<std::unique_ptr<RunHold>> Claim(const RunBeginning& beginning, InteractionId id);
 
   TenantDatabase database_;
   PostgresStore& store_;
   Lease& lease_;
   RunSignals& signals_;
   const std::shared_ptr<JournalWriter> writer_;
-  Mutex last_mutex_;
-  std::map<ChatId, InteractionId> last_ GUARDED_BY(last_mutex_);
 };
 
 }  // namespace reprise

@@ -1,6 +1,7 @@
 #include "postgres/postgres_store.h"
 
 #include <algorithm>
+#include <future>
 #include <iterator>
 #include <utility>
 
@@ -9,10 +10,14 @@
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
 #include "store/removed_branch.h"
+#include "store/state_memory.h"
 #include "store/store_errors.h"
 
 namespace reprise {
 namespace {
+
+// What is kept of chats for their next turns.
+constexpr std::size_t kKnownBytes = 64u << 20, kEntryBytes = 1024, kLeafBytes = 160;
 
 constexpr std::string_view kHex = "0123456789abcdef";
 
@@ -34,6 +39,9 @@ std::int64_t Number(InteractionId id) { return id.number(); }
 std::optional<std::int64_t> Number(const std::optional<InteractionId>& id) {
   return id ? std::optional<std::int64_t>(id->number()) : std::nullopt;
 }
+
+// What finish_turn raises.
+constexpr std::string_view kFencedState = "RP001";
 
 std::string NameOf(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
@@ -66,9 +74,11 @@ Result<std::unique_ptr<PostgresStore>> PostgresStore::Open(Options options) {
 PostgresStore::PostgresStore(Options options)
     : options_(std::move(options)),
       database_(options_.database, options_.tenant),
+      finishes_(options_.finishes ? *options_.finishes : options_.database, options_.tenant),
       database_files_(options_.database, options_.tenant),
       files_(DatabaseFiles::kRoot, MakeRecordFormat(options_.keys), database_files_),
-      format_(MakeRecordFormat(options_.keys)) {}
+      format_(MakeRecordFormat(options_.keys)),
+      known_(kKnownBytes) {}
 
 Result<std::string> PostgresStore::Seal(const RecordPlace& place, std::string_view plaintext) const {
   return format_->Seal(place, {}, plaintext).map([](SealedRecord record) { return std::move(record.text); });
@@ -88,37 +98,85 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
               "do update set next_number = c.next_number + 1, version = c.version + 1, "
               "index_record = coalesce(c.index_record, excluded.index_record) returning next_number - 1",
        .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
+  Forget(chat);
   const std::int64_t number = rows.number(0, 0);
   if (number > InteractionId::kMaxNumber) return Conflict("chat_full", "the chat has too many interactions");
   return NumberedId(number);
 }
 
 Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatId& chat, bool is_patient) {
-  const Rows rows =
-      TRY(database_.Execute({.sql = "select version, index_record from reprise.chats where tenant = $1 and id = $2",
-                             .values = {tenant(), chat.str()},
-                             .is_patient = is_patient}));
+  const Rows rows = TRY(
+      database_.Execute({.sql = "select version, index_record, next_number from reprise.chats where tenant = $1 and "
+                                "id = $2",
+                         .values = {tenant(), chat.str()},
+                         .is_patient = is_patient}));
   if (rows.empty()) return std::optional<ChatRow>();
-  ChatRow row{.index = NewIndex(chat), .has_index = !rows.is_null(0, 1), .version = rows.number(0, 0)};
+  ChatRow row{.index = NewIndex(chat),
+              .has_index = !rows.is_null(0, 1),
+              .version = rows.number(0, 0),
+              .next_number = rows.number(0, 2)};
   if (row.has_index) {
     row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
   }
   return std::optional(std::move(row));
 }
 
-std::optional<PostgresStore::ChatRow> PostgresStore::TakeWritten(const ChatId& chat) {
-  const MutexLock lock(written_mutex_);
-  auto node = written_.extract(chat);
-  return node ? std::optional(std::move(node.mapped())) : std::nullopt;
+// --- what is known of a chat -----------------------------------------------------------------------------------------
+
+ChatHead PostgresStore::HeadOf(const KnownChat& known) {
+  ChatHead head{.summary = known.row.index.summary, .version = known.row.version};
+  if (known.state) head.state = *known.state;
+  return head;
 }
 
-void PostgresStore::RememberWritten(const ChatId& chat, ChatRow row) {
-  constexpr std::size_t kMost = 1000, kMostLeaves = 100;
-  if (row.index.leaves.size() > kMostLeaves) return;
-  const MutexLock lock(written_mutex_);
-  if (written_.size() >= kMost) written_.erase(written_.begin());
-  written_.insert_or_assign(chat, std::move(row));
+Result<ChatHead> PostgresStore::LoadKnownHead(const ChatId& chat) {
+  if (const auto known = known_.Find(chat.str())) return HeadOf(**known);
+  auto row = TRY(ReadRow(chat));
+  if (!row) return NoSuchChat();
+  if (!row->has_index) return LoadHead(chat);  // it may have begun
+  auto known = std::make_shared<KnownChat>(KnownChat{.row = *std::move(row), .state = nullptr});
+  std::size_t bytes = kEntryBytes + kLeafBytes * known->row.index.leaves.size();
+  if (const auto head = known->row.index.summary.head) {
+    auto state = TRY(LoadFinalState(chat, *head));
+    if (state) {
+      bytes += MemoryOf(*state);
+      known->state = std::make_shared<const AgentState>(*std::move(state));
+    }
+    const auto leaf = known->row.index.leaves.find(head->number());
+    if (leaf != known->row.index.leaves.end()) known->digest = leaf->second;
+  }
+  known_.Put(chat.str(), known, bytes);
+  return HeadOf(*known);
 }
+
+// The state lives in the interaction that was saved.
+void PostgresStore::Remember(const Finishing& finishing) {
+  const Interaction& saved = *finishing.interaction;
+  auto known = std::make_shared<KnownChat>(KnownChat{.row = {.index = finishing.index,
+                                                             .has_index = true,
+                                                             .version = finishing.version + 1,
+                                                             .next_number = Number(saved.id) + 1},
+                                                     .state = nullptr});
+  std::size_t bytes = kEntryBytes + kLeafBytes * finishing.index.leaves.size() + finishing.sealed.bytes;
+  if (saved.final_agent_state) {
+    known->state = {finishing.interaction, &*saved.final_agent_state};
+    bytes += MemoryOf(*known->state);
+  }
+  known->digest = finishing.sealed.digest;
+  if (finishing.sealed.state_link) known->totals = finishing.sealed.state_link->totals;
+  known->is_full = !finishing.sealed.state_link;
+  known_.Put(saved.chat_id.str(), std::move(known), bytes);
+}
+
+std::optional<InteractionId> PostgresStore::NextOf(const ChatId& chat, std::int64_t version) {
+  const auto known = known_.Find(chat.str());
+  if (!known || (*known)->row.version != version || (*known)->row.next_number > InteractionId::kMaxNumber) {
+    return std::nullopt;
+  }
+  return NumberedId((*known)->row.next_number);
+}
+
+// --- interactions, once more -----------------------------------------------------------------------------------------
 
 ChatIndex PostgresStore::NewIndex(const ChatId& chat) {
   const Timestamp now = Now();
@@ -147,6 +205,12 @@ Result<RecordLinks> PostgresStore::LinksFor(const Interaction& interaction, cons
 
 Result<std::optional<KnownState>> PostgresStore::ParentState(const ChatId& chat, const RecordLinks& links) {
   if (!links.parent) return std::optional<KnownState>();
+  if (const auto known = known_.Find(chat.str()); known && (*known)->state &&
+                                                  (*known)->row.index.summary.head == links.parent &&
+                                                  (*known)->digest == links.parent_digest) {
+    if ((*known)->totals) return KnownState{.totals = *(*known)->totals, .state = (*known)->state};
+    if ((*known)->is_full) return KnownState{.totals = TotalsOf(*(*known)->state), .state = (*known)->state};
+  }
   auto parent = files_.ReadInteraction(chat, *links.parent);
   if (!parent || parent->digest != links.parent_digest || !parent->interaction.final_agent_state) {
     return std::optional<KnownState>();
@@ -166,69 +230,108 @@ Result<void> PostgresStore::CheckSame(const Interaction& interaction) {
   return Conflict("interaction_exists", "another interaction is stored under this id");
 }
 
-Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) { return Save(interaction, std::nullopt); }
+Result<SealedInteraction> PostgresStore::Seal(const Interaction& interaction, const ChatRow& row, bool is_patient) {
+  const RecordLinks links = TRY(LinksFor(interaction, row, is_patient));
+  return files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
+    auto parent = ParentState(interaction.chat_id, links);
+    return parent ? *std::move(parent) : std::nullopt;
+  });
+}
 
-// The run's row and its journal stay for a while (Lease), for those who follow it elsewhere.
-//
-// The interaction is sealed once: what may have been stored by a statement whose answer was lost is known by its
-// digest.
-Result<void> PostgresStore::Save(const Interaction& interaction, const std::optional<std::string>& token) {
+// Of an interaction that no run here has made.
+Result<void> PostgresStore::SaveInteraction(const Interaction& interaction) {
   const std::string& chat = interaction.chat_id.str();
-  const std::int64_t number = Number(interaction.id);
-  const bool is_patient = token.has_value();  // what a run has come to is kept, however long that takes
-  std::optional<SealedInteraction> sealed;
-  auto written = token ? TakeWritten(interaction.chat_id) : std::nullopt;
+  Sealed sealed;
   for (;;) {
-    auto row = written ? std::exchange(written, std::nullopt) : TRY(ReadRow(interaction.chat_id, is_patient));
-    if (!row && token) return Fail(Fenced());
+    auto row = TRY(ReadRow(interaction.chat_id));
     if (!row) {
       if (interaction.parent_id) return Fail(ErrorCode::kNotFound, "the parent interaction is not in this chat");
       TRY(database_.Execute({.sql = "insert into reprise.chats(tenant, id, next_number) values ($1, $2, $3::int + 1) "
                                     "on conflict (tenant, id) do nothing",
-                             .values = {tenant(), chat, number}}));
+                             .values = {tenant(), chat, Number(interaction.id)}}));
       continue;
     }
-    if (!token) {
-      const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, is_patient));
-      if (stored && sealed && *stored == sealed->digest) return {};  // by a statement sent twice
-      if (stored) return CheckSame(interaction);
-    }
-    if (!sealed) {
-      const RecordLinks links = TRY(LinksFor(interaction, *row, is_patient));
-      sealed = TRY(files_.SealInteraction(interaction, links, [&]() -> std::optional<KnownState> {
-        auto parent = ParentState(interaction.chat_id, links);
-        return parent ? *std::move(parent) : std::nullopt;
-      }));
-    }
+    const auto stored = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/false));
+    if (stored && sealed && *stored == sealed->digest) return {};  // by a statement sent twice
+    if (stored) return CheckSame(interaction);
+    if (!sealed) sealed = TRY(Seal(interaction, *row, /*is_patient=*/false));
     if (!row->has_index) row->index.summary.created_at = interaction.created_at;
     AddToIndex(row->index, interaction, sealed->digest);
     const std::string index = TRY(files_.SealIndex(row->index));
-    const Rows saved = TRY(token ? FinishRun(interaction, *token, row->version, index, *sealed)
-                                 : InsertInteraction(interaction, row->version, index, *sealed));
-    if (saved.truth(0, 0)) {
-      row->has_index = true;
-      ++row->version;
-      RememberWritten(interaction.chat_id, *std::move(row));
-      return {};
-    }
-    if (!token || saved.truth(0, 1)) continue;  // the index is another by now
+    const Rows saved = TRY(InsertInteraction(interaction, row->version, index, *sealed));
+    Forget(interaction.chat_id);
+    if (saved.truth(0, 0)) return {};
+  }
+}
+
+// --- runs that end ---------------------------------------------------------------------------------------------------
+
+// What a run has come to is kept, however long that takes.
+Result<std::shared_ptr<const PostgresStore::Finishing>> PostgresStore::PrepareFinish(
+    std::shared_ptr<const Interaction> interaction, const std::string& token, Sealed& sealed) {
+  const ChatId& chat = interaction->chat_id;
+  const auto known = known_.Find(chat.str());
+  auto row = known ? std::optional((*known)->row) : TRY(ReadRow(chat, /*is_patient=*/true));
+  if (!row) return Fail(Fenced());
+  if (!sealed) sealed = TRY(Seal(*interaction, *row, /*is_patient=*/true));
+  if (!row->has_index) row->index.summary.created_at = interaction->created_at;
+  AddToIndex(row->index, *interaction, sealed->digest);
+  std::string index_record = TRY(files_.SealIndex(row->index));
+  return std::make_shared<const Finishing>(Finishing{.interaction = std::move(interaction),
+                                                     .token = token,
+                                                     .index = std::move(row->index),
+                                                     .version = row->version,
+                                                     .index_record = std::move(index_record),
+                                                     .sealed = *sealed});
+}
+
+// The run's row and its journal stay for a while (Lease), for those who follow it elsewhere.
+Statement PostgresStore::FinishStatement(const std::string& tenant, const Finishing& finishing) {
+  const Interaction& interaction = *finishing.interaction;
+  const bool has_asked = std::any_of(interaction.events.begin(), interaction.events.end(), [](const AgentEvent& event) {
+    return std::holds_alternative<event::ApprovalRequired>(event.payload) ||
+           std::holds_alternative<event::InputRequired>(event.payload);
+  });
+  return {.sql =
+              "select saved, is_held from reprise.finish_turn($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8, "
+              "$9::boolean)",
+          .values = {tenant, interaction.chat_id.str(), Number(interaction.id), finishing.version, finishing.token,
+                     SqlValue::Bytes(finishing.index_record), SqlValue::Bytes(finishing.sealed.text),
+                     finishing.sealed.digest, has_asked ? "true" : "false"},
+          .is_patient = true,
+          .may_share = true};
+}
+
+void PostgresStore::SubmitFinish(std::shared_ptr<const Finishing> finishing,
+                                 std::function<void(Result<Finished>)> done) {
+  Statement statement = FinishStatement(tenant(), *finishing);
+  finishes_.Submit(std::move(statement), [this, finishing, done = std::move(done)](Result<Rows> rows) {
+    const bool is_saved = rows && rows->truth(0, 0);
+    is_saved ? Remember(*finishing) : Forget(finishing->interaction->chat_id);
+    if (is_saved) return done(Finished::kSaved);
+    if (!rows && !rows.error().detail.starts_with(kFencedState)) return done(Fail(std::move(rows.error())));
+    done(rows && rows->truth(0, 1) ? Finished::kOtherVersion : Finished::kNotHeld);
+  });
+}
+
+Result<void> PostgresStore::FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed) {
+  // It is remembered for longer than this call.
+  const auto shared = std::make_shared<const Interaction>(interaction);
+  for (;;) {
+    // Shared: who sets the value uses it a moment longer than who has waited for that.
+    const auto outcome = std::make_shared<std::promise<Result<Finished>>>();
+    SubmitFinish(TRY(PrepareFinish(shared, token, sealed)),
+                 [outcome](Result<Finished> finished) { outcome->set_value(std::move(finished)); });
+    const Finished finished = TRY(outcome->get_future().get());
+    if (finished == Finished::kSaved) return {};
+    if (finished == Finished::kOtherVersion) continue;
     // Refused; or done, by the same statement before.
-    const auto done = TRY(DigestOf(interaction.chat_id, interaction.id, is_patient));
+    const auto done = TRY(DigestOf(interaction.chat_id, interaction.id, /*is_patient=*/true));
     if (done && *done == sealed->digest) return {};
     return Fail(Fenced());
   }
 }
 
-Result<Rows> PostgresStore::FinishRun(const Interaction& interaction, const std::string& token, std::int64_t version,
-                                      const std::string& index, const SealedInteraction& sealed) {
-  return database_.Execute(
-      {.sql = "select saved, is_held from reprise.finish_run($1, $2, $3::int, $4::bigint, $5::uuid, $6, $7, $8)",
-       .values = {tenant(), interaction.chat_id.str(), Number(interaction.id), version, token, SqlValue::Bytes(index),
-                  SqlValue::Bytes(sealed.text), sealed.digest},
-       .is_patient = true});  // what a run has come to is kept, however long that takes
-}
-
-// Of an interaction that no run here has made.
 Result<Rows> PostgresStore::InsertInteraction(const Interaction& interaction, std::int64_t version,
                                               const std::string& index, const SealedInteraction& sealed) {
   return database_.Execute(
@@ -283,6 +386,7 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
                                       "and version = $3::bigint and ($6::boolean or running is null) returning 1",
                                .values = {tenant(), chat.str(), row->version, SqlValue::Bytes(record),
                                           SqlValue::OrNull(head), while_running ? "true" : "false"}}));
+    Forget(chat);
     if (!changed.empty()) return std::move(row->index.summary);
     const Rows now =
         TRY(database_.Execute({.sql = "select index_record, running from reprise.chats where tenant = $1 and id = $2",
@@ -426,6 +530,7 @@ Result<std::vector<InteractionId>> PostgresStore::RemoveBranch(const ChatId& cha
 
 Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
   const std::string entry = NameOf(TrashedChat(DatabaseFiles::kRoot, chat, Now()));
+  Forget(chat);
   const Rows gone = TRY(database_.Execute(
       {.sql = "with c as (delete from reprise.chats where tenant = $1 and id = $2 and running is null returning "
               "index_record), "

@@ -1,13 +1,11 @@
 #pragma once
 
 #include <functional>
-#include <map>
 #include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
-#include "base/mutex.h"
 #include "crypto/key_set.h"
 #include "postgres/database_files.h"
 #include "postgres/tenant_database.h"
@@ -15,6 +13,7 @@
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
 #include "store/sealed_file_store.h"
+#include "store/state_cache.h"
 
 namespace reprise {
 
@@ -31,6 +30,8 @@ class PostgresStore final : public InteractionStore {
     std::shared_ptr<const KeySet> keys;  // null: plain
     std::string tenant{};
     const FileBucket* bucket = nullptr;  // null: files are rows; must outlive the store
+    // Over which runs are finished, many in one transaction; null: `database`. Must outlive the store.
+    Database* finishes = nullptr;
   };
   static Result<std::unique_ptr<PostgresStore>> Open(Options options);
 
@@ -56,6 +57,8 @@ class PostgresStore final : public InteractionStore {
     return reader_->LoadPreviousState(chat, id);
   }
 
+  Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
+
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
   Result<ChatSummary> LoadSummary(const ChatId& chat) override;
   Result<std::vector<ChatSummary>> ListChats() override { return reader_->ListChats(); }
@@ -75,9 +78,28 @@ class PostgresStore final : public InteractionStore {
   Result<std::vector<ChatId>> ListQueues() override { return reader_->ListQueues(); }
 
   // --- for PostgresRunStore
-  // Saves the interaction and moves the head. With a token it ends the run and its journal in the same step; kConflict
-  // (reason "fenced") if another token holds it.
-  Result<void> Save(const Interaction& interaction, const std::optional<std::string>& token);
+  // A run's interaction, sealed once, so that a record that is stored already is known by its digest.
+  using Sealed = std::optional<SealedInteraction>;
+  // Saves the interaction, moves the head and ends the run and its journal in the same step. kConflict (reason
+  // "fenced") if another token holds it.
+  Result<void> FinishRun(const Interaction& interaction, const std::string& token, Sealed& sealed);
+  // The same in two steps: what may wait for the database, and what does not.
+  struct Finishing {
+    std::shared_ptr<const Interaction> interaction;
+    std::string token;
+    ChatIndex index;
+    std::int64_t version;  // before
+    std::string index_record;
+    SealedInteraction sealed;
+  };
+  Result<std::shared_ptr<const Finishing>> PrepareFinish(std::shared_ptr<const Interaction> interaction,
+                                                         const std::string& token, Sealed& sealed);
+  enum class Finished { kSaved, kOtherVersion, kNotHeld };  // kOtherVersion: to be prepared anew
+  void SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<Finished>)> done);
+  // The number that the chat's next run has, if this version of it is known.
+  std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
+  // What is known of the chat does not hold any more.
+  void Forget(const ChatId& chat) { known_.Take(chat.str()); }
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {
     return reader_->ReadJournal(chat, id);
   }
@@ -92,16 +114,24 @@ class PostgresStore final : public InteractionStore {
   explicit PostgresStore(Options options);
 
   SealedFileStore ChatsFiles();
-  // A chat's row, and what of it an interaction with this parent needs.
+  // A chat's row.
   struct ChatRow {
     ChatIndex index;
     bool has_index = false;
     std::int64_t version = 0;
+    std::int64_t next_number = 0;
   };
-  // The row as this process has written it, if that is known still. Whoever uses it finds out by its version whether it
-  // is the row's now.
-  std::optional<ChatRow> TakeWritten(const ChatId& chat);
-  void RememberWritten(const ChatId& chat, ChatRow row);
+  // A chat as this process has read or written it last. Whoever acts upon it finds out by its version whether it holds.
+  struct KnownChat {
+    ChatRow row;
+    std::shared_ptr<const AgentState> state;  // of the head; null: it has none
+    std::string digest{};                     // of the head's record
+    std::optional<StateTotals> totals{};      // of the state, if it was written as what it adds
+    bool is_full = false;                     // it was written in full
+  };
+  using Known = std::shared_ptr<const KnownChat>;
+  static ChatHead HeadOf(const KnownChat& known);
+  void Remember(const Finishing& finishing);
   // `is_patient`: as Statement.
   Result<std::optional<ChatRow>> ReadRow(const ChatId& chat, bool is_patient = false);
   // Of a stored interaction's record; nullopt: it is not stored.
@@ -110,9 +140,9 @@ class PostgresStore final : public InteractionStore {
   Result<RecordLinks> LinksFor(const Interaction& interaction, const ChatRow& row, bool is_patient);
   Result<std::optional<KnownState>> ParentState(const ChatId& chat, const RecordLinks& links);
   Result<void> CheckSame(const Interaction& interaction);
+  Result<SealedInteraction> Seal(const Interaction& interaction, const ChatRow& row, bool is_patient);
   // Whether it was saved, and whether the token is the run's.
-  Result<Rows> FinishRun(const Interaction& interaction, const std::string& token, std::int64_t version,
-                         const std::string& index, const SealedInteraction& sealed);
+  static Statement FinishStatement(const std::string& tenant, const Finishing& finishing);
   Result<Rows> InsertInteraction(const Interaction& interaction, std::int64_t version, const std::string& index,
                                  const SealedInteraction& sealed);
   // Changes the index as `change` says, durably, while no run holds the chat, unless `while_running`.
@@ -122,13 +152,12 @@ class PostgresStore final : public InteractionStore {
   Result<void> MoveToTrash(const ChatId& chat, const std::string& entry);
 
   const Options options_;
-  TenantDatabase database_;
+  TenantDatabase database_, finishes_;
   DatabaseFiles database_files_;
   const ChatFiles files_;  // seals, and reads single records
   const std::unique_ptr<RecordFormat> format_;
   std::unique_ptr<FileInteractionStore> reader_;
-  Mutex written_mutex_;
-  std::map<ChatId, ChatRow> written_ GUARDED_BY(written_mutex_);
+  StateCache<Known> known_;  // by the chat; synchronises itself
 };
 
 // As rows have it.

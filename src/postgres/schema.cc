@@ -78,7 +78,7 @@ constexpr const char* kFollowing = R"(do $$ begin
   insert into reprise.schema_version(version) values (3);
 end $$)";
 
-// What every turn does, as functions: PostgreSQL plans them once per connection, also where a pooler lies between,
+// What every turn did, as functions: PostgreSQL plans them once per connection, also where a pooler lies between,
 // which knows no prepared statements.
 constexpr const char* kFunctions = R"(do $do$ begin
   lock table reprise.schema_version in exclusive mode;
@@ -141,6 +141,79 @@ constexpr const char* kFunctions = R"(do $do$ begin
   insert into reprise.schema_version(version) values (4);
 end $do$)";
 
+// What every turn does, in as few steps as can be. A turn begins for the version of its chat that the server knows, and
+// need not read it first. Rows of journals come many at a time.
+// The functions before these stay for servers that are not updated yet.
+constexpr const char* kTurns = R"(do $do$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 5) then return; end if;
+  -- A record of usual size stands in its row.
+  alter table reprise.interactions set (toast_tuple_target = 8160);
+  alter table reprise.chats set (fillfactor = 60);
+  alter table reprise.chats alter column index_record set storage external;
+
+  create function reprise.begin_turn(_tenant text, _chat text, _number int, _version bigint, _checks_head boolean,
+      _head int, _owner uuid, _token uuid, _record bytea, _commit text) returns boolean language plpgsql as $f$
+  begin
+    if _number = 1 then
+      insert into reprise.chats(tenant, id) values (_tenant, _chat) on conflict do nothing;
+    end if;
+    update reprise.chats set next_number = next_number + 1, running = _number where tenant = _tenant and id = _chat
+      and running is null and next_number = _number and (_version is null or version = _version)
+      and (not _checks_head or head is not distinct from _head);
+    if not found then return false; end if;
+    insert into reprise.runs(tenant, chat, number, owner, token) values (_tenant, _chat, _number, _owner, _token);
+    if _record is not null then
+      insert into reprise.journal(tenant, chat, number, epoch, position, record)
+        values (_tenant, _chat, _number, 1, 0, _record);
+    end if;
+    perform set_config('synchronous_commit', _commit, true);
+    return true;
+  end $f$;
+
+  -- The places of those that are kept. A run's records follow each other: `_firsts` has the position of its first one
+  -- here, before which the one before must be kept.
+  create function reprise.append_records(_tenants text[], _chats text[], _numbers int[], _tokens uuid[], _positions int[],
+      _firsts int[], _records bytea[], _commit text) returns setof bigint language plpgsql as $f$
+  begin
+    return query
+    with mine as (select r.epoch, k.* from unnest(_tenants, _chats, _numbers, _tokens, _positions, _firsts, _records)
+        with ordinality as k(tenant, chat, number, token, position, first, record, place)
+      join reprise.runs r on r.tenant = k.tenant and r.chat = k.chat and r.number = k.number and r.token = k.token
+      where k.first = 0 or exists (select 1 from reprise.journal j where j.tenant = k.tenant and j.chat = k.chat
+        and j.number = k.number and j.epoch = r.epoch and j.position = k.first - 1) for share of r),
+    i as (insert into reprise.journal(tenant, chat, number, epoch, position, record)
+      select tenant, chat, number, epoch, position, record from mine on conflict do nothing)
+    select place from mine;
+    perform set_config('synchronous_commit', _commit, true);
+  end $f$;
+
+  -- `saved` if the chat's row is of this version and the token is the run's, which `is_held` says.
+  create function reprise.finish_turn(_tenant text, _chat text, _number int, _version bigint, _token uuid, _index bytea,
+      _record bytea, _digest text, _has_asked boolean, out saved boolean, out is_held boolean) language plpgsql as $f$
+  begin
+    update reprise.chats set head = _number, index_record = _index, version = version + 1, running = null,
+      next_number = greatest(next_number, _number + 1) where tenant = _tenant and id = _chat and version = _version;
+    saved := found;
+    if not saved then
+      perform 1 from reprise.runs where tenant = _tenant and chat = _chat and number = _number and token = _token;
+      is_held := found;
+      return;
+    end if;
+    update reprise.runs set state = 'ended', owner = null, ended_at = clock_timestamp(), token = gen_random_uuid()
+      where tenant = _tenant and chat = _chat and number = _number and token = _token;
+    is_held := found;
+    if not is_held then raise exception 'fenced' using errcode = 'RP001'; end if;
+    insert into reprise.interactions(tenant, chat, number, record, digest)
+      values (_tenant, _chat, _number, _record, _digest);
+    if _has_asked then
+      update reprise.questions set answer = '' where tenant = _tenant and chat = _chat and number = _number
+        and answer is null;
+    end if;
+  end $f$;
+  insert into reprise.schema_version(version) values (5);
+end $do$)";
+
 // The second lock: no statement touches a row of a tenant that it has not named, whatever it asks for. For every table
 // that has tenants, whichever version made it. Its owner is held by it too; a superuser is not.
 constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
@@ -155,7 +228,7 @@ constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
   end loop;
 end $$)";
 
-constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions};
+constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions, kTurns};
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
 Error SchemaError(std::string reason, std::string message) {

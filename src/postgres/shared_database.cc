@@ -23,6 +23,7 @@ Result<std::unique_ptr<SharedDatabase>> SharedDatabase::Open(Options options) {
   constexpr std::size_t kMoreConnections = 16;
   shared->database_ = TRY(Database::Open({.url = options.url, .more_connections = kMoreConnections}));
   TRY(CheckSchema(*shared->database_));
+  shared->finishes_ = TRY(Database::Open({.url = options.url}));
   shared->all_ = std::make_unique<TenantDatabase>(*shared->database_, TenantDatabase::kAll);
   shared->lease_database_ = TRY(Database::Open({.url = options.url}));
   shared->lease_ = TRY(Lease::Take(*shared->lease_database_, Lease::MakeInstance(), options.version));
@@ -63,6 +64,7 @@ Result<void> SharedDatabase::CheckReady() {
 
 void SharedDatabase::BeginStop() {
   database_->BeginStop();
+  finishes_->BeginStop();
   lease_database_->BeginStop();
 }
 
@@ -71,7 +73,8 @@ void SharedDatabase::BeginStop() {
 Result<void> SharedDatabase::NoteTenant(const std::string& tenant, const Principal& principal) {
   TRY(all_->Execute({.sql = "insert into reprise.tenants(tenant, org, name) values ($1, $2, $3) on conflict do nothing",
                      .values = {tenant, principal.org, principal.user}}));
-  const auto known = TRY(ReadTenants({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}}));
+  const auto known =
+      TRY(ReadTenants({.sql = "select org, name from reprise.tenants where tenant = $1", .values = {tenant}}));
   if (known.size() == 1 && known[0].org == principal.org && known[0].user == principal.user) return {};
   return Fail(Error{.code = ErrorCode::kCorruption,
                     .reason = "integrity_swap",

@@ -20,7 +20,8 @@
 namespace reprise {
 
 // What a server has once of its database, for all tenants: one connection for journals and what else nobody waits for,
-// some more for statements that somebody waits for, one for the lease, and who the tenants are. Thread-safe.
+// one over which runs are finished, some more for statements that somebody waits for, one for the lease, and who the
+// tenants are. Thread-safe.
 class SharedDatabase {
  public:
   struct Options {
@@ -33,6 +34,8 @@ class SharedDatabase {
   ~SharedDatabase();
 
   Database& database() { return *database_; }
+  // Over which runs are finished.
+  Database& finishes() { return *finishes_; }
   Lease& lease() { return *lease_; }
   RunSignals& run_signals() { return *run_signals_; }
   Signals& signals() { return *signals_; }
@@ -60,7 +63,7 @@ class SharedDatabase {
   SharedDatabase() = default;
   Result<std::vector<Principal>> ReadTenants(Statement statement);
 
-  std::unique_ptr<Database> database_, lease_database_;
+  std::unique_ptr<Database> database_, finishes_, lease_database_;
   std::unique_ptr<TenantDatabase> all_;
   LocalSignals no_signals_;
   Signals* signals_ = &no_signals_;

@@ -27,6 +27,10 @@ class TenantDatabase {
     statement.tenant = tenant_;
     return database_.Execute(std::move(statement));
   }
+  Result<Rows> ExecuteInOrder(Statement statement) {
+    statement.tenant = tenant_;
+    return database_.ExecuteInOrder(std::move(statement));
+  }
 
  private:
   Database& database_;

@@ -15,6 +15,7 @@
 #include "store/incoming_chats.h"
 #include "store/private_directory.h"
 #include "store/removed_branch.h"
+#include "store/state_memory.h"
 #include "store/store_errors.h"
 
 namespace reprise {
@@ -24,32 +25,6 @@ namespace {
 // person has in hand.
 constexpr std::size_t kLongStatesBytes = 64u << 20, kShortStatesBytes = 512u << 10;
 constexpr std::size_t kEntryBytes = 512;  // what it takes to keep a state, however small
-
-std::size_t MemoryOf(const std::string& text) {
-  constexpr std::size_t kAllocation = 16, kInPlace = 15;  // bytes that an allocation costs; that need none
-  return text.capacity() > kInPlace ? text.capacity() + kAllocation : 0;
-}
-
-// What the state takes, about: its objects and the texts in them.
-std::size_t MemoryOf(const AgentState& state) {
-  std::size_t bytes = sizeof(state) + state.messages.capacity() * sizeof(Message);
-  for (const Message& message : state.messages) {
-    bytes += MemoryOf(message.tool_call_id) + MemoryOf(message.name) + MemoryOf(message.extras);
-    if (message.content) bytes += MemoryOf(*message.content);
-    bytes += message.tool_calls.capacity() * sizeof(ToolCall);
-    for (const ToolCall& call : message.tool_calls) {
-      bytes += MemoryOf(call.id) + MemoryOf(call.name) + MemoryOf(call.arguments);
-    }
-  }
-  for (const Grant& grant : state.grants) {
-    bytes += sizeof(grant) + MemoryOf(grant.tool_name) + MemoryOf(grant.arguments_digest);
-  }
-  for (const Entity& entity : state.memory) {
-    bytes += sizeof(entity) + MemoryOf(entity.type) + MemoryOf(entity.id) + MemoryOf(entity.name);
-  }
-  if (state.compaction) bytes += MemoryOf(state.compaction->summary);
-  return bytes;
-}
 
 Result<void> PrepareRoot(const FileInteractionStore::Options& options) {
   if (options.access == FileInteractionStore::Access::kFallback) return {};

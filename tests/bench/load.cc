@@ -235,9 +235,9 @@ int RunLoad(const Load& load) {
   return 0;
 }
 
-int RunApprovals(const Load& load) {
+int RunApprovals(const Load& load, int answer_port) {
   std::vector<std::int64_t> times;
-  Caller stream(load.port), answer(load.port);
+  Caller stream(load.port), answer(answer_port);
   for (int turn = 0; turn < load.turns; ++turn) {
     stream.Send("/chats/" + load.prefix + std::to_string(turn) + "/interactions", StartBody("n=1 tool=1"));
     stream.Until("event: approval_required");

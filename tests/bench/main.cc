@@ -1,5 +1,5 @@
 // reprise_bench provider | relay PROVIDER_PORT [LOG] | load PORT STREAMS TURNS fresh|same PREFIX DIRECTIVE
-// [openai] | approve PORT TURNS PREFIX
+// [openai] | approve PORT TURNS PREFIX [PORT_OF_WHO_IS_ANSWERED]
 #include <cstdio>
 #include <cstdlib>
 #include <string>
@@ -34,8 +34,10 @@ int main(int argc, char** argv) {
                     .directive = args[6],
                     .prefix = args[5]});
   }
-  if (mode == "approve" && args.size() == 4)
-    return RunApprovals({.port = number(1), .turns = number(2), .prefix = args[3]});
+  if (mode == "approve" && args.size() >= 4) {
+    const int answers = args.size() > 4 ? number(4) : number(1);
+    return RunApprovals({.port = number(1), .turns = number(2), .prefix = args[3]}, answers);
+  }
   std::fprintf(stderr, "usage: see the first line of tests/bench/main.cc\n");
   return 2;
 }

@@ -34,8 +34,8 @@ def turn(port, history, chat, message, limit=FREE * SLACK):
 
 
 # What each is seen by.
-LOST = {"begin": b"reprise.begin_run(", "append": b"reprise.append_record(", "question": b"insert into reprise.questions", "answer": b"set answer = $3",
-        "finish": b"reprise.finish_run("}
+LOST = {"begin": b"reprise.begin_turn(", "append": b"reprise.append_record(", "question": b"insert into reprise.questions", "answer": b"set answer = $3",
+        "finish": b"reprise.finish_turn("}
 
 
 @pytest.mark.limit(120)
@@ -158,8 +158,10 @@ def test_10_the_database_is_away_for_long(own_postgres, make_cluster, provider, 
     gates = [Gate(), Gate()]
     provider.plan(text("half ", gates[0], "whole"))
     speaks = ("speaks", begin(cluster.ports[0], history, "speaks", "speak"))
-    provider.plan(tools(call("run_shell", {"command": "echo once >> effects"}), say="I will"))
-    provider._replies[0].steps.insert(2, gates[1])
+    gates[0].wait_reached()
+    acting = tools(call("run_shell", {"command": "echo once >> effects"}), say="I will")
+    acting.steps.insert(2, gates[1])
+    provider.plan(acting)
     acts = ("acts", begin(cluster.ports[0], history, "acts", "act"))
     followers = [Follower(cluster.ports[1], run, history, limit=120).start() for run in (speaks, acts)]
     for each in followers:

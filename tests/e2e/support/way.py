@@ -97,36 +97,55 @@ class Way:
         try:
             while data := near.recv(1 << 20):
                 self.open.wait()
-                with self.lock:
-                    if self.swallow is not None and self.swallow in data:
-                        self.swallow = None
-                        state["lost"] = True
-                far.sendall(self._rewrite(data, state) if self.rewrites else data)
-                state["begun"] = True
+                far.sendall(b"".join(self._arrives(message, state) for message in self._messages(data, state)))
         except OSError:
             pass
         self._close(near, far)
 
-    def _rewrite(self, data, state):
-        """Statements come in messages of type P: a name, the text, types of parameters."""
+    @staticmethod
+    def _messages(data, state):
+        """The first message of a connection has no type; others do."""
         buffer = state.get("rest", b"") + data
-        out = b""
-        if "begun" not in state:  # the first message of a connection has no type
-            size = int.from_bytes(buffer[:4], "big")
-            if len(buffer) < size:
-                state["rest"] = buffer
-                return out
-            out, buffer = buffer[:size], buffer[size:]
-        while len(buffer) >= 5 and len(buffer) >= 1 + (size := int.from_bytes(buffer[1:5], "big")):
-            message, buffer = buffer[:1 + size], buffer[1 + size:]
-            for old, new in self.rewrites if message[:1] == b"P" else []:
-                if old in message:
-                    body = message[5:].replace(old, new)
-                    message = b"P" + (len(body) + 4).to_bytes(4, "big") + body
-                    self.rewritten.set()
-            out += message
+        messages = []
+        while True:
+            head = 1 if "begun" in state else 0
+            if len(buffer) < head + 4 or len(buffer) < (size := head + int.from_bytes(buffer[head:head + 4], "big")):
+                break
+            messages.append(buffer[:size])
+            buffer = buffer[size:]
+            state["begun"] = True
         state["rest"] = buffer
-        return out
+        return messages
+
+    def _arrives(self, message, state):
+        """P is a statement: a name, the text, types of parameters. B executes one: a name for what it gives, the statement's name, values."""
+        texts = state.setdefault("texts", {})
+        name = text = None
+        if message[:1] == b"P":
+            name, text = message[5:].split(b"\0", 2)[:2]
+            texts[name] = text
+        elif message[:1] == b"B":
+            name = message[5:].split(b"\0", 2)[1]
+            text = texts.get(name, b"")
+        if text is None:
+            return message
+        with self.lock:
+            if self.swallow is not None and self.swallow in text and message[:1] == b"B":
+                self.swallow = None
+                state["lost"] = True
+        changed = text
+        for old, new in self.rewrites:
+            changed = changed.replace(old, new)
+        if changed == text:
+            return message
+        self.rewritten.set()
+        typed = lambda kind, body: kind + (len(body) + 4).to_bytes(4, "big") + body
+        if message[:1] == b"P":
+            return typed(b"P", message[5:].replace(text, changed, 1))
+        if not name:
+            return message  # its text was changed
+        # What was prepared before: the changed text goes before it, without a name.
+        return typed(b"P", b"\0" + changed + b"\0\0\0") + typed(b"B", message[5:].replace(name + b"\0", b"\0", 1))
 
     def _to_server(self, near, far, state):
         try:
