@@ -23,6 +23,7 @@
 #include "reprise/system_prompt.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
+#include "reprise/workspace_history.h"
 
 // What an agent is made of, and what it says to whoever runs it.
 namespace reprise {
@@ -107,6 +108,7 @@ struct AgentParts {  // all must outlive the agent
   SystemPrompt prompt{};
   AgentGuards guards{};
   FilesOfChat* files = nullptr;  // for the tools
+  RunRecorder* recorder = nullptr;  // of what calls change in the workspace; null: nobody records it
   CallGuard* guard = nullptr;    // null: everything may be done, and nothing is kept account of
   // What the models of an interaction have said, in bytes; null: nothing yet.
   std::shared_ptr<std::atomic<std::size_t>> said{};

@@ -57,6 +57,7 @@ const std::vector<std::pair<std::string, std::string>> kSettings = {
     {R"({"guardrails": {"input": ["a b"]}})", "guardrails.input: 'a b'"},
     {R"({"guardrails": {"output": ["x"]}})", "guardrails.output: x"},
     {R"({"files": {"max_file_bytes": 5}})", "files.max_file_bytes: 5"},
+    {R"({"workspace_history": false})", "workspace_history: false"},
     {R"({"files": {"max_chat_bytes": 5}})", "files.max_chat_bytes: 5"},
     {R"({"files": {"type": "s3", "endpoint": "https://x", "bucket": "abc", "region": "r", "access_key": "secret", "secret_key": "secret"}})",
      "keeps the files of chats, sealed, in the bucket abc at https://x (region r)"},
