@@ -38,6 +38,8 @@
 #include "reprise/system_prompt.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
+#include "reprise/workspace_change.h"
+#include "reprise/workspace_history.h"
 
 namespace reprise {
 
@@ -65,6 +67,12 @@ struct EngineOptions {
   std::string workspace{};  // where the tools work, for people and clients; empty: it is not told
 };
 
+// What becomes of the workspace when a chat goes to another of its states.
+struct FilesChoice {
+  bool restore = false;  // what the chat's interactions have changed becomes what it was in that state; else it stays
+  bool force = false;    // also what somebody else has changed since, or cannot be recorded
+};
+
 struct StartRequest {
   std::string user_message{};
   std::string model{};  // empty: the default
@@ -73,8 +81,8 @@ struct StartRequest {
   // Files of the chat whose text goes with the message. nullopt: none, or when an interaction is edited or run again,
   // what was attached to it, as it was then.
   std::optional<std::vector<FileId>> attachments{};
-  // The head that it has to follow, nullopt in it: that of an empty chat. Empty: whatever head there is. Of Start alone,
-  // which fails with kConflict (reason "stale") where the chat ends elsewhere.
+  // The head that it has to follow, nullopt in it: that of an empty chat. Empty: whatever head there is. Of Start
+  // alone, which fails with kConflict (reason "stale") where the chat ends elsewhere.
   std::optional<std::optional<InteractionId>> follows{};
   // What the client tells the model for this run alone, behind the system prompt; kept nowhere. An edit or a resumption
   // has its own.
@@ -83,6 +91,7 @@ struct StartRequest {
   bool compact = false;
   // If a request of the same chat had the same key, this one leads to what that one began, and begins nothing.
   std::optional<ClientRequest> request{};
+  FilesChoice files{};          // of Edit and Regenerate
   TraceContext trace_parent{};  // the span of the client that this is a part of; not valid: none
 };
 
@@ -188,6 +197,15 @@ struct AgendaChange {
   std::optional<std::vector<Task>> tasks{};  // one with an empty id is given one
   std::optional<std::vector<std::string>> plan{};
 };
+// What a restore would make of a path.
+struct FilePreview {
+  std::string path;      // valid UTF-8
+  std::string change{};  // "created", "modified" or "deleted"
+  // Why it is left alone unless it is forced: "changed" (by somebody else since), "not_kept" (what is there would be
+  // lost). Left alone in any case: "lost" (what was there then is not kept), "out_of_reach", "not_empty" (a directory
+  // with other things in it stands in the way). Empty: no conflict.
+  std::string conflict{};
+};
 // What an edit would do; the side effects are calls of tools that are not read-only, in the superseded interactions.
 struct EditPreview {
   std::vector<InteractionId> superseded;
@@ -198,6 +216,14 @@ struct EditPreview {
     bool failed = false;                // its result was an error: it may have done nothing, or a part
   };
   std::vector<SideEffect> side_effects;
+  std::vector<FilePreview> files{};  // what it would do besides with files restored
+};
+// What an interaction did to files of the workspace.
+struct FileDiff {
+  WorkspaceChange change;
+  std::string path;         // valid UTF-8
+  std::string change_name;  // "created", "modified" or "deleted"
+  std::string unified;      // as git prints it; empty for a directory
 };
 
 // Runs interactions: one at a time per chat, any number of chats at once. Thread-safe.
@@ -217,8 +243,9 @@ class Engine {
     SharedChanges* changes = nullptr;    // null: no other process uses these chats
     GrantStore* grants = nullptr;        // null: nothing can be granted for always
     PromptSource prompt{};
-    FileStore* files = nullptr;  // of the chats; null: chats have no files
-    ProjectInstructions* instructions = nullptr;  // null: there are none. For clients; the prompt has what is used
+    FileStore* files = nullptr;                     // of the chats; null: chats have no files
+    WorkspaceHistory* workspace_history = nullptr;  // null: nobody records what is changed in the workspace
+    ProjectInstructions* instructions = nullptr;    // null: there are none. For clients; the prompt has what is used
     Audio* audio = nullptr;  // null: speech is neither heard nor made. For clients, and recordings that are attached
     DocumentReader* documents = nullptr;  // null: of documents the model gets no text
     AuditLog* audit = nullptr;            // null: no account of tool calls is kept
@@ -280,6 +307,11 @@ class Engine {
   // called: kInvalidArgument (reasons "unknown_model", "guardrail"), kForbidden (reason "budget_exceeded"),
   // kUnavailable (reason "stopping").
   Result<void> Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
+  // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.
+  // kNotFound.
+  Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
+  // What an interaction did to files, by path. kConflict (reason "not_finished") while it runs.
+  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction);
 
   // Asks the run to stop; returns at once. Idempotent; a finished interaction reports its status.
   Result<CancelOutcome> Cancel(const ChatId& chat, InteractionId interaction);
@@ -376,15 +408,17 @@ class Engine {
   // durable as others, and an edit of an earlier one leaves it behind. kConflict (reason "busy") while a run is active;
   // kNotFound: no such chat; kInvalidArgument (reason "invalid_member"): two tasks have the same id.
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
-  // kConflict (reason "busy") while a run is active.
-  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
+  // Of all that take a FilesChoice: kConflict (reason "workspace_conflict", details {"files"}) if files are to be
+  // restored and one of them cannot be, unless it is forced; kInvalidArgument (reason "no_workspace_history") if
+  // nothing is recorded here. Nothing has changed then. kConflict (reason "busy") while a run is active.
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files = {});
   // Moves the head to its parent. kConflict: reason "busy" while a run is active, "nothing_to_undo" if the chat is
   // empty or its head the first of its branch.
-  Result<ChatSummary> Undo(const ChatId& chat);
+  Result<ChatSummary> Undo(const ChatId& chat, FilesChoice files = {});
   // Copies the branch that ends at a finished interaction into a new chat (InteractionStore::ForkChat), whatever runs
   // in `source`. kConflict: reason "chat_exists", or "not_finished" if the interaction runs.
   Result<ChatListEntry> ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
-                                 const std::optional<std::string>& title);
+                                 const std::optional<std::string>& title, FilesChoice files = {});
 
   // Takes a whole chat in (InteractionStore::ImportChat), with its files.
   Result<ChatListEntry> ImportChat(const IncomingChat& chat);

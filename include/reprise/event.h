@@ -10,6 +10,7 @@
 #include "reprise/agenda.h"
 #include "reprise/message.h"
 #include "reprise/timestamp.h"
+#include "reprise/workspace_change.h"
 
 namespace reprise {
 
@@ -223,6 +224,14 @@ struct Nested {
   Step step;
   bool operator==(const Nested&) const = default;
 };
+// Files of the workspace have changed. Of one that changed several times in an interaction, the first `before` and the
+// last `after` count.
+struct FilesChanged {
+  static constexpr std::string_view kType = "FILES_CHANGED", kName = "files_changed";
+  std::optional<std::string> call_id;  // of the call that ran meanwhile; nullopt: none, or they were changed by hand
+  std::vector<WorkspaceChange> changes;
+  bool operator==(const FilesChanged&) const = default;
+};
 struct InteractionComplete {
   static constexpr std::string_view kType = "INTERACTION_COMPLETE", kName = "interaction_complete";
   std::string interaction_id;
@@ -237,7 +246,8 @@ using AnyEvent = std::variant<event::InteractionStarted, event::ThinkingDelta, e
                               event::ToolResult, event::ApprovalRequired, event::Approved, event::Rejected,
                               event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
                               event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::Compacted,
-                              event::Nested, event::Cancelled, event::Failed, event::InteractionComplete>;
+                              event::Nested, event::FilesChanged, event::Cancelled, event::Failed,
+                              event::InteractionComplete>;
 
 // One of these. Copies and moves of so many types are compiled once: they cost each source that made them seconds.
 class EventPayload : public AnyEvent {

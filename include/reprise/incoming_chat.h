@@ -23,6 +23,8 @@ struct IncomingChat {
   std::vector<QueuedMessage> queue{};
   std::vector<FileId> files{};
   std::function<Result<StoredFile>(const FileId&)> load_file{};  // one of them; called twice as well
+  std::vector<std::string> blobs{};                                     // digests
+  std::function<Result<std::string>(const std::string&)> load_blob{};  // the content of one of them
 };
 
 }  // namespace reprise

@@ -46,6 +46,9 @@ struct RunRecord {
   std::optional<ResumedFrom> resumed_from{};
   std::optional<Agenda> agenda_before{};  // if it has changed since
   std::optional<ClientRequest> request{};
+  // The interaction whose files the workspace had when it began, if that is not its parent: it was begun with files
+  // kept as they were. What it changed is told from there.
+  std::optional<InteractionId> files_from{};
   bool operator==(const RunRecord&) const = default;
 };
 

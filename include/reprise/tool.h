@@ -35,6 +35,9 @@ enum class Concurrency {
   kNever,  // it asks a person, or changes what the agent keeps
 };
 
+// What of the workspace a call may change.
+enum class Touches { kNothing, kOneFile /* the one that its "path" names */, kAnything };
+
 struct ToolTraits {
   ToolSpec spec;
   bool read_only = true;           // changes nothing outside the agent
@@ -51,6 +54,8 @@ struct ToolTraits {
   // What a person agrees to with a call, beyond its arguments and the spec: where it works, what confines it, whose
   // program it is. Part of the digest that approvals and grants hold (TermsDigest). nullopt: not known yet.
   std::optional<std::string> terms = std::string();
+  // nullopt: nothing if it is read-only, else anything.
+  std::optional<Touches> touches = std::nullopt;
   bool delegates = false;  // sets sub-agents at work; they do not get it themselves
 };
 

@@ -23,6 +23,7 @@
 #include "reprise/system_prompt.h"
 #include "reprise/telemetry.h"
 #include "reprise/tool.h"
+#include "reprise/workspace_history.h"
 
 // What an agent is made of, and what it says to whoever runs it.
 namespace reprise {
@@ -113,6 +114,7 @@ struct AgentParts {  // all must outlive the agent
   AgentGuards guards{};
   FilesOfChat* files = nullptr;         // of the chat, for the tools and for parts of messages
   DocumentReader* documents = nullptr;  // likewise; null: nobody reads documents
+  RunRecorder* recorder = nullptr;      // of what calls change in the workspace; null: nobody records it
   CallGuard* guard = nullptr;           // null: everything may be done, and nothing is kept account of
   // What the models of an interaction have said, in bytes; null: nothing yet.
   std::shared_ptr<std::atomic<std::size_t>> said{};

@@ -456,6 +456,7 @@ Async<ToolOutcome> CallRunner::Execute(const Execution& execution) {
 
 ToolOutcome CallRunner::RunTool(const Execution& execution) {
   if (auto refused = Begin(execution)) return *std::move(refused);
+  auto recorder = BeginRecording(execution);
   Span span = BeginSpan(execution);
   ToolOutcome outcome;
   try {
@@ -465,7 +466,22 @@ ToolOutcome CallRunner::RunTool(const Execution& execution) {
     LogError("a tool threw", {{"tool", execution.call.name}, {"what", error.what()}});
     outcome = Failure("The tool failed for an internal reason.");
   }
-  return End(execution, std::move(outcome), std::move(span));
+  outcome = End(execution, std::move(outcome), std::move(span));
+  EndRecording(execution, std::move(recorder));  // what hooks did besides is the call's too
+  return outcome;
+}
+
+std::unique_ptr<CallRecorder> CallRunner::BeginRecording(const Execution& execution) const {
+  RunRecorder* const recorder = turn_.parts.recorder;
+  if (recorder == nullptr) return nullptr;
+  return recorder->Begin(execution.offered.tool->traits(), execution.arguments, turn_.stop);
+}
+
+void CallRunner::EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const {
+  if (!recorder) return;
+  for (auto& changes : InEvents(recorder->Finish())) {
+    Emit(event::FilesChanged{.call_id = execution.call.id, .changes = std::move(changes)});
+  }
 }
 
 Span CallRunner::BeginSpan(const Execution& execution) const {

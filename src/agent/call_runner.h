@@ -99,6 +99,9 @@ class CallRunner {
   // Why it does not run after all.
   std::optional<ToolOutcome> Begin(const Execution& execution) const;
   Span BeginSpan(const Execution& execution) const;
+  // From here to EndRecording the workspace is watched; null: nobody does.
+  std::unique_ptr<CallRecorder> BeginRecording(const Execution& execution) const;
+  void EndRecording(const Execution& execution, std::unique_ptr<CallRecorder> recorder) const;
   ToolOutcome End(const Execution& execution, ToolOutcome outcome, Span span) const;
   ToolContext ContextOf(const Execution& execution, const Span& span);
   std::function<void(std::string_view)> LiveOutputOf(const ToolCall& call) const;

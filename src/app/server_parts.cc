@@ -196,7 +196,8 @@ TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
           .prompt =
               options_.system_prompt ? PromptSource(PromptFolder(options_, workspace, instructions_)) : PromptSource(),
           .instructions = instructions_.get(),
-          .workspace = workspace};
+          .workspace = workspace,
+          .tracker = tracker_.get()};
 }
 
 void ServerParts::AddPeople(ServerOptions& server) {
@@ -268,6 +269,9 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
 Result<void> ServerParts::OpenTools(Extensions& extensions) {
   tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools)));
   tenant_tools_ = std::make_unique<TenantTools>(*tools_);
+  if (options_.has_workspace() && options_.workspace_history) {
+    tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
+  }
   return CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_));
 }
 

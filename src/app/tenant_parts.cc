@@ -8,7 +8,9 @@
 #include "app/secrets.h"
 #include "base/logging.h"
 #include "base/try.h"
+#include "rewind/tracked_history.h"
 #include "store/daily_usage_file.h"
+#include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/file_object.h"
 #include "store/grant_file.h"
@@ -39,6 +41,7 @@ Result<void> TenantParts::OpenDatabase(SharedDatabase& database) {
   store_ = &postgres_->store();
   runs_ = &postgres_->runs();
   files_ = &postgres_->files();
+  blobs_ = &postgres_->blobs();
   grants_ = &postgres_->grants();
   audit_ = &postgres_->audit();
   usage_ = &postgres_->usage();
@@ -63,6 +66,8 @@ Result<void> TenantParts::OpenFolder() {
     LogError("the audit log is not as it was left", {{"code", end.error().reason}, {"error", end.error().message}});
   }
   files_ = folder_files_.get();
+  folder_blobs_ = std::make_unique<FileBlobStore>(place_.folder, place_.keys, disk_);
+  blobs_ = folder_blobs_.get();
   grants_ = folder_grants_.get();
   audit_ = folder_audit_.get();
   usage_ = folder_usage_.get();
@@ -95,6 +100,9 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.questions = postgres_ ? &postgres_->questions() : nullptr;
   parts.changes = postgres_ ? &postgres_->changes() : nullptr;
   parts.files = files_;
+  if (common.tracker)
+    workspace_history_ = std::make_unique<TrackedHistory>(*common.tracker, *blobs_, /*shared=*/postgres_ != nullptr);
+  parts.workspace_history = workspace_history_.get();
   parts.grants = grants_;
   parts.prompt = common.prompt;
   parts.audio = common.audio;

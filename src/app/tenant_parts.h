@@ -11,6 +11,7 @@
 #include "postgres/shared_database.h"
 #include "reprise/audio.h"
 #include "reprise/audit_log.h"
+#include "reprise/blob_store.h"
 #include "reprise/daily_usage.h"
 #include "reprise/engine.h"
 #include "reprise/file_store.h"
@@ -22,6 +23,8 @@
 #include "reprise/result.h"
 #include "reprise/run_store.h"
 #include "reprise/telemetry.h"
+#include "reprise/workspace_history.h"
+#include "rewind/workspace_tracker.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
 
@@ -58,6 +61,7 @@ class TenantParts {
     PromptSource prompt;
     ProjectInstructions* instructions;
     std::string workspace;
+    WorkspaceTracker* tracker = nullptr;  // null: what changes in the workspace is not recorded
   };
   // Makes the engine, which takes up what an earlier process has left. Once.
   Result<void> Start(const Common& common);
@@ -85,12 +89,15 @@ class TenantParts {
   std::unique_ptr<FileStore> folder_files_;
   std::unique_ptr<GrantStore> folder_grants_;
   std::unique_ptr<AuditFile> folder_audit_;
+  std::unique_ptr<BlobStore> folder_blobs_;
   std::unique_ptr<DailyUsage> folder_usage_;
   std::unique_ptr<PostgresParts> postgres_;
   InteractionStore* store_ = nullptr;
   RunStore* runs_ = nullptr;
   FileStore* files_ = nullptr;
   std::vector<std::unique_ptr<InteractionStore>> fallback_stores_;
+  BlobStore* blobs_ = nullptr;
+  std::unique_ptr<WorkspaceHistory> workspace_history_;
   GrantStore* grants_ = nullptr;
   AuditLog* audit_ = nullptr;
   DailyUsage* usage_ = nullptr;     // null: nobody counts

@@ -232,6 +232,7 @@ Values OtherValues(const Options& options) {
       {"log_level", options.log_level},
       {"log_format", options.log_format},
       {"prompt_dir", options.prompt_dir},
+      {"workspace_history", YesOrNo(options.workspace_history)},
       {"system_prompt", YesOrNo(options.system_prompt)},
       {"store.type",
        options.store.type == StoreOptions::Type::kPostgres ? "postgres (chats are kept in a database)" : "files"},

@@ -17,6 +17,7 @@
 #include "crypto/digest.h"
 #include "domain/codec.h"
 #include "store/chat_index.h"
+#include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/file_record.h"
 
@@ -41,6 +42,24 @@ Result<std::vector<Error>> WriteFiles(const std::string& root, const ChatId& cha
   }
   TRY(Disk().SyncDirectory(FilesDirectory(root, chat)));
   return left;
+}
+
+// Those that its interactions speak of. Adds what is wrong with those that cannot be read.
+Result<void> WriteBlobs(const std::string& root, const Chat& chat, BlobStore& blobs, std::vector<Error>& left) {
+  FileBlobStore target(root, nullptr, Disk());
+  for (const Interaction& interaction : chat.interactions) {
+    for (const std::string& digest : BlobsOf(interaction)) {
+      auto content = blobs.Get(chat.summary.id, digest);
+      if (!content && content.error().code == ErrorCode::kNotFound) continue;
+      if (!content && content.error().code != ErrorCode::kCorruption) return Fail(std::move(content.error()));
+      if (!content) {
+        left.push_back(std::move(content.error()));
+        continue;
+      }
+      TRY(target.Put(chat.summary.id, {Blob{digest, *std::move(content)}}));
+    }
+  }
+  return {};
 }
 
 Result<void> WriteDocuments(const std::string& root, const Chat& chat, InteractionStore& store, WorkCounter& counter) {
@@ -83,7 +102,7 @@ Result<void> Exchange(const std::string& made, const std::string& target) {
 }  // namespace
 
 Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const Chat& chat, InteractionStore& store,
-                                           FileStore& files, bool replace, WorkCounter& counter) {
+                                           FileStore& files, BlobStore& blobs, bool replace, WorkCounter& counter) {
   const std::string target = ChatDirectory(directory, chat.summary.id);
   auto free = CheckNothingThere(target);
   if (!free && !replace) return Fail(std::move(free.error()));
@@ -92,7 +111,8 @@ Result<std::vector<Error>> WriteChatFolder(const std::string& directory, const C
   auto written = CreateDirectories(Disk(), folder)
                      .and_then([&](bool) { return WriteDocuments(folder, chat, store, counter); })
                      .and_then([&] { return WriteFiles(folder, chat.summary.id, files); })
-                     .map([&](std::vector<Error> damaged) { left = std::move(damaged); });
+                     .map([&](std::vector<Error> damaged) { left = std::move(damaged); })
+                     .and_then([&] { return WriteBlobs(folder, chat, blobs, left); });
   // What was there goes into the folder that is removed at the end, in the same step: at no moment is neither in place.
   const std::string made = ChatDirectory(folder, chat.summary.id);
   if (written) written = free ? MoveToFreeName(made, target) : Exchange(made, target);

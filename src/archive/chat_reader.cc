@@ -5,6 +5,7 @@
 #include "app/chat_keys.h"
 #include "archive/record_reference.h"
 #include "store/chat_files.h"
+#include "store/file_blob_store.h"
 #include "store/file_interaction_store.h"
 #include "store/sealed_file_store.h"
 #include "terminal/console.h"
@@ -32,7 +33,9 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
                                                                           .keys = *keys,
                                                                           .file_system = source->file_system(),
                                                                           .bucket = FilesOf(bucket)});
-  return ChatReader(*std::move(options), std::move(bucket), *std::move(source), *std::move(store), std::move(files));
+  auto blobs = std::make_unique<FileBlobStore>(source->root(), *keys, source->file_system());
+  return ChatReader(*std::move(options), std::move(bucket), *std::move(source), *std::move(store), std::move(files),
+                    std::move(blobs));
 }
 
 Result<std::vector<ChatId>> ChatReader::AllChats() const {

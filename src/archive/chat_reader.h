@@ -9,6 +9,7 @@
 #include "archive/chat_source.h"
 #include "base/environment.h"
 #include "base/work_counter.h"
+#include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/interaction_store.h"
 
@@ -24,24 +25,28 @@ class ChatReader {
 
   InteractionStore& store() { return *store_; }
   FileStore& files() { return *files_; }
+  BlobStore& blobs() { return *blobs_; }
   const Options& options() const { return options_; }
   // Those of one chat, or of all: some may be damaged.
   Result<std::vector<ChatId>> AllChats() const;
 
  private:
   ChatReader(Options options, std::unique_ptr<ChatBucket> bucket, ChatSource source,
-             std::unique_ptr<InteractionStore> store, std::unique_ptr<FileStore> files)
+             std::unique_ptr<InteractionStore> store, std::unique_ptr<FileStore> files,
+             std::unique_ptr<BlobStore> blobs)
       : options_(std::move(options)),
         bucket_(std::move(bucket)),
         source_(std::move(source)),
         store_(std::move(store)),
-        files_(std::move(files)) {}
+        files_(std::move(files)),
+        blobs_(std::move(blobs)) {}
 
   Options options_;
   std::unique_ptr<ChatBucket> bucket_;  // null: there is none, or it cannot be used
   ChatSource source_;
   std::unique_ptr<InteractionStore> store_;
   std::unique_ptr<FileStore> files_;
+  std::unique_ptr<BlobStore> blobs_;
 };
 
 // One line for each interaction that is stored but cannot be read.

@@ -18,6 +18,7 @@
 #include "store/audit_file.h"
 #include "store/chat_files.h"
 #include "store/file_interaction_store.h"
+#include "store/file_blob_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/grant_file.h"
@@ -92,6 +93,7 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const Fil
                                           .reads = &reads});
   if (!from) return Fail(std::move(from.error()));
   SealedFileStore chat_files({.root = root, .keys = keys.from, .file_system = Disk(), .bucket = bucket});
+  FileBlobStore blobs(root, keys.from, Disk());
   auto incoming = IncomingChats::Open({.root = target, .keys = keys.to, .file_system = Disk(), .counter = &counter});
   if (!incoming) return Fail(std::move(incoming.error()));
   for (const ChatId& chat : *chats) {
@@ -103,6 +105,7 @@ Result<void> CopyChats(const std::string& root, const KeyChange& keys, const Fil
     whole->queue = *std::move(queue);
     auto added = AddJournals(root, keys.from.get(), files, *whole)
                      .and_then([&] { return AddFiles(chat_files, *whole); })
+                     .and_then([&] { return AddBlobs(blobs, *whole); })
                      .and_then([&] { return incoming->Add(*whole); });
     if (!added) return added;
     converted.push_back(chat);

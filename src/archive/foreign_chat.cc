@@ -100,6 +100,28 @@ Result<void> ReadFiles(const std::string& path, ForeignChat& chat) {
   return {};
 }
 
+Result<void> ReadBlobs(const std::string& path, ForeignChat& chat) {
+  const std::string folder = path + "/blobs";
+  const auto entries = Disk().ListDirectory(folder);
+  if (!entries && entries.error().code == ErrorCode::kNotFound) return {};
+  if (!entries) return Fail(entries.error());
+  for (const DirectoryEntry& entry : *entries) {
+    const auto name = entry.is_directory ? std::nullopt : ParseBlobName(entry.name);
+    if (!name || *name == kBlobNames || *name == kBlobPosition) continue;
+    const std::string where = folder + "/" + entry.name;
+    const auto text = Disk().ReadFile(where, kMaxDocumentBytes);
+    if (!text) return Fail(text.error());
+    if (LooksLikeJwe(*text))
+      return Unusable(where, "it is sealed; `reprise decrypt` makes a plain copy where its key is");
+    const auto json = ParseJson(*text);
+    if (!json) return Unusable(where, "it is not JSON");
+    auto blob = BlobFromJson(*json);
+    if (!blob) return Unusable(where, blob.error().message);
+    chat.blobs.push_back(*std::move(blob));
+  }
+  return {};
+}
+
 }  // namespace
 
 Result<std::vector<std::string>> FindForeignChats(const std::string& path) {
@@ -145,7 +167,9 @@ Result<ForeignChat> ReadForeignChat(const std::string& path) {
     if (about.contains("damaged")) chat.notes.push_back("the export lacks interactions that were damaged");
     if (auto read = ReadInteractions(*std::move(documents), about, chat); !read) return Fail(std::move(read.error()));
   }
-  if (auto read = ReadFiles(path, chat); !read) return Fail(std::move(read.error()));
+  if (auto read = ReadFiles(path, chat).and_then([&] { return ReadBlobs(path, chat); }); !read) {
+    return Fail(std::move(read.error()));
+  }
   return chat;
 }
 

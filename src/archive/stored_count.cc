@@ -5,6 +5,7 @@
 
 #include "base/posix_file_system.h"
 #include "store/chat_files.h"
+#include "store/file_blob_store.h"
 #include "store/sealed_file_store.h"
 
 namespace reprise {
@@ -18,6 +19,7 @@ StoredCount CountStored(const std::string& data_dir, std::span<const ChatId> cha
       count.journals += listed->journals.size();
     }
     if (const auto files = ListFileIds(data_dir, chat, Disk())) count.files += files->size();
+    if (const auto blobs = ListBlobNames(data_dir, chat, Disk())) count.files += blobs->size();
   }
   return count;
 }

@@ -45,6 +45,7 @@ class Export {
   Export(ChatReader& reader, const CommandLine& line, WorkCounter& counter, Progress& progress)
       : store_(reader.store()),
         files_(reader.files()),
+        blobs_(reader.blobs()),
         data_dir_(reader.options().data_dir),
         line_(line),
         counter_(counter),
@@ -214,7 +215,7 @@ class Export {
   Result<std::string> Write(const Item& item) {
     std::string path = line_.output + (line_.output.ends_with('/') ? "" : "/") + item.chat.summary.id.str();
     if (line_.format == "json" && !item.single) {
-      return WriteChatFolder(line_.output, item.chat, store_, files_, line_.force, counter_)
+      return WriteChatFolder(line_.output, item.chat, store_, files_, blobs_, line_.force, counter_)
           .map([&](const std::vector<Error>& left) {
             for (const Error& damaged : left) status_ = Complain(damaged);
             return path;
@@ -227,6 +228,7 @@ class Export {
 
   InteractionStore& store_;
   FileStore& files_;
+  BlobStore& blobs_;
   const std::string& data_dir_;
   const CommandLine& line_;
   WorkCounter& counter_;

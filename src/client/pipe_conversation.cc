@@ -16,7 +16,7 @@ namespace {
 constexpr std::size_t kShownResult = 200;  // characters
 
 constexpr std::string_view kHelp =
-    "/undo          take the last message back\n"
+    "/undo          take the last message back; \"/undo files\" also what it changed in the workspace\n"
     "/edit TEXT     say TEXT instead of the last message\n"
     "/history       what was said so far\n"
     "/approvals     all that waits for an answer, in every chat\n"
@@ -90,7 +90,8 @@ void PipeConversation::Obey(const std::string& line) {
   }
   if (line == "/help") return Show(kHelp);
   if (line == "/history") return History();
-  if (line == "/undo") return Undo();
+  if (line == "/undo") return Undo(Json::object());
+  if (line == "/undo files") return Undo({{"files", "restore"}});
   if (line == "/approvals") return Approvals();
   if (line == "/follow") {
     if (!ShowWhatRuns(/*at_start=*/false)) Warn("nothing runs in this chat");
@@ -103,8 +104,8 @@ void PipeConversation::Say(const std::string& message) {
   Exchange(path_ + "/interactions", {{"user_message", message}});
 }
 
-void PipeConversation::Undo() {
-  const auto undone = server_.Call("POST", path_ + "/undo");
+void PipeConversation::Undo(const Json& files) {
+  const auto undone = server_.Call("POST", path_ + "/undo", files);
   if (!undone && undone.error().reason == "not_found") return Warn("there is nothing to undo yet: say something first");
   if (!undone && undone.error().reason == "nothing_to_undo") {
     return Failed(

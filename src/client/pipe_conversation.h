@@ -46,7 +46,7 @@ class PipeConversation {
   // --- what was typed
   void Obey(const std::string& line);
   void Say(const std::string& message);
-  void Undo();
+  void Undo(const Json& files);
   void Edit(const std::string& text);
   void History();
   void Approvals();

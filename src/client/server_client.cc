@@ -39,7 +39,10 @@ Result<Json> ReadAnswer(int status, const std::string& body) {
       const auto member = error.find(name);
       return member != error.end() && member->is_string() ? member->get<std::string>() : std::string("refused");
     };
-    return Fail(Error{.code = ErrorCode::kUnavailable, .reason = text("code"), .message = text("message")});
+    Error error{.code = ErrorCode::kUnavailable, .reason = text("code"), .message = text("message")};
+    const auto details = (*json)["error"].find("details");
+    if (details != (*json)["error"].end()) error.details_json = DumpJson(*details);
+    return Fail(std::move(error));
   }
   return Fail(ErrorCode::kUnavailable, "this is not a Reprise server (status " + std::to_string(status) + ")");
 }
@@ -114,7 +117,9 @@ Result<Json> ServerClient::Call(const std::string& method, const std::string& pa
 
 Result<Json> ServerClient::Call(const std::string& method, const std::string& path, const Json& body) {
   WholeAnswer answer;
-  auto done = transport_.Perform(RequestFor(method, path, body), answer, {});
+  HttpRequest request = RequestFor(method, path, body);
+  request.headers.emplace_back("Accept", "application/json");
+  auto done = transport_.Perform(std::move(request), answer, {});
   if (!done) return Fail(std::move(done.error()));
   return ReadAnswer(answer.status, answer.body);
 }

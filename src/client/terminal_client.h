@@ -130,6 +130,10 @@ class TerminalClient {
   void Resume(const std::string& arguments);
   void History(const std::string& arguments);
   void Edit(const std::string& arguments);
+  std::optional<Json> FilesOfEdit(const Json& preview);
+  void ShowDiff(const std::string& arguments);
+  std::optional<Json> FilesChoice(const std::string& arguments);
+  bool TellsOfConflicts(const Error& error);
   void Undo(const std::string& arguments);
   void Redo(const std::string& arguments);
   void Branches(const std::string& arguments);

@@ -21,6 +21,7 @@ namespace reprise {
 namespace {
 
 constexpr int kListedChats = 20;
+constexpr std::size_t kShownDiffLines = 1'000;
 constexpr std::size_t kMaxUpload = 64 << 20, kShownTitle = 50;
 
 std::string Trimmed(const std::string& text) {
@@ -56,8 +57,12 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/edit", "[N] [TEXT]",
        "says something else in place of turn N, or of the last one; what came after is kept as a branch",
        &TerminalClient::Edit},
-      {"/undo", "", "takes the last turn back; the first one by going to a new chat", &TerminalClient::Undo},
-      {"/redo", "", "brings it back", &TerminalClient::Redo},
+      {"/undo", "[files|force]",
+       "takes the last turn back; the first one by going to a new chat. With files also what it changed in the "
+       "workspace; with force even what somebody else has changed since",
+       &TerminalClient::Undo},
+      {"/redo", "[files|force]", "brings it back", &TerminalClient::Redo},
+      {"/diff", "[N]", "what turn N, or the last one, has changed in the workspace", &TerminalClient::ShowDiff},
       {"/branches", "[N]", "where this chat has ended so far; goes to branch N", &TerminalClient::Branches},
       {"/fork", "[TITLE]", "copies this chat as it is now into a new one", &TerminalClient::Fork},
       {"/regenerate", "", "sends the last message again", &TerminalClient::Regenerate},
@@ -214,7 +219,8 @@ void TerminalClient::Edit(const std::string& arguments) {
     const auto came = screen_.ReadMessage("edit> ", meanwhile_, text);
     if (came != Came::kLine || text.empty() || text == TextMember(turn, "user_message")) return Tell("(not changed)");
   }
-  // What goes with it is said, as nobody can take back what tools have done.
+  // What goes with it is said: of what tools have done, only files can be taken back.
+  Json files = Json::object();
   if (const auto preview = Call("POST", path, {{"new_user_message", text}, {"dry_run", true}}); preview) {
     const std::size_t taken_back = preview->value("superseded", Json::array()).size();
     if (taken_back > 1) Tell("(" + std::to_string(taken_back) + " turns are a branch of their own now: /branches)");
@@ -222,15 +228,99 @@ void TerminalClient::Edit(const std::string& arguments) {
       const std::string on = TextMember(effect, "path");
       Tell("(what this did stays: " + TextMember(effect, "tool_name") + (on.empty() ? "" : " " + on) + ")");
     }
+    auto choice = FilesOfEdit(*preview);
+    if (!choice) return Tell("(not changed)");
+    files = *std::move(choice);
   }
   Json body = Options();
+  body.update(files);
   body["new_user_message"] = text;
   Start(path, std::move(body), text);
 }
 
-void TerminalClient::Undo(const std::string&) {
+// Whether the files go back with the message is asked if there are any; nullopt: there shall be no edit.
+std::optional<Json> TerminalClient::FilesOfEdit(const Json& preview) {
+  const Json files = preview.value("files", Json::array());
+  if (files.empty()) return Json::object();
+  bool conflict = false;
+  for (const Json& file : files) {
+    const std::string reason = TextMember(file, "reason");
+    conflict = conflict || !reason.empty();
+    Tell("(can be put back: " + VisibleLine(TextMember(file, "path")) + ", " + TextMember(file, "change") +
+         (reason.empty() ? "" : "; in the way: " + reason) + ")");
+  }
+  std::string answer;
+  const std::string prompt = conflict ? "put files back? [y]es, [f]orce, [N]o> " : "put files back? [y]es, [N]o> ";
+  if (screen_.ReadMessage(prompt, meanwhile_, answer) != Came::kLine) return std::nullopt;
+  answer = Trimmed(answer);
+  if (answer == "y" || answer == "yes") return Json{{"files", "restore"}};
+  if (answer == "f" || answer == "force") return Json{{"files", "restore"}, {"force", true}};
+  return Json::object();
+}
+
+void TerminalClient::ShowDiff(const std::string& arguments) {
+  const auto turns = Turns("nothing was said in this chat yet");
+  if (!turns) return;
+  const std::size_t number = arguments.empty() ? turns->size() : NumberOf(arguments);
+  if (number < 1 || number > turns->size()) {
+    return Complain("there is no turn " + arguments + " (/history shows them)");
+  }
+  const std::string id = TextMember((*turns)[number - 1], "id");
+  const auto changed = Call("GET", path_ + "/interactions/" + id + "/diff");
+  if (!changed) return Failed(changed.error());
+  const Json files = changed->value("files", Json::array());
+  if (files.empty()) return Tell("turn " + std::to_string(number) + " has changed no file that is recorded");
+  std::size_t shown = 0, left = 0;
+  for (const Json& file : files) {
+    screen_.Add(style_.Paint(Style::kBold, VisibleLine(TextMember(file, "path"))) + "  " + TextMember(file, "change"));
+    std::string_view rest;
+    const std::string diff = TextMember(file, "diff");
+    // What stands before the lines says again which file it is.
+    if (const std::size_t at = diff.find("\n@@ "); at != std::string::npos)
+      rest = std::string_view(diff).substr(at + 1);
+    while (!rest.empty()) {
+      const std::size_t end = std::min(rest.find('\n'), rest.size() - 1);
+      const std::string line = VisibleLine(rest.substr(0, end + (rest[end] == '\n' ? 0 : 1)));
+      rest.remove_prefix(end + 1);
+      if (++shown > kShownDiffLines) {
+        ++left;
+        continue;
+      }
+      const auto role = line.starts_with('+') ? Style::kAdded : line.starts_with('-') ? Style::kRemoved : Style::kDim;
+      for (const std::string& part : Wrap(line, screen_.columns(), "", "  ")) {
+        screen_.Add(line.starts_with(' ') ? part : style_.Paint(role, part));
+      }
+    }
+  }
+  if (left > 0) Tell("(" + std::to_string(left) + " more lines: GET " + path_ + "/interactions/" + id + "/diff)");
+}
+
+// What /undo and /redo say of files; nullopt: something that they do not understand, which is told.
+std::optional<Json> TerminalClient::FilesChoice(const std::string& arguments) {
+  if (arguments.empty()) return Json::object();
+  if (arguments == "files") return Json{{"files", "restore"}};
+  if (arguments == "force") return Json{{"files", "restore"}, {"force", true}};
+  Complain("only \"files\" or \"force\" can stand behind it");
+  return std::nullopt;
+}
+
+// Those that keep files from being restored.
+bool TerminalClient::TellsOfConflicts(const Error& error) {
+  if (error.reason != "workspace_conflict") return false;
+  const auto details = ParseJson(error.details_json);
+  for (const Json& file : details ? details->value("files", Json::array()) : Json::array()) {
+    Tell("(in the way: " + TextMember(file, "path") + ", " + TextMember(file, "reason") + ")");
+  }
+  Complain("files cannot be restored: somebody else has changed them since; \"force\" restores what can be");
+  return true;
+}
+
+void TerminalClient::Undo(const std::string& arguments) {
+  auto files = FilesChoice(arguments);
+  if (!files) return;
   const auto before = Call("GET", path_);
-  const auto undone = Call("POST", path_ + "/undo");
+  const auto undone = Call("POST", path_ + "/undo", *std::move(files));
+  if (!undone && TellsOfConflicts(undone.error())) return;
   const std::string refusal = undone ? "" : undone.error().reason;
   if (refusal == "not_found" || (refusal == "nothing_to_undo" && (!before || TextMember(*before, "head").empty()))) {
     return Complain("there is nothing to undo yet: say something first");
@@ -247,7 +337,9 @@ void TerminalClient::Undo(const std::string&) {
   Tell("back to " + TextMember(*undone, "head") + " (/redo goes forward again)");
 }
 
-void TerminalClient::Redo(const std::string&) {
+void TerminalClient::Redo(const std::string& arguments) {
+  auto files = FilesChoice(arguments);
+  if (!files) return;
   std::string head = undone_.empty() ? "" : undone_.back();
   if (head.empty()) {
     // Of an earlier visit: the newest that hangs at where the chat ends now.
@@ -259,7 +351,9 @@ void TerminalClient::Redo(const std::string&) {
     }
   }
   if (head.empty()) return Complain("there is nothing to redo");
-  const auto moved = Call("POST", path_ + "/head", {{"interaction_id", head}});
+  (*files)["interaction_id"] = head;
+  const auto moved = Call("POST", path_ + "/head", *std::move(files));
+  if (!moved && TellsOfConflicts(moved.error())) return;
   if (!moved) return Failed(moved.error());
   if (!undone_.empty()) undone_.pop_back();
   Tell("forward to " + TextMember(*moved, "head"));

@@ -8,6 +8,7 @@
 #include "base/json.h"
 #include "reprise/agenda.h"
 #include "reprise/approval.h"
+#include "reprise/blob_store.h"
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/grant_store.h"
@@ -76,6 +77,13 @@ Result<Interaction> InteractionFromJson(const Json& json);
 Json ToJson(const QueuedMessage& message);
 Result<QueuedMessage> QueuedMessageFromJson(const Json& json);
 Json ToJson(const InteractionRef& ref);
+// A path that is not UTF-8 has its bytes in "path_base64" besides.
+Json ToJson(const WorkspaceChange& change);
+void AppendJson(std::string& out, const WorkspaceChange& change);
+Result<WorkspaceChange> WorkspaceChangeFromJson(const Json& json);
+// The paths of the files and links, and of directories only where nothing else says that they are there, with a slash
+// behind them. Valid UTF-8.
+std::vector<std::string> ShownPaths(const std::vector<WorkspaceChange>& changes);
 Json ToJson(const ChatSummary& summary);
 Json ToJson(const TrashEntry& entry);
 Json ToJson(const PendingApproval& approval);
@@ -111,6 +119,16 @@ void AppendJson(std::string& out, const CallPattern& pattern);
 Json ToJson(const Grant& grant);
 void AppendJson(std::string& out, const Grant& grant);
 Json ToJson(const StandingGrant& grant);
+
+// "encoding" and "content" as in a StoredFile.
+Json ToJson(const Blob& blob);
+// Fails also if the content does not have the digest.
+Result<Blob> BlobFromJson(const Json& json);
+
+// So many changes as one event tells at most, in each.
+std::vector<std::vector<WorkspaceChange>> InEvents(std::vector<WorkspaceChange> changes);
+// The digests of what the interaction's changed files held, each once.
+std::vector<std::string> BlobsOf(const Interaction& interaction);
 
 // A chat's title: the first 50 characters of its first user message, on one line.
 std::string TitleFromMessage(std::string_view user_message);

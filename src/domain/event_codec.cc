@@ -43,6 +43,10 @@ class Writer {
   void ListIfAny(const char* name, const auto& list) {
     if (!list.empty()) WriteList(out_, name, list);
   }
+  // Follows from the changes.
+  Writer& Paths(const char* name, const std::vector<WorkspaceChange>& changes) {
+    return (*this)(name, ShownPaths(changes));
+  }
   void Usage(const TokenUsage& usage) { WriteUsage(out_, usage); }
   void Step(const event::Nested& nested);
 
@@ -98,6 +102,12 @@ class Reader {
       grants.push_back(ReadGrant(inner));
       if (inner.error()) in_.Reject(name);
     }
+  }
+  Reader& Paths(const char*, const std::vector<WorkspaceChange>&) { return *this; }
+  void List(const char* name, std::vector<WorkspaceChange>& changes) {
+    const Json* json = in_.Array(name);
+    if (json == nullptr) return;
+    for (const Json& each : *json) changes.push_back(in_.Take(WorkspaceChangeFromJson(each), WorkspaceChange{}));
   }
   void Usage(TokenUsage& usage) { usage = ReadUsage(in_); }
   void Step(event::Nested& nested);
@@ -181,6 +191,10 @@ void Members(auto& m, Is<event::LoopDetected> auto& e) {
 void Members(auto& m, Is<event::Compacted> auto& e) {
   m("messages", e.messages)("tokens_before", e.tokens_before)("tokens_after", e.tokens_after)("budget", e.budget);
   m("summary", e.summary);
+}
+void Members(auto& m, Is<event::FilesChanged> auto& e) {
+  m.IfSet("call_id", e.call_id).Paths("paths", e.changes);
+  m.List("changes", e.changes);
 }
 void Members(auto& m, Is<event::Nested> auto& e) { m("call_id", e.call_id).Step(e); }
 void Members(auto& m, Is<event::Cancelled> auto& e) { m("reason", e.reason); }

@@ -52,6 +52,7 @@ void Write(auto& out, const RunRecord& record) {
     out["resumed_from"] = Json{{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
   if (record.agenda_before) out["agenda_before"] = ToJson(*record.agenda_before);
+  if (record.files_from) out["files_from"] = record.files_from->str();
   if (record.request) out["request"] = ToJson(*record.request);
 }
 
@@ -69,6 +70,7 @@ Result<RunRecord> RecordFromJson(const Json& json) {
   if (const Json* agenda = reader.Find("agenda_before")) {
     record.agenda_before = reader.Take(AgendaFromJson(*agenda), {});
   }
+  if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.error()) return Fail(*reader.error());
   return record;

@@ -320,6 +320,16 @@ Result<void> ReadFiles(const Json& list, const std::string& where, ForeignChat& 
   return {};
 }
 
+Result<void> ReadBlobs(const Json& list, const std::string& where, ForeignChat& chat) {
+  if (!list.is_array()) return Unusable(where, "blobs is no array");
+  for (const Json& json : list) {
+    auto blob = BlobFromJson(json);
+    if (!blob) return Unusable(where + ", blob " + std::to_string(chat.blobs.size() + 1), blob.error().detail);
+    chat.blobs.push_back(*std::move(blob));
+  }
+  return {};
+}
+
 }  // namespace
 
 Interaction ForeignChat::Whole(InteractionId id) const {
@@ -386,6 +396,7 @@ Result<ForeignChat> ReadChatDocument(Json document, const std::string& where) {
   if (document.contains("damaged")) chat.notes.push_back("the export lacks interactions that were damaged");
   auto read = ReadInteractions(*std::move(interactions), document, chat);
   if (const Json& files = MemberOf(document, "files"); read && !files.is_null()) read = ReadFiles(files, where, chat);
+  if (const Json& blobs = MemberOf(document, "blobs"); read && !blobs.is_null()) read = ReadBlobs(blobs, where, chat);
   if (!read) return Fail(std::move(read.error()));
   return chat;
 }
@@ -401,9 +412,8 @@ Json ToChatDocument(const ForeignChat& chat) {
     const auto kept = chat.kept_messages.find(interaction.id);
     if (kept != chat.kept_messages.end()) interactions.back()["final_agent_state"][kKeptMessages] = kept->second;
   }
-  if (chat.files.empty()) return document;
-  Json& files = document["files"] = Json::array();
-  for (const StoredFile& file : chat.files) files.push_back(ToJson(file));
+  for (const StoredFile& file : chat.files) document["files"].push_back(ToJson(file));
+  for (const Blob& blob : chat.blobs) document["blobs"].push_back(ToJson(blob));
   return document;
 }
 
@@ -422,11 +432,16 @@ IncomingChat ToIncomingChat(const ChatId& name, ForeignChat foreign) {
   chat.summary.created_at = foreign.created_at.value_or(first);
   chat.summary.updated_at = foreign.updated_at.value_or(std::max(last, chat.summary.created_at));
   for (const StoredFile& file : foreign.files) chat.files.push_back(file.info.id);
+  for (const Blob& blob : foreign.blobs) chat.blobs.push_back(blob.digest);
   const auto held = std::make_shared<const ForeignChat>(std::move(foreign));
   chat.load = [held](InteractionId id) -> Result<Interaction> { return held->Whole(id); };
   chat.load_file = [held](const FileId& id) -> Result<StoredFile> {
     return *std::find_if(held->files.begin(), held->files.end(),
                          [&](const StoredFile& file) { return file.info.id == id; });
+  };
+  chat.load_blob = [held](const std::string& digest) -> Result<std::string> {
+    return std::find_if(held->blobs.begin(), held->blobs.end(), [&](const Blob& blob) { return blob.digest == digest; })
+        ->content;
   };
   return chat;
 }

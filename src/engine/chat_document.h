@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "base/json.h"
+#include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/incoming_chat.h"
 #include "reprise/interaction.h"
@@ -33,6 +34,7 @@ struct ForeignChat {
   std::vector<Interaction> interactions{};
   std::map<InteractionId, std::size_t> kept_messages{};  // so many of the parent's come first; not there: none
   std::vector<StoredFile> files{};                       // of our own exports; others have none
+  std::vector<Blob> blobs{};                             // likewise
   std::vector<std::string> notes{};                      // what was filled in or left out that a person should know
 
   // One of them, with its whole state.

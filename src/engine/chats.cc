@@ -173,7 +173,9 @@ Result<EditPreview> Chats::PreviewEdit(const ChatId& chat, InteractionId interac
   if (!edited) return Fail(edited.error());
   const auto all = services_.parts.store.LoadChat(chat);
   if (!all) return Fail(all.error());
-  return PreviewOf(*all, *edited, *services_.parts.tools.Current());
+  EditPreview preview = PreviewOf(*all, *edited, *services_.parts.tools.Current());
+  preview.files = TRY(workspace_.Preview(chat, all->summary.head, edited->parent_id));
+  return preview;
 }
 
 Result<AttachedEvents> Chats::Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq) {
@@ -292,6 +294,7 @@ Result<Interaction> Chats::SaveChange(const ChatId& chat, Beginning changed, std
   }
   saved.final_agent_state = std::move(changed.state);
   TRY(hold->Finish(saved));
+  workspace_.HeadGrew(chat, changed.parent, saved.id);
   Changed(ChatChange::Kind::kHeadMoved, chat);
   return saved;
 }
@@ -306,10 +309,10 @@ Result<Beginning> Chats::LoadBehind(const ChatId& chat, std::optional<Interactio
 
 // Each is stored as a run would have left it, so that whatever reads interactions reads these.
 Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<InteractionId> after,
-                                      std::optional<InteractionId> edited_from,
-                                      const std::vector<SpokenTurn>& turns) {
+                                      std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns) {
   return busy_.WhileIdle(chat, [&]() -> Result<InteractionId> {
     auto at = TRY(LoadBehind(chat, after));
+    auto files_from = workspace_.is_on() ? workspace_.StandsAt(chat, TRY(start_points_.AtHead(chat)).parent) : after;
     if (at.makes_chat) Changed(ChatChange::Kind::kChatCreated, chat);
     std::optional<InteractionId> last;
     for (const SpokenTurn& turn : turns) {
@@ -322,32 +325,58 @@ Result<InteractionId> Chats::AddTurns(const ChatId& chat, std::optional<Interact
       saved.events.push_back({.seq = 2, .at = saved.created_at, .payload = event::Answer{turn.answer}});
       at.state.messages.push_back({.role = Role::kUser, .content = turn.user_message});
       saved.record = RunRecord{.first_message = at.state.messages.size()};
+      if (files_from != at.parent) saved.record->files_from = files_from;
+      files_from = saved.id;
       at.state.messages.push_back({.role = Role::kAssistant, .content = turn.answer});
       saved.final_agent_state = at.state;
       TRY(hold->Finish(saved));
       at.parent = last = saved.id;
       at.expected_head = std::optional<std::optional<InteractionId>>(saved.id);
     }
+    workspace_.HeadMoved(chat, *last, *last);
     Changed(ChatChange::Kind::kHeadMoved, chat);
     return *last;
   });
 }
 
-Result<ChatSummary> Chats::Undo(const ChatId& chat) {
+Result<InteractionId> Chats::BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const {
+  std::optional<InteractionId> parent;
+  if (head) parent = TRY(services_.parts.store.LoadInteraction(chat, *head)).parent_id;
+  if (!parent) return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
+  return *parent;
+}
+
+Result<ChatSummary> Chats::Undo(const ChatId& chat, FilesChoice files) {
   return busy_.WhileIdle(chat, [&]() -> Result<ChatSummary> {
-    const auto summary = services_.parts.store.LoadSummary(chat);
-    if (!summary) return summary;
-    std::optional<InteractionId> parent;
-    if (summary->head) {
-      const auto head = services_.parts.store.LoadInteraction(chat, *summary->head);
-      if (!head) return Fail(head.error());
-      parent = head->parent_id;
-    }
-    if (!parent) return Fail(Conflict("nothing_to_undo", "there is no interaction before the chat's head"));
-    auto moved = services_.parts.store.MoveHead(chat, *parent);
-    if (moved) Changed(ChatChange::Kind::kHeadMoved, chat);
-    return moved;
+    const auto summary = TRY(services_.parts.store.LoadSummary(chat));
+    return Move(chat, TRY(BeforeHead(chat, summary.head)), files);
   });
+}
+
+Result<ChatSummary> Chats::Move(const ChatId& chat, InteractionId to, FilesChoice files) {
+  const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
+  std::optional<ChatSummary> moved;
+  const auto move = [&]() -> Result<void> {
+    moved = TRY(services_.parts.store.MoveHead(chat, to));
+    return {};
+  };
+  if (files.restore) {
+    const auto plan = TRY(workspace_.Prepare(chat, head, to, files.force));
+    TRY(workspace_.Restore(chat, plan, {.head = to}, move));
+    workspace_.HeadMoved(chat, to, to);
+  } else {
+    const auto stands_at = workspace_.StandsAt(chat, head);
+    TRY(move());
+    workspace_.HeadMoved(chat, stands_at, to);
+  }
+  Changed(ChatChange::Kind::kHeadMoved, chat);
+  return *std::move(moved);
+}
+
+Result<std::vector<FilePreview>> Chats::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
+  const auto head = TRY(services_.parts.store.LoadSummary(chat)).head;
+  if (to) TRY(services_.parts.store.LoadInteraction(chat, *to));
+  return workspace_.Preview(chat, head, to ? *to : TRY(BeforeHead(chat, head)));
 }
 
 // --- whole chats -----------------------------------------------------------------------------------------------------
@@ -383,10 +412,8 @@ void Chats::Note(const AuditEntry& line) {
   }
 }
 
-Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction) {
-  auto moved = busy_.WhileIdle(chat, [&] { return services_.parts.store.MoveHead(chat, interaction); });
-  if (moved) Changed(ChatChange::Kind::kHeadMoved, chat);
-  return moved;
+Result<ChatSummary> Chats::MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files) {
+  return busy_.WhileIdle(chat, [&] { return Move(chat, interaction, files); });
 }
 
 Result<void> Chats::Delete(const ChatId& chat) {
@@ -426,6 +453,7 @@ Result<void> Chats::DeleteIdle(const ChatId& chat) {
   if (!deleted) return deleted;
   services_.usage_limits.Forget(chat);
   if (services_.parts.files) services_.parts.files->ForgetChat(chat);
+  if (workspace_.is_on()) services_.parts.workspace_history->ForgetChat(chat);
   interactions_.Forget(chat);
   Changed(ChatChange::Kind::kChatDeleted, chat);
   return {};
@@ -448,6 +476,7 @@ Result<ChatSummary> Chats::Restore(std::string_view entry) {
   auto restored = busy_.WhileIdle(*chat, [&] {
     services_.usage_limits.Forget(*chat);
     if (services_.parts.files) services_.parts.files->ForgetChat(*chat);
+    if (workspace_.is_on()) services_.parts.workspace_history->ForgetChat(*chat);
     return services_.parts.store.RestoreChat(*chat, std::string(entry));
   });
   if (restored) Changed(ChatChange::Kind::kChatCreated, *chat);
@@ -471,13 +500,29 @@ Result<ChatListEntry> Chats::BringIn(const ChatId& chat, const Take& take, const
 }
 
 Result<ChatListEntry> Chats::Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
-                                  const std::optional<std::string>& title) {
+                                  const std::optional<std::string>& title, FilesChoice files) {
   if (busy_.RunOf(source, interaction)) {
     return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
   }
-  return BringIn(
-      chat, [&] { return services_.parts.store.ForkChat(source, interaction, chat, title); },
-      [&] { return CopyFiles(source, chat); });
+  const auto fork = [&] {
+    return BringIn(
+        chat, [&] { return services_.parts.store.ForkChat(source, interaction, chat, title); },
+        [&] { return CopyFiles(source, chat); });
+  };
+  if (!files.restore) return fork();
+  return busy_.WhileIdle(source, [&]() -> Result<ChatListEntry> {
+    const auto head = TRY(services_.parts.store.LoadSummary(source)).head;
+    const auto plan = TRY(workspace_.Prepare(source, head, interaction, files.force));
+    std::optional<ChatListEntry> made;
+    const WorkspaceMoves::Then then{.stands = true, .at = interaction, .while_at = head};
+    TRY(workspace_.Restore(source, plan, then, [&]() -> Result<void> {
+      made = TRY(fork());
+      return {};
+    }));
+    // The source is where it was, and its files are not.
+    workspace_.HeadMoved(source, interaction, TRY(services_.parts.store.LoadSummary(source)).head);
+    return *std::move(made);
+  });
 }
 
 Result<ChatListEntry> Chats::Import(const IncomingChat& chat) {

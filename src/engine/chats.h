@@ -14,6 +14,7 @@
 #include "engine/run_follower.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
+#include "engine/workspace_moves.h"
 
 namespace reprise {
 
@@ -21,8 +22,13 @@ namespace reprise {
 class Chats {
  public:
   Chats(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
-        const Answers& answers)
-      : services_(services), busy_(busy), interactions_(interactions), start_points_(start_points), answers_(answers) {}
+        const Answers& answers, WorkspaceMoves& workspace)
+      : services_(services),
+        busy_(busy),
+        interactions_(interactions),
+        start_points_(start_points),
+        answers_(answers),
+        workspace_(workspace) {}
 
   // --- reading
   Result<History> GetHistory(const ChatId& chat, bool all_branches);
@@ -32,6 +38,7 @@ class Chats {
   Result<ChatListEntry> ListEntryOf(const ChatId& chat);
   Result<SearchResult> Search(const std::string& text, const std::optional<ChatId>& chat, std::size_t limit);
   Result<EditPreview> PreviewEdit(const ChatId& chat, InteractionId interaction);
+  Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);
   Result<AttachedEvents> Attach(const ChatId& chat, InteractionId interaction, std::uint64_t after_seq);
   Result<Agenda> GetAgenda(const ChatId& chat);
   Result<std::vector<Grant>> GetGrants(const ChatId& chat);
@@ -39,15 +46,15 @@ class Chats {
   // --- arranging
   Result<ChatSummary> Create(const ChatId& chat, const std::string& title);
   Result<ChatSummary> Change(const ChatId& chat, ChatSettings settings);
-  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction);
+  Result<ChatSummary> MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files);
   Result<void> Delete(const ChatId& chat);
   Result<std::vector<InteractionId>> RemoveBranch(const ChatId& chat, InteractionId from);
   Result<ChatSummary> Restore(std::string_view entry);
   Result<Agenda> ChangeAgenda(const ChatId& chat, AgendaChange change);
   Result<void> RevokeGrant(const ChatId& chat, std::string_view id);
-  Result<ChatSummary> Undo(const ChatId& chat);
+  Result<ChatSummary> Undo(const ChatId& chat, FilesChoice files);
   Result<ChatListEntry> Fork(const ChatId& source, InteractionId interaction, const ChatId& chat,
-                             const std::optional<std::string>& title);
+                             const std::optional<std::string>& title, FilesChoice files);
   Result<ChatListEntry> Import(const IncomingChat& chat);
   Result<InteractionId> AddTurns(const ChatId& chat, std::optional<InteractionId> after,
                                  std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns);
@@ -68,6 +75,10 @@ class Chats {
   Result<Beginning> LoadBehind(const ChatId& chat, std::optional<InteractionId> after);
   // Saves a change by hand as an interaction of its own, which becomes the head.
   Result<Interaction> SaveChange(const ChatId& chat, Beginning changed, std::vector<EventPayload> events);
+  // Where Undo goes.
+  Result<InteractionId> BeforeHead(const ChatId& chat, const std::optional<InteractionId>& head) const;
+  // Moves the head and, if that is wanted, the files.
+  Result<ChatSummary> Move(const ChatId& chat, InteractionId to, FilesChoice files);
   // The chat's head, to be changed by hand.
   Result<Beginning> LoadForChange(const ChatId& chat);
 
@@ -89,6 +100,7 @@ class Chats {
   Interactions& interactions_;
   StartPoints& start_points_;
   const Answers& answers_;
+  WorkspaceMoves& workspace_;
   std::mutex mutex_;
   std::map<std::pair<ChatId, InteractionId>, std::weak_ptr<RunFollower>> followers_;  // guarded by mutex_
 };

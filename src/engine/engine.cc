@@ -18,6 +18,7 @@
 #include "engine/services.h"
 #include "engine/start_point.h"
 #include "engine/turns.h"
+#include "engine/workspace_moves.h"
 
 namespace reprise {
 namespace {
@@ -35,10 +36,11 @@ struct Engine::Impl {
   Interactions interactions{services, busy};
   RepeatedRequests repeated{services, busy, interactions};
   StartPoints start_points{services, interactions};
-  Turns turns{services, busy, interactions, start_points, repeated};
+  WorkspaceMoves workspace{services, interactions, start_points};
+  Turns turns{services, busy, interactions, start_points, repeated, workspace};
   Answers answers{services, busy, interactions};
   Replays replays{services, interactions};
-  Chats chats{services, busy, interactions, start_points, answers};
+  Chats chats{services, busy, interactions, start_points, answers, workspace};
   Others others{services, busy, turns, answers};
   ModelQuestions questions{services};
   EngineServices services;  // last: its threads use the others
@@ -99,6 +101,7 @@ void Engine::Stop() {
 }
 
 Result<Engine::Recovered> Engine::Recover() {
+  impl_->workspace.Recover();  // before anything works in the workspace again
   return impl_->turns.Recover().map([this](const Recovered& recovered) {
     impl_->others.Watch();
     return recovered;
@@ -260,6 +263,14 @@ Result<EditPreview> Engine::PreviewEdit(const ChatId& chat, InteractionId intera
   return impl_->chats.PreviewEdit(chat, interaction);
 }
 
+Result<std::vector<FilePreview>> Engine::PreviewFiles(const ChatId& chat, std::optional<InteractionId> to) {
+  return impl_->chats.PreviewFiles(chat, to);
+}
+
+Result<std::vector<FileDiff>> Engine::DiffOf(const ChatId& chat, InteractionId interaction) {
+  return impl_->workspace.DiffOf(chat, interaction);
+}
+
 Result<std::vector<ChatListEntry>> Engine::ListChats() { return impl_->chats.List(); }
 
 std::optional<InteractionId> Engine::RunningIn(const ChatId& chat) const {
@@ -297,15 +308,15 @@ Result<Agenda> Engine::ChangeAgenda(const ChatId& chat, AgendaChange change) {
   return impl_->chats.ChangeAgenda(chat, std::move(change));
 }
 
-Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction) {
-  return impl_->chats.MoveHead(chat, interaction);
+Result<ChatSummary> Engine::MoveHead(const ChatId& chat, InteractionId interaction, FilesChoice files) {
+  return impl_->chats.MoveHead(chat, interaction, files);
 }
 
-Result<ChatSummary> Engine::Undo(const ChatId& chat) { return impl_->chats.Undo(chat); }
+Result<ChatSummary> Engine::Undo(const ChatId& chat, FilesChoice files) { return impl_->chats.Undo(chat, files); }
 
 Result<ChatListEntry> Engine::ForkChat(const ChatId& source, InteractionId interaction, const ChatId& chat,
-                                       const std::optional<std::string>& title) {
-  return impl_->chats.Fork(source, interaction, chat, title);
+                                       const std::optional<std::string>& title, FilesChoice files) {
+  return impl_->chats.Fork(source, interaction, chat, title, files);
 }
 
 Result<ChatListEntry> Engine::ImportChat(const IncomingChat& chat) { return impl_->chats.Import(chat); }

@@ -9,7 +9,8 @@ namespace reprise {
 namespace {
 
 bool Counts(const AgentEvent& event) {
-  return !std::holds_alternative<event::Usage>(event.payload) && !std::holds_alternative<event::Retry>(event.payload);
+  return !std::holds_alternative<event::Usage>(event.payload) && !std::holds_alternative<event::Retry>(event.payload) &&
+         !std::holds_alternative<event::FilesChanged>(event.payload);  // what they change depends on what was there
 }
 
 std::vector<AgentEvent> WhatCounts(const Interaction& interaction) {

@@ -628,6 +628,8 @@ ReplayReport CompareChangeByHand(const Interaction& changed) {
       made = event::PlanUpdated{std::nullopt, agenda.plan};
     } else if (std::holds_alternative<event::GrantsUpdated>(recorded.payload)) {
       made = event::GrantsUpdated{changed.final_agent_state->grants};
+    } else if (std::holds_alternative<event::FilesChanged>(recorded.payload)) {
+      made = recorded.payload;  // what somebody did in the workspace; the state says nothing of it
     } else if (const auto* compacted = std::get_if<event::Compacted>(&recorded.payload)) {
       made = *compacted;
       const auto& kept = changed.final_agent_state->compaction;

@@ -165,6 +165,9 @@ Result<Recording> Recording::Of(const Interaction& interaction) {
   Recording recording;
   recording.status = interaction.status;
   recording.events = interaction.events;
+  // What became of files is for the workspace to say, which a replay does not touch.
+  std::erase_if(recording.events,
+                [](const AgentEvent& event) { return std::holds_alternative<event::FilesChanged>(event.payload); });
   while (!recording.events.empty() && IsLastWord(recording.events.back())) {
     recording.last_words.insert(recording.last_words.begin(), std::move(recording.events.back()));
     recording.events.pop_back();

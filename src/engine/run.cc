@@ -7,6 +7,7 @@
 #include "agent/tracing.h"
 #include "base/logging.h"
 #include "base/utf8.h"
+#include "domain/codec.h"
 #include "engine/recorded_events.h"
 
 namespace reprise {
@@ -87,6 +88,7 @@ Run::Run(Plan plan, Services services)
 
 void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
+  if (services_.workspace) recorder_ = services_.workspace->Record(chat_id_, guard_.hears_calls());
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
                            .retry = {.max_retries = services_.options.max_retries},
@@ -109,6 +111,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .guards = std::move(guards_),
                             .files = files_ ? &*files_ : nullptr,
                             .documents = services_.documents,
+                            .recorder = recorder_.get(),
                             .guard = &guard_,
                             .span = span_ ? &span_ : nullptr,
                             .conversation = chat_id_.str()},
@@ -127,6 +130,11 @@ bool Run::is_left() const {
 
 void Run::AgentEnded(AgentOutcome outcome) {
   if (is_left()) return;
+  if (recorder_) {
+    for (auto& changes : InEvents(recorder_->End())) {
+      Emit(last_round(), event::FilesChanged{.call_id = std::nullopt, .changes = std::move(changes)});
+    }
+  }
   std::uint32_t round;
   std::string stop_reason;
   {
@@ -296,6 +304,11 @@ Interaction Run::Snapshot() const {
 InteractionStatus Run::status() const {
   const std::lock_guard lock(mutex_);
   return IsFinished(interaction_.status) ? InteractionStatus::kRunning : interaction_.status;
+}
+
+std::uint32_t Run::last_round() const {
+  const std::lock_guard lock(mutex_);
+  return last_round_;
 }
 
 std::string Run::model() const {

@@ -22,6 +22,7 @@
 #include "reprise/event_log.h"
 #include "reprise/grant_store.h"
 #include "reprise/interaction.h"
+#include "reprise/workspace_history.h"
 
 namespace reprise {
 
@@ -62,6 +63,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     RunGuard::Parts guard;
     FileStore* files = nullptr;                                 // null: chats have none
     DocumentReader* documents = nullptr;                        // null: nobody reads them
+    WorkspaceHistory* workspace = nullptr;                      // null: nobody records what is changed
     QuestionStore* questions = nullptr;                         // null: nobody else is told what is asked
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // of a chat, as it is now
     std::function<void(std::function<void()>)> submit{};        // to a thread that may wait
@@ -147,6 +149,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   // Until all that Show was asked for so far is kept, or cannot be. REQUIRES: show_mutex_ is not held.
   void AwaitKept();
   std::optional<Error> journal_error() const;
+  std::uint32_t last_round() const;
   void ListenerGone();
   void CancelLater(std::uint64_t grace);
   void CancelIfAbandoned(std::uint64_t grace);
@@ -184,8 +187,9 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   Span span_;  // its children are begun by the agent, which has ended when anything else is done with it
   std::optional<FilesInStore> files_;
-  RunGuard guard_;                  // synchronises itself
-  std::optional<AgentLoop> agent_;  // handed from thread to thread, never shared
+  std::unique_ptr<RunRecorder> recorder_;  // synchronises itself
+  RunGuard guard_;                         // synchronises itself
+  std::optional<AgentLoop> agent_;         // handed from thread to thread, never shared
   const std::optional<Interrupted> interrupted_;
   std::optional<std::string> request_id_;  // of the question that another process asked; used by the agent's thread
 

@@ -37,6 +37,8 @@ class RunGuard final : public CallGuard {
                      const std::stop_token& stop) override;
   std::function<std::string(std::string_view)> LiveFilter() const override;
 
+  // Whether hooks run after a call.
+  bool hears_calls() const { return Wants(HookEvent::kAfterTool); }
   // The interaction is stored, and this is what it ended as. Hooks that take long are ended by `stop`.
   bool hears_end() const { return Wants(HookEvent::kAfterInteraction); }
   void Ended(InteractionStatus status, const std::stop_token& stop);

@@ -79,6 +79,7 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
     run.record.resumed_from = ResumedFrom{.interaction = IdOrNull(from->at("interaction_id")).value(),
                                           .call_ids = from->at("call_ids").get<std::vector<std::string>>()};
   }
+  if (const auto from = begin.find("files_from"); from != begin.end()) run.record.files_from = IdOrNull(*from);
   if (const auto request = begin.find("request"); request != begin.end()) {
     run.record.request = ClientRequestFromJson(*request).value();
   }
@@ -240,6 +241,7 @@ void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_discon
   if (const auto& from = record_.resumed_from) {
     begin["resumed_from"] = {{"interaction_id", from->interaction.str()}, {"call_ids", from->call_ids}};
   }
+  if (record_.files_from) begin["files_from"] = record_.files_from->str();
   if (record_.request) begin["request"] = ToJson(*record_.request);
   if (!queue_id.empty()) begin["queue_id"] = queue_id;
   if (!traceparent.empty()) begin["traceparent"] = traceparent;

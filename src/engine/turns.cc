@@ -11,6 +11,7 @@
 #include "base/logging.h"
 #include "base/memory_reserve.h"
 #include "base/random.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -92,7 +93,8 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
     if (!before) return Fail(std::move(before.error()));
     if (*before) return Fail(Conflict("request_begun", "another server has just begun this request"));
   }
-  for (const std::string* text : {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
+  for (const std::string* text :
+       {&beginning->user_message, &beginning->attached.text, &beginning->attached.documents}) {
     if (auto admitted = services_.guardrails.Admit(*text); !admitted) return Fail(std::move(admitted.error()));
   }
   const auto model = services_.parts.models.Resolve(beginning->model);
@@ -108,6 +110,15 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
   interaction.attachments = std::move(beginning->attached.files);
   interaction.model = model->full_name;
   interaction.created_at = Now();
+  std::optional<InteractionId> files_from;
+  std::optional<WorkspaceMoves::Plan> plan;
+  const auto head = workspace_.is_on() ? HeadOf(chat) : std::nullopt;
+  if (request.files.restore) {
+    plan = TRY(workspace_.Prepare(chat, head, beginning->parent, request.files.force));
+  } else if (workspace_.is_on()) {
+    files_from = workspace_.StandsAt(chat, head);
+    if (files_from == beginning->parent) files_from.reset();
+  }
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
   if (!beginning->interrupted && !only_compact) {
     beginning->state.messages.push_back({.role = Role::kUser,
@@ -116,23 +127,29 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
   }
   RunJournal journal(beginning->state, {.first_message = beginning->state.messages.size(),
                                         .resumed_from = beginning->resumed_from,
-                                        .request = request.request});
+                                        .request = request.request,
+                                        .files_from = files_from});
   Span span = BeginSpan(request.trace_parent);
   journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached,
                    FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
   const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
-  auto hold = services_.parts.runs.Begin({.chat = chat,
-                                          .expected_head = beginning->expected_head,
-                                          .expected_version = beginning->expected_version,
-                                          .record = journal.TakeFirst(),
-                                          .reach = reach});
-  if (!hold) {
-    span.Fail(hold.error().reason);
-    return Fail(std::move(hold.error()));
+  std::unique_ptr<RunHold> hold;
+  const auto begin = [&]() -> Result<void> {
+    hold = TRY(services_.parts.runs.Begin({.chat = chat,
+                                           .expected_head = beginning->expected_head,
+                                           .expected_version = beginning->expected_version,
+                                           .record = journal.TakeFirst(),
+                                           .reach = reach}));
+    return {};
+  };
+  const WorkspaceMoves::Then then{.stands = true, .at = beginning->parent, .while_at = head};
+  if (auto begun = plan ? workspace_.Restore(chat, *plan, then, begin) : begin(); !begun) {
+    span.Fail(begun.error().reason);
+    return Fail(std::move(begun.error()));
   }
-  interaction.id = (*hold)->id();
-  journal.KeepIn(*std::move(hold));
+  interaction.id = hold->id();
+  journal.KeepIn(std::move(hold));
   if (beginning->makes_chat) services_.changes.Add(ChatChange::Kind::kChatCreated, chat);
   return NewRun({.interaction = std::move(interaction),
                  .state = std::move(beginning->state),
@@ -163,7 +180,7 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::string& instructio
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
                     services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
-                    services_.parts.documents, services_.parts.questions,
+                    services_.parts.documents, services_.parts.workspace_history, services_.parts.questions,
                     [this](const ChatId& chat) { return services_.ModeOf(chat); },
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {

@@ -10,6 +10,7 @@
 #include "engine/repeated_requests.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
+#include "engine/workspace_moves.h"
 
 namespace reprise {
 
@@ -18,12 +19,13 @@ namespace reprise {
 class Turns {
  public:
   Turns(EngineServices& services, BusyChats& busy, Interactions& interactions, StartPoints& start_points,
-        RepeatedRequests& repeated)
+        RepeatedRequests& repeated, WorkspaceMoves& workspace)
       : services_(services),
         busy_(busy),
         interactions_(interactions),
         start_points_(start_points),
-        repeated_(repeated) {}
+        repeated_(repeated),
+        workspace_(workspace) {}
 
   // As Engine::Start, Edit, Regenerate and Resume.
   Result<EventSubscription> Start(const ChatId& chat, const StartPoint& from, StartRequest request);
@@ -81,6 +83,7 @@ class Turns {
   Interactions& interactions_;
   StartPoints& start_points_;
   RepeatedRequests& repeated_;
+  WorkspaceMoves& workspace_;
 };
 
 }  // namespace reprise

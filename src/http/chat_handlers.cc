@@ -12,6 +12,7 @@
 #include "http/chat_body.h"
 #include "http/error_response.h"
 #include "http/history_handler.h"
+#include "http/file_preview_body.h"
 #include "http/requests.h"
 #include "http/usage_body.h"
 
@@ -105,24 +106,29 @@ Result<Outcome> RemoveBranch(Engine& engine, const Request& request) {
   return JsonReply({{"status", "deleted"}, {"chat_id", chat.str()}, {"interactions", std::move(ids)}});
 }
 
+Reply Preview(const std::vector<FilePreview>& files) { return JsonReply({{"dry_run", true}, {"files", ToJson(files)}}); }
+
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
-  const auto interaction = TRY(ParseHeadBody(request.body));
-  const auto summary = TRY(engine.MoveHead(chat, interaction));
+  const auto body = TRY(ParseHeadBody(request.body));
+  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, body.interaction)));
+  const auto summary = TRY(engine.MoveHead(chat, body.interaction, body.files));
   return JsonReply(reprise::ToJson(summary));
 }
 
 Result<Outcome> Undo(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
-  TRY(ParseEmptyBody(request.body));
-  const auto summary = TRY(engine.Undo(chat));
+  const auto body = TRY(ParseUndoBody(request.body));
+  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, std::nullopt)));
+  const auto summary = TRY(engine.Undo(chat, body.files));
   return JsonReply(reprise::ToJson(summary));
 }
 
 Result<Outcome> Fork(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));
   const auto body = TRY(ParseForkBody(request.body));
-  const auto copy = TRY(engine.ForkChat(chat, body.interaction, body.chat, body.title));
+  if (body.dry_run) return Preview(TRY(engine.PreviewFiles(chat, body.interaction)));
+  const auto copy = TRY(engine.ForkChat(chat, body.interaction, body.chat, body.title, body.files));
   Reply reply = JsonReply(ChatBody(copy), 201);
   reply.headers.emplace_back("Location", "/chats/" + copy.summary.id.str());
   return reply;

@@ -166,6 +166,13 @@ void ReadRunOptions(BodyReader& reader, RunBody& body, bool may_queue = false) {
   body.request.if_running = kChoices[reader.Choice("if_running", names)];
 }
 
+FilesChoice ReadFilesChoice(BodyReader& reader) {
+  FilesChoice files;
+  files.restore = reader.Choice("files", {"keep", "restore"}) == 1;
+  files.force = reader.OptionalBool("force").value_or(false);
+  return files;
+}
+
 template <typename T>
 Result<T> FinishReading(BodyReader& reader, T value) {
   if (auto error = reader.Finish()) return Fail(std::move(*error));
@@ -224,14 +231,16 @@ Result<RunBody> ParseEditBody(std::string_view text) {
   RunBody body;
   body.request.user_message = reader.Text("new_user_message");
   body.dry_run = reader.OptionalBool("dry_run").value_or(false);
+  body.request.files = ReadFilesChoice(reader);
   body.request.attachments = reader.OptionalArray<FileId>("attachments", kMaxAttachments, ReadFileId);
   ReadRunOptions(reader, body);
   return FinishReading(reader, std::move(body));
 }
 
-Result<RunBody> ParseRegenerateBody(std::string_view text) {
+Result<RunBody> ParseRegenerateBody(std::string_view text, bool with_files) {
   BodyReader reader(text);
   RunBody body;
+  if (with_files) body.request.files = ReadFilesChoice(reader);
   ReadRunOptions(reader, body);
   return FinishReading(reader, std::move(body));
 }
@@ -344,11 +353,21 @@ Result<std::string> ParseLoginBody(std::string_view text) {
   return FinishReading(reader, std::move(token));
 }
 
-Result<InteractionId> ParseHeadBody(std::string_view text) {
+Result<HeadBody> ParseHeadBody(std::string_view text) {
   BodyReader reader(text);
   const std::string id = reader.Text("interaction_id");
+  const FilesChoice files = ReadFilesChoice(reader);
+  const bool dry_run = reader.OptionalBool("dry_run").value_or(false);
   if (auto error = reader.Finish()) return Fail(std::move(*error));
-  return InteractionId::Parse(id);
+  return HeadBody{.interaction = TRY(InteractionId::Parse(id)), .files = files, .dry_run = dry_run};
+}
+
+Result<UndoBody> ParseUndoBody(std::string_view text) {
+  BodyReader reader(text);
+  UndoBody body;
+  body.files = ReadFilesChoice(reader);
+  body.dry_run = reader.OptionalBool("dry_run").value_or(false);
+  return FinishReading(reader, body);
 }
 
 Result<SpeechBody> ParseSpeechBody(std::string_view text) {
@@ -378,10 +397,16 @@ Result<ForkBody> ParseForkBody(std::string_view text) {
   if (title && Utf8Prefix(*title, kMaxTitle).size() < title->size()) {
     reader.Reject("invalid_member", "\"title\" is too long");
   }
+  const FilesChoice files = ReadFilesChoice(reader);
+  const bool dry_run = reader.OptionalBool("dry_run").value_or(false);
   if (auto error = reader.Finish()) return Fail(std::move(*error));
   const auto interaction = TRY(InteractionId::Parse(interaction_text));
   auto chat = TRY(chat_text ? ChatId::Parse(*chat_text) : Result<ChatId>(ChatId::Random()));
-  return ForkBody{.interaction = interaction, .chat = std::move(chat), .title = std::move(title)};
+  return ForkBody{.interaction = interaction,
+                  .chat = std::move(chat),
+                  .title = std::move(title),
+                  .files = files,
+                  .dry_run = dry_run};
 }
 
 Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view text) {

@@ -27,7 +27,8 @@ struct RunBody {
 };
 Result<RunBody> ParseStartBody(std::string_view body);
 Result<RunBody> ParseEditBody(std::string_view body);
-Result<RunBody> ParseRegenerateBody(std::string_view body);
+// `with_files`: of the one request of this form that goes back, regenerate.
+Result<RunBody> ParseRegenerateBody(std::string_view body, bool with_files = false);
 
 enum class ReplayMode { kEvents, kRecorded, kLive };
 struct ReplayBody {
@@ -61,7 +62,18 @@ Result<CreateChatBody> ParseCreateChatBody(std::string_view body);  // a random 
 // Of PATCH /chats/{chat}. Here null is a value: the server's mode, the default model.
 Result<ChatSettings> ParseChatSettings(std::string_view body);
 Result<std::string> ParseLoginBody(std::string_view body);  // the token
-Result<InteractionId> ParseHeadBody(std::string_view body);
+// `dry_run`: nothing is done, and what would be is told.
+struct HeadBody {
+  InteractionId interaction;
+  FilesChoice files{};
+  bool dry_run = false;
+};
+Result<HeadBody> ParseHeadBody(std::string_view body);
+struct UndoBody {
+  FilesChoice files{};
+  bool dry_run = false;
+};
+Result<UndoBody> ParseUndoBody(std::string_view body);
 struct SpeechBody {
   SpeechRequest request;
   std::string_view content_type;  // of the audio that was asked for; a constant
@@ -73,6 +85,8 @@ struct ForkBody {
   InteractionId interaction;
   ChatId chat;  // a random id if there is none
   std::optional<std::string> title;
+  FilesChoice files{};
+  bool dry_run = false;
 };
 Result<ForkBody> ParseForkBody(std::string_view body);
 struct TrustInstructionsBody {

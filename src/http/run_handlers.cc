@@ -7,8 +7,9 @@
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
-#include "http/error_response.h"
 #include "doors/event_frames.h"
+#include "http/error_response.h"
+#include "http/file_preview_body.h"
 #include "http/requests.h"
 
 namespace reprise {
@@ -76,7 +77,10 @@ Json ToJson(const EditPreview& preview) {
                        {"path", effect.path ? Json(*effect.path) : Json(nullptr)},
                        {"failed", effect.failed}});
   }
-  return {{"dry_run", true}, {"superseded", std::move(superseded)}, {"side_effects", std::move(effects)}};
+  return {{"dry_run", true},
+          {"superseded", std::move(superseded)},
+          {"side_effects", std::move(effects)},
+          {"files", ToJson(preview.files)}};
 }
 
 struct RunTarget {
@@ -103,7 +107,7 @@ Result<Outcome> Edit(Engine& engine, const Request& request) {
 
 Result<Outcome> Regenerate(Engine& engine, const Request& request) {
   const auto target = TRY(RunTargetOf(request));
-  auto body = TRY(ParseRegenerateBody(request.body));
+  auto body = TRY(ParseRegenerateBody(request.body, /*with_files=*/true));
   body.request.trace_parent = TraceParentOf(request);
   body.request.request = TRY(ClientRequestOf(request));
   return Follow(engine, engine.Regenerate(target.chat, target.interaction, std::move(body.request)), body.stream);
@@ -143,6 +147,25 @@ Result<Outcome> GetInteraction(Engine& engine, const Request& request) {
   const auto target = TRY(RunTargetOf(request));
   auto interaction = TRY(engine.GetInteraction(target.chat, target.interaction));
   return JsonReply(reprise::ToJson(interaction));
+}
+
+Result<Outcome> Diff(Engine& engine, const Request& request) {
+  const auto target = TRY(RunTargetOf(request));
+  const auto diffs = TRY(engine.DiffOf(target.chat, target.interaction));
+  if (request.Accepts("application/json")) {
+    Json files = Json::array();
+    for (const FileDiff& diff : diffs) {
+      Json file = reprise::ToJson(diff.change);
+      file["path"] = diff.path;
+      file["change"] = diff.change_name;
+      file["diff"] = diff.unified;
+      files.push_back(std::move(file));
+    }
+    return JsonReply({{"interaction_id", target.interaction.str()}, {"files", std::move(files)}});
+  }
+  Reply reply{.content_type = "text/x-diff; charset=utf-8"};
+  for (const FileDiff& diff : diffs) reply.body += diff.unified;
+  return reply;
 }
 
 Reply ReportReply(const ReplayReport& report, std::string_view mode, std::optional<InteractionId> again = {}) {
@@ -254,6 +277,7 @@ void AddRunRoutes(Router& router, const HandlerContext& context) {
   router.Add("POST", "/chats/*/interactions/*/cancel", with(Cancel), Lane::kControl);
   router.Add("GET", "/chats/*/interactions/*", with(GetInteraction));
   router.Add("GET", "/chats/*/interactions/*/events", with(Events));
+  router.Add("GET", "/chats/*/interactions/*/diff", with(Diff));
 }
 
 }  // namespace reprise

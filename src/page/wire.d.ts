@@ -318,11 +318,14 @@ export interface EditPreview {
   dry_run: true;
   superseded: InteractionId[];
   side_effects: ({ interaction_id: InteractionId; call_id: string; tool_name: string; tool_input: string; path: string | null; failed: boolean })[];
+  files: FilePreview[];
 }
 
 export interface EditRequest {
   new_user_message: string;
   attachments?: FileId[];
+  files?: "keep" | "restore";
+  force?: boolean;
   dry_run?: boolean;
   model?: string;
   stream?: boolean;
@@ -350,10 +353,10 @@ export interface ErrorEvent {
   retryable: boolean;
 }
 
-export type Event = InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent | StreamOpenFrame | StreamLiveFrame | QueuedFrame;
+export type Event = InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | FilesChangedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent | StreamOpenFrame | StreamLiveFrame | QueuedFrame;
 
 export interface EventsPage {
-  events: (InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent)[];
+  events: (InteractionStartedEvent | ThinkingDeltaEvent | TextDeltaEvent | ToolOutputDeltaEvent | InteractionCompleteEvent | ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | FilesChangedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent)[];
   next_seq: number;
 }
 
@@ -380,6 +383,36 @@ export interface FileInfo {
   created_at: Timestamp;
 }
 
+export interface FilePreview {
+  path: string;
+  change: "created" | "modified" | "deleted";
+  conflict: boolean;
+  reason?: "changed" | "not_kept" | "lost" | "out_of_reach" | "not_empty";
+}
+
+export interface FileVersion {
+  type: "file" | "link" | "directory";
+  mode?: string;
+  size?: number;
+  digest?: string;
+  modified_ns?: number;
+}
+
+export interface FilesChangedEvent {
+  type: "FILES_CHANGED";
+  seq: number;
+  round_index: number;
+  at: Timestamp;
+  call_id?: string;
+  paths: string[];
+  changes: WorkspaceChange[];
+}
+
+export interface FilesPreview {
+  dry_run: true;
+  files: FilePreview[];
+}
+
 export interface ForeignInteraction {
   status: "RUNNING" | "WAITING_APPROVAL" | "WAITING_INPUT" | "COMPLETED" | "FAILED" | "CANCELLED";
   user_message: string;
@@ -387,6 +420,9 @@ export interface ForeignInteraction {
 
 export interface ForkRequest {
   interaction_id: InteractionId;
+  files?: "keep" | "restore";
+  force?: boolean;
+  dry_run?: boolean;
   chat_id?: ChatId;
   title?: string;
 }
@@ -453,6 +489,7 @@ export interface ImportRequest {
   head?: unknown;
   interactions: ForeignInteraction[];
   files?: Record<string, unknown>[];
+  blobs?: Record<string, unknown>[];
 }
 
 export interface Imported {
@@ -519,6 +556,11 @@ export interface InteractionCompleteEvent {
   at: Timestamp;
   interaction_id: InteractionId;
   status: "COMPLETED" | "FAILED" | "CANCELLED";
+}
+
+export interface InteractionDiff {
+  interaction_id: InteractionId;
+  files: ({ path: string; path_base64?: string; change: "created" | "modified" | "deleted"; before: FileVersion | null; after: FileVersion | null; diff: string })[];
 }
 
 export interface InteractionError {
@@ -606,6 +648,9 @@ export interface Models {
 
 export interface MoveHeadRequest {
   interaction_id: InteractionId;
+  files?: "keep" | "restore";
+  force?: boolean;
+  dry_run?: boolean;
 }
 
 export interface NamedGrant {
@@ -996,6 +1041,8 @@ export interface QueuedFrame {
 }
 
 export interface RegenerateRequest {
+  files?: "keep" | "restore";
+  force?: boolean;
   model?: string;
   stream?: boolean;
   on_disconnect?: "cancel" | "continue";
@@ -1042,6 +1089,13 @@ export interface RespondResponse {
   request_id: RequestId;
 }
 
+export interface ResumeRequest {
+  model?: string;
+  stream?: boolean;
+  on_disconnect?: "cancel" | "continue";
+  if_running?: "reject" | "cancel";
+}
+
 export interface RetryEvent {
   type: "RETRY";
   seq: number;
@@ -1057,6 +1111,7 @@ export interface RunRecord {
   first_message: number;
   resumed_from?: { interaction_id: InteractionId; call_ids: string[] };
   agenda_before?: { tasks?: Task[]; plan?: string[] };
+  files_from?: InteractionId;
   request?: ClientRequest;
 }
 
@@ -1126,7 +1181,7 @@ export interface StateLink {
 
 export type Status = "RUNNING" | "WAITING_APPROVAL" | "WAITING_INPUT" | "COMPLETED" | "FAILED" | "CANCELLED";
 
-export type StoredEvent = ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent;
+export type StoredEvent = ThinkingEvent | MessageEvent | AnswerEvent | ToolCallEvent | ToolResultEvent | ApprovalRequiredEvent | ApprovedEvent | RejectedEvent | InputRequiredEvent | InputReceivedEvent | TaskUpdatedEvent | PlanUpdatedEvent | GrantsUpdatedEvent | FilesChangedEvent | UsageEvent | RetryEvent | LoopDetectedEvent | CompactedEvent | NestedEvent | CancelledEvent | ErrorEvent;
 
 export type StreamLiveFrame = Record<string, unknown>;
 
@@ -1273,6 +1328,12 @@ export interface TrustInstructionsRequest {
   digest: string;
 }
 
+export interface UndoRequest {
+  files?: "keep" | "restore";
+  force?: boolean;
+  dry_run?: boolean;
+}
+
 export interface UnreadableChat {
   id: ChatId;
   error: { code: string; message: string };
@@ -1310,4 +1371,11 @@ export interface UsageTotal {
 
 export interface Users {
   users: { org: string; user: string }[];
+}
+
+export interface WorkspaceChange {
+  path: string;
+  path_base64?: string;
+  before: FileVersion | null;
+  after: FileVersion | null;
 }

@@ -18,6 +18,9 @@ tl::unexpected<Error> NotHere(const std::string& path) {
 
 std::string NameIn(const std::string& path) { return path.substr(path.rfind('/') + 1); }
 
+// Blobs are rows beside the chat's files, whose ids begin otherwise.
+constexpr std::string_view kBlobPrefix = "blob_";
+
 }  // namespace
 
 const std::string DatabaseFiles::kRoot = "/database";
@@ -29,6 +32,7 @@ struct DatabaseFiles::Place {
     kChat,
     kInteractions,
     kFiles,
+    kBlobs,
     kTrash,
     kTrashEntry,
     kTrashFolder,  // folders
@@ -83,6 +87,10 @@ DatabaseFiles::Place DatabaseFiles::PlaceOf(const std::string& path) {
       case PlaceInStore::Kind::kFile:
         place.kind = Place::Kind::kFile;
         break;
+      case PlaceInStore::Kind::kBlob:
+        place.kind = Place::Kind::kFile;
+        place.name = std::string(kBlobPrefix) + in_store->blob;
+        break;
     }
     if (in_store->interaction) place.number = in_store->interaction->number();
     if (in_store->file) place.name = in_store->file->str();
@@ -91,6 +99,7 @@ DatabaseFiles::Place DatabaseFiles::PlaceOf(const std::string& path) {
   const std::string parent = ParentDirectory(path);
   if (const auto chat = ParentDirectory(parent) == kRoot ? ParseChatDirectory(NameIn(parent)) : std::nullopt) {
     if (path == InteractionsDirectory(kRoot, *chat)) return {.kind = Place::Kind::kInteractions, .chat = chat->str()};
+    if (path == BlobsDirectory(kRoot, *chat)) return {.kind = Place::Kind::kBlobs, .chat = chat->str()};
     if (path == FilesDirectory(kRoot, *chat)) return {.kind = Place::Kind::kFiles, .chat = chat->str()};
   }
   return {.kind = Place::Kind::kFolderFile, .name = path.substr(std::min(path.size(), kRoot.size() + 1))};
@@ -185,7 +194,14 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
       return entries;
     }
     case Place::Kind::kFiles:
-      add(TRY(database_.Execute({.sql = "select id from reprise.files where tenant = $1 and chat = $2",
+      add(TRY(database_.Execute({.sql = "select id from reprise.files where tenant = $1 and chat = $2 and id not like 'blob%'",
+                                 .values = {tenant_, place.chat}})),
+          false, ".json");
+      if (entries.empty()) return NoSuchFile(path);
+      return entries;
+    case Place::Kind::kBlobs:
+      add(TRY(database_.Execute({.sql = "select substr(id, 6) from reprise.files where tenant = $1 and chat = $2 and id "
+                                        "like 'blob%'",
                                  .values = {tenant_, place.chat}})),
           false, ".json");
       if (entries.empty()) return NoSuchFile(path);

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "store/file_blob_store.h"
 #include "store/sealed_file_store.h"
 
 namespace reprise {
@@ -20,6 +21,7 @@ Result<std::unique_ptr<PostgresParts>> PostgresParts::Open(SharedDatabase& share
                                                                              .file_system = parts->store_->files(),
                                                                              .limits = options.files,
                                                                              .bucket = options.bucket});
+  parts->blobs_ = std::make_unique<FileBlobStore>(DatabaseFiles::kRoot, options.keys, parts->store_->files());
   parts->runs_ = std::make_unique<PostgresRunStore>(database, *parts->store_, shared.lease(), shared.run_signals(),
                                                     shared.journal_writer());
   parts->questions_ = std::make_unique<PostgresQuestionStore>(database, *parts->store_, shared.run_signals());

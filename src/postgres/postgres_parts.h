@@ -12,6 +12,7 @@
 #include "postgres/postgres_run_store.h"
 #include "postgres/postgres_store.h"
 #include "postgres/shared_database.h"
+#include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/result.h"
 #include "store/object_store.h"
@@ -35,6 +36,7 @@ class PostgresParts {
   PostgresQuestionStore& questions() { return *questions_; }
   SharedChanges& changes() { return *changes_; }
   FileStore& files() { return *files_; }
+  BlobStore& blobs() { return *blobs_; }
   GrantStore& grants() { return *grants_; }
   PostgresAuditLog& audit() { return *audit_; }
   DailyUsage& usage() { return *usage_; }
@@ -44,6 +46,7 @@ class PostgresParts {
 
   std::unique_ptr<PostgresStore> store_;
   std::unique_ptr<FileStore> files_;
+  std::unique_ptr<BlobStore> blobs_;
   std::shared_ptr<PostgresChanges> changes_;
   std::shared_ptr<void> look_at_changes_;
   std::unique_ptr<PostgresRunStore> runs_;

@@ -7,6 +7,7 @@
 
 #include "base/try.h"
 #include "domain/codec.h"
+#include "store/file_blob_store.h"
 #include "store/file_names.h"
 #include "store/incoming_chats.h"
 #include "store/removed_branch.h"
@@ -440,6 +441,8 @@ Result<ChatSummary> PostgresStore::ForkChat(const ChatId& source, InteractionId 
   // Files that cannot be read stay behind: the fork is of the interactions, and those name files that may be gone.
   SealedFileStore files = ChatsFiles();
   TRY(AddReadableFiles(files, source, copy));
+  FileBlobStore blobs(DatabaseFiles::kRoot, options_.keys, database_files_);
+  TRY(AddReadableBlobs(blobs, source, copy));
   return AddWhole(copy);
 }
 
@@ -497,6 +500,14 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   SealedFileStore files = ChatsFiles();
   for (const FileId& id : incoming.files) {
     auto put = incoming.load_file(id).and_then([&](const StoredFile& file) { return files.Put(chat, file); });
+    if (!put) static_cast<void>(DeleteChat(chat));
+    TRY(put);
+  }
+  FileBlobStore blobs(DatabaseFiles::kRoot, options_.keys, database_files_);
+  for (const std::string& digest : incoming.blobs) {
+    auto put = incoming.load_blob(digest).and_then([&](std::string content) {
+      return blobs.Put(chat, {Blob{.digest = digest, .content = std::move(content)}});
+    });
     if (!put) static_cast<void>(DeleteChat(chat));
     TRY(put);
   }

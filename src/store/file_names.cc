@@ -16,6 +16,8 @@ constexpr std::string_view kAuditLog = "audit.jsonl", kAudit = "audit.", kAuditS
 constexpr std::string_view kChatFile = "chat.json", kQueueFile = "queue.json";
 constexpr std::string_view kInteractions = "interactions";
 constexpr std::string_view kFiles = "files";
+constexpr std::string_view kBlobs = "blobs";
+constexpr std::string_view kRestore = ".restore.";
 constexpr std::string_view kIncoming = ".incoming.";
 constexpr std::string_view kTrash = ".trash";
 constexpr std::string_view kGrants = ".grants";
@@ -69,6 +71,19 @@ std::string FilesIn(const std::string& chat_directory) { return Join(chat_direct
 std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id) {
   return Join(FilesDirectory(root, chat), id.str()).append(kSuffix);
 }
+std::string BlobsDirectory(const std::string& root, const ChatId& chat) {
+  return Join(ChatDirectory(root, chat), kBlobs);
+}
+std::string BlobPath(const std::string& root, const ChatId& chat, std::string_view name) {
+  return Join(BlobsDirectory(root, chat), name).append(kSuffix);
+}
+std::string IntentFile(const std::string& root, const ChatId& chat) {
+  return Join(root, std::string(kRestore) + chat.str());
+}
+std::optional<ChatId> ParseIntentFile(std::string_view name) {
+  if (!name.starts_with(kRestore)) return std::nullopt;
+  return ParseChatDirectory(name.substr(kRestore.size()));
+}
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
 std::string McpLoginsFile(const std::string& root) { return Join(root, ".mcp_logins"); }
@@ -121,7 +136,7 @@ bool IsIncomingDirectory(std::string_view name) {
 }
 
 bool IsNameInChat(std::string_view name) {
-  const bool numbered = ParseInteractionFile(name) || ParseJournalFile(name) || ParseFileName(name);
+  const bool numbered = ParseInteractionFile(name) || ParseJournalFile(name) || ParseFileName(name) || ParseBlobName(name);
   return numbered || name == kChatFile || name == kQueueFile || name == ".running" || name == ".lock";
 }
 
@@ -145,6 +160,13 @@ std::optional<FileId> ParseFileName(std::string_view name) {
   return *std::move(id);
 }
 
+std::optional<std::string> ParseBlobName(std::string_view name) {
+  if (!name.ends_with(kSuffix)) return std::nullopt;
+  name.remove_suffix(kSuffix.size());
+  if (name != kBlobNames && name != kBlobPosition && !IsRandomHex(name, 32)) return std::nullopt;
+  return std::string(name);
+}
+
 std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
   const std::filesystem::path whole = std::filesystem::absolute(path).lexically_normal();
   const std::filesystem::path file = whole.has_filename() ? whole : whole.parent_path();
@@ -153,7 +175,7 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
                            std::optional<InteractionId> id) -> std::optional<PlaceInStore> {
     auto chat = ParseChatDirectory(directory.filename().string());
     if (!chat) return std::nullopt;
-    return PlaceInStore{directory.parent_path(), *std::move(chat), kind, id, std::nullopt};
+    return PlaceInStore{.root = directory.parent_path(), .chat = *std::move(chat), .kind = kind, .interaction = id};
   };
   const std::filesystem::path parent = file.parent_path();
   if (name == kChatFile) return in_chat(parent, PlaceInStore::Kind::kChatFile, std::nullopt);
@@ -171,6 +193,13 @@ std::optional<PlaceInStore> ParseStorePath(const std::string& path) {
       return place;
     }
   }
+  if (parent.filename() == kBlobs) {
+    if (auto blob = ParseBlobName(name)) {
+      auto place = in_chat(parent.parent_path(), PlaceInStore::Kind::kBlob, std::nullopt);
+      if (place) place->blob = *std::move(blob);
+      return place;
+    }
+  }
   return in_chat(file, PlaceInStore::Kind::kChatDirectory, std::nullopt);
 }
 
@@ -181,6 +210,12 @@ std::string FilesName(const ChatId& chat) { return Join(chat.str(), kFiles); }
 
 std::string FileRecordName(const ChatId& chat, const FileId& file) {
   return Join(Join(chat.str(), kFiles), file.str()).append(kSuffix);
+}
+
+std::string BlobsName(const ChatId& chat) { return Join(chat.str(), kBlobs); }
+
+std::string BlobRecordName(const ChatId& chat, std::string_view name) {
+  return Join(Join(chat.str(), kBlobs), name).append(kSuffix);
 }
 
 std::string JournalName(const ChatId& chat, InteractionId interaction) {

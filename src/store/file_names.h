@@ -16,6 +16,10 @@
 //   <root>/<chat_id>/interactions/int_001.json
 //   <root>/<chat_id>/interactions/int_002.journal  while int_002 runs
 //   <root>/<chat_id>/files/file_<32 hex>.json     a file of the chat
+//   <root>/<chat_id>/blobs/<64 hex>.json          what a file of the workspace held
+//   <root>/<chat_id>/blobs/names.json             what the blobs are called after
+//   <root>/<chat_id>/blobs/position.json          where the chat's workspace stands, if not at its head
+//   <root>/.restore.<chat_id>                     while files of the workspace are put back
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.approved_tools                       which tools of other programs a person has approved
 //   <root>/.mcp_logins                           log-ins at MCP servers
@@ -39,6 +43,10 @@ std::string JournalPath(const std::string& root, const ChatId& chat, Interaction
 std::string FilesDirectory(const std::string& root, const ChatId& chat);
 std::string FilesIn(const std::string& chat_directory);  // which may be in the trash
 std::string FilePath(const std::string& root, const ChatId& chat, const FileId& id);
+std::string BlobsDirectory(const std::string& root, const ChatId& chat);
+std::string BlobPath(const std::string& root, const ChatId& chat, std::string_view name);
+std::string IntentFile(const std::string& root, const ChatId& chat);
+std::optional<ChatId> ParseIntentFile(std::string_view name);
 std::string RunningFile(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
 std::string McpLoginsFile(const std::string& root);
@@ -87,15 +95,19 @@ std::optional<ChatId> ParseChatDirectory(std::string_view name);
 std::optional<InteractionId> ParseInteractionFile(std::string_view name);
 std::optional<InteractionId> ParseJournalFile(std::string_view name);
 std::optional<FileId> ParseFileName(std::string_view name);
+// The name of a blob, or one of the two beside them.
+std::optional<std::string> ParseBlobName(std::string_view name);
+inline constexpr std::string_view kBlobNames = "names", kBlobPosition = "position";
 
 // Where in which data folder a path leads, if it is that of a chat's folder or of one of its files.
 struct PlaceInStore {
-  enum class Kind { kChatDirectory, kChatFile, kQueue, kCheckpoint, kJournal, kFile };
+  enum class Kind { kChatDirectory, kChatFile, kQueue, kCheckpoint, kJournal, kFile, kBlob };
   std::string root;
   ChatId chat;
   Kind kind;
   std::optional<InteractionId> interaction;  // of a checkpoint or a journal
   std::optional<FileId> file{};
+  std::string blob{};
 };
 // A directory counts as a chat's if it is called like one: the caller has to look whether it is.
 std::optional<PlaceInStore> ParseStorePath(const std::string& path);
@@ -106,6 +118,8 @@ std::string QueueName(const ChatId& chat);
 std::string InteractionsName(const ChatId& chat);
 std::string FilesName(const ChatId& chat);
 std::string FileRecordName(const ChatId& chat, const FileId& file);
+std::string BlobsName(const ChatId& chat);
+std::string BlobRecordName(const ChatId& chat, std::string_view name);
 std::string JournalName(const ChatId& chat, InteractionId interaction);
 
 }  // namespace reprise

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/try.h"
+#include "store/file_blob_store.h"
 #include "store/file_interaction_store.h"
 #include "store/incoming_chats.h"
 #include "store/sealed_file_store.h"
@@ -56,6 +57,8 @@ Result<ChatSummary> FileInteractionStore::CopyChat(const ChatId& source, Interac
   SealedFileStore files(
       {.root = options_.root, .keys = options_.keys, .file_system = options_.file_system, .bucket = options_.bucket});
   TRY(AddReadableFiles(files, source, copy));
+  FileBlobStore blobs(options_.root, options_.keys, options_.file_system);
+  TRY(AddReadableBlobs(blobs, source, copy));
   return AddWhole(copy);
 }
 

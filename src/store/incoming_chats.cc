@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <utility>
 
 #include "base/atomic_write.h"
@@ -11,6 +12,7 @@
 #include "base/try.h"
 #include "domain/codec.h"
 #include "store/chat_files.h"
+#include "store/file_blob_store.h"
 #include "store/file_interaction_store.h"
 #include "store/file_names.h"
 #include "store/sealed_file_store.h"
@@ -61,6 +63,28 @@ Result<void> AddFiles(FileStore& from, IncomingChat& chat) {
   if (!listing.damaged.empty()) return Fail(std::move(listing.damaged.front().error));
   for (const FileInfo& file : listing.files) chat.files.push_back(file.id);
   chat.load_file = [&from, id = chat.summary.id](const FileId& file) { return from.Get(id, file); };
+  return {};
+}
+
+Result<void> AddBlobs(BlobStore& from, IncomingChat& chat) {
+  chat.blobs = TRY(from.List(chat.summary.id));
+  chat.load_blob = [&from, id = chat.summary.id](const std::string& digest) { return from.Get(id, digest); };
+  return {};
+}
+
+Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat) {
+  std::set<std::string> wanted;
+  for (const InteractionId id : chat.interactions) {
+    for (const std::string& digest : BlobsOf(TRY(chat.load(id)))) wanted.insert(digest);
+  }
+  for (const std::string& digest : wanted) {
+    const auto there = from.Get(source, digest);
+    if (!there && there.error().code != ErrorCode::kCorruption && there.error().code != ErrorCode::kNotFound) {
+      return Fail(there.error());
+    }
+    if (there) chat.blobs.push_back(digest);
+  }
+  chat.load_blob = [&from, source](const std::string& digest) { return from.Get(source, digest); };
   return {};
 }
 
@@ -170,6 +194,14 @@ Result<void> IncomingChats::Write(const IncomingChat& chat, const std::string& f
             .and_then([&](const StoredFile& loaded) { return file_store.Put(id, loaded); })
             .and_then([&] { return CountStep(options_.counter); }));
   }
+  FileBlobStore blobs(folder, options_.keys, options_.file_system);
+  for (const std::string& digest : chat.blobs) {
+    TRY(chat.load_blob(digest)
+            .and_then([&](std::string content) {
+              return blobs.Put(id, {Blob{.digest = digest, .content = std::move(content)}});
+            })
+            .and_then([&] { return CountStep(options_.counter); }));
+  }
   const ChatFiles files(folder, MakeRecordFormat(options_.keys), options_.file_system);
   TRY(files.WriteQueue(id, chat.queue));
   // The index that the store has left knows what is there; title, head and times are the chat's own; what was used
@@ -203,6 +235,11 @@ Result<void> IncomingChats::Compare(const IncomingChat& chat, const std::string&
     if (meant != written) {
       return Fail(ErrorCode::kIo, file.str() + " did not come back from the disk as it was written");
     }
+    TRY(CountStep(options_.counter));
+  }
+  FileBlobStore blobs(folder, options_.keys, options_.file_system);
+  for (const std::string& digest : chat.blobs) {
+    TRY(blobs.Get(chat.summary.id, digest));  // which has this digest
     TRY(CountStep(options_.counter));
   }
   return {};

@@ -7,6 +7,7 @@
 
 #include "base/work_counter.h"
 #include "crypto/key_set.h"
+#include "reprise/blob_store.h"
 #include "reprise/file_store.h"
 #include "reprise/file_system.h"
 #include "reprise/incoming_chat.h"
@@ -28,7 +29,11 @@ Result<IncomingChat> CopyUpTo(InteractionStore& from, const ChatId& source, Inte
 
 // Adds the chat's files, likewise.
 Result<void> AddFiles(FileStore& from, IncomingChat& chat);
+// And its blobs.
+Result<void> AddBlobs(BlobStore& from, IncomingChat& chat);
 // Adds those of another chat's files that can be read.
+// Of the blobs those that the interactions speak of, as far as they are there.
+Result<void> AddReadableBlobs(BlobStore& from, const ChatId& source, IncomingChat& chat);
 Result<void> AddReadableFiles(FileStore& from, const ChatId& source, IncomingChat& chat);
 
 // Removes from a data folder what a process has left there that ended while it put a chat together.

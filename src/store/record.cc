@@ -15,12 +15,14 @@ constexpr int kRecordVersion = 1;
 constexpr std::string_view kInteractionType = "reprise/interaction";
 constexpr std::string_view kChatType = "reprise/chat";
 constexpr std::string_view kFileType = "reprise/file";
+constexpr std::string_view kBlobType = "reprise/blob";
 constexpr std::string_view kQueueType = "reprise/queue";
 constexpr std::string_view kQuestionType = "reprise/question", kAnswerType = "reprise/answer";
 
 std::string_view TypeOf(const RecordPlace& place) {
   if (place.file) return kFileType;
   if (place.queue) return kQueueType;
+  if (!place.blob.empty()) return kBlobType;
   if (!place.question.empty()) return place.is_answer ? kAnswerType : kQuestionType;
   return place.interaction ? kInteractionType : kChatType;
 }
@@ -38,6 +40,7 @@ Result<void> CheckSize(std::string_view text) {
 Json ProtectedMembers(const RecordPlace& place, const RecordLinks& links) {
   Json members = {{"typ", TypeOf(place)}, {"ver", kRecordVersion}, {"chat_id", place.chat.str()}};
   if (place.file) members["file_id"] = place.file->str();
+  if (!place.blob.empty()) members["blob"] = place.blob;
   if (!place.interaction) return members;
   members["interaction_id"] = place.interaction->str();
   if (!place.question.empty()) {
@@ -84,6 +87,7 @@ Result<void> CheckHeader(const RecordPlace& place, const Json& header) {
   }
   const bool here = Says(header, "typ", TypeOf(place)) && Says(header, "chat_id", place.chat.str()) &&
                     (!place.interaction || Says(header, "interaction_id", place.interaction->str())) &&
+                    (place.blob.empty() || Says(header, "blob", place.blob)) &&
                     (!place.file || Says(header, "file_id", place.file->str())) &&
                     (place.question.empty() || Says(header, "question_id", place.question));
   if (!here) return Damaged("swap", place, "it holds a record that belongs to another place");
@@ -168,6 +172,7 @@ class PlainFormat final : public RecordFormat {
 Error IntegrityError(std::string_view kind, const RecordPlace& place, std::string_view what) {
   const std::string name = place.file    ? FileRecordName(place.chat, *place.file)
                            : place.queue ? QueueName(place.chat)
+                           : !place.blob.empty() ? BlobRecordName(place.chat, place.blob)
                                          : RecordName(place.chat, place.interaction);
   return Error{.code = ErrorCode::kCorruption,
                .reason = "integrity_" + std::string(kind),

@@ -16,7 +16,7 @@ namespace reprise {
 inline constexpr std::uint64_t kMaxRecordBytes = 256ULL << 20;
 
 // Where a record belongs: an interaction's file, the chat's index, its queue, a file of the chat, or a question of an
-// interaction and the answer to it.
+// interaction and the answer to it, or a blob.
 struct RecordPlace {
   ChatId chat;
   std::optional<InteractionId> interaction = std::nullopt;  // nullopt: chat.json, or
@@ -24,6 +24,7 @@ struct RecordPlace {
   std::optional<FileId> file = std::nullopt;                // a file of the chat
   std::string question{};                                   // the id of a question of the interaction, or empty
   bool is_answer = false;                                   // and the answer to that
+  std::string blob{};  // the name of a blob of the chat, or of what stands beside them; "restore": an intent
 };
 
 // What ties an interaction's record to the history before it.

@@ -14,6 +14,7 @@
 #include "domain/codec.h"
 #include "store/audit_file.h"
 #include "store/chat_files.h"
+#include "store/file_blob_store.h"
 #include "store/file_journal.h"
 #include "store/file_names.h"
 #include "store/file_object.h"
@@ -74,11 +75,17 @@ class ChatCheck {
     ReadIndex();
     const auto listed = TRY(Listed(InteractionsName(chat_), files_.ListInteractions(chat_)));
     const auto files = TRY(Listed(FilesName(chat_), ListFileIds(root_, chat_, file_system_)));
-    const bool nothing = listed.checkpoints.empty() && listed.journals.empty() && files.empty();
+    const auto blobs = TRY(Listed(BlobsName(chat_), ListBlobNames(root_, chat_, file_system_)));
+    const bool nothing =
+        listed.checkpoints.empty() && listed.journals.empty() && files.empty() && blobs.empty();
     if (!has_index_ && nothing && problems_.empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
     TRY(CheckFiles(listed, files));
+    for (const std::string& name : blobs) {
+      CheckBlob(name);
+      TRY(CountStep(counter_));
+    }
     CheckHistory();
     // A chat's first index follows its first checkpoint, and comes before its second: looked for once more, as both may
     // have come since.
@@ -193,6 +200,18 @@ class ChatCheck {
     if (const auto queue = files_.ReadQueue(chat_); !queue) Add(ProblemOf(QueueName(chat_), queue.error()));
   }
 
+  void CheckBlob(const std::string& name) {
+    const RecordPlace place{.chat = chat_, .blob = name};
+    const auto text = ReadRecordText(file_system_, BlobPath(root_, chat_, name), place);
+    if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
+    ++report_.checked;
+    const auto checked = text.and_then([&](const std::string& content) { return format_->Open(place, content); })
+                             .and_then([&](const OpenedRecord& record) {
+                               return CheckBlobRecord(place, record.plaintext);
+                             });
+    if (!checked) Add(ProblemOf(BlobRecordName(chat_, name), checked.error()));
+  }
+
   Result<void> CheckFile(const FileId& id) {
     const RecordPlace place{.chat = chat_, .file = id};
     const auto text = ReadRecordText(file_system_, FilePath(root_, chat_, id), place);
@@ -288,6 +307,7 @@ std::optional<RecordPlace> ClaimedPlace(const Json& header, const char* chat_mem
   const auto chat = ChatId::Parse(text(chat_member));
   if (!chat) return std::nullopt;
   if (const auto file = FileId::Parse(text("file_id"))) return RecordPlace{.chat = *chat, .file = *file};
+  if (header.contains("blob")) return RecordPlace{.chat = *chat, .blob = text("blob")};
   if (!header.contains(interaction_member)) return RecordPlace{.chat = *chat, .interaction = std::nullopt};
   const auto interaction = InteractionId::Parse(text(interaction_member));
   if (!interaction) return std::nullopt;
@@ -308,6 +328,7 @@ Result<void> CheckRecord(std::string_view text, std::shared_ptr<const KeySet> ke
   if (!place) return Fail(NotOurs());
   const auto record = TRY(MakeRecordFormat(std::move(keys))->Open(*place, text));
   if (place->file) return FileEntryFromJson(*place, record.plaintext).map([](const FileEntry&) {});
+  if (!place->blob.empty()) return CheckBlobRecord(*place, record.plaintext).map([](const std::string&) {});
   if (!place->interaction) return ChatIndexFromJson(place->chat, record.plaintext).map([](const ChatIndex&) {});
   const auto content = ParseJson(record.plaintext, 2 * kMaxJsonDepth);
   if (!content) return Fail(IntegrityError("auth", *place, "its content is not JSON"));

@@ -30,6 +30,9 @@ class ToolCatalog final : public ToolRegistry {
   std::shared_ptr<const ToolSet> Current() const override;
   std::vector<ToolServer> Servers() const override;
 
+  // Where the tools work; lives as long as the catalog.
+  const Workspace& workspace() const { return *workspace_; }
+
   // From now on the server of this name is in this state and offers exactly these tools (its `tools` is filled in). A
   // tool whose name is taken is left out. Their schemas are not trusted.
   void SetServer(ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted = {});

@@ -7,6 +7,7 @@
 
 #include "base/json.h"
 #include "base/terminal_text.h"
+#include "domain/codec.h"
 #include "transcript/file_line.h"
 #include "transcript/ignored_events.h"
 #include "transcript/transcript.h"
@@ -138,6 +139,11 @@ struct MarkdownWriter : IgnoredEvents {
   }
   std::string operator()(const event::Cancelled& e) const { return "*Cancelled:* " + Line(e.reason) + "\n"; }
   std::string operator()(const event::Failed& e) const { return "*Error:* " + Line(e.message) + "\n"; }
+  std::string operator()(const event::FilesChanged& e) const {
+    std::string out = "*Changed files*\n\n";
+    for (const std::string& path : ShownPaths(e.changes)) out += "- " + Code(path) + "\n";
+    return out;
+  }
   std::string operator()(const event::Retry& e) const { return "*Retried:* " + Line(e.message) + "\n"; }
   std::string operator()(const event::LoopDetected& e) const {
     return "*Went round in a circle:* " + Code(e.tool_name) + ", " + std::to_string(e.count) + " times\n";

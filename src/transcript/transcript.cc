@@ -8,6 +8,7 @@
 #include <variant>
 
 #include "base/terminal_text.h"
+#include "domain/codec.h"
 #include "transcript/file_line.h"
 #include "transcript/ignored_events.h"
 
@@ -74,6 +75,11 @@ struct TranscriptWriter : IgnoredEvents {
     std::string list;
     for (const Grant& grant : e.grants) list += (list.empty() ? "" : "\n") + grant.tool_name;
     return Entry("granted", list.empty() ? "nothing" : list);
+  }
+  std::string operator()(const event::FilesChanged& e) const {
+    std::string list;
+    for (const std::string& path : ShownPaths(e.changes)) list += (list.empty() ? "" : "\n") + path;
+    return Entry("files", list);
   }
   std::string operator()(const event::Retry& e) const { return Entry("retried", e.message + " (" + e.code + ")"); }
   std::string operator()(const event::LoopDetected& e) const {

@@ -64,6 +64,15 @@ std::vector<EventPayload> OneOfEach() {
           event::LoopDetected{"echo", 3},
           event::Compacted{12, 9000, 4000, 6000, "what was said"},
           event::Nested{"call_1", 2, event::ToolResult{"call_1", "echo", "x", true}},
+          event::FilesChanged{
+              "call_1",
+              {{.path = "d/\xff",
+                .before = std::nullopt,
+                .after = FileVersion{.mode = 0755, .size = 1, .digest = approval.arguments_digest}},
+               {.path = "l",
+                .before = FileVersion{.kind = FileVersion::Kind::kLink, .size = 2, .digest = approval.arguments_digest},
+                .after = FileVersion{.kind = FileVersion::Kind::kDirectory, .mode = 0700}},
+               {.path = "x", .before = FileVersion{.mode = 0644, .size = 9, .modified_ns = 5}, .after = std::nullopt}}},
           event::Cancelled{"requested"},
           event::Failed{"provider_auth", "no", false},
           event::InteractionComplete{"int_002", InteractionStatus::kCompleted}};
@@ -256,9 +265,9 @@ TEST_CASE("openapi.json: its components are the schema files (else run scripts/o
   for (const std::string& name : SchemaNames()) {
     if (!components.contains(name)) {
       INFO(name << " is missing");
-      const std::set<std::string> on_disk = {"api_tokens", "chat",        "config", "file_record",   "hook_input",
-                                             "hook_output", "jwe",        "jwe_protected", "keys", "protected_keys",
-                                             "queue_file",  "trusted",    "verify_report"};
+      const std::set<std::string> on_disk = {"api_tokens",     "blob",        "chat",    "config",        "file_record",
+                                             "hook_input",     "hook_output", "jwe",     "jwe_protected", "keys",
+                                             "protected_keys", "queue_file",  "trusted", "verify_report"};
       CHECK(on_disk.contains(name));
       continue;
     }

@@ -1,7 +1,7 @@
 // The scripted provider. What it answers stands in the last user message: "[[bench n=500 us=20000 pad=32 batch=1
-// lines=0 tool=0]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as the reader
-// takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file. Each chunk
-// holds "~<time>~", when it was written.
+// lines=0 tool=0 changes=-1]]" is 500 chunks, one each 20 ms, 32 bytes of padding, sent one by one; us=0: as fast as
+// the reader takes them; batch=B: B chunks in one write; lines=1: each ends a line; tool=1: first a call of write_file;
+// changes=C: first a command that changes C files. Each chunk holds "~<time>~", when it was written.
 #include <cstdio>
 #include <cstdlib>
 #include <map>
@@ -13,7 +13,7 @@ namespace reprise::bench {
 namespace {
 
 struct Script {
-  long n = 1, us = 0, pad = 32, batch = 1, lines = 0, tool = 0;
+  long n = 1, us = 0, pad = 32, batch = 1, lines = 0, tool = 0, changes = -1;
 };
 
 long Number(std::string_view text, std::string_view key, long otherwise) {
@@ -30,9 +30,10 @@ Script ReadScript(const std::string& body) {
                 .pad = Number(text, " pad=", 32),
                 .batch = Number(text, " batch=", 1),
                 .lines = Number(text, " lines=", 0),
-                .tool = Number(text, " tool=", 0)};
+                .tool = Number(text, " tool=", 0),
+                .changes = Number(text, " changes=", -1)};
   // The second round of a turn: the tool's result follows the message.
-  if (body.find("\"tool_call_id\"", at) != std::string::npos) script.tool = 0;
+  if (body.find("\"tool_call_id\"", at) != std::string::npos) script.tool = 0, script.changes = -1;
   return script;
 }
 
@@ -47,6 +48,19 @@ std::string Delta(const std::string& members, const char* finish) {
       "data: "
       "{\"id\":\"b\",\"object\":\"chat.completion.chunk\",\"model\":\"bench\",\"choices\":[{\"index\":0,\"delta\":{" +
       members + "},\"finish_reason\":" + finish + "}]}\n\n");
+}
+
+std::string Call(const std::string& name, const std::string& arguments) {
+  return Delta("\"tool_calls\":[{\"index\":0,\"id\":\"call_b\",\"type\":\"function\",\"function\":{\"name\":\"" + name +
+                   "\",\"arguments\":\"" + arguments + "\"}}]",
+               "null");
+}
+
+std::string CommandThatChanges(long files) {
+  std::string command = "date +%s%N";
+  if (files > 0) command += " | tee";
+  for (long i = 0; i < files; ++i) command += " d" + std::to_string(i) + "/f0";
+  return "{\\\"command\\\":\\\"" + command + "\\\"}";
 }
 
 constexpr std::string_view kHead =
@@ -78,11 +92,13 @@ class Conversation {
     padding_ = std::string(static_cast<std::size_t>(script_.pad), 'x') + (script_.lines != 0 ? "\\n" : "");
     started_ = Now();
     peer_.Send(kHead);
-    if (script_.tool == 0) return Continue();
-    peer_.Send(Delta(
-        "\"tool_calls\":[{\"index\":0,\"id\":\"call_b\",\"type\":\"function\",\"function\":{\"name\":\"write_file\","
-        "\"arguments\":\"{\\\"path\\\":\\\"bench.txt\\\",\\\"content\\\":\\\"x\\\"}\"}}]",
-        "null"));
+    if (script_.tool != 0) {
+      peer_.Send(Call("write_file", "{\\\"path\\\":\\\"bench.txt\\\",\\\"content\\\":\\\"x\\\"}"));
+    } else if (script_.changes >= 0) {
+      peer_.Send(Call("run_shell", CommandThatChanges(script_.changes)));
+    } else {
+      return Continue();
+    }
     End("\"tool_calls\"");
   }
 

@@ -582,7 +582,7 @@ def test_what_is_no_file_stays_a_word(attached, server, provider):
     chat.say("and @none.txt").until("there is no file none.txt here").until("fine").ready()
     chat.type("read @two\t").shows('> read @"two words.txt"').type("\r").until("with two words.txt").until("fine").ready()
     assert "quoted" in provider.requests[-1].last["content"]
-    chat.say("/attach folder").until("is a folder").ready().say("/undo 3").until("/undo takes no argument").ready()
+    chat.say("/attach folder").until("is a folder").ready().say("/undo 3").until("\"files\" or \"force\"").ready().say("/regenerate 3").until("/regenerate takes no argument").ready()
     chat.say("/export two words.txt").until("already; choose another name").ready().say("/model nowhere/x").until("the providers are: offline, test").ready()
     chat.say("/exit")
     assert chat.end() == 0

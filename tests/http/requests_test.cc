@@ -113,7 +113,7 @@ TEST_CASE("requests: edit, chat, title and head bodies", "[http]") {
   CHECK_FALSE(*taken_back->approval_mode);
   CHECK(taken_back->model == "");
   CHECK_FALSE(ParseChatSettings(R"({"title":")" + std::string(201, 'x') + "\"}"));
-  CHECK(ParseHeadBody(R"({"interaction_id":"int_002"})")->number() == 2);
+  CHECK(ParseHeadBody(R"({"interaction_id":"int_002"})")->interaction.number() == 2);
   CHECK_FALSE(ParseHeadBody(R"({"interaction_id":"2"})"));
   CHECK_FALSE(ParseEmptyBody(R"({"x":1})"));
 }

@@ -9,11 +9,14 @@ import { t } from "../texts";
 import { TurnCost } from "./Cost";
 import { ReadAloud } from "./ReadAloud";
 
+const DiffBox = lazy(() => import("../time/DiffBox").then((part) => ({ default: part.DiffBox })));
 const ReplayBox = lazy(() => import("../time/ReplayBox").then((part) => ({ default: part.ReplayBox })));
 
 // What can be done with a turn that has ended, how long it took and what it used.
 export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; stamp: string }) {
   const [replaying, setReplaying] = useKept("replaying", false);
+  const [comparing, setComparing] = useKept("comparing", false);
+  const changed = turn.events.some((each) => each.type === "FILES_CHANGED");
   const answer = turn.blocks.filter((block): block is TextBlock => block.kind === "text" && block.final).map((block) => block.text).join("\n\n");
   const last = turn.events[turn.events.length - 1];
   const taken = last && "at" in last && turn.createdAt ? Date.parse(last.at) - Date.parse(turn.createdAt) : 0;
@@ -25,6 +28,7 @@ export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; stamp: st
         {(turn.status === "FAILED" || turn.status === "CANCELLED") && <button type="button" className="quiet tiny" data-testid="resume" onClick={() => void store.again(turn, "resume")}><Icon name="play" size={14} /><span>{t.resume}</span></button>}
         <button type="button" className="quiet tiny" data-testid="fork" title={t.fork} onClick={() => void store.fork(turn)}><Icon name="fork" size={14} /><span>{t.forkShort}</span></button>
         <button type="button" className="quiet tiny" data-testid="replay" aria-expanded={replaying} onClick={() => setReplaying(!replaying)}><Icon name="loop" size={14} /><span>{t.replay}</span></button>
+        {changed && <button type="button" className="quiet tiny" data-testid="diff" title={t.filesChanged} aria-expanded={comparing} onClick={() => setComparing(!comparing)}><Icon name="file" size={14} /><span>{t.changesShort}</span></button>}
         <ReadAloud turn={turn} />
         <span className="grow" />
         <span className="faint usage" data-testid="turn-usage" title={t.meterTip(turn.input, turn.output)}>
@@ -32,6 +36,7 @@ export const TurnFoot = memo(function TurnFoot({ turn }: { turn: Turn; stamp: st
           <TurnCost turn={turn} />
         </span>
       </footer>
+      {changed && comparing && <Suspense fallback={<p className="faint">…</p>}><DiffBox turn={turn} /></Suspense>}
       {replaying && <Suspense fallback={<p className="faint">…</p>}><ReplayBox turn={turn} /></Suspense>}
     </>
   );

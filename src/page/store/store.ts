@@ -3,13 +3,13 @@
 import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
-import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
+import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, FilesPreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
 import { blank, isRunning, newTurn, take, Turn } from "./turn";
 import { keepUnsent, Unsent } from "./unsent";
-import type { AgentEvent, Chat, PendingApproval, PendingInput } from "./types";
+import type { AgentEvent, Chat, FilesChoice, PendingApproval, PendingInput } from "./types";
 
 export type { OpenChat } from "./open";
 
@@ -64,6 +64,7 @@ class Store {
   menu: boolean | null = null; // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
   wish: string | null = null; // a text for the composer
   editing: string | null = null; // the turn whose message is being changed
+  undoing: { turn: Turn; files: FilePreview[] } | null = null; // what would go back with it, while that is asked
   target: { chat: string; turn: string } | null = null; // the turn that somebody wants to see
   closed: ClosedApproval[] = []; // answered elsewhere while this window was open, newest first
   readonly answeredHere = new Set<string>();
@@ -582,8 +583,8 @@ class Store {
       this.changed();
     }
   }
-  edit(turn: Turn, text: string): Promise<boolean> {
-    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text }));
+  edit(turn: Turn, text: string, files: FilesChoice = {}): Promise<boolean> {
+    return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/edit`, { new_user_message: text, ...files }));
   }
   again(turn: Turn, how: "regenerate" | "resume", model = ""): Promise<boolean> {
     return this.attempt(() => begin(`${turnPath(turn.chat, turn.id)}/${how}`, model ? { model } : {}));
@@ -591,9 +592,9 @@ class Store {
   stop(turn: Turn): Promise<boolean> {
     return this.attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
   }
-  async moveHead(turn: Turn): Promise<void> {
+  async moveHead(turn: Turn, files: FilesChoice = {}): Promise<void> {
     await this.attempt(async () => {
-      await call("POST", `${chatPath(turn.chat)}/head`, { interaction_id: turn.id });
+      await call("POST", `${chatPath(turn.chat)}/head`, { interaction_id: turn.id, ...files });
     });
   }
   compact(): Promise<boolean> {
@@ -608,11 +609,18 @@ class Store {
       this.tell(t.removedBranch(gone.interactions.length));
     });
   }
-  async undo(): Promise<void> {
+  // Where files could go back with the turn, it is asked first whether they shall.
+  async undo(files?: FilesChoice): Promise<void> {
     const last = this.branch().pop();
     if (!last) return;
-    const done = await this.attempt(() => call("POST", `${chatPath(last.chat)}/undo`));
-    if (done) this.tell(t.undone(last.message ?? ""), { label: t.redo, run: () => void this.moveHead(last) });
+    const path = `${chatPath(last.chat)}/undo`;
+    await this.attempt(async () => {
+      const preview = files ? null : await call<FilesPreview>("POST", path, { dry_run: true });
+      if (preview?.files.length) return this.set({ undoing: { turn: last, files: preview.files } });
+      await call("POST", path, files ?? {});
+      this.set({ undoing: null });
+      this.tell(t.undone(last.message ?? ""), { label: t.redo, run: () => void this.moveHead(last, files?.files ? { files: "restore" } : {}) });
+    });
   }
   async redo(): Promise<void> {
     const last = this.branch().pop();

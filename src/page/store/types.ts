@@ -4,3 +4,6 @@ import type * as wire from "../wire";
 export type AgentEvent = Extract<wire.Event, { seq: number; type: string }>;
 export type Chat = wire.ChatListEntry;
 export type { Attachment, PendingApproval, PendingInput, Status, Task } from "../wire";
+
+// What becomes of files of the workspace when a chat goes back or forward.
+export type FilesChoice = { files?: "restore"; force?: boolean };

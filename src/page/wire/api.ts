@@ -23,7 +23,7 @@ export async function request(method: string, path: string, body?: unknown, sign
   const response = await fetch(path, {
     method,
     signal,
-    headers: body === undefined ? {} : { "Content-Type": "application/json" },
+    headers: { Accept: "application/json", ...(body === undefined ? {} : { "Content-Type": "application/json" }) },
     body: body === undefined ? undefined : JSON.stringify(body),
   });
   if (!response.ok) throw await failureOf(response);

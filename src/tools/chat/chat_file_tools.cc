@@ -119,7 +119,8 @@ class SaveChatFileTool final : public BuiltinTool {
                      .idempotent = false,
                      .requires_approval = true,
                      .risk = Risk::kLow,
-                     .approval_reason = "saves a file in the chat"}) {}
+                     .approval_reason = "saves a file in the chat",
+                     .touches = Touches::kNothing}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     if (context.files == nullptr) return NoFiles();
@@ -143,7 +144,8 @@ class DeleteChatFileTool final : public BuiltinTool {
                      .idempotent = true,
                      .requires_approval = true,
                      .risk = Risk::kMedium,
-                     .approval_reason = "deletes a file of the chat"}) {}
+                     .approval_reason = "deletes a file of the chat",
+                     .touches = Touches::kNothing}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     if (context.files == nullptr) return NoFiles();

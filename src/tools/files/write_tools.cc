@@ -21,7 +21,8 @@ ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string
           .requires_approval = true,
           .risk = risk,
           .approval_reason = std::move(reason),
-          .terms = workspace.directory()};
+          .terms = workspace.directory(),
+          .touches = Touches::kOneFile};
 }
 
 // The file that a call would change, as it is; what it would become is left to the tool. Nobody has agreed to the call

@@ -255,6 +255,14 @@ def check_disk(home, plain=False):
             header = json.loads(base64.urlsafe_b64decode(json.loads(file.read_text())["protected"] + "=="))
             schemas.check("jwe_protected", header)
         assert (record["id"], record["chat_id"]) == (file.stem, file.parts[-3])
+    for file in home.data.glob("*/blobs/*.json"):
+        record = json.loads(file.read_text()) if plain else open_sealed(file, home.keys)
+        schemas.check("blob", record)
+        assert record["chat_id"] == file.parts[-3]
+        if not plain:
+            header = json.loads(base64.urlsafe_b64decode(json.loads(file.read_text())["protected"] + "=="))
+            schemas.check("jwe_protected", header)
+            assert header["blob"] == file.stem
     for file in home.data.glob("*/interactions/int_*.json"):
         assert file.name != "chat.json"
         if plain:

@@ -1,0 +1,310 @@
+#include "engine/workspace_moves.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+#include <variant>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/try.h"
+#include "base/utf8.h"
+#include "domain/codec.h"
+#include "domain/json_reader.h"
+
+namespace reprise {
+namespace {
+
+using Kind = FileVersion::Kind;
+using State = WorkspaceMoves::State;
+
+bool IsDirectory(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kDirectory; }
+
+std::vector<std::string> DirectoriesAbove(const std::string& path) {
+  std::vector<std::string> above;
+  for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+    above.push_back(path.substr(0, slash));
+  }
+  return above;
+}
+
+std::string ChangeName(const std::optional<FileVersion>& before, const std::optional<FileVersion>& after) {
+  return !before ? "created" : !after ? "deleted" : "modified";
+}
+
+// The first `before` and the last `after` of each path.
+std::map<std::string, WorkspaceChange> ChangesOf(const Interaction& interaction) {
+  std::map<std::string, WorkspaceChange> changes;
+  for (const AgentEvent& event : interaction.events) {
+    const auto* const changed = std::get_if<event::FilesChanged>(&event.payload);
+    if (changed == nullptr) continue;
+    for (const WorkspaceChange& each : changed->changes) {
+      const auto [found, is_new] = changes.try_emplace(each.path, each);
+      if (!is_new) found->second.after = each.after;
+    }
+  }
+  return changes;
+}
+
+Json OrNull(State state) { return state ? Json(state->str()) : Json(); }
+
+State StateIn(JsonReader& reader, const char* name) {
+  const auto text = reader.OptionalString(name);
+  if (!text) return std::nullopt;
+  const auto id = InteractionId::Parse(*text);
+  if (!id) reader.Reject(name);
+  return id ? State(*id) : std::nullopt;
+}
+
+std::string PositionText(State at, State head) { return DumpJson({{"at", OrNull(at)}, {"head", OrNull(head)}}); }
+
+// Files, and of directories those that say something by themselves.
+std::set<std::string> Shown(const std::vector<WorkspaceChange>& changes) {
+  const auto paths = ShownPaths(changes);
+  return {paths.begin(), paths.end()};
+}
+
+}  // namespace
+
+// --- where it stands -------------------------------------------------------------------------------------------------
+
+State WorkspaceMoves::StandsAt(const ChatId& chat, State head) const {
+  const auto text = is_on() ? services_.parts.workspace_history->Position(chat) : std::nullopt;
+  if (!text) return head;
+  const auto json = ParseJson(*text);
+  if (!json) return head;
+  JsonReader reader(*json, "position");
+  const State at = StateIn(reader, "at"), while_at = StateIn(reader, "head");
+  return reader.error() || while_at != head ? head : at;
+}
+
+Result<void> WorkspaceMoves::Stand(const ChatId& chat, State at, State head) {
+  WorkspaceHistory& history = *services_.parts.workspace_history;
+  if (at != head) return history.SetPosition(chat, PositionText(at, head));
+  return history.Position(chat) ? history.SetPosition(chat, "") : Result<void>();
+}
+
+void WorkspaceMoves::HeadMoved(const ChatId& chat, State at, State head) {
+  if (!is_on()) return;
+  if (auto stands = Stand(chat, at, head); !stands) {
+    LogWarning("where a chat's workspace stands could not be kept",
+               {{"chat", chat.str()}, {"detail", stands.error().detail}});
+  }
+}
+
+void WorkspaceMoves::HeadGrew(const ChatId& chat, State before, State head) {
+  if (!is_on()) return;
+  if (const State at = StandsAt(chat, before); at != before) HeadMoved(chat, at, head);
+}
+
+// --- from one state to another ---------------------------------------------------------------------------------------
+
+// Parents have lower numbers, so the two ways meet where both have come to the same.
+Result<WorkspaceMoves::Targets> WorkspaceMoves::Between(const ChatId& chat, State from, State to) const {
+  Targets targets;
+  std::vector<std::map<std::string, WorkspaceChange>> down;  // the newest first
+  const auto before = [&](const Interaction& interaction) -> State {
+    const State kept = interaction.record ? interaction.record->files_from : std::nullopt;
+    const bool there = kept && *kept < interaction.id && interactions_.FindFinished(chat, *kept);
+    return there ? kept : interaction.parent_id;
+  };
+  while (from != to) {
+    if (!to || (from && *from > *to)) {
+      const Interaction undone = TRY(interactions_.FindFinished(chat, *from));
+      for (auto& [path, change] : ChangesOf(undone)) {
+        const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.after});
+        found->second.wanted = std::move(change.before);
+      }
+      from = before(undone);
+    } else {
+      const Interaction done = TRY(interactions_.FindFinished(chat, *to));
+      down.push_back(ChangesOf(done));
+      to = before(done);
+    }
+  }
+  for (auto changes = down.rbegin(); changes != down.rend(); ++changes) {
+    for (auto& [path, change] : *changes) {
+      const auto [found, is_new] = targets.try_emplace(path, Target{.expected = change.before});
+      found->second.wanted = std::move(change.after);
+    }
+  }
+  return targets;
+}
+
+Result<std::vector<WorkspaceMoves::Planned>> WorkspaceMoves::PlanFor(const ChatId& chat, State head,
+                                                                     State target) const {
+  std::vector<Planned> planned;
+  if (!is_on()) return planned;
+  WorkspaceHistory& history = *services_.parts.workspace_history;
+  const Targets targets = TRY(Between(chat, StandsAt(chat, head), target));
+  std::set<std::string> paths;
+  std::vector<std::string> removed;
+  for (const auto& [path, each] : targets) {
+    paths.insert(path);
+    if (!each.wanted) removed.push_back(path);
+    for (const std::string& above : each.wanted ? DirectoriesAbove(path) : std::vector<std::string>())
+      paths.insert(above);
+  }
+  const auto seen = history.Look(chat, {paths.begin(), paths.end()}, /*keep=*/false);
+  // Something stands where a directory would have to be, and nothing makes one of it.
+  const auto is_blocked = [&](const std::string& above) {
+    const auto known = targets.find(above);
+    if (known != targets.end() && IsDirectory(known->second.wanted)) return false;
+    const auto& now = seen.at(above).version;
+    return !now || (*now && !IsDirectory(*now));
+  };
+  for (const auto& [path, each] : targets) {
+    const auto& now = seen.at(path).version;
+    const auto standing = now ? *now : std::nullopt;
+    if (now && standing == each.wanted) continue;
+    Planned plan{.step = {.path = path, .from = standing, .to = each.wanted}, .expected = each.expected};
+    const auto above = each.wanted ? DirectoriesAbove(path) : std::vector<std::string>();
+    if (!now || std::any_of(above.begin(), above.end(), is_blocked)) {
+      plan.conflict = "out_of_reach", plan.can_be_forced = false;
+    } else if (each.wanted && !history.ContentOf(chat, *each.wanted)) {
+      plan.conflict = "lost", plan.can_be_forced = false;
+    } else if (IsDirectory(standing) && !IsDirectory(each.wanted) && history.HoldsMore(path, removed)) {
+      if (!each.wanted) continue;  // somebody else's things are in it: it stays
+      plan.conflict = "not_empty", plan.can_be_forced = false;
+    } else if (standing != each.expected) {
+      plan.conflict = "changed";
+    } else if (standing && !standing->is_kept()) {
+      plan.conflict = "not_kept";
+    }
+    planned.push_back(std::move(plan));
+  }
+  return planned;
+}
+
+Result<std::vector<FilePreview>> WorkspaceMoves::Preview(const ChatId& chat, State head, State target) const {
+  const auto planned = TRY(PlanFor(chat, head, target));
+  std::vector<WorkspaceChange> changes;
+  for (const Planned& each : planned) changes.push_back({each.step.path, each.step.from, each.step.to});
+  const std::set<std::string> shown = Shown(changes);
+  std::vector<FilePreview> files;
+  for (const Planned& each : planned) {
+    std::string path = ToValidUtf8(each.step.path);
+    if (!shown.contains(path)) path += '/';
+    if (!shown.contains(path)) continue;
+    files.push_back({std::move(path), ChangeName(each.step.from, each.step.to), each.conflict});
+  }
+  return files;
+}
+
+Result<WorkspaceMoves::Plan> WorkspaceMoves::Prepare(const ChatId& chat, State head, State target, bool force) const {
+  if (!is_on()) {
+    return Fail(Error{.code = ErrorCode::kInvalidArgument,
+                      .reason = "no_workspace_history",
+                      .message = "\"files\": \"restore\": this server does not record what changes in a workspace"});
+  }
+  Plan plan;
+  Json conflicts = Json::array();
+  for (Planned& each : TRY(PlanFor(chat, head, target))) {
+    const bool forced = force && each.can_be_forced;
+    if (!each.conflict.empty() && !forced) {
+      conflicts.push_back({{"path", ToValidUtf8(each.step.path)},
+                           {"change", ChangeName(each.step.from, each.step.to)},
+                           {"conflict", true},
+                           {"reason", each.conflict}});
+      continue;  // of what is forced, all that cannot be is left alone
+    }
+    if (each.conflict == "changed") plan.foreign.push_back({each.step.path, each.expected, each.step.from});
+    plan.steps.push_back(std::move(each.step));
+  }
+  if (conflicts.empty() || force) return plan;
+  Error error = Conflict("workspace_conflict",
+                         std::to_string(conflicts.size()) +
+                             " file(s) cannot be restored: somebody else has changed them since, or they are not kept; "
+                             "\"force\": true restores what can be");
+  error.details_json = DumpJson({{"files", std::move(conflicts)}});
+  return Fail(std::move(error));
+}
+
+Result<void> WorkspaceMoves::Restore(const ChatId& chat, const Plan& plan, Then then,
+                                     const std::function<Result<void>()>& commit) {
+  WorkspaceHistory& history = *services_.parts.workspace_history;
+  if (plan.steps.empty()) return commit();
+  std::vector<std::string> paths;
+  for (const RestoreStep& step : plan.steps) paths.push_back(step.path);
+  history.Look(chat, paths, /*keep=*/true);  // what is there now can be put back
+  if (!plan.foreign.empty()) then.while_at = TRY(SaveForeign(chat, plan.foreign));
+  Json next = Json::object();
+  if (then.head) next["head"] = then.head->str();
+  if (then.stands) next["position"] = PositionText(then.at, then.while_at);
+  TRY(history.Restore(chat, plan.steps, DumpJson(next), commit));
+  LogInfo("files of the workspace were put back", {{"chat", chat.str()}, {"files", plan.steps.size()}});
+  return {};
+}
+
+// Where the head is, so that going back to it brings back what others had made of the files.
+Result<InteractionId> WorkspaceMoves::SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign) {
+  Beginning head = TRY(start_points_.AtHead(chat));
+  const State at = StandsAt(chat, head.parent);
+  const auto hold = TRY(services_.parts.runs.Begin({.chat = chat, .expected_head = head.expected_head}));
+  Interaction saved{.id = hold->id(), .chat_id = chat};
+  saved.parent_id = head.parent;
+  saved.status = InteractionStatus::kCompleted;
+  saved.created_at = saved.completed_at.emplace(Now());
+  saved.record = RunRecord{.first_message = head.state.messages.size()};
+  if (at != head.parent) saved.record->files_from = at;
+  for (auto& changes : InEvents(std::move(foreign))) {
+    const std::uint64_t seq = saved.events.size() + 2;  // interaction_started is 1
+    saved.events.push_back({.seq = seq,
+                            .at = saved.created_at,
+                            .payload = event::FilesChanged{.call_id = std::nullopt, .changes = std::move(changes)}});
+  }
+  saved.final_agent_state = std::move(head.state);
+  TRY(hold->Finish(saved));
+  services_.changes.Add(ChatChange::Kind::kHeadMoved, chat);
+  return saved.id;
+}
+
+void WorkspaceMoves::Recover() {
+  if (!is_on()) return;
+  WorkspaceHistory& history = *services_.parts.workspace_history;
+  history.Recover([&](const ChatId& chat, const std::string& then) -> Result<void> {
+    const Json json = TRY(ParseJson(then));
+    JsonReader reader(json, "intent");
+    const State head = StateIn(reader, "head");
+    const auto position = reader.OptionalString("position");
+    if (reader.error()) return Fail(*reader.error());
+    if (head) {
+      auto moved = services_.parts.store.MoveHead(chat, *head);
+      if (!moved && IsNotFound(moved.error())) return {};  // the chat is gone
+      if (!moved) return Fail(moved.error());
+      return Stand(chat, *head, *head);
+    }
+    return position ? history.SetPosition(chat, *position) : Result<void>();
+  });
+}
+
+// --- what an interaction did -----------------------------------------------------------------------------------------
+
+Result<std::vector<FileDiff>> WorkspaceMoves::DiffOf(const ChatId& chat, InteractionId interaction) const {
+  constexpr std::size_t kMostBytes = 32 << 20;  // of an answer
+  const auto finished = interactions_.FindFinished(chat, interaction);
+  if (!finished && interactions_.Find(chat, interaction)) {
+    return Fail(Conflict("not_finished", "the interaction has not come to its end yet", /*retryable=*/true));
+  }
+  if (!finished) return Fail(finished.error());
+  std::vector<WorkspaceChange> changes;
+  for (auto& [path, change] : ChangesOf(*finished)) {
+    if (change.before != change.after) changes.push_back(std::move(change));
+  }
+  const std::set<std::string> shown = Shown(changes);
+  std::vector<FileDiff> diffs;
+  std::size_t bytes = 0;
+  for (WorkspaceChange& change : changes) {
+    std::string path = ToValidUtf8(change.path);
+    if (!shown.contains(path)) path += '/';
+    if (!shown.contains(path)) continue;
+    FileDiff diff{.change = change, .path = std::move(path), .change_name = ChangeName(change.before, change.after)};
+    if (is_on() && bytes < kMostBytes) diff.unified = TRY(services_.parts.workspace_history->DiffOf(chat, change));
+    bytes += diff.unified.size();
+    diffs.push_back(std::move(diff));
+  }
+  return diffs;
+}
+
+}  // namespace reprise

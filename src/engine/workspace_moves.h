@@ -1,0 +1,82 @@
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/interactions.h"
+#include "engine/services.h"
+#include "engine/start_point.h"
+#include "reprise/engine.h"
+#include "reprise/workspace_history.h"
+
+namespace reprise {
+
+// Takes the workspace from one state of a chat to another, by what the chat's interactions have changed on the way. The
+// states are a tree beside that of the interactions: one that was begun with files kept hangs where the workspace stood
+// (RunRecord::files_from). Thread-safe.
+class WorkspaceMoves {
+ public:
+  WorkspaceMoves(EngineServices& services, Interactions& interactions, StartPoints& start_points)
+      : services_(services), interactions_(interactions), start_points_(start_points) {}
+
+  // After which interaction a state is; nullopt: before the first one.
+  using State = std::optional<InteractionId>;
+
+  bool is_on() const { return services_.parts.workspace_history != nullptr; }
+  // The state in which the chat has left the workspace.
+  State StandsAt(const ChatId& chat, State head) const;
+  // Empty where nothing is recorded.
+  Result<std::vector<FilePreview>> Preview(const ChatId& chat, State head, State target) const;
+
+  // What a restore will do; decided, and nothing is done yet.
+  struct Plan {
+    std::vector<RestoreStep> steps{};
+    std::vector<WorkspaceChange> foreign{};  // what others have changed, which is overwritten
+  };
+  // kConflict (reason "workspace_conflict"), kInvalidArgument (reason "no_workspace_history").
+  Result<Plan> Prepare(const ChatId& chat, State head, State target, bool force) const;
+
+  // What Recover does after the files, in place of what was called for it.
+  struct Then {
+    std::optional<InteractionId> head{};  // becomes the chat's
+    bool stands = false;                  // else: the workspace stands at `at` while the head stays where it is
+    State at{}, while_at{};
+  };
+  // Does it. What others have changed is recorded first, as an interaction of its own. `commit` is called when the
+  // files are as they should be; if it fails, they are as they were. REQUIRES: the chat is occupied.
+  Result<void> Restore(const ChatId& chat, const Plan& plan, Then then, const std::function<Result<void>()>& commit);
+  // Of a chat whose head was moved to `head`: its files were kept and stand at `at`, or were restored.
+  void HeadMoved(const ChatId& chat, State at, State head);
+  // A change by hand has become the head, behind `before`.
+  void HeadGrew(const ChatId& chat, State before, State head);
+  void Recover();
+
+  // As Engine::DiffOf.
+  Result<std::vector<FileDiff>> DiffOf(const ChatId& chat, InteractionId interaction) const;
+
+ private:
+  struct Target {
+    std::optional<FileVersion> expected{}, wanted{};
+  };
+  using Targets = std::map<std::string, Target>;
+  Result<Targets> Between(const ChatId& chat, State from, State to) const;
+  struct Planned {
+    RestoreStep step;
+    std::optional<FileVersion> expected{};
+    std::string conflict{};
+    bool can_be_forced = true;
+  };
+  Result<std::vector<Planned>> PlanFor(const ChatId& chat, State head, State target) const;
+  // Gives the new head.
+  Result<InteractionId> SaveForeign(const ChatId& chat, std::vector<WorkspaceChange> foreign);
+  Result<void> Stand(const ChatId& chat, State at, State head);
+
+  EngineServices& services_;
+  Interactions& interactions_;
+  StartPoints& start_points_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,50 @@
+import { useEffect, useState } from "react";
+import { spelled } from "../chat/hidden";
+import { store } from "../store/store";
+import type { Turn } from "../store/turn";
+import { t } from "../texts";
+import type { InteractionDiff } from "../wire";
+import { get, turnPath } from "../wire/api";
+
+const MOST = 2_000; // lines of one file
+
+// What a turn did to the files of the workspace.
+export function DiffBox({ turn }: { turn: Turn }) {
+  const [found, setFound] = useState<InteractionDiff | null>(null);
+  useEffect(() => {
+    let current = true;
+    void store.attempt(async () => {
+      const diff = await get<InteractionDiff>(`${turnPath(turn.chat, turn.id)}/diff`);
+      if (current) setFound(diff);
+    });
+    return () => {
+      current = false;
+    };
+  }, [turn]);
+  if (!found) return <p className="faint">…</p>;
+  return (
+    <div className="diff-box" data-testid="turn-diff">
+      {found.files.length === 0 && <p className="faint">{t.noFilesChanged}</p>}
+      {found.files.map((file) => (
+        <section key={file.path_base64 ?? file.path} data-path={file.path}>
+          <h4><code>{spelled(file.path)}</code> <span className="faint">{t.fileDone[file.change]}</span></h4>
+          <Hunks text={file.diff} />
+        </section>
+      ))}
+    </div>
+  );
+}
+
+// The lines of a unified diff. What stands before them says again which file it is, or that there are no lines to show.
+function Hunks({ text }: { text: string }) {
+  const from = text.indexOf("\n@@ ");
+  if (from < 0) return /^Binary files .*/m.test(text) ? <p className="faint">{t.noLines}</p> : null;
+  const lines = text.slice(from + 1).replace(/\n$/, "").split("\n");
+  return (
+    <pre className="lines" tabIndex={0} aria-label={t.change}>
+      {lines.slice(0, MOST).map((line, i) => <span key={i} className={KINDS[line[0] ?? ""] ?? "same"}>{`${spelled(line)}\n`}</span>)}
+      {lines.length > MOST && <span className="gap">{t.moreLines(lines.length - MOST)}</span>}
+    </pre>
+  );
+}
+const KINDS: Record<string, string> = { "+": "added", "-": "removed", "@": "gap", "\\": "gap" };

@@ -1,0 +1,430 @@
+#include "rewind/tracked_history.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <utility>
+
+#include "base/json.h"
+#include "base/logging.h"
+#include "base/private_file.h"
+#include "base/try.h"
+#include "domain/codec.h"
+#include "domain/json_reader.h"
+#include "rewind/unified_diff.h"
+#include "tools/arguments.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::size_t kHeldBytes = 16 << 20;  // of contents that are on their way into the store
+constexpr std::uint32_t kOpen = 0700;         // what it takes to do something in a directory
+constexpr std::size_t kSyncedOneByOne = 8;    // files; beyond, the whole file system at once
+
+using Kind = FileVersion::Kind;
+
+bool IsDirectory(const std::optional<FileVersion>& version) { return version && version->kind == Kind::kDirectory; }
+
+// Contents on their way into a chat's blobs. What cannot be kept is named afterwards.
+class BlobSink {
+ public:
+  BlobSink(BlobStore& blobs, const ChatId& chat) : blobs_(blobs), chat_(chat) {}
+  void Add(const std::string& digest, std::string content) {
+    if (digest.empty() || !seen_.insert(digest).second) return;
+    held_ += content.size();
+    gathered_.push_back({digest, std::move(content)});
+    if (held_ > kHeldBytes) Flush();
+  }
+  void Flush() {
+    if (auto put = blobs_.Put(chat_, gathered_); !put) {
+      LogError("what files held could not be kept",
+               {{"chat", chat_.str()}, {"code", put.error().reason}, {"detail", put.error().detail}});
+      for (const Blob& blob : gathered_) lost_.insert(blob.digest);
+    }
+    gathered_.clear();
+    held_ = 0;
+  }
+  // Takes the digests away that nothing is kept under.
+  void Mend(std::optional<FileVersion>& version) const {
+    if (version && lost_.contains(version->digest)) version->digest.clear();
+  }
+
+ private:
+  BlobStore& blobs_;
+  const ChatId& chat_;
+  std::vector<Blob> gathered_;
+  std::set<std::string> seen_, lost_;
+  std::size_t held_ = 0;
+};
+
+class AnyCallRecorder final : public CallRecorder {
+ public:
+  AnyCallRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat)
+      : tracker_(tracker), blobs_(blobs), chat_(chat) {}
+  std::vector<WorkspaceChange> Finish() override {
+    BlobSink sink(blobs_, chat_);
+    auto changes =
+        tracker_.Collect([&](const std::string& digest, std::string content) { sink.Add(digest, std::move(content)); });
+    sink.Flush();
+    for (WorkspaceChange& change : changes) sink.Mend(change.before), sink.Mend(change.after);
+    return changes;
+  }
+
+ private:
+  WorkspaceTracker& tracker_;
+  BlobStore& blobs_;
+  const ChatId chat_;
+};
+
+// Of a tool that changes one file, and makes the directories above it.
+class OneFileRecorder final : public CallRecorder {
+ public:
+  OneFileRecorder(WorkspaceTracker& tracker, BlobStore& blobs, const ChatId& chat, const std::string& path)
+      : tracker_(tracker), blobs_(blobs), chat_(chat) {
+    for (std::size_t slash = path.find('/'); slash != std::string::npos; slash = path.find('/', slash + 1)) {
+      paths_.push_back(path.substr(0, slash));
+    }
+    paths_.push_back(path);
+    for (const std::string& each : paths_) before_.push_back(Read(each));
+  }
+  std::vector<WorkspaceChange> Finish() override {
+    std::vector<WorkspaceChange> changes;
+    BlobSink sink(blobs_, chat_);
+    for (std::size_t i = 0; i < paths_.size(); ++i) {
+      auto now = Read(paths_[i]);
+      auto& before = before_[i];
+      if (!before || !now) continue;  // out of reach
+      if (VersionIn(*before) == VersionIn(*now)) continue;
+      changes.push_back({.path = paths_[i], .before = VersionIn(*before), .after = VersionIn(*now)});
+      if (*before) sink.Add((*before)->version.digest, std::move((*before)->content));
+      if (*now) sink.Add((*now)->version.digest, std::move((*now)->content));
+    }
+    if (changes.empty()) return changes;
+    sink.Flush();
+    for (WorkspaceChange& change : changes) sink.Mend(change.before), sink.Mend(change.after);
+    tracker_.Settle({paths_.back()});
+    return changes;
+  }
+
+ private:
+  using Read_ = Result<std::optional<ReadVersion>>;
+  Read_ Read(const std::string& path) const { return tracker_.files().Read(path); }
+  static std::optional<FileVersion> VersionIn(const std::optional<ReadVersion>& read) {
+    return read ? std::optional(read->version) : std::nullopt;
+  }
+
+  WorkspaceTracker& tracker_;
+  BlobStore& blobs_;
+  const ChatId chat_;
+  std::vector<std::string> paths_;  // from the top
+  std::vector<Read_> before_;
+};
+
+class TrackedRun final : public RunRecorder {
+ public:
+  TrackedRun(WorkspaceTracker& tracker, BlobStore& blobs, ChatId chat, bool hooks_change)
+      : tracker_(tracker), blobs_(blobs), chat_(std::move(chat)), hooks_change_(hooks_change) {}
+
+  std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
+                                      const std::stop_token& stop) override {
+    auto touches = traits.touches.value_or(traits.read_only ? Touches::kNothing : Touches::kAnything);
+    if (touches != Touches::kNothing && hooks_change_) touches = Touches::kAnything;
+    if (touches == Touches::kNothing) return nullptr;
+    if (touches == Touches::kOneFile) {
+      const auto given = Arguments(arguments).String("path");
+      auto path = given ? tracker_.workspace().PathInWorkspace(*given) : Fail(ErrorCode::kInvalidArgument, "");
+      if (!path || tracker_.IsIgnored(*path)) return nullptr;
+      return std::make_unique<OneFileRecorder>(tracker_, blobs_, chat_, *path);
+    }
+    if (!tracker_.Refresh(stop)) return nullptr;
+    {
+      const MutexLock lock(mutex_);
+      looks_again_ = true;
+    }
+    return std::make_unique<AnyCallRecorder>(tracker_, blobs_, chat_);
+  }
+
+  std::vector<WorkspaceChange> End() override {
+    {
+      const MutexLock lock(mutex_);
+      if (!looks_again_) return {};
+    }
+    return AnyCallRecorder(tracker_, blobs_, chat_).Finish();
+  }
+
+ private:
+  WorkspaceTracker& tracker_;
+  BlobStore& blobs_;
+  const ChatId chat_;
+  const bool hooks_change_;
+  Mutex mutex_;
+  bool looks_again_ GUARDED_BY(mutex_) = false;
+};
+
+// When a process began, so that another one of its number is not taken for it; empty: there is none.
+std::string BeginOfProcess(pid_t pid) {
+  const auto status = ReadSmallFile("/proc/" + std::to_string(pid) + "/stat", 4096);
+  if (!status) return {};
+  // Behind the name, which may hold anything: state, and then eighteen numbers before the one that is wanted.
+  std::size_t at = status->rfind(')');
+  for (int field = 0; at != std::string::npos && field < 20; ++field) at = status->find(' ', at + 1);
+  if (at == std::string::npos) return {};
+  return status->substr(at + 1, status->find(' ', at + 1) - at - 1);
+}
+
+std::string HostName() {
+  std::array<char, 256> name{};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+struct Intent {
+  std::string workspace, host, begun, then;
+  std::string staging;  // where files lie that are on their way
+  pid_t pid = 0;
+  std::vector<RestoreStep> steps;
+};
+
+std::string ToText(const Intent& intent) {
+  Json json = {{"workspace", intent.workspace}, {"host", intent.host}, {"pid", intent.pid},
+               {"begun", intent.begun},         {"then", intent.then}, {"staging", intent.staging}};
+  Json& steps = json["steps"] = Json::array();
+  for (const RestoreStep& step : intent.steps) {
+    steps.push_back(ToJson(WorkspaceChange{.path = step.path, .before = step.from, .after = step.to}));
+  }
+  return DumpJson(json);
+}
+
+Result<Intent> IntentFrom(std::string_view text) {
+  const Json json = TRY(ParseJson(text));
+  JsonReader reader(json, "intent");
+  Intent intent{.workspace = reader.String("workspace"),
+                .host = reader.String("host"),
+                .begun = reader.String("begun"),
+                .then = reader.String("then"),
+                .staging = reader.String("staging")};
+  intent.pid = static_cast<pid_t>(reader.Integer("pid"));
+  if (const Json* steps = reader.Array("steps")) {
+    for (const Json& each : *steps) {
+      auto change = reader.Take(WorkspaceChangeFromJson(each), WorkspaceChange{});
+      intent.steps.push_back({std::move(change.path), std::move(change.before), std::move(change.after)});
+    }
+  }
+  if (reader.error()) return Fail(*reader.error());
+  return intent;
+}
+
+std::vector<std::string> PathsOf(const std::vector<RestoreStep>& steps) {
+  std::vector<std::string> paths;
+  for (const RestoreStep& step : steps) paths.push_back(step.path);
+  return paths;
+}
+
+}  // namespace
+
+std::unique_ptr<RunRecorder> TrackedHistory::Record(const ChatId& chat, bool hooks_change) {
+  return std::make_unique<TrackedRun>(tracker_, blobs_, chat, hooks_change);
+}
+
+std::map<std::string, WorkspaceHistory::Seen> TrackedHistory::Look(const ChatId& chat,
+                                                                   const std::vector<std::string>& paths, bool keep) {
+  std::map<std::string, Seen> seen;
+  BlobSink sink(blobs_, chat);
+  for (const std::string& path : paths) {
+    auto read = tracker_.files().Read(path);
+    if (!read) {
+      seen.emplace(path, Seen{Fail(read.error())});
+      continue;
+    }
+    if (*read && keep) sink.Add((*read)->version.digest, std::move((*read)->content));
+    seen.emplace(path, Seen{*read ? std::optional((*read)->version) : std::nullopt});
+  }
+  if (keep) sink.Flush();
+  for (auto& [path, each] : seen) {
+    if (each.version) sink.Mend(*each.version);
+  }
+  return seen;
+}
+
+bool TrackedHistory::HoldsMore(const std::string& path, const std::vector<std::string>& but) {
+  const std::set<std::string> known(but.begin(), but.end());
+  std::vector<std::string> left{path};
+  while (!left.empty()) {
+    const std::string at = std::move(left.back());
+    left.pop_back();
+    for (const std::string& name : tracker_.files().List(at)) {
+      const std::string below = at + "/" + name;
+      if (!known.contains(below)) return true;
+      left.push_back(below);
+    }
+  }
+  return false;
+}
+
+Result<void> TrackedHistory::Restore(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& then,
+                                     const std::function<Result<void>()>& commit) {
+  if (steps.empty()) return commit();
+  for (const RestoreStep& step : steps) {
+    TRY(CheckWorkspacePath(step.path));
+    if (!step.to || step.to->kind == Kind::kDirectory) continue;
+    TRY(ContentOf(chat, *step.to));
+  }
+  const Intent intent{.workspace = tracker_.workspace().directory(),
+                      .host = HostName(),
+                      .begun = BeginOfProcess(::getpid()),
+                      .then = then,
+                      .staging = WorkspaceFiles::NewStaging(),
+                      .pid = ::getpid(),
+                      .steps = steps};
+  TRY(blobs_.WriteIntent(chat, ToText(intent)));
+  auto done = Apply(chat, steps, intent.staging, /*going_on=*/false).and_then(commit);
+  if (!done) {
+    std::vector<RestoreStep> back;
+    for (const RestoreStep& step : steps) back.push_back({step.path, step.to, step.from});
+    if (auto undone = Apply(chat, back, intent.staging, /*going_on=*/true); !undone) {
+      LogError("files of the workspace could be put neither back nor as they were",
+               {{"chat", chat.str()}, {"detail", undone.error().detail}});
+    }
+  }
+  Sync(steps.size());
+  if (auto ended = blobs_.WriteIntent(chat, ""); !ended) {
+    LogWarning("what was put back is looked at again at the next start", {{"detail", ended.error().detail}});
+  }
+  return done;
+}
+
+// What takes room is done first. Then goes what is in the way; then directories are made, and what is in them.
+Result<void> TrackedHistory::Apply(const ChatId& chat, const std::vector<RestoreStep>& steps,
+                                   const std::string& staging, bool going_on) {
+  const WorkspaceFiles& files = tracker_.files();
+  std::vector<const RestoreStep*> todo;
+  for (const RestoreStep& step : steps) {
+    const auto now = files.Read(step.path);
+    const auto version = now && *now ? std::optional((*now)->version) : std::nullopt;
+    if (now && version == step.to) continue;
+    // Of one that was begun, what was there may be gone, and a directory be open for what is done in it.
+    const bool half_done =
+        going_on && (!version || (IsDirectory(version) && (IsDirectory(step.from) || IsDirectory(step.to))));
+    const bool expected = now && (version == step.from || half_done);
+    if (expected) {
+      todo.push_back(&step);
+    } else {
+      LogWarning("a file is left as it is: somebody has changed it meanwhile",
+                 {{"chat", chat.str()}, {"path", step.path}});
+    }
+  }
+  std::sort(todo.begin(), todo.end(), [](const auto* one, const auto* other) { return one->path < other->path; });
+  const auto all = [&]() -> Result<void> {
+    for (const RestoreStep* step : todo) {
+      if (!step->to || IsDirectory(step->to)) continue;
+      const std::string content = TRY(ContentOf(chat, *step->to));
+      TRY(files.Stage(staging, step->path, *step->to, content, /*sync=*/steps.size() <= kSyncedOneByOne));
+    }
+    for (const RestoreStep* step : todo) {
+      const bool closed = IsDirectory(step->from) && (step->from->mode & kOpen) != kOpen;
+      if (closed) TRY(files.SetMode(step->path, step->from->mode | kOpen));
+    }
+    for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
+      const RestoreStep& step = **at;
+      if (!step.from || (step.to && IsDirectory(step.from) == IsDirectory(step.to))) continue;
+      TRY(files.Remove(step.path, IsDirectory(step.from)));
+    }
+    for (const RestoreStep* step : todo) {
+      if (IsDirectory(step->to)) TRY(files.MakeDirectory(step->path, step->to->mode | kOpen));
+    }
+    for (const RestoreStep* step : todo) {
+      if (step->to && !IsDirectory(step->to)) TRY(files.Place(staging, step->path));
+    }
+    for (auto at = todo.rbegin(); at != todo.rend(); ++at) {
+      if (IsDirectory((*at)->to)) TRY(files.SetMode((*at)->path, (*at)->to->mode));
+    }
+    return {};
+  };
+  auto done = all();
+  files.RemoveStaging(staging);
+  tracker_.Settle(PathsOf(steps));
+  return done;
+}
+
+void TrackedHistory::Sync(std::size_t steps) const {
+  if (steps <= kSyncedOneByOne) return;
+  const int root = ::open(tracker_.workspace().directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (root < 0) return;
+  ::syncfs(root);
+  ::close(root);
+}
+
+void TrackedHistory::Recover(const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) {
+  auto intents = blobs_.ReadIntents();
+  if (!intents) {
+    LogError("whether files were being put back cannot be known", {{"detail", intents.error().detail}});
+    return;
+  }
+  for (const BlobStore::Intent& each : *intents) {
+    auto intent = each.text.and_then([](const std::string& text) { return IntentFrom(text); });
+    if (!intent) {
+      LogError("what was to be put back cannot be read; it is left as it is",
+               {{"chat", each.chat.str()}, {"detail", intent.error().message}});
+      continue;
+    }
+    if (shared_ && intent->host != HostName()) continue;  // the workspace of another machine
+    if (intent->workspace != tracker_.workspace().directory()) {
+      LogWarning("files of another workspace were being put back; they are left as they are",
+                 {{"chat", each.chat.str()}, {"workspace", intent->workspace}});
+      continue;
+    }
+    const bool is_alive =
+        intent->pid != ::getpid() && !intent->begun.empty() && BeginOfProcess(intent->pid) == intent->begun;
+    if (is_alive) continue;  // another server is at it
+    tracker_.files().RemoveStaging(intent->staging);
+    auto done = Apply(each.chat, intent->steps, intent->staging, /*going_on=*/true).and_then([&] {
+      return commit(each.chat, intent->then);
+    });
+    if (!done) {
+      LogError("files could not be put back; it is tried again at the next start",
+               {{"chat", each.chat.str()}, {"code", done.error().reason}, {"detail", done.error().detail}});
+      continue;
+    }
+    Sync(kSyncedOneByOne + 1);
+    static_cast<void>(blobs_.WriteIntent(each.chat, ""));
+    LogInfo("files of the workspace were put back, which an earlier process had begun",
+            {{"chat", each.chat.str()}, {"files", intent->steps.size()}});
+  }
+}
+
+Result<std::string> TrackedHistory::ContentOf(const ChatId& chat, const FileVersion& version) {
+  if (version.kind == Kind::kDirectory) return std::string();
+  if (!version.is_kept()) return Fail(ErrorCode::kNotFound, "the content is not kept");
+  return blobs_.Get(chat, version.digest);
+}
+
+Result<std::string> TrackedHistory::DiffOf(const ChatId& chat, const WorkspaceChange& change) {
+  const auto content = [&](const std::optional<FileVersion>& version) -> Result<std::optional<std::string>> {
+    if (!version || version->kind == Kind::kDirectory || !version->is_kept()) return std::nullopt;
+    auto text = blobs_.Get(chat, version->digest);
+    if (!text && text.error().code == ErrorCode::kNotFound) return std::nullopt;
+    return text.map([](std::string found) { return std::optional(std::move(found)); });
+  };
+  const auto before = TRY(content(change.before));
+  const auto after = TRY(content(change.after));
+  return UnifiedDiff(change, before, after);
+}
+
+std::optional<std::string> TrackedHistory::Position(const ChatId& chat) {
+  auto position = blobs_.ReadPosition(chat);
+  if (position) return *std::move(position);
+  LogWarning("where a chat's workspace stands cannot be read",
+             {{"chat", chat.str()}, {"detail", position.error().detail}});
+  return std::nullopt;
+}
+
+Result<void> TrackedHistory::SetPosition(const ChatId& chat, std::string_view text) {
+  return blobs_.WritePosition(chat, text);
+}
+
+void TrackedHistory::ForgetChat(const ChatId& chat) { blobs_.ForgetChat(chat); }
+
+}  // namespace reprise

@@ -1,0 +1,43 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "reprise/blob_store.h"
+#include "reprise/workspace_history.h"
+#include "rewind/workspace_tracker.h"
+
+namespace reprise {
+
+// The history of one tenant's chats in a workspace that others may use too: what it knows of the workspace is shared.
+class TrackedHistory final : public WorkspaceHistory {
+ public:
+  // Both must outlive it. `shared`: servers on other machines, with workspaces of their own, have the same blobs.
+  TrackedHistory(WorkspaceTracker& tracker, BlobStore& blobs, bool shared)
+      : tracker_(tracker), blobs_(blobs), shared_(shared) {}
+
+  std::unique_ptr<RunRecorder> Record(const ChatId& chat, bool hooks_change) override;
+  std::map<std::string, Seen> Look(const ChatId& chat, const std::vector<std::string>& paths, bool keep) override;
+  bool HoldsMore(const std::string& path, const std::vector<std::string>& but) override;
+  Result<void> Restore(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& then,
+                       const std::function<Result<void>()>& commit) override;
+  void Recover(const std::function<Result<void>(const ChatId&, const std::string& then)>& commit) override;
+  Result<std::string> ContentOf(const ChatId& chat, const FileVersion& version) override;
+  Result<std::string> DiffOf(const ChatId& chat, const WorkspaceChange& change) override;
+  std::optional<std::string> Position(const ChatId& chat) override;
+  Result<void> SetPosition(const ChatId& chat, std::string_view text) override;
+  void ForgetChat(const ChatId& chat) override;
+
+ private:
+  // `going_on`: some of it was done before.
+  Result<void> Apply(const ChatId& chat, const std::vector<RestoreStep>& steps, const std::string& staging,
+                     bool going_on);
+  void Sync(std::size_t steps) const;
+
+  WorkspaceTracker& tracker_;
+  BlobStore& blobs_;
+  const bool shared_;
+};
+
+}  // namespace reprise

@@ -1,0 +1,240 @@
+#include "rewind/workspace_files.h"
+
+#include <dirent.h>
+#include <fcntl.h>
+#include <strings.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <utility>
+
+#include "base/random.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+#include "tools/files/open_beneath.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::string_view kStagingEnd = ".restore.tmp";
+
+// In the staging folder.
+std::string StagedName(std::string_view path) {
+  const std::string digest = Sha256Digest({path});
+  return digest.substr(digest.find(':') + 1);
+}
+
+bool IsStaging(std::string_view name) {
+  return IsLeftAlone(name) && name.ends_with(kStagingEnd) && name.find('/') == std::string_view::npos;
+}
+
+Error NotReachable() { return MakeError(ErrorCode::kForbidden, "the path is out of reach"); }
+
+}  // namespace
+
+bool IsLeftAlone(std::string_view name) {
+  const bool is_git = name.size() == 4 && ::strncasecmp(name.data(), ".git", 4) == 0;
+  return is_git || (name.starts_with(".reprise-") && name.ends_with(".tmp"));
+}
+
+Result<void> CheckWorkspacePath(std::string_view path) {
+  if (path.empty() || path.size() > kLongestPath || path.find('\0') != std::string_view::npos)
+    return Fail(NotReachable());
+  for (std::size_t at = 0; at <= path.size();) {
+    const std::size_t end = std::min(path.find('/', at), path.size());
+    const std::string_view name = path.substr(at, end - at);
+    if (name.empty() || name == "." || name == ".." || name.size() > NAME_MAX || IsLeftAlone(name)) {
+      return Fail(NotReachable());
+    }
+    at = end + 1;
+  }
+  return {};
+}
+
+std::vector<std::string> NamesIn(int fd) {
+  std::vector<std::string> names;
+  const int own = ::openat(fd, ".", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  DIR* const stream = own < 0 ? nullptr : ::fdopendir(own);
+  if (stream == nullptr) {
+    if (own >= 0) ::close(own);
+    return names;
+  }
+  while (const dirent* entry = ::readdir(stream)) {
+    const std::string_view name = entry->d_name;
+    if (name != "." && name != "..") names.emplace_back(name);
+  }
+  ::closedir(stream);
+  return names;
+}
+
+ReadVersion ReadEntry(int directory, const std::string& name, const struct stat& status, std::uint64_t file_bytes) {
+  ReadVersion read;
+  FileVersion& version = read.version;
+  version.size = static_cast<std::uint64_t>(status.st_size);
+  if (S_ISLNK(status.st_mode)) {
+    version.kind = FileVersion::Kind::kLink;
+    std::string target(PATH_MAX, '\0');
+    const ssize_t size = ::readlinkat(directory, name.c_str(), target.data(), target.size());
+    if (size >= 0) {
+      target.resize(static_cast<std::size_t>(size));
+      version.size = target.size();
+      version.digest = Sha256Digest({target});
+      read.content = std::move(target);
+      return read;
+    }
+  } else if (S_ISDIR(status.st_mode)) {
+    version = {.kind = FileVersion::Kind::kDirectory, .mode = status.st_mode & 0777u};
+    return read;
+  } else {
+    version.mode = status.st_mode & 0777u;
+    UniqueFd file;
+    if (version.size <= file_bytes) {
+      file = UniqueFd(::openat(directory, name.c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_NOCTTY | O_CLOEXEC));
+    }
+    struct stat opened {};
+    if (file && ::fstat(file.get(), &opened) == 0 && S_ISREG(opened.st_mode)) {
+      if (auto content = ReadAll(file.get(), file_bytes)) {
+        version.mode = opened.st_mode & 0777u;
+        version.size = content->size();
+        version.digest = Sha256Digest({*content});
+        read.content = *std::move(content);
+        return read;
+      }
+    }
+  }
+  version.modified_ns = Nanoseconds(status.st_mtim);
+  return read;
+}
+
+Result<UniqueFd> WorkspaceFiles::OpenRoot() const {
+  UniqueFd root(::open(workspace_.directory().c_str(), O_PATH | O_DIRECTORY | O_CLOEXEC));
+  if (!root) return Fail(WorkspaceError(errno));
+  return root;
+}
+
+Result<std::optional<WorkspaceFiles::Target>> WorkspaceFiles::Open(const std::string& path, bool make_parents) const {
+  TRY(CheckWorkspacePath(path));
+  UniqueFd root = TRY(OpenRoot());
+  const std::size_t slash = path.rfind('/');
+  Target target{.parent = {}, .name = path.substr(slash == std::string::npos ? 0 : slash + 1)};
+  if (slash == std::string::npos) {
+    target.parent = std::move(root);
+  } else {
+    constexpr int kFlags = O_PATH | O_DIRECTORY;
+    target.parent = OpenBeneath(root.get(), path.substr(0, slash), kFlags, Symlinks::kRefuse);
+    if (!target.parent && errno == ENOENT && make_parents) {
+      for (std::size_t at = path.find('/'); at != std::string::npos; at = path.find('/', at + 1)) {
+        TRY(MakeDirectory(path.substr(0, at), 0777 & ~022));
+      }
+      target.parent = OpenBeneath(root.get(), path.substr(0, slash), kFlags, Symlinks::kRefuse);
+    }
+    if (!target.parent && (errno == ENOENT || errno == ENOTDIR || errno == ELOOP) && !make_parents) {
+      return std::nullopt;
+    }
+    if (!target.parent) return Fail(WorkspaceError(errno));
+  }
+  if (workspace_.IsProtected(target.parent.get(), target.name)) return Fail(NotReachable());
+  return std::optional<Target>(std::move(target));
+}
+
+Result<std::optional<ReadVersion>> WorkspaceFiles::Read(const std::string& path) const {
+  const auto target = TRY(Open(path, /*make_parents=*/false));
+  if (!target) return std::nullopt;
+  struct stat status {};
+  if (::fstatat(target->parent.get(), target->name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0) {
+    if (errno == ENOENT) return std::nullopt;
+    return Fail(WorkspaceError(errno));
+  }
+  if (!S_ISREG(status.st_mode) && !S_ISLNK(status.st_mode) && !S_ISDIR(status.st_mode)) {
+    return Fail(ErrorCode::kInvalidArgument, "it is neither a file, a link nor a directory");
+  }
+  return ReadEntry(target->parent.get(), target->name, status, file_bytes_);
+}
+
+std::string WorkspaceFiles::NewStaging() { return ".reprise-" + RandomHex(8) + std::string(kStagingEnd); }
+
+Result<UniqueFd> WorkspaceFiles::OpenStaging(const std::string& staging, bool make) const {
+  if (!IsStaging(staging)) return Fail(NotReachable());
+  const UniqueFd root = TRY(OpenRoot());
+  if (make && ::mkdirat(root.get(), staging.c_str(), 0700) != 0 && errno != EEXIST) return Fail(WorkspaceError(errno));
+  UniqueFd directory(::openat(root.get(), staging.c_str(), O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  if (!directory) return Fail(WorkspaceError(errno));
+  return directory;
+}
+
+Result<void> WorkspaceFiles::Stage(const std::string& staging, const std::string& path, const FileVersion& version,
+                                   std::string_view content, bool sync) const {
+  const UniqueFd directory = TRY(OpenStaging(staging, /*make=*/true));
+  const std::string name = StagedName(path);
+  ::unlinkat(directory.get(), name.c_str(), 0);
+  if (version.kind == FileVersion::Kind::kLink) {
+    if (::symlinkat(std::string(content).c_str(), directory.get(), name.c_str()) == 0) return {};
+    return Fail(WorkspaceError(errno));
+  }
+  const UniqueFd file(
+      ::openat(directory.get(), name.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0600));
+  if (!file) return Fail(WorkspaceError(errno));
+  while (!content.empty()) {
+    const ssize_t written = ::write(file.get(), content.data(), content.size());
+    if (written < 0 && errno != EINTR) return Fail(WorkspaceError(errno));
+    if (written > 0) content.remove_prefix(static_cast<std::size_t>(written));
+  }
+  if (::fchmod(file.get(), version.mode & 0777) != 0) return Fail(WorkspaceError(errno));
+  if (sync && ::fsync(file.get()) != 0) return Fail(WorkspaceError(errno));
+  return {};
+}
+
+Result<void> WorkspaceFiles::Place(const std::string& staging, const std::string& path) const {
+  const UniqueFd directory = TRY(OpenStaging(staging, /*make=*/false));
+  const auto target = TRY(Open(path, /*make_parents=*/true));
+  const std::string name = StagedName(path);
+  if (::renameat(directory.get(), name.c_str(), target->parent.get(), target->name.c_str()) == 0) return {};
+  return Fail(WorkspaceError(errno));
+}
+
+void WorkspaceFiles::RemoveStaging(const std::string& staging) const {
+  const auto root = OpenRoot();
+  const auto directory = OpenStaging(staging, /*make=*/false);
+  if (!root || !directory) return;
+  for (const std::string& name : NamesIn(directory->get())) ::unlinkat(directory->get(), name.c_str(), 0);
+  ::unlinkat(root->get(), staging.c_str(), AT_REMOVEDIR);
+}
+
+Result<void> WorkspaceFiles::MakeDirectory(const std::string& path, std::uint32_t mode) const {
+  const auto target = TRY(Open(path, /*make_parents=*/true));
+  if (::mkdirat(target->parent.get(), target->name.c_str(), mode & 0777) == 0 || errno == EEXIST) return {};
+  return Fail(WorkspaceError(errno));
+}
+
+Result<void> WorkspaceFiles::SetMode(const std::string& path, std::uint32_t mode) const {
+  const auto target = TRY(Open(path, /*make_parents=*/false));
+  if (!target) return Fail(WorkspaceError(ENOENT));
+  // One that nobody may read can be opened only as a path, whose permissions are changed by the name that /proc has.
+  const UniqueFd directory(
+      ::openat(target->parent.get(), target->name.c_str(), O_PATH | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC));
+  struct stat status {};
+  if (!directory || ::fstat(directory.get(), &status) != 0) return Fail(WorkspaceError(errno));
+  const std::string opened = "/proc/self/fd/" + std::to_string(directory.get());
+  if (::chmod(opened.c_str(), (status.st_mode & 07000) | (mode & 0777)) != 0) return Fail(WorkspaceError(errno));
+  return {};
+}
+
+Result<void> WorkspaceFiles::Remove(const std::string& path, bool directory) const {
+  const auto target = TRY(Open(path, /*make_parents=*/false));
+  if (!target) return {};
+  if (::unlinkat(target->parent.get(), target->name.c_str(), directory ? AT_REMOVEDIR : 0) == 0) return {};
+  if (errno == ENOENT || (directory && (errno == ENOTEMPTY || errno == EEXIST))) return {};
+  return Fail(WorkspaceError(errno));
+}
+
+std::vector<std::string> WorkspaceFiles::List(const std::string& path) const {
+  const auto root = OpenRoot();
+  if (!root) return {};
+  const UniqueFd directory = OpenBeneath(root->get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Symlinks::kRefuse);
+  return directory ? NamesIn(directory.get()) : std::vector<std::string>();
+}
+
+}  // namespace reprise

@@ -1,0 +1,616 @@
+#include "rewind/workspace_tracker.h"
+
+#include <fcntl.h>
+#include <linux/magic.h>
+#include <sys/inotify.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <climits>
+#include <ctime>
+#include <filesystem>
+#include <utility>
+
+#include "base/logging.h"
+#include "base/private_file.h"
+#include "base/try.h"
+#include "crypto/digest.h"
+#include "tools/files/open_beneath.h"
+
+namespace reprise {
+namespace {
+
+constexpr std::uint32_t kWatched = IN_CREATE | IN_DELETE | IN_MODIFY | IN_CLOSE_WRITE | IN_ATTRIB | IN_MOVED_FROM |
+                                   IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK;
+// A file that changed so shortly before it was looked at may change again without another stamp.
+constexpr std::int64_t kStampNanoseconds = 50'000'000;
+constexpr std::size_t kMaxRules = 1 << 20;  // bytes of a .gitignore
+constexpr std::string_view kIgnoreFile = ".gitignore";
+
+std::string Join(const std::string& directory, std::string_view name) {
+  return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
+}
+
+std::string ParentOf(const std::string& path) {
+  const std::size_t slash = path.rfind('/');
+  return slash == std::string::npos ? std::string() : path.substr(0, slash);
+}
+
+std::string NameIn(const std::string& path) { return path.substr(path.rfind('/') + 1); }
+
+std::int64_t CoarseNow() {
+  timespec now{};
+  ::clock_gettime(CLOCK_REALTIME_COARSE, &now);
+  return Nanoseconds(now);
+}
+
+// Where what other machines, or another kernel's users, change is told too.
+bool TellsOfChanges(int fd) {
+  struct statfs system {};
+  if (::fstatfs(fd, &system) != 0) return false;
+  constexpr std::array<unsigned long, 9> kLocal{EXT4_SUPER_MAGIC, XFS_SUPER_MAGIC,      BTRFS_SUPER_MAGIC,
+                                                TMPFS_MAGIC,      F2FS_SUPER_MAGIC,     OVERLAYFS_SUPER_MAGIC,
+                                                RAMFS_MAGIC,      0x2fc12fc1 /* ZFS */, 0xca451a4e /* bcachefs */};
+  const auto type = static_cast<unsigned long>(system.f_type) & 0xffffffffUL;
+  return std::find(kLocal.begin(), kLocal.end(), type) != kLocal.end();
+}
+
+bool IsTracked(const struct stat& status) {
+  return S_ISREG(status.st_mode) || S_ISLNK(status.st_mode) || S_ISDIR(status.st_mode);
+}
+
+FileVersion::Kind KindOf(const struct stat& status) {
+  return S_ISDIR(status.st_mode)   ? FileVersion::Kind::kDirectory
+         : S_ISLNK(status.st_mode) ? FileVersion::Kind::kLink
+                                   : FileVersion::Kind::kFile;
+}
+
+}  // namespace
+
+WorkspaceTracker::WorkspaceTracker(const Workspace& workspace, std::string cache_folder, RewindLimits limits)
+    : workspace_(workspace),
+      limits_(limits),
+      files_(workspace, limits.file_bytes),
+      cache_(std::move(cache_folder), limits.cache_bytes) {
+  const std::string& root = workspace_.directory();
+  for (const std::string& closed : workspace_.protected_paths()) {
+    if (closed.size() > root.size() + 1 && closed.starts_with(root) && (root == "/" || closed[root.size()] == '/')) {
+      closed_.insert(closed.substr(root == "/" ? 1 : root.size() + 1));
+    }
+  }
+  // Where the workspace lies in a git work tree, the rules of the folders above it count too.
+  namespace fs = std::filesystem;
+  std::error_code failed;
+  for (fs::path top = root;; top = top.parent_path()) {
+    if (fs::exists(fs::symlink_status(top / ".git", failed))) {
+      const std::string relative = fs::path(root).lexically_relative(top).string();
+      if (relative != ".") prefix_ = relative + "/";
+      break;
+    }
+    if (top == top.parent_path()) break;
+  }
+}
+
+// --- what is ignored -------------------------------------------------------------------------------------------------
+
+WorkspaceTracker::Rules WorkspaceTracker::RulesAbove() const {
+  std::string top = workspace_.directory();
+  for (std::size_t levels = static_cast<std::size_t>(std::count(prefix_.begin(), prefix_.end(), '/')); levels > 0;
+       --levels) {
+    top = std::filesystem::path(top).parent_path().string();
+  }
+  Rules rules;
+  if (const auto exclude = ReadSmallFile(top + "/.git/info/exclude", kMaxRules)) {
+    rules = IgnoreRules::Parse(*exclude, "", nullptr);
+  }
+  std::string base;
+  for (std::size_t at = 0; at < prefix_.size();) {
+    if (const auto text = ReadSmallFile(top + "/" + base + std::string(kIgnoreFile), kMaxRules)) {
+      rules = IgnoreRules::Parse(*text, base, std::move(rules));
+    }
+    const std::size_t end = prefix_.find('/', at) + 1;
+    base = prefix_.substr(0, end);
+    at = end;
+  }
+  return rules;
+}
+
+WorkspaceTracker::Rules WorkspaceTracker::ReadRules(int fd, const std::string& directory, Rules above) const {
+  const UniqueFd file(::openat(fd, std::string(kIgnoreFile).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
+  struct stat status {};
+  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return above;
+  const auto text = ReadAll(file.get(), kMaxRules);
+  if (!text) return above;
+  return IgnoreRules::Parse(*text, prefix_ + (directory.empty() ? "" : directory + "/"), std::move(above));
+}
+
+WorkspaceTracker::Rules WorkspaceTracker::RulesOnDisk(const std::string& directory) const {
+  Rules rules = RulesAbove();
+  std::string path;
+  for (std::size_t at = 0;;) {
+    if (const UniqueFd fd = OpenDirectory(path)) rules = ReadRules(fd.get(), path, std::move(rules));
+    if (path.size() == directory.size()) return rules;
+    const std::size_t end = std::min(directory.find('/', at), directory.size());
+    path = directory.substr(0, end);
+    at = end + 1;
+  }
+}
+
+bool WorkspaceTracker::IsIgnoredBy(const Rules& rules, const std::string& path, bool is_directory) const {
+  return rules && rules->Names(prefix_ + path, is_directory);
+}
+
+bool WorkspaceTracker::IsClosed(const std::string& path) const {
+  return std::any_of(closed_.begin(), closed_.end(), [&](const std::string& closed) {
+    return path.starts_with(closed) && (path.size() == closed.size() || path[closed.size()] == '/');
+  });
+}
+
+bool WorkspaceTracker::IsLeftOut(const std::string& name, const std::string& path) const {
+  return IsLeftAlone(name) || path.size() > kLongestPath || IsClosed(path);
+}
+
+bool WorkspaceTracker::IsIgnored(const std::string& path) const {
+  if (IsClosed(path) || !CheckWorkspacePath(path)) return true;
+  for (std::size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
+    const bool last = slash == std::string::npos;
+    const std::string part = path.substr(0, slash);
+    Rules rules;
+    {
+      const MutexLock lock(mutex_);
+      const auto known = directories_.find(ParentOf(part));
+      rules = known != directories_.end() ? known->second.rules : RulesOnDisk(ParentOf(part));
+    }
+    if (IsIgnoredBy(rules, part, !last)) return true;
+    if (last) return false;
+  }
+}
+
+// --- making the manifest ---------------------------------------------------------------------------------------------
+
+WorkspaceTracker::Signature WorkspaceTracker::SignatureOf(const struct stat& status) {
+  return {.inode = status.st_ino,
+          .size = static_cast<std::uint64_t>(status.st_size),
+          .links = status.st_nlink,
+          .modified = Nanoseconds(status.st_mtim),
+          .changed = Nanoseconds(status.st_ctim),
+          .mode = status.st_mode};
+}
+
+UniqueFd WorkspaceTracker::OpenDirectory(const std::string& path) const {
+  UniqueFd root(::open(workspace_.directory().c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!root || path.empty()) return root;
+  return OpenBeneath(root.get(), path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW, Symlinks::kRefuse);
+}
+
+void WorkspaceTracker::Watch(int fd, const std::string& path, Directory& directory) {
+  if (!inotify_) return;
+  const std::string opened = "/proc/self/fd/" + std::to_string(fd);
+  directory.watch = ::inotify_add_watch(inotify_.get(), opened.c_str(), kWatched);
+  if (directory.watch >= 0) {
+    watches_[directory.watch] = path;
+  } else {
+    StopWatching(errno == ENOSPC ? "there are too few watches (fs.inotify.max_user_watches)" : "the kernel refuses");
+  }
+}
+
+void WorkspaceTracker::StopWatching(std::string_view why) {
+  LogWarning("changes of the workspace are found by looking at every file", {{"reason", why}});
+  inotify_.Reset();
+  watches_.clear();
+  for (auto& [path, directory] : directories_) directory.watch = -1;
+}
+
+void WorkspaceTracker::Drop() {
+  for (const auto& [path, directory] : directories_) {
+    for (const auto& [name, entry] : directory.entries) {
+      if (entry.content) cache_.Forget(*entry.content);
+    }
+  }
+  directories_.clear();
+  linked_.clear();
+  watches_.clear();
+  inotify_.Reset();
+  count_ = 0;
+  built_ = missed_ = false;
+}
+
+bool WorkspaceTracker::Build(const std::stop_token& stop) {
+  Drop();
+  const UniqueFd root = OpenDirectory("");
+  struct stat status {};
+  if (!root || ::fstat(root.get(), &status) != 0) return false;
+  root_inode_ = status.st_ino;
+  root_device_ = status.st_dev;
+  if (TellsOfChanges(root.get())) inotify_ = UniqueFd(::inotify_init1(IN_NONBLOCK | IN_CLOEXEC));
+  looked_at_ = CoarseNow();
+  if (!AddDirectory("", nullptr, stop)) {
+    const bool stopped = stop.stop_requested();
+    Drop();
+    if (!stopped) {
+      too_large_ = true;
+      LogWarning("the workspace has too many files: what commands change in it is not recorded",
+                 {{"most", limits_.entries}});
+    }
+    return false;
+  }
+  built_ = true;
+  LogInfo("the workspace was read", {{"entries", count_}, {"watched", static_cast<bool>(inotify_)}});
+  return true;
+}
+
+bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings, const std::stop_token& stop) {
+  std::vector<std::string> left{path};
+  while (!left.empty()) {
+    const std::string at = std::move(left.back());
+    left.pop_back();
+    if (stop.stop_requested() || count_ > limits_.entries) return false;
+    const UniqueFd fd = OpenDirectory(at);
+    if (!fd) continue;  // gone, or not to be read
+    Directory& directory = directories_[at];
+    Watch(fd.get(), at, directory);  // first: what comes while it is read is told then
+    const auto above = directories_.find(ParentOf(at));
+    directory.rules = ReadRules(fd.get(), at, at.empty() ? RulesAbove() : above->second.rules);
+    for (const std::string& name : NamesIn(fd.get())) {
+      const std::string below = Join(at, name);
+      struct stat status {};
+      if (IsLeftOut(name, below)) continue;
+      if (::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !IsTracked(status)) continue;
+      if (status.st_dev != root_device_ || IsIgnoredBy(directory.rules, below, S_ISDIR(status.st_mode))) continue;
+      if (!directory.entries.contains(name)) AddEntry(fd.get(), at, name, status, findings);
+      if (S_ISDIR(status.st_mode)) left.push_back(below);
+    }
+  }
+  return true;
+}
+
+// Without what is in a directory.
+void WorkspaceTracker::AddEntry(int fd, const std::string& directory, const std::string& name,
+                                const struct stat& status, Findings* findings) {
+  Entry entry{.kind = KindOf(status), .signature = SignatureOf(status)};
+  if (entry.kind == FileVersion::Kind::kDirectory) {
+    Note(findings, Join(directory, name), std::nullopt, ReadEntry(fd, name, status, 0).version);
+  } else {
+    ReadVersion read = ReadEntry(fd, name, status, limits_.file_bytes);
+    if (read.version.is_kept()) {
+      if (auto place = cache_.Add(read.content)) entry.content = *place;
+    }
+    if (status.st_nlink > 1) linked_.insert(Join(directory, name));
+    if (findings) Note(findings, Join(directory, name), std::nullopt, Kept(std::move(read), findings));
+  }
+  if (cache_.full() && !std::exchange(told_full_, true)) {
+    LogWarning("there is no more room for what files of the workspace hold: of some only that they change is recorded",
+               {{"most_bytes", limits_.cache_bytes}});
+  }
+  directories_[directory].entries[name] = entry;
+  ++count_;
+}
+
+void WorkspaceTracker::RemoveEntry(const std::string& directory, const std::string& name, Findings* findings) {
+  auto& entries = directories_[directory].entries;
+  const auto found = entries.find(name);
+  if (found == entries.end()) return;
+  const std::string path = Join(directory, name);
+  if (found->second.kind == FileVersion::Kind::kDirectory) {
+    const auto below = directories_.find(path);
+    if (below != directories_.end()) {
+      std::vector<std::string> names;
+      for (const auto& [each, entry] : below->second.entries) names.push_back(each);
+      for (const std::string& each : names) RemoveEntry(path, each, findings);
+      if (below->second.watch >= 0) {
+        ::inotify_rm_watch(inotify_.get(), below->second.watch);
+        watches_.erase(below->second.watch);
+      }
+      directories_.erase(path);
+    }
+  }
+  if (findings) Note(findings, path, VersionOf(found->second, findings), std::nullopt);
+  if (found->second.content) cache_.Forget(*found->second.content);
+  linked_.erase(path);
+  entries.erase(found);
+  --count_;
+}
+
+// --- what is told ----------------------------------------------------------------------------------------------------
+
+void WorkspaceTracker::Note(Findings* findings, const std::string& path, std::optional<FileVersion> before,
+                            std::optional<FileVersion> after) {
+  if (findings == nullptr) return;
+  const auto [found, is_new] = findings->changes.try_emplace(path);
+  if (is_new) found->second = {.path = path, .before = std::move(before)};
+  found->second.after = std::move(after);
+}
+
+FileVersion WorkspaceTracker::Kept(ReadVersion read, Findings* findings) {
+  FileVersion& version = read.version;
+  if (version.kind == FileVersion::Kind::kDirectory || version.digest.empty()) return version;
+  findings->kept_bytes += version.size;
+  if (findings->kept_bytes > limits_.kept_bytes || findings->changes.size() > limits_.changes) {
+    findings->full = true;
+    version.digest.clear();
+    return version;
+  }
+  findings->keep(version.digest, std::move(read.content));
+  return version;
+}
+
+std::optional<FileVersion> WorkspaceTracker::VersionOf(const Entry& entry, Findings* findings) {
+  ReadVersion read{.version = {.kind = entry.kind,
+                               .mode = entry.kind == FileVersion::Kind::kLink ? 0 : entry.signature.mode & 0777u}};
+  if (entry.kind == FileVersion::Kind::kDirectory) return read.version;
+  read.version.size = entry.signature.size;
+  if (entry.content) {
+    if (auto content = cache_.Read(*entry.content)) {
+      read.version.size = content->size();
+      read.version.digest = Sha256Digest({*content});
+      read.content = *std::move(content);
+      return Kept(std::move(read), findings);
+    }
+  }
+  read.version.modified_ns = entry.signature.modified;
+  return read.version;
+}
+
+// --- looking again ---------------------------------------------------------------------------------------------------
+
+bool WorkspaceTracker::Refresh(const std::stop_token& stop) {
+  const MutexLock lock(mutex_);
+  if (too_large_) return false;
+  if (!built_) return Build(stop);
+  Update(nullptr);
+  return built_;
+}
+
+std::vector<WorkspaceChange> WorkspaceTracker::Collect(const Keep& keep) {
+  const MutexLock lock(mutex_);
+  std::vector<WorkspaceChange> changes;
+  if (!built_) return changes;
+  Findings findings{.keep = keep};
+  Update(&findings);
+  for (auto& [path, change] : findings.changes) {
+    if (change.before != change.after) changes.push_back(std::move(change));
+  }
+  if (findings.full) {
+    LogWarning("more files have changed than are kept: some of them cannot be put back",
+               {{"changes", changes.size()}, {"kept_bytes", limits_.kept_bytes}});
+  }
+  return changes;
+}
+
+void WorkspaceTracker::Settle(const std::vector<std::string>& paths) {
+  const MutexLock lock(mutex_);
+  if (!built_) return;
+  for (const std::string& path : paths) {
+    if (!CheckWorkspacePath(path)) continue;
+    // From the top, as directories above may be new or gone.
+    for (std::size_t slash = path.find('/');; slash = path.find('/', slash + 1)) {
+      const std::string part = path.substr(0, slash);
+      LookAt(ParentOf(part), {NameIn(part)}, /*sure=*/slash == std::string::npos, nullptr);
+      if (slash == std::string::npos) break;
+    }
+  }
+  old_rules_.clear();
+}
+
+void WorkspaceTracker::Update(Findings* findings) {
+  struct stat status {};
+  if (::stat(workspace_.directory().c_str(), &status) != 0 || status.st_ino != root_inode_ ||
+      status.st_dev != root_device_) {
+    LogWarning("the workspace is another folder than before", {});
+    return Drop();
+  }
+  std::map<std::string, std::set<std::string>> dirty;
+  const std::int64_t now = CoarseNow();
+  if (inotify_) ReadEvents(dirty);
+  for (const std::string& path : linked_) {
+    if (inotify_ && !missed_) {
+      // Looked at as closely as if every file were: somebody may have changed it under another name.
+      const auto found = directories_.find(ParentOf(path));
+      const auto entry = found->second.entries.find(NameIn(path));
+      if (::fstatat(AT_FDCWD, (workspace_.directory() + "/" + path).c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 ||
+          SignatureOf(status) != entry->second.signature) {
+        dirty[ParentOf(path)].insert(NameIn(path));
+      }
+    }
+  }
+  if (!inotify_ || missed_) {
+    missed_ = false;
+    LookAtAll(findings);
+  } else {
+    // What is gone first: a directory that was moved is watched under its new name then.
+    for (const auto& [directory, names] : dirty) {
+      const auto known = directories_.find(directory);
+      if (known == directories_.end()) continue;
+      const UniqueFd fd = OpenDirectory(directory);
+      for (const std::string& name : names) {
+        const auto entry = known->second.entries.find(name);
+        if (entry == known->second.entries.end() || entry->second.kind != FileVersion::Kind::kDirectory) continue;
+        if (fd && ::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 &&
+            status.st_ino == entry->second.signature.inode) {
+          continue;
+        }
+        RemoveEntry(directory, name, findings);
+        if (!directories_.contains(directory)) break;
+      }
+    }
+    for (const auto& [directory, names] : dirty) LookAt(directory, names, /*sure=*/true, findings);
+  }
+  old_rules_.clear();
+  looked_at_ = now;
+}
+
+void WorkspaceTracker::ReadEvents(std::map<std::string, std::set<std::string>>& dirty) {
+  alignas(inotify_event) std::array<char, 64 * 1024> buffer;
+  for (;;) {
+    const ssize_t size = ::read(inotify_.get(), buffer.data(), buffer.size());
+    if (size < 0 && errno == EINTR) continue;
+    if (size <= 0) return;
+    for (const char* at = buffer.data(); at < buffer.data() + size;) {
+      const auto* const event = reinterpret_cast<const inotify_event*>(at);
+      at += sizeof *event + event->len;
+      if ((event->mask & IN_Q_OVERFLOW) != 0) missed_ = true;
+      const auto watch = watches_.find(event->wd);
+      if (watch == watches_.end() || event->len == 0) continue;
+      dirty[watch->second].insert(event->name);
+    }
+  }
+}
+
+void WorkspaceTracker::LookAtAll(Findings* findings) {
+  std::vector<std::string> paths;
+  for (const auto& [path, directory] : directories_) paths.push_back(path);
+  for (const std::string& path : paths) {
+    const auto known = directories_.find(path);
+    if (known == directories_.end()) continue;  // went with one above it
+    std::set<std::string> names;
+    if (const UniqueFd fd = OpenDirectory(path)) {
+      for (std::string& name : NamesIn(fd.get())) names.insert(std::move(name));
+    }
+    for (const auto& [name, entry] : known->second.entries) names.insert(name);
+    LookAt(path, names, /*sure=*/false, findings);
+  }
+}
+
+void WorkspaceTracker::LookAt(const std::string& directory, const std::set<std::string>& names, bool sure,
+                              Findings* findings) {
+  if (!directories_.contains(directory)) return;
+  const UniqueFd fd = OpenDirectory(directory);
+  if (!fd) return;  // it is gone, which the directory above tells
+  struct stat status {};
+  // Rules first: what is ignored from now on is not told of any more.
+  if (const auto rules = names.find(std::string(kIgnoreFile)); rules != names.end()) {
+    const auto& entries = directories_[directory].entries;
+    const auto entry = entries.find(*rules);
+    const bool there = ::fstatat(fd.get(), rules->c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (there != (entry != entries.end()) || (there && (sure || SignatureOf(status) != entry->second.signature))) {
+      NewRules(directory);
+    }
+  }
+  for (const std::string& name : names) {
+    LookAtName(fd.get(), directory, name, sure, findings);
+  }
+  if (old_rules_.contains(directory)) ApplyNewRules(directory);
+}
+
+void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const std::string& name, bool sure,
+                                  Findings* findings) {
+  const std::string path = Join(directory, name);
+  if (IsLeftOut(name, path)) return;
+  struct stat status {};
+  const bool there = ::fstatat(fd, name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0 && IsTracked(status) &&
+                     status.st_dev == root_device_;
+  auto& entries = directories_[directory].entries;
+  const auto found = entries.find(name);
+  if (!there) {
+    if (found != entries.end()) RemoveEntry(directory, name, findings);
+    return;
+  }
+  const bool is_directory = S_ISDIR(status.st_mode);
+  if (found == entries.end()) {
+    if (IsIgnoredBy(directories_[directory].rules, path, is_directory)) return;
+    const auto old = old_rules_.find(directory);
+    const bool was_ignored = old != old_rules_.end() && IsIgnoredBy(old->second, path, is_directory);
+    Findings* const told = was_ignored ? nullptr : findings;
+    AddEntry(fd, directory, name, status, told);
+    if (is_directory) AddDirectory(path, told, {});
+    return;
+  }
+  Entry& entry = found->second;
+  const Signature signature = SignatureOf(status);
+  const bool same_kind = entry.kind == KindOf(status);
+  if (!same_kind || (is_directory && entry.signature.inode != signature.inode)) {
+    RemoveEntry(directory, name, findings);
+    AddEntry(fd, directory, name, status, findings);
+    if (is_directory) AddDirectory(path, findings, {});
+    return;
+  }
+  if (is_directory) {
+    std::optional<FileVersion> was = VersionOf(entry, findings);
+    entry.signature = signature;
+    if (findings && was->mode != (signature.mode & 0777u)) Note(findings, path, was, VersionOf(entry, findings));
+    return;
+  }
+  const std::int64_t stamped = std::max(entry.signature.modified, entry.signature.changed);
+  const bool may_be_same = stamped + kStampNanoseconds < looked_at_;
+  if (!sure && entry.signature == signature && may_be_same) return;
+  ReadVersion read = ReadEntry(fd, name, status, limits_.file_bytes);
+  std::optional<std::string> before;
+  if (entry.content) {
+    if (auto content = cache_.Read(*entry.content)) before = *std::move(content);
+  }
+  const bool same_content = before && read.version.is_kept() && *before == read.content;
+  if (same_content && (entry.signature.mode & 0777u) == (signature.mode & 0777u)) {
+    entry.signature = signature;
+    return;
+  }
+  if (!before && !read.version.is_kept() && entry.signature == signature) return;
+  std::optional<FileVersion> was;
+  if (findings) was = VersionOf(entry, findings);
+  if (!same_content) {
+    if (entry.content) cache_.Forget(*entry.content);
+    entry.content.reset();
+    if (read.version.is_kept()) {
+      if (auto place = cache_.Add(read.content)) entry.content = *place;
+    }
+  }
+  entry.signature = signature;
+  status.st_nlink > 1 ? static_cast<void>(linked_.insert(path)) : static_cast<void>(linked_.erase(path));
+  if (findings) Note(findings, path, std::move(was), Kept(std::move(read), findings));
+}
+
+// Of this directory and those below, which keep what they had as old_rules_.
+void WorkspaceTracker::NewRules(const std::string& directory) {
+  if (old_rules_.contains(directory)) return;
+  const std::string below = directory.empty() ? "" : directory + "/";
+  for (auto at = directories_.lower_bound(directory); at != directories_.end(); ++at) {
+    const std::string& path = at->first;
+    if (path != directory && !path.starts_with(below)) {
+      if (path > below && !path.starts_with(directory)) break;
+      continue;  // "a-b" stands between "a" and "a/b"
+    }
+    old_rules_.emplace(path, at->second.rules);
+    if (const UniqueFd fd = OpenDirectory(path)) {
+      at->second.rules = ReadRules(fd.get(), path, path.empty() ? RulesAbove() : directories_[ParentOf(path)].rules);
+    }
+  }
+}
+
+// What is ignored by now is forgotten, what is no more ignored is known from now on; neither is a change.
+void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
+  const std::string below = directory.empty() ? "" : directory + "/";
+  std::vector<std::string> paths;
+  for (const auto& [path, each] : directories_) {
+    if (path == directory || path.starts_with(below)) paths.push_back(path);
+  }
+  for (const std::string& path : paths) {
+    const auto known = directories_.find(path);
+    if (known == directories_.end()) continue;
+    std::vector<std::string> ignored;
+    for (const auto& [name, entry] : known->second.entries) {
+      const bool is_directory = entry.kind == FileVersion::Kind::kDirectory;
+      if (IsIgnoredBy(known->second.rules, Join(path, name), is_directory)) ignored.push_back(name);
+    }
+    for (const std::string& name : ignored) RemoveEntry(path, name, nullptr);
+    const UniqueFd fd = OpenDirectory(path);
+    if (!fd) continue;
+    const auto old = old_rules_.find(path);
+    for (const std::string& name : NamesIn(fd.get())) {
+      struct stat status {};
+      const std::string entry = Join(path, name);
+      if (IsLeftOut(name, entry) || known->second.entries.contains(name)) continue;
+      if (::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !IsTracked(status)) continue;
+      const bool is_directory = S_ISDIR(status.st_mode);
+      const bool was_ignored = old != old_rules_.end() && IsIgnoredBy(old->second, entry, is_directory);
+      if (!was_ignored || status.st_dev != root_device_) continue;  // it is new, and told of by itself
+      if (IsIgnoredBy(known->second.rules, entry, is_directory)) continue;
+      AddEntry(fd.get(), path, name, status, nullptr);
+      if (is_directory) AddDirectory(entry, nullptr, {});
+    }
+  }
+}
+
+}  // namespace reprise

@@ -1,0 +1,62 @@
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "base/mutex.h"
+#include "crypto/key_set.h"
+#include "crypto/secret_key.h"
+#include "reprise/blob_store.h"
+#include "reprise/file_system.h"
+#include "store/record.h"
+
+namespace reprise {
+
+// Keeps each blob as a record of its own in its chat's folder (schemas/FILES.md), sealed when there are keys. It is
+// called by a MAC of its digest, under a key of the chat that lies beside it, sealed too: a name tells nothing of a
+// content that somebody can guess. Thread-safe.
+class FileBlobStore final : public BlobStore {
+ public:
+  // `file_system` must outlive the store. `keys` null: plain.
+  FileBlobStore(std::string root, std::shared_ptr<const KeySet> keys, FileSystem& file_system);
+
+  Result<void> Put(const ChatId& chat, const std::vector<Blob>& blobs) override;
+  Result<std::string> Get(const ChatId& chat, std::string_view digest) override;
+  Result<std::vector<std::string>> List(const ChatId& chat) override;
+  Result<void> Delete(const ChatId& chat, std::string_view digest) override;
+  Result<std::optional<std::string>> ReadPosition(const ChatId& chat) override;
+  Result<void> WritePosition(const ChatId& chat, std::string_view text) override;
+  Result<void> WriteIntent(const ChatId& chat, std::string_view text) override;
+  Result<std::vector<Intent>> ReadIntents() override;
+  void ForgetChat(const ChatId& chat) override;
+
+ private:
+  using Names = std::shared_ptr<const SecretKey>;
+  // What the chat's blobs are called after; made if there is none and `make`, else kNotFound.
+  Result<Names> NamesOf(const ChatId& chat, bool make);
+  void RemoveLeftovers(const ChatId& chat) REQUIRES(mutex_);
+  Result<bool> IsThere(const ChatId& chat, const std::string& name);
+  Result<void> Write(const RecordPlace& place, const std::string& path, std::string_view text);
+  Result<std::string> Read(const RecordPlace& place, const std::string& path) const;
+
+  const std::string root_;
+  const std::unique_ptr<RecordFormat> format_;
+  FileSystem& file_system_;
+  Mutex mutex_;
+  std::map<ChatId, Names> names_ GUARDED_BY(mutex_);
+  std::set<ChatId> tidied_ GUARDED_BY(mutex_);
+};
+
+// What lies in the folder of a chat's blobs (names.json and position.json too), readable or not, in no order; as
+// ParseBlobName has it.
+Result<std::vector<std::string>> ListBlobNames(const std::string& root, const ChatId& chat, FileSystem& file_system);
+// Whether the record of this place, opened, is one of a blob; kCorruption if not. A blob itself is checked against its
+// digest; gives that, and nothing of the others.
+Result<std::string> CheckBlobRecord(const RecordPlace& place, std::string_view plaintext);
+
+}  // namespace reprise

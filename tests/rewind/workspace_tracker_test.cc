@@ -1,0 +1,200 @@
+#include "rewind/workspace_tracker.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <filesystem>
+#include <fstream>
+#include <map>
+#include <string>
+
+#include "crypto/digest.h"
+#include "support/temp_directory.h"
+#include "support/test.h"
+
+namespace reprise {
+namespace workspace_tracker_test {
+
+namespace fs = std::filesystem;
+
+struct World {
+  TempDirectory folder;
+  fs::path root = fs::path(folder.path()) / "workspace";
+  std::unique_ptr<Workspace> workspace;
+  std::unique_ptr<WorkspaceTracker> tracker;
+  std::map<std::string, std::string> kept{};
+
+  explicit World(RewindLimits limits = {}) {
+    fs::create_directory(root);
+    workspace = std::make_unique<Workspace>(root.string(), std::vector<std::string>{(root / "chats").string()});
+    tracker = std::make_unique<WorkspaceTracker>(*workspace, folder.path(), limits);
+  }
+  void Write(const std::string& path, const std::string& content) const {
+    fs::create_directories((root / path).parent_path());
+    std::ofstream(root / path, std::ios::binary) << content;
+  }
+  // "+path" made, "-path" gone, "~path" another.
+  std::string Changes() {
+    std::string text;
+    for (const WorkspaceChange& change :
+         tracker->Collect([&](const std::string&digest, std::string content) { kept[digest] = std::move(content); })) {
+      text += (text.empty() ? "" : " ") + std::string(!change.before ? "+" : !change.after ? "-" : "~") + change.path;
+    }
+    return text;
+  }
+};
+
+TEST_CASE("WorkspaceTracker: tells what has changed, and what it was", "[rewind]") {
+  World world;
+  world.Write("a", "one");
+  world.Write("d/b", "two");
+  REQUIRE(world.tracker->Refresh({}));
+  CHECK(world.Changes().empty());
+  world.Write("a", "three");
+  world.Write("new/deep/c", "four");
+  fs::rename(world.root / "d", world.root / "e");
+  fs::create_symlink("nowhere", world.root / "link");
+  CHECK(world.Changes() == "~a -d -d/b +e +e/b +link +new +new/deep +new/deep/c");
+  CHECK(world.kept[Sha256Digest({"one"})] == "one");
+  CHECK(world.kept[Sha256Digest({"three"})] == "three");
+  CHECK(world.Changes().empty());
+  // Below what was moved it is told too.
+  world.Write("e/b", "five");
+  ::chmod((world.root / "a").c_str(), 0755);
+  CHECK(world.Changes() == "~a ~e/b");
+  fs::remove(world.root / "a");
+  fs::create_directory(world.root / "a");
+  world.Write("a/in", "x");
+  CHECK(world.Changes() == "~a +a/in");
+}
+
+TEST_CASE("WorkspaceTracker: what was changed between two calls is nobody's", "[rewind]") {
+  World world;
+  world.Write("a", "one");
+  REQUIRE(world.tracker->Refresh({}));
+  world.Write("a", "two");
+  REQUIRE(world.tracker->Refresh({}));
+  world.Write("b", "three");
+  world.tracker->Settle({"b"});
+  CHECK(world.Changes().empty());
+  world.Write("a", "four");
+  CHECK(world.Changes() == "~a");
+  CHECK(world.kept.contains(Sha256Digest({"two"})));
+}
+
+TEST_CASE("WorkspaceTracker: a file that is written again with the same content and length is looked into",
+          "[rewind]") {
+  World world;
+  world.Write("a", "one");
+  REQUIRE(world.tracker->Refresh({}));
+  for (const char* content : {"two", "six", "ten"}) {
+    world.Write("a", content);
+    CHECK(world.Changes() == "~a");
+  }
+  world.Write("a", "ten");
+  CHECK(world.Changes().empty());
+}
+
+TEST_CASE("WorkspaceTracker: rules that change make nothing come or go", "[rewind]") {
+  World world;
+  world.Write("x.log", "1");
+  world.Write("d/y.log", "1");
+  REQUIRE(world.tracker->Refresh({}));
+  world.Write(".gitignore", "*.log\n");
+  CHECK(world.Changes() == "+.gitignore");
+  world.Write("d/y.log", "2");
+  CHECK(world.Changes().empty());
+  fs::remove(world.root / ".gitignore");
+  CHECK(world.Changes() == "-.gitignore");
+  world.Write("d/y.log", "3");
+  world.Write("d/z.log", "3");
+  CHECK(world.Changes() == "~d/y.log +d/z.log");
+}
+
+TEST_CASE("WorkspaceTracker: looks at nothing that is closed, git's or Reprise's own", "[rewind]") {
+  World world;
+  REQUIRE(world.tracker->Refresh({}));
+  world.Write("chats/c/chat.json", "1");
+  world.Write(".git/index", "1");
+  world.Write("sub/.git/index", "1");
+  world.Write(".reprise-0123.tmp", "1");
+  CHECK(world.Changes() == "+sub");
+  CHECK(world.tracker->IsIgnored("chats/c/chat.json"));
+  CHECK(world.tracker->IsIgnored(".GIT/config"));
+  CHECK(world.tracker->IsIgnored("../x"));
+  CHECK_FALSE(world.tracker->IsIgnored("sub/x"));
+}
+
+TEST_CASE("WorkspaceTracker: what is larger than the limit is known to change, and not kept", "[rewind]") {
+  World world({.file_bytes = 10});
+  world.Write("large", "01234567890");
+  REQUIRE(world.tracker->Refresh({}));
+  world.Write("large", "012345678901");
+  const auto changes = world.tracker->Collect([](const std::string&, const std::string&) {});
+  REQUIRE(changes.size() == 1);
+  CHECK_FALSE(changes[0].before->is_kept());
+  CHECK_FALSE(changes[0].after->is_kept());
+  CHECK(changes[0].after->size == 12);
+}
+
+TEST_CASE("WorkspaceTracker: another name of a file is seen to change it", "[rewind]") {
+  World world;
+  world.Write("a", "one");
+  fs::create_hard_link(world.root / "a", fs::path(world.folder.path()) / "elsewhere");
+  REQUIRE(world.tracker->Refresh({}));
+  std::ofstream(fs::path(world.folder.path()) / "elsewhere") << "changed";
+  CHECK(world.Changes() == "~a");
+}
+
+TEST_CASE("WorkspaceFiles: no path leads out", "[rewind]") {
+  World world;
+  fs::create_directory(fs::path(world.folder.path()) / "outside");
+  fs::create_symlink("../outside", world.root / "d");
+  world.Write("chats/x", "a chat");
+  const WorkspaceFiles& files = world.tracker->files();
+  const std::string staging = WorkspaceFiles::NewStaging();
+  const auto write = [&](const std::string& path, const std::string& content, std::uint32_t mode) {
+    return files.Stage(staging, path, {.mode = mode}, content, /*sync=*/true).and_then([&] {
+      return files.Place(staging, path);
+    });
+  };
+  for (const char* path : {"", "..", "../x", "/x", "a/../b", "a//b", "./a", ".git/hooks/x", "d/x", "chats/x", "a/"}) {
+    CAPTURE(path);
+    CHECK_FALSE(write(path, "x", 0644));
+    const auto read = files.Read(path);
+    CHECK((!read || !*read));
+    CHECK_FALSE(files.SetMode(path, 0777));
+  }
+  for (const char* folder : {"", "x", "..", "../outside", ".reprise-/../../outside.restore.tmp", "d"}) {
+    CAPTURE(folder);
+    CHECK_FALSE(files.Stage(folder, "a", {.mode = 0644}, "x", /*sync=*/false));
+  }
+  REQUIRE(write("made/x", "content", 0755));
+  const auto read = files.Read("made/x");
+  REQUIRE(read);
+  REQUIRE(*read);
+  CHECK((*read)->content == "content");
+  CHECK((*read)->version.mode == 0755);
+  CHECK(fs::is_empty(fs::path(world.folder.path()) / "outside"));
+  // The link itself can be replaced.
+  REQUIRE(write("d", "file", 0644));
+  CHECK(fs::is_regular_file(fs::symlink_status(world.root / "d")));
+  files.RemoveStaging(staging);
+  CHECK_FALSE(fs::exists(world.root / staging));
+}
+
+TEST_CASE("WorkspaceTracker: permissions of folders are told, devices and pipes are not there", "[rewind]") {
+  World world;
+  world.Write("d/a", "1");
+  REQUIRE(world.tracker->Refresh({}));
+  ::chmod((world.root / "d").c_str(), 0700);
+  REQUIRE(::mkfifo((world.root / "pipe").c_str(), 0600) == 0);
+  CHECK(world.Changes() == "~d");
+  fs::remove(world.root / "d/a");
+  REQUIRE(::mkfifo((world.root / "d/a").c_str(), 0600) == 0);
+  CHECK(world.Changes() == "-d/a");
+  CHECK_FALSE(world.tracker->files().Read("d/a"));
+}
+
+}  // namespace workspace_tracker_test
+}  // namespace reprise
