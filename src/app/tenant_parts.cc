@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "app/chat_keys.h"
+#include "app/factories.h"
 #include "app/secrets.h"
 #include "base/logging.h"
 #include "base/try.h"

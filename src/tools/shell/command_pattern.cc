@@ -203,7 +203,7 @@ bool IsReconfigured(const std::vector<ShellWord>& words) {
   return false;
 }
 
-Touch Touches(const Part& part, const ShellCommand& command) {
+Touch PartTouches(const Part& part, const ShellCommand& command) {
   const auto& words = command.words;
   if (words.empty()) return command.has_assignments ? Touch::kMaybe : Touch::kNo;
   if (!words.front().is_literal()) return Touch::kMaybe;
@@ -342,7 +342,7 @@ Touch CommandTouches(std::string_view pattern, std::string_view command) {
   if (!held || !line) return Touch::kMaybe;
   Touch touch = Touch::kNo;
   for (const ShellCommand& each : *line) {
-    for (const Part& part : held->parts) touch = Strictest(touch, Touches(part, each));
+    for (const Part& part : held->parts) touch = Strictest(touch, PartTouches(part, each));
   }
   return touch;
 }
