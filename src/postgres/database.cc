@@ -413,7 +413,7 @@ bool Database::SendWhatWaits() {
 bool Database::Send(Job& job) {
   job.queries = job.ended = 0;
   job.prepares = -1;
-  job.prepared = nullptr;
+  job.prepared = job.known = nullptr;
   const auto& jobs = under_way_.back().jobs;
   const std::string& before = jobs.size() > 1 ? jobs[jobs.size() - 2].statement.tenant : std::string();
   const Statement& statement = job.statement;
@@ -436,15 +436,16 @@ bool Database::SendQuery(Job& job, const char* sql, const std::vector<SqlValue>&
   constexpr int kBinary = 1, kMostMisses = 3;
   const auto [place, is_new] = known_.try_emplace(sql);
   Known& known = place->second;
+  job.known = &known;
   if (!is_new && known.state == Known::State::kSeen && job.prepares < 0 && not_prepared_ < kMostMisses) {
     known.name = "reprise_" + std::to_string(std::hash<std::string_view>()(sql));
     if (library_.send_prepare(connection_, known.name.c_str(), sql, 0, nullptr) != 1) return false;
     known.state = Known::State::kPreparing;
     job.prepares = job.queries++;
-    job.prepared = sql;
+    job.prepared = &known;
   }
   ++job.queries;
-  if (known.state == Known::State::kPrepared || job.prepared == sql) {
+  if (known.state == Known::State::kPrepared || job.prepared == &known) {
     return library_.send_prepared(connection_, known.name.c_str(), count, data.data(), sizes.data(), formats.data(),
                                   kBinary) == 1;
   }
@@ -509,7 +510,7 @@ void Database::TakeResult(PGresult* result) {
   if (transaction.reading == transaction.jobs.size()) return library_.clear(result);
   Job& job = transaction.jobs[transaction.reading];
   if (job.ended == job.prepares) {
-    known_[job.prepared].state = Known::State::kPrepared;
+    job.prepared->state = Known::State::kPrepared;
     return library_.clear(result);
   }
   job.outcome = Rows(library_, result);  // of its last query
@@ -530,7 +531,7 @@ bool Database::TakeFailure(PGresult* result) {
   if (IsOfPreparation(code)) {
     ++not_prepared_;
     // Else the tenant's name: that is found out by the next one.
-    Known& known = known_[job.ended == job.prepares ? job.prepared : job.statement.sql];
+    Known& known = *(job.ended == job.prepares ? job.prepared : job.known);
     known.state = known.state == Known::State::kPreparing ? Known::State::kPrepared : Known::State::kSeen;
   } else if (IsForRepetition(code)) {
     job.statement.may_share = false;
@@ -553,8 +554,8 @@ void Database::EndTransaction(News& news) {
   under_way_.pop_front();
   for (const Job& job : transaction.jobs) {
     // What was to be prepared behind the failure was not.
-    if (transaction.has_failed && job.prepared && known_[job.prepared].state == Known::State::kPreparing) {
-      known_[job.prepared].state = Known::State::kSeen;
+    if (transaction.has_failed && job.prepared && job.prepared->state == Known::State::kPreparing) {
+      job.prepared->state = Known::State::kSeen;
     }
   }
   const MutexLock lock(mutex_);

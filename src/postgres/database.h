@@ -134,26 +134,27 @@ class Database {
 
  private:
   using Clock = std::chrono::steady_clock;
+  // A statement as this connection knows it.
+  struct Known {
+    enum class State { kSeen, kPreparing, kPrepared };
+    State state = State::kSeen;
+    std::string name{};
+  };
   struct Job {
     Statement statement;
     Done done;
     Clock::time_point until;
     std::optional<Result<Rows>> outcome{};
-    int queries = 0, ended = 0;      // that it was sent as, and those whose results are read
-    int prepares = -1;               // which of them prepares something
-    const char* prepared = nullptr;  // and what
+    int queries = 0, ended = 0;  // that it was sent as, and those whose results are read
+    int prepares = -1;           // which of them prepares something
+    Known* prepared = nullptr;   // and what
+    Known* known = nullptr;      // the statement itself
   };
   // What is committed together.
   struct Transaction {
     std::vector<Job> jobs{};
     std::size_t reading = 0;  // the job whose results come next
     bool has_failed = false;
-  };
-  // A statement as this connection knows it.
-  struct Known {
-    enum class State { kSeen, kPreparing, kPrepared };
-    State state = State::kSeen;
-    std::string name{};
   };
   // What there is to tell when the connection is not held any more.
   struct News {
@@ -204,7 +205,7 @@ class Database {
   Mutex connection_mutex_;
   PGconn* connection_ GUARDED_BY(connection_mutex_) = nullptr;
   std::deque<Transaction> under_way_ GUARDED_BY(connection_mutex_);
-  std::unordered_map<const char*, Known> known_ GUARDED_BY(connection_mutex_);  // by the statement's text
+  std::unordered_map<std::string, Known> known_ GUARDED_BY(connection_mutex_);  // by the statement's text
   int not_prepared_ GUARDED_BY(connection_mutex_) = 0;  // how often something prepared was not there
   bool must_flush_ GUARDED_BY(connection_mutex_) = false;
   bool sleeps_ GUARDED_BY(connection_mutex_) = false;  // the thread looks at nothing until it is woken

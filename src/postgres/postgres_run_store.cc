@@ -42,13 +42,10 @@ class PostgresRunStore::Hold final : public RunHold {
         followers_(owner_.signals_.Own(key_)),
         epoch_(epoch),
         journal_(std::move(journal)) {}
-  // Of one that began here: `journal` is null if it keeps none. `begin_again`: how it began, to be said again if a
-  // crash of the database takes it; null if it cannot.
-  Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal, int epoch,
-       std::shared_ptr<const Statement> begin_again)
-      : Hold(owner, std::move(ref), std::move(token), std::move(journal), epoch) {
+  // Of one that began here: `journal` is null if it keeps none.
+  Hold(PostgresRunStore& owner, InteractionRef ref, Token token, std::unique_ptr<JournalText> journal)
+      : Hold(owner, std::move(ref), std::move(token), std::move(journal), /*epoch=*/1) {
     row_ = 1;
-    begin_again_ = std::move(begin_again);
   }
   ~Hold() override { AwaitAll(); }
 
@@ -89,9 +86,6 @@ class PostgresRunStore::Hold final : public RunHold {
   Result<void> Finish(const Interaction& interaction) override {
     AwaitAll();
     auto saved = owner_.store_.FinishRun(interaction, token_, sealed_);
-    if (!saved && saved.error().reason == "fenced" && BeginAgain()) {
-      saved = owner_.store_.FinishRun(interaction, token_, sealed_);
-    }
     owner_.signals_.TellNews(*followers_, key_);
     return saved;
   }
@@ -208,8 +202,6 @@ class PostgresRunStore::Hold final : public RunHold {
           const bool is_held = rows && rows->number(0, 1) > 0;
           if (is_kept) return Kept(row, done);
           if (rows && is_held && !was_lost) return SendAgain(row, std::move(done));
-          const auto begin = rows && !is_held && !was_lost ? HowToBeginAgain() : nullptr;
-          if (begin) return BeginAgainAndSend(*begin, row, std::move(done));
           Tell(done, Fail(rows ? Fenced() : rows.error()));
         });
   }
@@ -233,25 +225,6 @@ class PostgresRunStore::Hold final : public RunHold {
       changed_.notify_all();
     }
     if (then) then();
-  }
-
-  // A crash of the database may have taken the run's beginning, as long as nothing of it was synced. Nobody can have
-  // taken the run up meanwhile, as this server was not taken for dead. Null: it is not that.
-  std::shared_ptr<const Statement> HowToBeginAgain() {
-    const std::lock_guard lock(mutex_);
-    return owner_.lease_.deaths() == deaths_.load() ? begin_again_ : nullptr;
-  }
-  bool BeginAgain() {
-    const auto begin = HowToBeginAgain();
-    const auto begun = begin ? owner_.database_.Execute(*begin) : Result<Rows>(Rows());
-    return begun && !begun->empty() && begun->truth(0, 0);
-  }
-  // Done twice it does no harm: the record says whether the run is held.
-  void BeginAgainAndSend(const Statement& begin, int row, Done done) {
-    owner_.database_.Submit(begin, [this, row, done = std::move(done)](const Result<Rows>& begun) mutable {
-      if (!begun) return Tell(done, Fail(begun.error()));
-      SendAgain(row, std::move(done));
-    });
   }
 
   // The database has crashed and lost what was not synced: everything since then, and this one. Those behind it come
@@ -284,7 +257,6 @@ class PostgresRunStore::Hold final : public RunHold {
     kept_ = std::max(kept_, row);
     if (record->reach == Journal::Reach::kPowerLoss) {
       unsynced_.erase(unsynced_.begin(), record + 1);
-      begin_again_ = nullptr;  // that is durable too
     } else {
       while (unsynced_.size() > kMostRemembered && unsynced_.front().row <= kept_) unsynced_.pop_front();
     }
@@ -331,8 +303,7 @@ class PostgresRunStore::Hold final : public RunHold {
   std::deque<Record> unsynced_;  // guarded by mutex_; that are not kept yet, or that a crash of the database could take
   int kept_ = -1;                // guarded by mutex_; the last record that was kept
   int sent_again_ = -1;          // guarded by mutex_; up to here all was sent again after a crash
-  std::shared_ptr<const Statement> begin_again_;  // guarded by mutex_; null: it is durable that the run has begun
-  std::function<void()> then_;                    // guarded by mutex_; called when nothing is under way
+  std::function<void()> then_;   // guarded by mutex_; called when nothing is under way
 };
 
 // What is known of the chat is tried first, and then what its row says.
@@ -374,7 +345,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   }
   const Token token = MakeToken();
   const auto head = beginning.expected_head.value_or(std::nullopt);
-  const bool is_durable = beginning.reach == Journal::Reach::kPowerLoss;
+  // Committed with the ends of other runs, and durable: what is there of a run stays there until it has ended.
   Statement begin{
       .sql =
           "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
@@ -382,9 +353,9 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
       .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
                  beginning.expected_head ? "true" : "false",
                  head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
-                 journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(beginning.reach)},
-      .may_share = !is_durable};
-  const Rows begun = TRY(database_.ExecuteInOrder(begin));
+                 journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(Journal::Reach::kPowerLoss)},
+      .may_share = true};
+  const Rows begun = TRY(store_.CommitTogether(std::move(begin)));
   if (!begun.truth(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.
     const Rows mine = TRY(database_.Execute(
@@ -392,15 +363,7 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
          .values = {store_.tenant(), chat, std::int64_t{id.number()}, token.text}}));
     if (mine.empty()) return nullptr;
   }
-  std::shared_ptr<Statement> again;
-  if (!is_durable) {
-    again = std::make_shared<Statement>(std::move(begin));
-    again->values.back() = CommitFor(Journal::Reach::kPowerLoss);
-    again->may_share = false;
-    again->is_patient = true;
-  }
-  return std::make_unique<Hold>(*this, InteractionRef{beginning.chat, id}, token, std::move(journal), /*epoch=*/1,
-                                std::move(again));
+  return std::make_unique<Hold>(*this, InteractionRef{beginning.chat, id}, token, std::move(journal));
 }
 
 Result<std::vector<AbandonedRun>> PostgresRunStore::ClaimAbandoned(std::size_t most) {

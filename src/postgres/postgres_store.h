@@ -96,6 +96,8 @@ class PostgresStore final : public InteractionStore {
                                                          const std::string& token, Sealed& sealed);
   enum class Finished { kSaved, kOtherVersion, kNotHeld };  // kOtherVersion: to be prepared anew
   void SubmitFinish(std::shared_ptr<const Finishing> finishing, std::function<void(Result<Finished>)> done);
+  // Commits it together with the ends of runs, synchronously; it may share (`Statement::may_share`). Waits for it.
+  Result<Rows> CommitTogether(Statement statement) { return finishes_.ExecuteInOrder(std::move(statement)); }
   // The number that the chat's next run has, if this version of it is known.
   std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
   // What is known of the chat does not hold any more.
