@@ -115,9 +115,9 @@ Result<void> OAuthCredentials::Keep(const std::string& server, const OAuthLogin&
 Result<bool> OAuthCredentials::Forget(const std::string& server) {
   const MutexLock lock(mutex_);
   auto servers = TRY(Read());
-  if (servers.erase(server) == 0) return false;
-  TRY(Write(servers));
-  return true;
+  const bool was_logged_in = !LoginOf(MemberOf(servers, server)).tokens.access_token.empty();
+  if (servers.erase(server) > 0) TRY(Write(servers));
+  return was_logged_in;
 }
 
 }  // namespace reprise

@@ -34,7 +34,7 @@ class OAuthCredentials {
   Result<OAuthLogin> Look(const std::string& server, const std::string& url);
   // A file that cannot be read is set aside (".damaged.<random>").
   Result<void> Keep(const std::string& server, const OAuthLogin& login);
-  // False: there was nothing to forget.
+  // Whether somebody was logged in.
   Result<bool> Forget(const std::string& server);
 
  private:
