@@ -4,6 +4,7 @@ import os
 import re
 
 import pytest
+from support import documents
 from support.browser import By, Keys
 from support.mcp import server_of
 from support.provider import Gate, Reply, call, delta, ending, failure, text, tools
@@ -599,6 +600,33 @@ def test_files_are_attached_before_there_is_a_chat(server, provider, browse, tmp
     page.until_text("answer", "words again")
     chat = server.client.get("/chats").json["chats"][0]["id"]
     assert [each["filename"] for each in server.client.interaction(chat, "int_002")["attachments"]] == ["notes.txt"]
+
+
+def test_pictures_are_seen_and_what_the_model_does_not_get_is_told(make_server, make_home, provider, browse, tmp_path):
+    home = make_home()
+    (home.workspace / "pond.png").write_bytes(documents.png(40, 30))
+    (tmp_path / "heron.png").write_bytes(documents.png(20, 10))
+    (tmp_path / "cut.png").write_bytes(documents.png()[:-20])
+    server = make_server(provider, home=home, config={"models": {"test/scripted": {"abilities": {"images": True}}}})
+    page = browse(server)
+    page.one("composer")
+    page.all("file")[0].send_keys(f"{tmp_path / 'heron.png'}\n{tmp_path / 'cut.png'}")
+    page.until(lambda: len(page.all("attachment[data-state=there]")) == 2, "the files")
+
+    def width(inside):
+        return page.script("const image = document.querySelector(arguments[0] + ' img'); return image && image.complete ? image.naturalWidth : 0", inside)
+
+    page.until(lambda: width("[data-testid=attachment]") == 20, "a preview")
+    provider.plan(tools(call("read_file", {"path": "pond.png"})), text("A heron at a pond."))
+    page.type("composer", "what do you see?")
+    page.type("composer", Keys.ENTER)
+    page.until_text("answer", "A heron at a pond.")
+    page.until(lambda: width(".attachments.sent") == 20, "the picture that was attached")
+    page.until_text("file-note", "it is cut short")
+    page.until(lambda: width("[data-tool=read_file] .attachments.made") == 40, "what the tool gave, with its card closed")
+    page.driver.refresh()
+    page.until_text("answer", "A heron at a pond.")
+    page.until(lambda: width("[data-tool=read_file] .attachments.made") == 40 and width(".attachments.sent") == 20, "both, of a chat that is read again")
 
 
 def test_a_file_that_cannot_be_sent_says_why(make_server, provider, browse, tmp_path):

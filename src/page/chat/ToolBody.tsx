@@ -4,7 +4,6 @@ import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { Arguments } from "./ApprovalCard";
 import { PlanList } from "./AgendaPanel";
-import { GivenFiles } from "./Attachments";
 import { changeSeen } from "./changes";
 import { Diff } from "./Diff";
 import { useFold } from "./folding";
@@ -32,7 +31,6 @@ export function ToolBody({ block, kind, values, open }: { block: ToolBlock; kind
   return (
     <div className="tool-body">
       <Inside block={block} kind={kind} values={values} open={open} />
-      <GivenFiles chat={block.chat} files={block.files} label={t.filesMade} className="made" />
       {feedback && <p className="hint" data-testid="feedback-given">{t.wordsGiven} {feedback}</p>}
       <Raw block={block} />
     </div>

@@ -6,6 +6,7 @@ import { store } from "../store/store";
 import type { ToolBlock } from "../store/turn";
 import { t } from "../texts";
 import { ApprovalCard, argumentsOf } from "./ApprovalCard";
+import { GivenFiles } from "./Attachments";
 import { changeSeen } from "./changes";
 import { ChangeCount } from "./Diff";
 import { useFold } from "./folding";
@@ -45,6 +46,7 @@ export const ToolCard = memo(function ToolCard({ block, id, open }: { block: Too
       {waits && block.approval && <ApprovalCard approval={block.approval} tool={block.name} />}
       {asks && block.question && <InputCard input={block.question} />}
       {shown && <ToolBody block={block} kind={kind} values={values} open={open} />}
+      <GivenFiles chat={block.chat} files={block.files} label={t.filesMade} className="made" />
     </article>
   );
 });
