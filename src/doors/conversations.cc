@@ -32,9 +32,9 @@ std::string WrittenText(std::string_view text) {
   return written.erase(last == std::string::npos ? 0 : last + 1);
 }
 
-std::string DigestBehind(const std::string& before, std::string_view user, std::string_view answer) {
+std::string DigestBehind(const std::string& before, std::string_view user, std::string_view answer_digest) {
   constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
-  return Sha256Digest({before, "\x1e", WrittenText(user), "\x1f", SpokenText(answer)}).substr(kFrom, kDigits);
+  return Sha256Digest({before, "\x1e", WrittenText(user), "\x1f", answer_digest}).substr(kFrom, kDigits);
 }
 
 // Of what was said after each turn. A named chat has its own: others may have begun with the same words.
@@ -42,7 +42,7 @@ std::vector<std::string> Digests(const ForeignConversation& conversation) {
   std::vector<std::string> digests;
   std::string last = conversation.chat ? conversation.chat->str() : std::string();
   for (const ForeignTurn& turn : conversation.before) {
-    digests.push_back(last = DigestBehind(last, turn.user, turn.answer.value_or("")));
+    digests.push_back(last = DigestBehind(last, turn.user, SpokenDigest(turn.answer.value_or(""))));
   }
   return digests;
 }
@@ -396,11 +396,11 @@ bool Conversations::IsAbandoned(const ChatId& chat) {
   return entry && entry->waiting == 0;
 }
 
-void Conversations::NoteEnd(const ForeignConversation& conversation, std::string_view answer,
+void Conversations::NoteEnd(const ForeignConversation& conversation, std::string_view spoken_digest,
                             const InteractionRef& end) {
   const auto before = Digests(conversation);
   const std::string named = conversation.chat ? conversation.chat->str() : std::string();
-  std::string digest = DigestBehind(before.empty() ? named : before.back(), conversation.message, answer);
+  std::string digest = DigestBehind(before.empty() ? named : before.back(), conversation.message, spoken_digest);
   const MutexLock lock(mutex_);
   clients_.erase(end.chat_id);
   if (ends_.insert_or_assign(digest, end).second) noted_.push_back(std::move(digest));

@@ -65,9 +65,9 @@ class Conversations {
   // `client` lives as long as somebody follows the run; where it has gone, the next request of this conversation takes
   // the run's place.
   void NoteClient(const ChatId& chat, InteractionId interaction, std::weak_ptr<void> client);
-  // The conversation has come to this answer at that interaction: the next request is likely to go on from there.
-  // Cheap, and asks the engine for nothing.
-  void NoteEnd(const ForeignConversation& conversation, std::string_view answer, const InteractionRef& end);
+  // The conversation has come to an answer of this SpokenDigest at that interaction: the next request is likely to go
+  // on from there. Cheap, and asks the engine for nothing.
+  void NoteEnd(const ForeignConversation& conversation, std::string_view spoken_digest, const InteractionRef& end);
 
  private:
   struct Client {

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <array>
 
+#include "crypto/digest.h"
+
 namespace reprise {
 namespace {
 
@@ -63,6 +65,11 @@ std::string SpokenText(std::string_view shown) {
     shown.remove_prefix(std::max<std::size_t>(aside, 1));
   }
   return spoken;
+}
+
+std::string SpokenDigest(std::string_view shown) {
+  constexpr std::size_t kFrom = 7, kDigits = 32;  // behind "sha256:"
+  return Sha256Digest({SpokenText(shown)}).substr(kFrom, kDigits);
 }
 
 }  // namespace reprise

@@ -17,5 +17,7 @@ inline constexpr std::string_view kExpiredNote = "Nobody has answered in time: r
 // tool calls (<details>, <think> and the like), and white space, which they trim, wrap and join as they like. An answer
 // that was cut off may end within any of them.
 std::string SpokenText(std::string_view shown);
+// Of that text: what is kept of an answer while a run ends.
+std::string SpokenDigest(std::string_view shown);
 
 }  // namespace reprise

@@ -13,6 +13,7 @@
 #include "base/try.h"
 #include "doors/agui/run_input.h"
 #include "doors/agui/run_translator.h"
+#include "doors/shown_text.h"
 #include "doors/translated_stream.h"
 #include "http/error_response.h"
 #include "http/requests.h"
@@ -162,7 +163,7 @@ class AgUiRoute {
     };
     options.ended = [conversations = conversations_, conversation = std::move(input.conversation)](
                         const InteractionRef& run, const std::string& answer) {
-      conversations->NoteEnd(conversation, answer, run);
+      conversations->NoteEnd(conversation, SpokenDigest(answer), run);
     };
     return Stream(std::move(started), std::move(options), client);
   }

@@ -173,7 +173,7 @@ class AnswerRoute {
                      const InteractionRef& run) { conversations->NoteClient(run.chat_id, run.interaction_id, client); },
         .ended = [conversations = conversations_, conversation = asked.conversation](
                      const InteractionRef& run,
-                     const std::string& answer) { conversations->NoteEnd(conversation, answer, run); }};
+                     const std::string& spoken_digest) { conversations->NoteEnd(conversation, spoken_digest, run); }};
   }
 
   Result<Outcome> Follow(const Request& request, const OpenAiRequest& asked, EventSubscription started) const {

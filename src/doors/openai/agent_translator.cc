@@ -112,7 +112,10 @@ void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
     spoken_ += content + "\n";
     needs_break_ = true;
     said_ = thought_ = false;
-    if (name == event::Answer::kName) end_.truncated = TextMember(event, "reason");
+    if (name == event::Answer::kName) {
+      end_.truncated = TextMember(event, "reason");
+      spoken_digest_ = SpokenDigest(std::exchange(spoken_, {}));
+    }
   } else if (name == event::Thinking::kName) {
     if (!thought_) TakeThinking(Escaped(TextMember(event, "content")), out);
     thought_ = false;
@@ -157,7 +160,9 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (end_.status == InteractionStatus::kFailed && !end_.failure)
     end_.failure = AnswerFailure{"failed", "the run has failed"};
   if (!run_) writer_->Begin({.name = "none", .created = SecondsNow()}, out);  // it never began
-  if (complete && run_ && options_.ended) options_.ended(*run_, spoken_);
+  if (complete && run_ && options_.ended) {
+    options_.ended(*run_, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);
+  }
   writer_->End(end_, out);
 }
 

@@ -18,8 +18,8 @@ class AgentTranslator final : public Translator {
     std::string page{};  // the address of the page; empty: there is none
     // The run has begun.
     std::function<void(const InteractionRef&)> began{};
-    // It has ended, and this is what the model has answered.
-    std::function<void(const InteractionRef&, const std::string& answer)> ended{};
+    // It has ended, and this is the SpokenDigest of what the model has answered.
+    std::function<void(const InteractionRef&, const std::string& spoken_digest)> ended{};
   };
   AgentTranslator(std::unique_ptr<AnswerWriter> writer, Options options)
       : writer_(std::move(writer)), options_(std::move(options)) {}
@@ -46,7 +46,9 @@ class AgentTranslator final : public Translator {
   const Options options_;
   std::optional<InteractionRef> run_{};
   AnswerEnd end_{};
-  std::string spoken_{};      // the model's answer, without what we have said ourselves
+  // The model's answer, without what we have said ourselves; with its end only the digest is kept, as many runs may end
+  // together.
+  std::string spoken_{}, spoken_digest_{};
   bool has_text_ = false;     // something was shown as text
   bool needs_break_ = false;  // what comes next is a paragraph of its own
   bool said_ = false;         // this round's text was shown while it came
