@@ -87,7 +87,7 @@ std::string AgentTranslator::Link() const {
   return "on [the page](" + options_.page + "#" + run_->chat_id.str() + ") or with `reprise approvals`";
 }
 
-void AgentTranslator::Begin(const std::string& chat, const std::string& interaction, std::string& out) {
+void AgentTranslator::BeginAnswer(const std::string& chat, const std::string& interaction, std::string& out) {
   const auto chat_id = ChatId::Parse(chat);
   const auto id = InteractionId::Parse(interaction);
   if (!chat_id || !id) return;
@@ -105,7 +105,7 @@ void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
   if (!parsed) return;
   const Json& event = *parsed;
   if (name == event::InteractionStarted::kName) {
-    Begin(TextMember(event, "chat_id"), TextMember(event, "interaction_id"), out);
+    BeginAnswer(TextMember(event, "chat_id"), TextMember(event, "interaction_id"), out);
   } else if (name == event::Answer::kName || name == event::MessageText::kName) {
     const std::string content = TextMember(event, "content");
     if (!said_) TakeText(Escaped(content), out);

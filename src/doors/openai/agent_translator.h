@@ -39,7 +39,7 @@ class AgentTranslator final : public Translator {
   // What we say ourselves, as a paragraph.
   void Note(std::string_view text, std::string& out);
   void TakeWhole(const EventFrame& event, std::string& out);
-  void Begin(const std::string& chat, const std::string& interaction, std::string& out);
+  void BeginAnswer(const std::string& chat, const std::string& interaction, std::string& out);
   std::string Link() const;
 
   const std::unique_ptr<AnswerWriter> writer_;
