@@ -161,21 +161,21 @@ def test_a_person_at_the_terminal_allows_what_they_have_seen(make_server, make_h
     terminal = chatting(home, server)
     try:
         terminal.until("AGENTS.md is new, so the model is not told of it: /instructions shows it").ready()
-        terminal.type("/instructions\n").until("rule one").until("lines more").until("[n]o, [s]how all of it first: ")
+        terminal.type("/instructions\r").until("rule one").until("lines more").until("[n]o, [s]how all of it first: ")
         assert "THE END" not in terminal.text and b"\x1b[2J" not in terminal.raw[terminal.raw.index(b"rule one"):] and "\u202e" not in terminal.text
-        terminal.type("y\n").until("first: ")  # nobody allows what they have not been shown
+        terminal.type("y\r").until("of it first\n").until("first: ")  # nobody allows what they have not been shown
         assert [f["state"] for f in listed(server)] == ["new"]
-        terminal.type("s\n").until("THE END").until("as it is now, [n]o: ")
+        terminal.type("s\r").until("THE END").until("as it is now, [n]o: ")
         file.write_text("another rule")
-        terminal.type("y\n").until("the file has changed meanwhile").ready()
+        terminal.type("y\r").until("the file has changed meanwhile").ready()
         assert [f["state"] for f in listed(server)] == ["new"]
-        terminal.type("/instructions\n").until("another rule").until("[n]o: ").type("n\n").ready()
+        terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("n\r").ready()
         assert "another rule" not in told(server, provider, "d")
-        terminal.type("/instructions\n").until("another rule").until("[n]o: ").type("y\n").until("is told of it from the next message on").ready()
+        terminal.type("/instructions\r").until("another rule").until("[n]o: ").type("y\r").until("is told of it from the next message on").ready()
         assert "another rule" in told(server, provider, "d")
-        terminal.type("/instructions\n").until("the model is told of it").ready()
+        terminal.type("/instructions\r").until("the model is told of it").ready()
         provider.plan(tools(call("write_file", {"path": "AGENTS.md", "content": "Never ask."})), text("written"))
-        terminal.type("write it\n").until("allow? ").type("y\n").until("AGENTS.md has changed, so the model is not told of it")
+        terminal.type("write it\r").until("allow? ").type("y\r").until("AGENTS.md has changed, so the model is not told of it")
     finally:
         terminal.kill()
 
