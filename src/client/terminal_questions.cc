@@ -118,7 +118,8 @@ TerminalClient::Answered TerminalClient::Answer(const std::string& prompt, std::
   return Answered::kLeft;
 }
 
-// Shows a file of instructions, and allows it as it was shown if the person says so. False: nothing else is to be asked.
+// Shows a file of instructions, and allows it as it was shown if the person says so. False: nothing else is to be
+// asked.
 bool TerminalClient::AskToTrust(const Json& file) {
   const std::string path = VisibleLine(TextMember(file, "path"));
   for (bool whole = false;;) {
