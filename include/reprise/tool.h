@@ -36,7 +36,7 @@ enum class Concurrency {
 };
 
 // What of the workspace a call may change.
-enum class Touches { kNothing, kOneFile /* the one that its "path" names */, kAnything };
+enum class FileEffect { kNothing, kOneFile /* the one that its "path" names */, kAnything };
 
 struct ToolTraits {
   ToolSpec spec;
@@ -55,7 +55,7 @@ struct ToolTraits {
   // program it is. Part of the digest that approvals and grants hold (TermsDigest). nullopt: not known yet.
   std::optional<std::string> terms = std::string();
   // nullopt: nothing if it is read-only, else anything.
-  std::optional<Touches> touches = std::nullopt;
+  std::optional<FileEffect> file_effect = std::nullopt;
   bool delegates = false;  // sets sub-agents at work; they do not get it themselves
 };
 

@@ -131,10 +131,10 @@ class TrackedRun final : public RunRecorder {
 
   std::unique_ptr<CallRecorder> Begin(const ToolTraits& traits, std::string_view arguments,
                                       const std::stop_token& stop) override {
-    auto touches = traits.touches.value_or(traits.read_only ? Touches::kNothing : Touches::kAnything);
-    if (touches != Touches::kNothing && hooks_change_) touches = Touches::kAnything;
-    if (touches == Touches::kNothing) return nullptr;
-    if (touches == Touches::kOneFile) {
+    auto effect = traits.file_effect.value_or(traits.read_only ? FileEffect::kNothing : FileEffect::kAnything);
+    if (effect != FileEffect::kNothing && hooks_change_) effect = FileEffect::kAnything;
+    if (effect == FileEffect::kNothing) return nullptr;
+    if (effect == FileEffect::kOneFile) {
       const auto given = Arguments(arguments).String("path");
       auto path = given ? tracker_.workspace().PathInWorkspace(*given) : Fail(ErrorCode::kInvalidArgument, "");
       if (!path || tracker_.IsIgnored(*path)) return nullptr;

@@ -120,7 +120,7 @@ class SaveChatFileTool final : public BuiltinTool {
                      .requires_approval = true,
                      .risk = Risk::kLow,
                      .approval_reason = "saves a file in the chat",
-                     .touches = Touches::kNothing}) {}
+                     .file_effect = FileEffect::kNothing}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     if (context.files == nullptr) return NoFiles();
@@ -145,7 +145,7 @@ class DeleteChatFileTool final : public BuiltinTool {
                      .requires_approval = true,
                      .risk = Risk::kMedium,
                      .approval_reason = "deletes a file of the chat",
-                     .touches = Touches::kNothing}) {}
+                     .file_effect = FileEffect::kNothing}) {}
 
   ToolOutcome Run(std::string_view arguments, const ToolContext& context) override {
     if (context.files == nullptr) return NoFiles();

@@ -22,7 +22,7 @@ ToolTraits ChangingTraits(ToolSpec spec, bool idempotent, Risk risk, std::string
           .risk = risk,
           .approval_reason = std::move(reason),
           .terms = workspace.directory(),
-          .touches = Touches::kOneFile};
+          .file_effect = FileEffect::kOneFile};
 }
 
 // The file that a call would change, as it is; what it would become is left to the tool. Nobody has agreed to the call
