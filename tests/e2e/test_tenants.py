@@ -66,9 +66,10 @@ def alice(server):
     queued = client.start("writes", f"echo {CANARY} later", if_running="queue", on_disconnect="continue")
     assert queued.next().name == "queued"
     entry = queued.frames[0]["id"]
+    response = client.post("/v1/responses", {"model": "offline", "input": f"{CANARY} from another program"}).expect(200).json["id"]
     client.streams = [asks, writes, queued]
     client.ids = {"chat_id": "notes", "interaction_id": "int_001", "file_id": file, "trash_id": trash, "grant_id": grant, "approval_id": approval,
-                  "request_id": request, "queue_id": entry, "own_grant": own_grant}
+                  "request_id": request, "queue_id": entry, "own_grant": own_grant, "response_id": response}
     return client
 
 
@@ -94,7 +95,7 @@ def operations(server):
 
 
 CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post")}
-OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models"}
+OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}"}
 
 
 @pytest.mark.limit(120)
