@@ -1,9 +1,20 @@
 #include "tools/shell/command_pattern.h"
 
+#include <fcntl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <filesystem>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <random>
+#include <sstream>
 
 #include "support/source_directory.h"
+#include "support/temp_directory.h"
 #include "support/test.h"
 
 namespace reprise::command_pattern_test {
@@ -198,6 +209,191 @@ TEST_CASE("command patterns: what holds back speaks of all that could be meant",
   CHECK(touch("rm -rf", "rm --recursive x") == Touch::kMaybe);
   CHECK(touch("rm -rf", "rm x") == Touch::kNo);
   CHECK(touch("rm; mv", "mv a b") == Touch::kYes);
+}
+
+// --- what really runs ------------------------------------------------------------------------------------------------
+
+// Lines of the table, spoilt at random by whatever means something to a shell.
+std::string Spoilt(std::mt19937& random, const Lines& harmless, const Lines& hostile) {
+  static const Lines pieces = {"'",
+                               "\"",
+                               "\\",
+                               "$",
+                               "$(touch owned)",
+                               "`touch owned`",
+                               "${x}",
+                               "&&",
+                               "||",
+                               "|",
+                               ";",
+                               "&",
+                               "\n",
+                               " ",
+                               "\t",
+                               ">",
+                               ">>",
+                               "<",
+                               "2>&1",
+                               "*",
+                               "?",
+                               "[a]",
+                               "~",
+                               "#",
+                               "=",
+                               "!",
+                               "{a,b}",
+                               "--",
+                               "-x",
+                               "--output=x",
+                               "-o x",
+                               "sh",
+                               "touch owned",
+                               "x=1",
+                               "cd /tmp",
+                               "\r",
+                               "\\\n",
+                               "<<E\n",
+                               "(",
+                               ")",
+                               "eval ",
+                               "exec ",
+                               "/",
+                               ".",
+                               "..",
+                               "-",
+                               "+",
+                               "@",
+                               "\xc3\xa4",
+                               "\xc2\xa0",
+                               "env ",
+                               ">/dev/null"};
+  const auto one_of = [&](const Lines& lines) { return lines[random() % lines.size()]; };
+  std::string line = one_of(random() % 5 == 0 ? hostile : harmless);
+  for (std::size_t changes = 1 + random() % 3; changes > 0; --changes) {
+    const std::size_t at = random() % (line.size() + 1);
+    switch (random() % 5) {
+      case 0:
+      case 1:
+        line.insert(at, one_of(pieces));
+        break;
+      case 2:
+        line.erase(at, 1 + random() % 3);
+        break;
+      case 3:
+        line +=
+            std::array{" ", ";", " | ", " && ", "\n"}[random() % 5] + one_of(random() % 2 == 0 ? hostile : harmless);
+        break;
+      default:
+        const std::string other = one_of(random() % 2 == 0 ? hostile : harmless);
+        line = line.substr(0, at) + other.substr(random() % (other.size() + 1));
+    }
+  }
+  return line;
+}
+
+// A folder to run lines in, where every program is one that writes down how it was called.
+class Stage {
+ public:
+  Stage() {
+    namespace fs = std::filesystem;
+    for (const char* name : {"programs", "calls", "work/web", "work/src"})
+      fs::create_directories(directory_.File(name));
+    const std::string program =
+        directory_.Write("program",
+                         "#!/bin/sh\nfor word in \"${0##*/}\" \"$@\"; do printf '%s\\n' \"$word\"; done > " +
+                             directory_.File("calls") + "/$$\n",
+                         0700);
+    for (const char* name :
+         {"git",     "ls",     "cat",   "head",  "tail", "grep", "rg",   "wc",       "sort", "uniq", "cut",
+          "tr",      "diff",   "file",  "du",    "stat", "tree", "jq",   "which",    "make", "bash", "cargo",
+          "npm",     "pytest", "sh",    "touch", "env",  "rm",   "find", "sed",      "awk",  "id",   "node",
+          "python3", "tee",    "xargs", "sudo",  "ssh",  "perl", "vim",  "sha256sum"}) {
+      fs::create_symlink(program, directory_.File("programs/") + name);
+    }
+    for (const char* name : {"work/run.sh", "work/web/run.sh"}) fs::create_symlink(program, directory_.File(name));
+    for (const char* name : {"work/a.txt", "work/-x", "work/src/a.cc"}) static_cast<void>(directory_.Write(name, ""));
+    files_ = Files();
+  }
+
+  // The words of each call that the line came to.
+  std::vector<Lines> Run(const char* shell, const std::string& line) const {
+    const std::string path = "PATH=" + directory_.File("programs"), work = directory_.File("work");
+    const std::array<const char*, 4> arguments{shell, "-c", line.c_str(), nullptr};
+    const std::array<const char*, 2> environment{path.c_str(), nullptr};
+    const pid_t child = ::fork();
+    REQUIRE(child >= 0);
+    if (child == 0) {
+      const int nothing = ::open("/dev/null", O_RDWR);
+      for (const int fd : {0, 1, 2}) ::dup2(nothing, fd);
+      if (::chdir(work.c_str()) != 0) ::_exit(1);
+      ::execve(shell, const_cast<char**>(arguments.data()), const_cast<char**>(environment.data()));
+      ::_exit(1);
+    }
+    int status = 0;
+    REQUIRE(::waitpid(child, &status, 0) == child);
+    std::vector<Lines> calls;
+    for (const auto& entry : std::filesystem::directory_iterator(directory_.File("calls"))) {
+      std::ifstream file(entry.path());
+      Lines words;
+      for (std::string word; std::getline(file, word);) words.push_back(word);
+      calls.push_back(std::move(words));
+      std::filesystem::remove(entry.path());
+    }
+    return calls;
+  }
+
+  bool IsAsItWas() const { return Files() == files_; }
+
+ private:
+  Lines Files() const {
+    Lines files;
+    for (const auto& each : std::filesystem::recursive_directory_iterator(directory_.File("work")))
+      files.push_back(each.path());
+    std::sort(files.begin(), files.end());
+    return files;
+  }
+
+  TempDirectory directory_;
+  Lines files_;
+};
+
+// By the pattern's words alone: which options may follow is for the other tests.
+bool IsSpokenOf(const Lines& patterns, const Lines& words) {
+  return std::any_of(patterns.begin(), patterns.end(), [&](const std::string& pattern) {
+    std::istringstream text(pattern.starts_with("cd web && ") ? pattern.substr(10) : pattern);
+    Lines said;
+    for (std::string word; text >> word;) said.push_back(word.starts_with("./") ? word.substr(2) : word);
+    const bool is_open = said.back() == "*";
+    if (is_open) said.pop_back();
+    const bool begins_so = words.size() >= said.size() && std::equal(said.begin(), said.end(), words.begin());
+    return begins_so && (is_open || words.size() == said.size());
+  });
+}
+
+TEST_CASE("command patterns: what a covered line runs in a real shell is what the patterns speak of", "[tools]") {
+  const auto table = Table();
+  const Lines patterns = table.at("patterns"), harmless = table.at("harmless"), hostile = table.at("hostile");
+  const char* const chosen = std::getenv("REPRISE_COMMAND_LINES");
+  const std::size_t wanted = chosen ? std::strtoul(chosen, nullptr, 10) : 80;
+  std::mt19937 random(Catch::rngSeed());
+  const Stage stage;
+  std::size_t calls = 0;
+  for (std::size_t covered = 0; covered < wanted;) {
+    const std::string line = Spoilt(random, harmless, hostile);
+    if (!Covers(patterns, line)) continue;
+    ++covered;
+    for (const char* shell : {"/bin/sh", "/bin/bash"}) {
+      if (::access(shell, X_OK) != 0) continue;
+      CAPTURE(shell, line);
+      for (const Lines& words : stage.Run(shell, line)) {
+        CAPTURE(words);
+        CHECK(IsSpokenOf(patterns, words));
+        ++calls;
+      }
+      REQUIRE(stage.IsAsItWas());
+    }
+  }
+  CHECK(calls >= wanted / 2);
 }
 
 }  // namespace
