@@ -114,7 +114,7 @@ TEST_CASE("HttpChannel: JSON answers, session, version and the user's headers, D
     CHECK(request.Header("x-token") == "t");
     if (request.method == "POST") CHECK(request.Header("accept") == "application/json, text/event-stream");
   }
-  CHECK(server.requests().back().method == "DELETE");
+  // Not the last that arrives: "initialized" goes out over a connection of its own, which nobody waits for.
   CHECK(server.Count("DELETE") == 1);
 }
 
