@@ -345,7 +345,7 @@ TEST_CASE("Engine: a tool's question is listed, answered once, and must be answe
   const std::string id = waiting[0].request.request_id;
   const Engine::InteractionRef ref{kChat, Id(1)};
   CHECK(f.engine().AnswerInput("request_unknown", {.response = "a"}, ref).error().code == ErrorCode::kNotFound);
-  if (form) CHECK(f.engine().AnswerInput(id, {.response = "a"}, ref).error().reason == "invalid_member");
+  if (form) CHECK(f.engine().AnswerInput(id, {.response = "a"}, ref).error().reason == "invalid_answer");
   CHECK(f.engine().AnswerInput(id, {.response = "{}"}, ref));
   AwaitEnd(started->log);
   CHECK(f.engine().AnswerInput(id, {.response = "{}"}, ref).error().reason == "already_processed");

@@ -38,7 +38,7 @@ TEST_CASE("HeaderParameters: what must not be used is refused", "[mcp]") {
                   .has_value());
 }
 
-TEST_CASE("ParameterHeaders: values as headers hold them; what is not given has none", "[mcp]") {
+TEST_CASE("ParameterHeaders: values as headers hold them, and what is not given has none", "[mcp]") {
   const std::vector<McpHeaderParameter> parameters{
       {"Mcp-Param-S", {"s"}, "string"}, {"Mcp-Param-I", {"o", "i"}, "integer"}, {"Mcp-Param-B", {"b"}, "boolean"}};
   const auto headers = ParameterHeaders(parameters, *ParseJson(R"({"s":"x","o":{"i":42.0},"b":false})"));
