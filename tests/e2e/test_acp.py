@@ -94,7 +94,8 @@ def test_a_turn_with_tools(agent, session, server, provider):
     number = agent.prompt(session, "go")
     for _ in range(2):
         request = agent.asked()
-        assert [o["optionId"] for o in request["params"]["options"]] == ["allow_once", "allow_chat", "allow_always", "reject_once"]
+        options = [o["optionId"] for o in request["params"]["options"]]
+        assert options == ["allow_once", "allow_chat", "allow_always", "allow_chat:0", "allow_always:0", "reject_once"]
         agent.choose(request, "allow_once")
     assert agent.answer(number) == {"stopReason": "end_turn"}
     assert agent.said() == "I write. all done" and agent.said("agent_thought_chunk").strip() == "let me see"

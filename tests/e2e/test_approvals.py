@@ -28,7 +28,7 @@ def test_it_blocks_until_approved_then_runs(server, provider):
     assert answer.json == {"status": "processed", "approval_id": asked["approval_id"], "approved": True}
     stream.finish()
     names = stream.names(without=("usage", "text_delta", "tool_output_delta"))
-    assert names == ["interaction_started", "approval_required", "approved", "tool_call", "tool_result", "answer", "interaction_complete"]
+    assert names == ["interaction_started", "approval_required", "approved", "tool_call", "files_changed", "tool_result", "answer", "interaction_complete"]
     assert out.read_text() == "text"
     assert stream.one("approved")["arguments_digest"] == asked["arguments_digest"]
 

@@ -287,8 +287,9 @@ def test_the_routes_of_the_trash(served):
     client.request("DELETE", "/chats/alpha").expect(200)
     client.request("DELETE", "/chats/beta").expect(200)
     entries = client.get("/trash").expect(200, "trash").json["entries"]
-    assert [e["chat_id"] for e in entries] == ["beta", "alpha"], "deleted last first"
-    beta, alpha = (e["id"] for e in entries)
+    assert [e["deleted_at"] for e in entries] == sorted((e["deleted_at"] for e in entries), reverse=True), "deleted last first"
+    ids = {e["chat_id"]: e["id"] for e in entries}
+    beta, alpha = ids["beta"], ids["alpha"]
     client.post(f"/trash/{beta}/restore", {"as": "gamma"}).error(400, "unknown_member")
     for unknown in ("alpha", "alpha.20250115T100000.000Z.0a1b2c3d", "%2e%2e", "..%2fbeta", "a" * 64):
         assert client.post(f"/trash/{unknown}/restore").status in (400, 404)

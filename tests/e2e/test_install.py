@@ -111,7 +111,7 @@ def test_every_command_and_flag_is_in_each_completion(all_commands, scripts, mak
         for flag in flags(command):
             assert f"complete -c reprise -n \"__reprise_at '{name}'\"" in scripts["fish"].read_text()
             assert re.search(rf"__reprise_at '{name}'\".* -l {flag[2:]} ", scripts["fish"].read_text()), (command, flag)
-        function = scripts["zsh"].read_text().partition("\n_reprise_" + "_".join(command) + "() {\n")[2].partition("\n}\n")[0]
+        function = scripts["zsh"].read_text().partition("\n_reprise_" + "_".join(command).replace("-", "_") + "() {\n")[2].partition("\n}\n")[0]
         assert {found for found in re.findall(r"'\*?(--[a-z-]+)=?\[", function)} == flags(command), command
 
 
@@ -205,7 +205,7 @@ def files_below(folder):
 def expected_files(all_commands):
     pages = {"-".join(["reprise", *command]) for command in [(), *all_commands]}
     docs = {f"share/doc/reprise/{page.relative_to(ROOT)}" for page in (ROOT / "docs").rglob("*") if page.is_file()}
-    return {"bin/reprise", *(f"share/man/man1/{page}.1" for page in pages), "share/bash-completion/completions/reprise", "share/zsh/site-functions/_reprise",
+    return {"bin/reprise", "libexec/reprise/reprise-document", *(f"share/man/man1/{page}.1" for page in pages), "share/bash-completion/completions/reprise", "share/zsh/site-functions/_reprise",
             "share/fish/vendor_completions.d/reprise.fish", "share/doc/reprise/LICENSE", "share/doc/reprise/README.md", *docs,
             *(f"share/doc/reprise/schemas/{page.name}" for page in (ROOT / "schemas").glob("*.md")),
             *(f"share/reprise/schemas/{schema.name}" for schema in (ROOT / "schemas").glob("*.json")),

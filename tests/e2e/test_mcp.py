@@ -148,7 +148,7 @@ def test_a_question_of_the_everything_server_is_answered(box, everything):
     stream = it.start("every__trigger-elicitation-request")
     asked = stream.until("input_required")
     assert "name" in json.loads(asked["schema"])["properties"]
-    it.client.respond("c", stream.interaction, asked["request_id"], "no object").error(400, "invalid_member")
+    it.client.respond("c", stream.interaction, asked["request_id"], "no object").error(400, "invalid_answer")
     it.client.respond("c", stream.interaction, asked["request_id"], {"name": "Ada Lovelace"}).expect(200)
     stream.finish()
     assert json.loads(stream.one("input_received")["response"]) == {"name": "Ada Lovelace"}

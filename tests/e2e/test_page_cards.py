@@ -239,7 +239,7 @@ def test_a_failure_is_named_and_offers_what_helps(make_server, provider, browse)
         page.press("new-chat")
         page.say("go")
         note = page.until(lambda code=code: page.all(f"error-note[data-code='{code}']")[0], code)
-        assert title in note.text and inside(note, button), note.text
+        page.until(lambda note=note, title=title, button=button: title in note.text and inside(note, button), f"{title}, {button}")
     # With another model, from the card.
     provider.plan(failure(404, "no such model"), text("by the other"))
     page.press("new-chat")
@@ -487,7 +487,7 @@ def test_branches_are_a_tree_and_compared_side_by_side(server, provider, browse)
     for box in page.css("[data-testid=branch-map] input")[1:3]:
         box.click()
     left, right = page.one("left"), page.one("right")
-    assert [each.text.strip() for each in left.find_elements(By.CSS_SELECTOR, "del")] == ["second", "stands"]
+    page.until(lambda: [each.text.strip() for each in left.find_elements(By.CSS_SELECTOR, "del")] == ["second", "stands"], "the words that differ, when both are read")
     assert [each.text.strip() for each in right.find_elements(By.CSS_SELECTOR, "ins")] == ["third", "lies"]
     assert "The first turn is the same." in page.text("comparison") and "first answer" not in page.text("comparison")
     page.all("tree-turn")[1].click()

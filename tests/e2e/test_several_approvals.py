@@ -6,7 +6,7 @@ import pytest
 from support.provider import Gate, call, text, tools
 from support.timing import SLACK, SOON, eventually
 
-QUIET = ("usage", "text_delta", "tool_output_delta")
+QUIET = ("usage", "text_delta", "tool_output_delta", "files_changed")
 
 
 def command(number):

@@ -244,7 +244,8 @@ def test_metrics_are_the_same_to_the_collector_and_to_prometheus(watched, provid
     (server.home.workspace / "there.txt").write_text(TOLD)
     turn_with_two_tools_and_an_approval(server.client, provider)
     collector.trace()
-    eventually(lambda: "reprise.approval.wait.duration" in collector.metrics(), "the metrics are there")
+    eventually(lambda: "reprise.approval.wait.duration" in collector.metrics() and
+               [point.count for point in collector.metrics()["gen_ai.client.operation.duration"].histogram.data_points] == [2], "the metrics are there")
     sent, served = collector.metrics(), metrics(server.client)
     about = f'gen_ai_operation_name="chat",gen_ai_provider_name="openai",gen_ai_request_model="scripted",server_address="127.0.0.1",server_port="{provider.url.split(":")[2].split("/")[0]}"'
     duration = sent["gen_ai.client.operation.duration"]

@@ -95,7 +95,8 @@ def operations(server):
 
 
 CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post")}
-OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}"}
+OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}", "/tools/servers/{server}/login",
+             "/tools/servers/{server}/logout"}
 
 
 @pytest.mark.limit(120)

@@ -105,7 +105,7 @@ def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, ser
         provider.plan(text("later"))
     chat.say("do it").until("thinking").type(keys)
     gate.release()
-    chat.until("[e]dit the arguments: ")
+    chat.until("[e]dit the arguments, [1] more: ")
     if keys.rfind(b"\x1b[200~") > keys.rfind(b"\x1b[201~"):
         chat.type(b"y\ry\r\x1b[201~")  # the rest of it comes late
     assert len(waiting(server)) == 1 and files(server) == []
@@ -115,7 +115,7 @@ def test_what_was_typed_before_a_question_was_shown_does_not_answer_it(chat, ser
 
 def test_lines_pasted_without_marks_do_not_answer_either(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"), text("later"), text("later"), text("later"))
-    chat.type("do it\ry\ra\ry\r").until("[e]dit the arguments: ")
+    chat.type("do it\ry\ra\ry\r").until("[e]dit the arguments, [1] more: ")
     assert len(waiting(server)) == 1 and files(server) == []
     chat.say("y").until("done")
     assert files(server) == ["f.txt"] and messages(server)[0] == "do it"
@@ -123,7 +123,7 @@ def test_lines_pasted_without_marks_do_not_answer_either(chat, server, provider)
 
 def test_ctrl_c_at_an_approval_cancels_the_run(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("never"), )
-    chat.say("do it").until("[e]dit the arguments: ").type(CTRL_C).until("(cancelled)").ready()
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").type(CTRL_C).until("(cancelled)").ready()
     assert server.client.interaction("c", "int_001")["status"] == "CANCELLED" and len(provider.requests) == 1 and files(server) == []
     provider.forget_plan()
     provider.plan(text("still here"))
@@ -147,24 +147,24 @@ def test_ctrl_c_while_it_runs_cancels_and_the_client_stays(chat, server, provide
 
 def test_leaving_at_a_question_leaves_it_open_and_the_chat_asks_it_again(chat, open_chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments: ").type(CTRL_D).until("stays open")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").type(CTRL_D).until("stays open")
     chat.end()
     assert len(waiting(server)) == 1
     again = open_chat()
-    again.until("int_001 waits for an answer").until("do it").until("write_file f.txt").until("[e]dit the arguments: ").say("y").until("done").ready()
+    again.until("int_001 waits for an answer").until("do it").until("write_file f.txt").until("[e]dit the arguments, [1] more: ").say("y").until("done").ready()
     assert files(server) == ["f.txt"]
 
 
 def test_a_question_that_is_answered_elsewhere_goes_at_once(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments: ").type("ye")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").type("ye")
     server.client.approve("c", "int_001", waiting(server)[0]["approval_id"]).expect(200)
     chat.until("already answered").until("done").ready()
 
 
 def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, provider):
     provider.plan(tools(call("write_file", WRITE, "w1")), text("done"))
-    chat.say("do it").until("[e]dit the arguments: ").say("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("reprise: ").until("[e]dit the arguments: ")
+    chat.say("do it").until("[e]dit the arguments, [1] more: ").say("e").until('arguments: {"path"').type(CLEAR).say('{"path":5}').until("reprise: ").until("[e]dit the arguments, [1] more: ")
     chat.say("e").until('arguments: {"path"').type(CLEAR).say('{"path":"g.txt","content":"2"}').until("done")
     assert files(server) == ["g.txt"]
 
@@ -172,7 +172,7 @@ def test_arguments_that_the_server_refuses_are_asked_for_again(chat, server, pro
 def test_hidden_characters_of_an_approval_are_spelled_out(chat, server, provider):
     command = "echo a\u200bb \U000e0041 \u00ad \u2060 \u3164"
     provider.plan(tools(call("run_shell", {"command": command}, "r1")), text("done"))
-    chat.say("do it").until("risk: ").until("command: echo a<U+200B>b <U+E0041> <U+00AD> <U+2060> <U+3164>\n").until("[e]dit the arguments: ").say("n").until("done")
+    chat.say("do it").until("risk: ").until("command: echo a<U+200B>b <U+E0041> <U+00AD> <U+2060> <U+3164>\n").until("[e]dit the arguments, [1] more: ").say("n").until("done")
 
 
 def test_all_that_waits_can_be_answered_from_any_chat(open_chat, server, provider):

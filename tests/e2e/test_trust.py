@@ -445,7 +445,7 @@ DAMAGED = [*(f"{name}.damaged.01234567" for name in (".grants", ".grants_head", 
 # Every name that the program makes, reads or removes, and those that it, or a program that it starts, would look for. By the folder that they lie in; UID is the
 # user's, TAG stands for the data folder. Kept by hand; test_every_name_that_is_made_is_known finds one that is missing. docs/trust.md tells who may write what.
 NAMES = {
-    "data": [".lock", *REPLACED, *map(temporary, REPLACED), *DAMAGED, "audit.1.jsonl", f".probe.{RANDOM}.tmp", "c", "new", "c/interactions", "c/files",
+    "data": [".lock", *REPLACED, *map(temporary, REPLACED), *DAMAGED, "audit.1.jsonl", f".probe.{RANDOM}.tmp", "c", "new", "c/interactions", "c/files", "c/blobs",
              "c/interactions/int_002.json", "c/interactions/int_002.journal", ".trash", f".trash/c.{MOMENT}.01234567",
              f".incoming.{RANDOM}", f".incoming.{RANDOM}/c", f".incoming.{RANDOM}/c/chat.json", f".incoming.{RANDOM}/c/interactions"],
     # Beside the data folder: it is made, and converted, under another name.

@@ -26,13 +26,13 @@ function Line({ server }: { server: ToolServer }) {
     const timer = setInterval(() => void store.readTools(), AGAIN);
     return () => clearInterval(timer);
   }, [waits]);
-  const logIn = (): Promise<void> => store.attempt(async () => {
+  const logIn = () => store.attempt(async () => {
     const { open } = await call<ServerLogin>("POST", `${path}/login`);
     if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");
     setPage(open);
     if (!open) await store.readTools();
   });
-  const logOut = (): Promise<void> => store.attempt(async () => {
+  const logOut = () => store.attempt(async () => {
     await call("POST", `${path}/logout`);
     setPage(null);
     await store.readTools();

@@ -33,7 +33,7 @@ class Response:
 
     def check_error(self):
         assert self.headers.get("Content-Type", "").startswith("application/json"), dict(self.headers)
-        schemas.check("error", self.json)
+        schemas.check("mcp_refusal" if "jsonrpc" in self.json else "error", self.json)
 
     def error(self, status, code=None):
         self.expect(status)
