@@ -1,6 +1,7 @@
 #include "engine/busy_chats.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace reprise {
 
@@ -21,8 +22,20 @@ void BusyChats::AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& c
   });
 }
 
+void BusyChats::AwaitSaved(std::unique_lock<std::mutex>& lock, const ChatId& chat) {
+  constexpr std::chrono::milliseconds kAtMost{250};
+  const auto found = active_.find(chat);
+  const auto run = found == active_.end() ? nullptr : found->second;
+  if (!run || !run->is_being_saved()) return;
+  changed_.wait_for(lock, kAtMost, [&] {
+    const auto now = active_.find(chat);
+    return stopping_ || now == active_.end() || now->second != run;
+  });
+}
+
 Result<void> BusyChats::Occupy(const ChatId& chat) {
   std::unique_lock lock(mutex_);
+  AwaitSaved(lock, chat);
   AwaitStarted(lock, chat);
   if (draining_) return Fail(Stopping());
   if (const auto found = active_.find(chat); found != active_.end()) return Fail(Busy(found->second));

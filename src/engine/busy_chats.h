@@ -81,6 +81,9 @@ class BusyChats {
  private:
   // One that is just about to start has its id in a moment. REQUIRES: `lock` holds mutex_.
   void AwaitStarted(std::unique_lock<std::mutex>& lock, const ChatId& chat);
+  // One that has ended leaves in a moment. Others may have seen its checkpoint already, and believe that the chat is
+  // free. REQUIRES: `lock` holds mutex_.
+  void AwaitSaved(std::unique_lock<std::mutex>& lock, const ChatId& chat);
   void AwaitEndOf(const Run& run);
 
   EngineServices& services_;

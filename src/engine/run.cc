@@ -306,6 +306,11 @@ InteractionStatus Run::status() const {
   return IsFinished(interaction_.status) ? InteractionStatus::kRunning : interaction_.status;
 }
 
+bool Run::is_being_saved() const {
+  const std::lock_guard lock(mutex_);
+  return IsFinished(interaction_.status);
+}
+
 std::uint32_t Run::last_round() const {
   const std::lock_guard lock(mutex_);
   return last_round_;

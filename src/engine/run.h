@@ -108,6 +108,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   void RequestStopWithServer();
   Interaction Snapshot() const;
   InteractionStatus status() const;
+  // It has come to its end, and stays in its chat only until its checkpoint is stored.
+  bool is_being_saved() const;
   std::string model() const;
   Agenda agenda() const;
   // The answer to a question of this run survives the process when this returns ok: it is in the journal, shown or not.
