@@ -25,8 +25,8 @@ class BlobStore {
  public:
   virtual ~BlobStore() = default;
 
-  // Those that are there already cost nothing. When this returns ok all of them survive a power loss. kNotFound if there
-  // is no such chat.
+  // Those that are there already cost nothing. When this returns ok all of them survive a power loss. kNotFound if
+  // there is no such chat.
   virtual Result<void> Put(const ChatId& chat, const std::vector<Blob>& blobs) = 0;
   // Its content, which has this digest.
   virtual Result<std::string> Get(const ChatId& chat, std::string_view digest) = 0;

@@ -241,13 +241,13 @@ struct InteractionComplete {
 
 }  // namespace event
 
-using AnyEvent = std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking,
-                              event::MessageText, event::Answer, event::ToolCallStarted, event::ToolOutputDelta,
-                              event::ToolResult, event::ApprovalRequired, event::Approved, event::Rejected,
-                              event::InputRequired, event::InputReceived, event::TaskUpdated, event::PlanUpdated,
-                              event::GrantsUpdated, event::Usage, event::Retry, event::LoopDetected, event::Compacted,
-                              event::Nested, event::FilesChanged, event::Cancelled, event::Failed,
-                              event::InteractionComplete>;
+using AnyEvent =
+    std::variant<event::InteractionStarted, event::ThinkingDelta, event::TextDelta, event::Thinking, event::MessageText,
+                 event::Answer, event::ToolCallStarted, event::ToolOutputDelta, event::ToolResult,
+                 event::ApprovalRequired, event::Approved, event::Rejected, event::InputRequired, event::InputReceived,
+                 event::TaskUpdated, event::PlanUpdated, event::GrantsUpdated, event::Usage, event::Retry,
+                 event::LoopDetected, event::Compacted, event::Nested, event::FilesChanged, event::Cancelled,
+                 event::Failed, event::InteractionComplete>;
 
 // One of these. Copies and moves of so many types are compiled once: they cost each source that made them seconds.
 class EventPayload : public AnyEvent {

@@ -22,8 +22,8 @@ struct IncomingChat {
   std::map<InteractionId, std::vector<std::string>> journals{};  // records of interactions that have not ended
   std::vector<QueuedMessage> queue{};
   std::vector<FileId> files{};
-  std::function<Result<StoredFile>(const FileId&)> load_file{};  // one of them; called twice as well
-  std::vector<std::string> blobs{};                                     // digests
+  std::function<Result<StoredFile>(const FileId&)> load_file{};        // one of them; called twice as well
+  std::vector<std::string> blobs{};                                    // digests
   std::function<Result<std::string>(const std::string&)> load_blob{};  // the content of one of them
 };
 

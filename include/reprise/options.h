@@ -155,8 +155,8 @@ struct Options {
   std::string workspace = ".";
   WorkspaceMode workspace_mode = WorkspaceMode::kUsual;
   bool workspace_history = true;  // what changes in it is recorded
-  std::string config_file;  // the one that was read; empty: none
-  std::string trust_file;   // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
+  std::string config_file;        // the one that was read; empty: none
+  std::string trust_file;  // the list of files that a person has allowed (app/trusted_files.h); empty: none has been
   std::string model = "offline";
   bool plain = false;           // chats are stored unencrypted
   std::string key_file;         // empty: the default place

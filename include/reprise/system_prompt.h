@@ -18,7 +18,7 @@ struct PromptModule {
 // What a model is told before the conversation. No modules: nothing.
 struct SystemPrompt {
   std::vector<PromptModule> modules{};
-  std::string workspace{};  // for {{workspace}}
+  std::string workspace{};     // for {{workspace}}
   std::string instructions{};  // of the client, for this run; as they are, behind the modules
 };
 

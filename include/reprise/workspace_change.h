@@ -10,10 +10,10 @@ namespace reprise {
 struct FileVersion {
   enum class Kind { kFile, kLink, kDirectory };
   Kind kind = Kind::kFile;
-  std::uint32_t mode = 0;         // permission bits, 0777 at most; 0 for a symbolic link
-  std::uint64_t size = 0;         // bytes of the content; 0 for a directory
-  std::string digest{};           // of the content, of a link its target: "sha256:" + 64 hex digits; empty: not kept
-  std::int64_t modified_ns = 0;   // if it is not kept: when it was modified, nanoseconds since 1970
+  std::uint32_t mode = 0;        // permission bits, 0777 at most; 0 for a symbolic link
+  std::uint64_t size = 0;        // bytes of the content; 0 for a directory
+  std::string digest{};          // of the content, of a link its target: "sha256:" + 64 hex digits; empty: not kept
+  std::int64_t modified_ns = 0;  // if it is not kept: when it was modified, nanoseconds since 1970
   // Whether its content can be put back: blobs have it, or there is none.
   bool is_kept() const { return kind == Kind::kDirectory || !digest.empty(); }
   bool operator==(const FileVersion&) const = default;

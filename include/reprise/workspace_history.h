@@ -46,8 +46,8 @@ struct RestoreStep {
 
 // Knows what calls change in the workspace, and puts it back. Of one tenant's chats. Thread-safe.
 //
-// What .gitignore names, .git itself, what is out of reach for file tools and what lies behind a symbolic link is neither
-// looked at nor touched.
+// What .gitignore names, .git itself, what is out of reach for file tools and what lies behind a symbolic link is
+// neither looked at nor touched.
 class WorkspaceHistory {
  public:
   virtual ~WorkspaceHistory() = default;

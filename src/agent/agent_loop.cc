@@ -363,8 +363,8 @@ Async<Result<ModelResponse>> AgentLoop::SendRequest() {
 }
 
 // What a client has seen cannot be taken back, so a response that had begun to show is not asked for twice.
-// A provider refuses a whole request for one file that it cannot read, and would refuse all that follow in the chat: the
-// model is told of the files in text instead.
+// A provider refuses a whole request for one file that it cannot read, and would refuse all that follow in the chat:
+// the model is told of the files in text instead.
 bool AgentLoop::SendsNoParts(const Error& failure, int retries) {
   if (failure.reason != "provider_bad_request" || !said_->silent() || turn_.stop.stop_requested()) return false;
   if (!shown_ || !MessageParts::HasAny(shown_->messages)) return false;

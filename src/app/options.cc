@@ -242,8 +242,9 @@ Result<Options> LoadOptions(const Flags& flags, const Environment& environment) 
                 "--host " + options.host + " can be reached from other machines and needs --token-file, or \"auth\"");
   }
   if (options.auth.has_people() && options.workspace_mode == WorkspaceMode::kLocal) {
-    return Fail(ErrorCode::kInvalidArgument,
-                "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
+    return Fail(
+        ErrorCode::kInvalidArgument,
+        "workspace_mode local is for one user: with \"auth\" it is none, or shared if all may see and change it");
   }
   // Last, so that whoever is asked sees all that the options have become.
   if (*config && NeedsTrust(**config, options, environment)) {

@@ -103,7 +103,7 @@ class ServerParts {
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<TenantTools> tenant_tools_;
   std::unique_ptr<WorkspaceTracker> tracker_;  // null: nobody records what changes in the workspace
-  Mutex org_keys_mutex_;  // held while an org's key is looked for and made
+  Mutex org_keys_mutex_;                       // held while an org's key is looked for and made
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
   std::optional<Readiness> readiness_, bucket_readiness_;  // the second: null without a bucket

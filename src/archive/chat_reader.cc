@@ -29,10 +29,8 @@ Result<ChatReader> ChatReader::Open(const Flags& flags, const Environment& envir
   }
   if (!store) return Fail(store.error());
   auto bucket = ChatBucket::OpenToRead(*options, reads ? reads->stop_token() : std::stop_token());
-  auto files = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = source->root(),
-                                                                          .keys = *keys,
-                                                                          .file_system = source->file_system(),
-                                                                          .bucket = FilesOf(bucket)});
+  auto files = std::make_unique<SealedFileStore>(SealedFileStore::Options{
+      .root = source->root(), .keys = *keys, .file_system = source->file_system(), .bucket = FilesOf(bucket)});
   auto blobs = std::make_unique<FileBlobStore>(source->root(), *keys, source->file_system());
   return ChatReader(*std::move(options), std::move(bucket), *std::move(source), *std::move(store), std::move(files),
                     std::move(blobs));

@@ -4,8 +4,8 @@
 
 namespace reprise {
 
-// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. Its functions
-// are looked up one after the other; the first thing that is missing is remembered.
+// A library that is not linked, since only some need it: loaded now, and for as long as the process lives. Its
+// functions are looked up one after the other; the first thing that is missing is remembered.
 class SharedLibrary {
  public:
   // `name` as dlopen(3) takes it: "libcurl.so.4".

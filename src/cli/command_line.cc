@@ -38,7 +38,8 @@ class Grammar {
     CLI::App* chat = Add("chat", "Talk with the agent, as `reprise` alone does; from a pipe, line by line");
     chat->add_option("CHAT", out_.argument, "a chat's id (default: a new one)");
     AddTalking(*chat);
-    CLI::App* acp = Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output");
+    CLI::App* acp =
+        Add("acp", "Be an agent for editors that speak the Agent Client Protocol, on standard input and output");
     AddSettings(*acp, {"model", "data-dir", "workspace", "plain", "key-file", "passphrase-file", "approval-mode"});
     AddServer(*acp, /*prints=*/false);
     CLI::App* mcp = Add("mcp-server", "Be a server of the Model Context Protocol, on standard input and output");
@@ -282,7 +283,8 @@ class Grammar {
     revoke->add_option("TOKEN", out_.argument, "its id, as the list shows it")->required();
     CLI::App* org = users->add_subcommand("org", "Organizations, whose users the server is for");
     org->require_subcommand(1);
-    CLI::App* remove = org->add_subcommand("delete", "Delete all chats of an organization's users, and the key that copies of them need");
+    CLI::App* remove = org->add_subcommand(
+        "delete", "Delete all chats of an organization's users, and the key that copies of them need");
     remove->add_option("ORG", out_.argument, "its name")->required();
     remove->add_flag("--yes", out_.yes, "it is meant");
     for (CLI::App* command : {add, list, revoke, remove}) {

@@ -192,7 +192,8 @@ class Conversion {
   // --- the data folder ---
   int InPlace() {
     if (!ListTenants(options_.data_dir, Disk()).empty()) {
-      return Complain(MakeError(ErrorCode::kConflict, options_.data_dir + " holds chats of several users, in .tenants; "
+      return Complain(MakeError(ErrorCode::kConflict, options_.data_dir +
+                                                          " holds chats of several users, in .tenants; "
                                                           "convert each user's folder by itself, with --output"));
     }
     const auto keys = Keys(options_.data_dir);

@@ -198,8 +198,7 @@ int RunImport(const CommandLine& line, const Environment& environment) {
   if (options->store.type == StoreOptions::Type::kPostgres) {
     const auto shared = SharedDatabase::Open({.url = options->store.url, .version = std::string(Version())});
     if (!shared) return Complain(shared.error());
-    const auto database =
-        PostgresParts::Open(**shared, {.tenant = {}, .keys = *keys, .bucket = FilesOf(*bucket)});
+    const auto database = PostgresParts::Open(**shared, {.tenant = {}, .keys = *keys, .bucket = FilesOf(*bucket)});
     if (!database) return Complain(database.error());
     auto ready = take_new_files(DatabaseFiles::kRoot, (*database)->store().files());
     if (!ready) return Complain(ready.error());

@@ -54,9 +54,10 @@ void PrintKeys(const std::string& path, const KeySet& keys, bool has_passphrase,
 // The folder is not all that the keys open then: an old one must not be taken for unneeded.
 Result<void> CheckIsFolder(const Options& options) {
   if (options.store.type == StoreOptions::Type::kFiles) return {};
-  return Fail(ErrorCode::kInvalidArgument,
-              "what is in a database cannot be wrapped anew yet: keep the old keys in the key file (keys rotate, without "
-              "--rewrap, adds one that seals from then on)");
+  return Fail(
+      ErrorCode::kInvalidArgument,
+      "what is in a database cannot be wrapped anew yet: keep the old keys in the key file (keys rotate, without "
+      "--rewrap, adds one that seals from then on)");
 }
 
 // The data folder for this process alone: a server would go on sealing by the keys it has, and rewrite chat.json.
@@ -99,8 +100,7 @@ Result<void> RewrapInBucket(const Options& options, const std::string& folder, s
   const auto bucket = ChatBucket::OpenToRead(options, counter.stop_token());
   if (bucket) {
     return RewrapObjects(
-        {.root = folder, .keys = keys, .file_system = Disk(), .bucket = bucket->files(), .counter = &counter},
-        done);
+        {.root = folder, .keys = keys, .file_system = Disk(), .bucket = bucket->files(), .counter = &counter}, done);
   }
   const auto count = CountReferences(folder, keys, Disk());
   if (!count) return Fail(count.error());

@@ -32,11 +32,11 @@ struct Access {
 Result<VerifyReport> Verify(const std::string& what, const Options& options, const ChatSource& source,
                             const Access& access, WorkCounter& counter) {
   if (const auto reference = ParseReference(what)) {
-    auto report = reference->interaction
-                      ? VerifyFile(InteractionFile(source.root(), reference->chat, *reference->interaction),
-                                   access.keys, source.file_system(), &counter, access.bucket)
-                      : VerifyChat(source.root(), reference->chat, access.keys, source.file_system(), &counter,
-                                   access.bucket);
+    auto report =
+        reference->interaction
+            ? VerifyFile(InteractionFile(source.root(), reference->chat, *reference->interaction), access.keys,
+                         source.file_system(), &counter, access.bucket)
+            : VerifyChat(source.root(), reference->chat, access.keys, source.file_system(), &counter, access.bucket);
     if (report || report.error().code != ErrorCode::kNotFound) return report;
     if (!IsFile(what) && !IsDirectory(what)) {
       Error missing = NotThere(report.error(), *reference, options.data_dir);

@@ -15,8 +15,7 @@ namespace {
 constexpr int kRowsBesideQuestion = 6;  // that a question below leaves to the rest
 constexpr int kDiffLines = 40;          // unless all of it is asked for
 constexpr std::size_t kTextLines = 40;  // likewise
-constexpr const char* kMoreToAllow =
-    "more to allow for 30 days: in this chat by its number, in every chat as in: 1 always";
+constexpr const char* kMoreToAllow = "or, for 30 days (1: in this chat, 1 always: in every chat):";
 constexpr const char* kHowToAnswer =
     "y, n, a or e, or a number that is listed; words behind y or n are for the model, as in: n use another name";
 

@@ -13,7 +13,8 @@
 namespace reprise {
 
 // Seals under the set's current key, with a fresh content key and IV. `protected_members` (an object without alg and
-// enc) go into the protected header, which is readable and authenticated; so does "tenant", if the keys are bound to one.
+// enc) go into the protected header, which is readable and authenticated; so does "tenant", if the keys are bound to
+// one.
 Result<std::string> SealJwe(const Json& protected_members, std::string_view plaintext, const KeySet& keys);
 
 struct OpenedJwe {

@@ -19,7 +19,7 @@ struct Attached {
   std::vector<Attachment> files{};
   std::string text{};                // goes behind what the user wrote; empty without files
   std::vector<MessagePart> parts{};  // behind that
-  std::string documents{};           // what the model is told of documents among the parts; for guardrails, kept nowhere
+  std::string documents{};  // what the model is told of documents among the parts; for guardrails, kept nowhere
 };
 
 // What files are attached with. All may be null.

@@ -131,8 +131,7 @@ Result<EventSubscription> Engine::Regenerate(const ChatId& chat, InteractionId i
 }
 
 Result<InteractionId> Engine::AddTurns(const ChatId& chat, std::optional<InteractionId> after,
-                                       std::optional<InteractionId> edited_from,
-                                       const std::vector<SpokenTurn>& turns) {
+                                       std::optional<InteractionId> edited_from, const std::vector<SpokenTurn>& turns) {
   return impl_->chats.AddTurns(chat, after, edited_from, turns);
 }
 

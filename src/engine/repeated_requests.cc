@@ -80,8 +80,9 @@ Result<RepeatedRequests::Found> RepeatedRequests::FindStored(const ChatId& chat,
 void RepeatedRequests::Remember(const ChatId& chat, Seen seen) {
   // Ids rise with time: the oldest go.
   while (seen.by_key.size() > kLooksBack) {
-    const auto oldest = std::min_element(seen.by_key.begin(), seen.by_key.end(),
-                                         [](const auto& a, const auto& b) { return a.second.second < b.second.second; });
+    const auto oldest = std::min_element(seen.by_key.begin(), seen.by_key.end(), [](const auto& a, const auto& b) {
+      return a.second.second < b.second.second;
+    });
     seen.by_key.erase(oldest);
   }
   const std::lock_guard lock(mutex_);

@@ -20,7 +20,8 @@ namespace reprise {
 
 // Finds what a request has begun that is sent again (draft-ietf-httpapi-idempotency-key-header). The key is on record
 // with the interaction, so that it is found after a restart and at another server. What is looked at: the run of the
-// chat, what waits in it, and the newest kLooksBack interactions of its branch that are younger than kLife. Thread-safe.
+// chat, what waits in it, and the newest kLooksBack interactions of its branch that are younger than kLife.
+// Thread-safe.
 class RepeatedRequests {
  public:
   static constexpr std::size_t kLooksBack = 32;

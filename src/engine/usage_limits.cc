@@ -95,7 +95,8 @@ void UsageLimits::CountForDay(const TokenUsage& used) {
   const std::int64_t tokens = TokensOf(used);
   if (daily_ == nullptr || tokens <= 0) return;
   if (auto kept = daily_->Add(tokens); !kept) {
-    LogWarning("what was used today cannot be kept", {{"error", kept.error().message}, {"detail", kept.error().detail}});
+    LogWarning("what was used today cannot be kept",
+               {{"error", kept.error().message}, {"detail", kept.error().detail}});
   }
 }
 

@@ -8,8 +8,8 @@
 #include "base/json.h"
 #include "base/random.h"
 #include "domain/codec.h"
-#include "http/chat_body.h"
 #include "doors/event_frames.h"
+#include "http/chat_body.h"
 
 namespace reprise {
 namespace {

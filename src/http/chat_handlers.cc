@@ -11,8 +11,8 @@
 #include "domain/codec.h"
 #include "http/chat_body.h"
 #include "http/error_response.h"
-#include "http/history_handler.h"
 #include "http/file_preview_body.h"
+#include "http/history_handler.h"
 #include "http/requests.h"
 #include "http/usage_body.h"
 
@@ -106,7 +106,9 @@ Result<Outcome> RemoveBranch(Engine& engine, const Request& request) {
   return JsonReply({{"status", "deleted"}, {"chat_id", chat.str()}, {"interactions", std::move(ids)}});
 }
 
-Reply Preview(const std::vector<FilePreview>& files) { return JsonReply({{"dry_run", true}, {"files", ToJson(files)}}); }
+Reply Preview(const std::vector<FilePreview>& files) {
+  return JsonReply({{"dry_run", true}, {"files", ToJson(files)}});
+}
 
 Result<Outcome> MoveHead(Engine& engine, const Request& request) {
   const auto chat = TRY(ChatInPath(request));

@@ -62,9 +62,8 @@ bool IsProbe(const RequestHead& head) {
 }
 
 Error NoToken() {
-  return {.code = ErrorCode::kUnauthenticated,
-          .reason = "unauthenticated",
-          .message = "a valid bearer token is needed"};
+  return {
+      .code = ErrorCode::kUnauthenticated, .reason = "unauthenticated", .message = "a valid bearer token is needed"};
 }
 
 // "192.0.2.1:8000" or "[2001:db8::1]:8000".

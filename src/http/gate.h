@@ -25,7 +25,7 @@ class Gate {
     bool any_address = false;
     // Names by which clients reach this server through something else; a request may also come from their pages.
     std::vector<PublicHost> public_hosts = {};
-    std::optional<std::string> token = {};  // if set, every request must show it; with `people`: the operator's
+    std::optional<std::string> token = {};       // if set, every request must show it; with `people`: the operator's
     std::shared_ptr<Authenticator> people = {};  // null: one user, whoever passes
   };
   explicit Gate(Options options);

@@ -82,8 +82,9 @@ Result<Outcome> LogIn(const Gate& gate, const Request& request) {
   const auto token = TRY(ParseLoginBody(request.body));
   const auto cookie = gate.CookieFor(token, request.head);
   if (!cookie) {
-    return Fail(Error{
-        .code = ErrorCode::kUnauthenticated, .reason = "unauthenticated", .message = "this is no token of this server"});
+    return Fail(Error{.code = ErrorCode::kUnauthenticated,
+                      .reason = "unauthenticated",
+                      .message = "this is no token of this server"});
   }
   Reply reply{.status = 204};
   if (!cookie->empty()) reply.headers.emplace_back("Set-Cookie", *cookie);

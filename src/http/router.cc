@@ -37,8 +37,7 @@ std::vector<std::string> Captures(const Route& route, std::vector<std::string> s
 
 }  // namespace
 
-void Router::Add(std::string method, std::string_view path, Handler handler, Lane lane, BodyKind body,
-                 Access access) {
+void Router::Add(std::string method, std::string_view path, Handler handler, Lane lane, BodyKind body, Access access) {
   Route route{.method = std::move(method),
               .path = std::string(path),
               .pattern = {},

@@ -24,8 +24,8 @@ struct SharedContext {
   const std::function<Result<void>()>& ready;
   const std::function<std::vector<Error>()>& failing;
   const Gate& gate;
-  std::span<const PageAsset> page;             // empty: there is none
-  std::function<Engine::Counters()> counters;  // of all tenants
+  std::span<const PageAsset> page;                 // empty: there is none
+  std::function<Engine::Counters()> counters;      // of all tenants
   std::function<std::vector<Principal>()> people;  // who have been here; null: there is one user
   ToolServerLogins* logins = nullptr;              // null: there are no servers of tools
 };

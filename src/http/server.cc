@@ -279,7 +279,7 @@ class HttpServer::Impl {
   int port() const { return port_; }
   std::size_t connections() const { return static_cast<std::size_t>(std::max<std::int64_t>(0, metrics_.connections)); }
 
-  std::vector<Metric> CollectMetrics() const { 
+  std::vector<Metric> CollectMetrics() const {
     return reprise::CollectMetrics(tenants_.counters(), tenants_.root().engine().telemetry(), metrics_);
   }
 
@@ -348,7 +348,8 @@ class HttpServer::Impl {
   void Admit(UniqueFd fd) {
     const bool full = connections_.size() >= max_connections_;
     if (full && connections_.size() >= max_connections_ + kMaxRefusals) return;
-    const Peer peer = options_.token || options_.people ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
+    const Peer peer =
+        options_.token || options_.people ? Peer::kUnknown : peers_.Identify(fd.get());  // a token says more
     auto connection = std::make_shared<Connection>(shared_, fd.Release(), peer);
     connections_.emplace(connection.get(), connection);
     {

@@ -23,14 +23,14 @@
 namespace reprise {
 
 struct ServerOptions {
-  std::string host = "127.0.0.1";             // an address; anything but loopback needs a token
-  int port = 8000;                            // 0: any free one
-  std::optional<std::string> token = {};      // if set, every request must show it; with `people`: the operator's
+  std::string host = "127.0.0.1";              // an address; anything but loopback needs a token
+  int port = 8000;                             // 0: any free one
+  std::optional<std::string> token = {};       // if set, every request must show it; with `people`: the operator's
   std::shared_ptr<Authenticator> people = {};  // tells who sends a request; null: one user, whoever passes
   TenantSource tenants = {};                   // needed with `people`
-  std::vector<PublicHost> public_hosts = {};  // names that clients use beside those it listens under
-  std::string openapi = "{}";                 // what GET /openapi.json answers
-  std::span<const PageAsset> page = {};       // what a browser is shown; empty: nothing
+  std::vector<PublicHost> public_hosts = {};   // names that clients use beside those it listens under
+  std::string openapi = "{}";                  // what GET /openapi.json answers
+  std::span<const PageAsset> page = {};        // what a browser is shown; empty: nothing
   HttpLimits limits;
   std::function<Result<void>()> ready = {};  // what GET /readyz says; null: always ready. May block for a second
   std::function<std::vector<Error>()> failing = {};  // what it says fails although it is ready; null: nothing. Likewise
@@ -67,8 +67,8 @@ class HttpServer {
 
   // Accepts no more connections and answers new requests 503; streams go on. Call it before Engine::Stop.
   void BeginStop();
-  // Ends the runs of all tenants but the engine's that Open was given. Call it between BeginStop and Stop, which does it
-  // otherwise.
+  // Ends the runs of all tenants but the engine's that Open was given. Call it between BeginStop and Stop, which does
+  // it otherwise.
   void StopTenants();
   // BeginStop, then lets streams whose log is closed send the rest, for at most `stop_timeout`, closes everything and
   // ends the threads. Call it after Engine::Stop.

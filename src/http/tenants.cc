@@ -105,9 +105,8 @@ void Tenants::CloseIdle(std::size_t most) {
   }
   // Nobody can enter one meanwhile that nobody has but these two.
   const MutexLock lock(mutex_);
-  std::erase_if(tenants_, [](const auto& known) {
-    return known.second.use_count() <= kMapAndList && !known.second->is_open;
-  });
+  std::erase_if(tenants_,
+                [](const auto& known) { return known.second.use_count() <= kMapAndList && !known.second->is_open; });
 }
 
 void Tenants::CloseOne(Tenant& tenant) {

@@ -132,8 +132,8 @@ Result<Rows> DatabaseFiles::Read(const Place& place) {
       return database_.Execute({.sql = "select content from reprise.folder_files where tenant = $1 and name = $2",
                                 .values = {tenant_, place.name}});
     case Place::Kind::kAuditLog:
-      return database_.Execute({.sql = "select line || E'\\n' from reprise.audit where tenant = $1 order by seq",
-                                .values = {tenant_}});
+      return database_.Execute(
+          {.sql = "select line || E'\\n' from reprise.audit where tenant = $1 order by seq", .values = {tenant_}});
     case Place::Kind::kTrashFile:
       return database_.Execute(
           {.sql = "select content from reprise.trash where tenant = $1 and entry || '/' || path = $2 and entry = "
@@ -172,8 +172,8 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
       add(TRY(database_.Execute(
               {.sql = "select name from reprise.folder_files where tenant = $1", .values = {tenant_}})),
           false, "");
-      if (const Rows audit = TRY(database_.Execute(
-              {.sql = "select 1 from reprise.audit where tenant = $1 limit 1", .values = {tenant_}}));
+      if (const Rows audit = TRY(
+              database_.Execute({.sql = "select 1 from reprise.audit where tenant = $1 limit 1", .values = {tenant_}}));
           !audit.empty()) {
         entries.push_back({.name = NameIn(AuditLogFile(kRoot))});
       }
@@ -194,14 +194,16 @@ Result<std::vector<DirectoryEntry>> DatabaseFiles::ListDirectory(const std::stri
       return entries;
     }
     case Place::Kind::kFiles:
-      add(TRY(database_.Execute({.sql = "select id from reprise.files where tenant = $1 and chat = $2 and id not like 'blob%'",
-                                 .values = {tenant_, place.chat}})),
+      add(TRY(database_.Execute(
+              {.sql = "select id from reprise.files where tenant = $1 and chat = $2 and id not like 'blob%'",
+               .values = {tenant_, place.chat}})),
           false, ".json");
       if (entries.empty()) return NoSuchFile(path);
       return entries;
     case Place::Kind::kBlobs:
-      add(TRY(database_.Execute({.sql = "select substr(id, 6) from reprise.files where tenant = $1 and chat = $2 and id "
-                                        "like 'blob%'",
+      add(TRY(database_.Execute({.sql =
+                                     "select substr(id, 6) from reprise.files where tenant = $1 and chat = $2 and id "
+                                     "like 'blob%'",
                                  .values = {tenant_, place.chat}})),
           false, ".json");
       if (entries.empty()) return NoSuchFile(path);

@@ -87,10 +87,11 @@ Result<bool> PostgresAuditLog::Insert(const std::string& line) {
   const auto number = static_cast<std::int64_t>(last_ + 1);
   std::string digest = Sha256Digest({line});
   const Rows added = TRY(database_.Execute(
-      {.sql = "with i as (insert into reprise.audit(tenant, seq, line, digest) select $1, $2::bigint, $3, $4 where "
-              "$2::bigint - 1 <= $5::bigint or exists (select 1 from reprise.audit where tenant = $1 and seq = $2::bigint "
-              "- 1) on conflict do nothing returning 1) "
-              "select count(*), set_config('synchronous_commit', 'off', true) from i",
+      {.sql =
+           "with i as (insert into reprise.audit(tenant, seq, line, digest) select $1, $2::bigint, $3, $4 where "
+           "$2::bigint - 1 <= $5::bigint or exists (select 1 from reprise.audit where tenant = $1 and seq = $2::bigint "
+           "- 1) on conflict do nothing returning 1) "
+           "select count(*), set_config('synchronous_commit', 'off', true) from i",
        .values = {database_.tenant(), number, line, digest, static_cast<std::int64_t>(gap_)}}));
   if (added.number(0, 0) == 0) {
     // Or this statement was, whose answer was lost.

@@ -37,7 +37,7 @@ class PostgresAuditLog final : public AuditLog {
   std::optional<AuditHead> head_ GUARDED_BY(mutex_);  // nullopt: not read yet
   std::uint64_t last_ GUARDED_BY(mutex_) = 0;         // the number of the last line that is known
   std::string last_digest_ GUARDED_BY(mutex_);
-  std::uint64_t gap_ GUARDED_BY(mutex_) = 0;    // up to here lines may be gone: as it was found when it was opened
+  std::uint64_t gap_ GUARDED_BY(mutex_) = 0;  // up to here lines may be gone: as it was found when it was opened
   std::string gap_digest_ GUARDED_BY(mutex_);
   std::chrono::steady_clock::time_point sealed_at_ GUARDED_BY(mutex_);
 };

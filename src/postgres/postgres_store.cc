@@ -505,9 +505,8 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
   }
   FileBlobStore blobs(DatabaseFiles::kRoot, options_.keys, database_files_);
   for (const std::string& digest : incoming.blobs) {
-    auto put = incoming.load_blob(digest).and_then([&](std::string content) {
-      return blobs.Put(chat, {Blob{.digest = digest, .content = std::move(content)}});
-    });
+    auto put = incoming.load_blob(digest).and_then(
+        [&](std::string content) { return blobs.Put(chat, {Blob{.digest = digest, .content = std::move(content)}}); });
     if (!put) static_cast<void>(DeleteChat(chat));
     TRY(put);
   }

@@ -81,8 +81,8 @@ void RunTail::Read() {
   });
 }
 
-// A new owner is told first that we follow: what it keeps from then on it tells us, and what it kept before is in `rows`
-// or is looked for a second later.
+// A new owner is told first that we follow: what it keeps from then on it tells us, and what it kept before is in
+// `rows` or is looked for a second later.
 void RunTail::TakeRows(const Rows& rows) {
   const bool has_ended = rows.empty() || rows.truth(0, 0);
   if (!has_ended && !rows.is_null(0, 1) && rows.text(0, 1) != owner_) {

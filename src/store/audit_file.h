@@ -31,8 +31,8 @@ struct AuditHead {
 Result<std::optional<AuditHead>> ReadAuditHead(const std::string& root, FileSystem& file_system, const KeySet* keys);
 // What .audit_head holds then: sealed if there are keys.
 Result<std::string> AuditHeadText(const AuditHead& head, const KeySet* keys);
-// A line of the log, without its end; `previous`: the digest of the line before it, empty if there is none. `key` may be
-// null: no MAC.
+// A line of the log, without its end; `previous`: the digest of the line before it, empty if there is none. `key` may
+// be null: no MAC.
 std::string AuditLine(const AuditEntry& entry, std::uint64_t number, const std::string& previous, const SecretKey* key);
 
 // The audit log as files of a data folder (schemas/FILES.md): audit.jsonl, and audit.NNN.jsonl for what was written

@@ -136,7 +136,8 @@ bool IsIncomingDirectory(std::string_view name) {
 }
 
 bool IsNameInChat(std::string_view name) {
-  const bool numbered = ParseInteractionFile(name) || ParseJournalFile(name) || ParseFileName(name) || ParseBlobName(name);
+  const bool numbered =
+      ParseInteractionFile(name) || ParseJournalFile(name) || ParseFileName(name) || ParseBlobName(name);
   return numbered || name == kChatFile || name == kQueueFile || name == ".running" || name == ".lock";
 }
 

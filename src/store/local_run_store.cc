@@ -51,9 +51,7 @@ class LocalRunStore::Hold final : public RunHold {
 
   void SetAside() override { Release(); }
 
-  Result<JournalContent> ReadJournal() override {
-    return owner_.store_.ReadJournal(ref_.chat_id, ref_.interaction_id);
-  }
+  Result<JournalContent> ReadJournal() override { return owner_.store_.ReadJournal(ref_.chat_id, ref_.interaction_id); }
 
   Result<void> GoOn(const std::vector<std::string>& records) override {
     journal_ = TRY(owner_.store_.BeginJournal(ref_.chat_id, ref_.interaction_id, records));

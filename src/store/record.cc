@@ -170,10 +170,10 @@ class PlainFormat final : public RecordFormat {
 }  // namespace
 
 Error IntegrityError(std::string_view kind, const RecordPlace& place, std::string_view what) {
-  const std::string name = place.file    ? FileRecordName(place.chat, *place.file)
-                           : place.queue ? QueueName(place.chat)
+  const std::string name = place.file            ? FileRecordName(place.chat, *place.file)
+                           : place.queue         ? QueueName(place.chat)
                            : !place.blob.empty() ? BlobRecordName(place.chat, place.blob)
-                                         : RecordName(place.chat, place.interaction);
+                                                 : RecordName(place.chat, place.interaction);
   return Error{.code = ErrorCode::kCorruption,
                .reason = "integrity_" + std::string(kind),
                .message = name + ": " + std::string(what),

@@ -76,8 +76,7 @@ class ChatCheck {
     const auto listed = TRY(Listed(InteractionsName(chat_), files_.ListInteractions(chat_)));
     const auto files = TRY(Listed(FilesName(chat_), ListFileIds(root_, chat_, file_system_)));
     const auto blobs = TRY(Listed(BlobsName(chat_), ListBlobNames(root_, chat_, file_system_)));
-    const bool nothing =
-        listed.checkpoints.empty() && listed.journals.empty() && files.empty() && blobs.empty();
+    const bool nothing = listed.checkpoints.empty() && listed.journals.empty() && files.empty() && blobs.empty();
     if (!has_index_ && nothing && problems_.empty()) {
       return Fail(ErrorCode::kNotFound, "no such chat");
     }
@@ -205,10 +204,9 @@ class ChatCheck {
     const auto text = ReadRecordText(file_system_, BlobPath(root_, chat_, name), place);
     if (!text && text.error().code == ErrorCode::kNotFound) return;  // deleted meanwhile
     ++report_.checked;
-    const auto checked = text.and_then([&](const std::string& content) { return format_->Open(place, content); })
-                             .and_then([&](const OpenedRecord& record) {
-                               return CheckBlobRecord(place, record.plaintext);
-                             });
+    const auto checked =
+        text.and_then([&](const std::string& content) { return format_->Open(place, content); })
+            .and_then([&](const OpenedRecord& record) { return CheckBlobRecord(place, record.plaintext); });
     if (!checked) Add(ProblemOf(BlobRecordName(chat_, name), checked.error()));
   }
 

@@ -71,7 +71,8 @@ nlohmann::json Table() {
 
 std::set<std::string> Names(const std::vector<std::string>& names) { return {names.begin(), names.end()}; }
 
-TEST_CASE("Decide: hostile command lines ask, whether patterns were granted or are rules, and harmless ones run", "[app]") {
+TEST_CASE("Decide: hostile command lines ask, whether patterns were granted or are rules, and harmless ones run",
+          "[app]") {
   const auto table = Table();
   const bool by_rules = GENERATE(false, true);
   World world;

@@ -67,8 +67,8 @@ TEST_CASE("PublicKey: what is no key, or a weak one, is refused", "[crypto]") {
   CHECK_FALSE(PublicKey::FromJwk(*ParseJson(issued::kShortRsaKey)));
   CHECK_FALSE(PublicKey::FromJwk(*ParseJson(R"({"kty":"oct","k":"AAAA"})")));
   CHECK_FALSE(PublicKey::FromJwk(Json()));
-  CHECK_FALSE(With(issued::kRs256Key, "e", "AQ"));      // 1: everybody could sign
-  CHECK_FALSE(With(issued::kRs256Key, "e", "Ag"));      // 2
+  CHECK_FALSE(With(issued::kRs256Key, "e", "AQ"));  // 1: everybody could sign
+  CHECK_FALSE(With(issued::kRs256Key, "e", "Ag"));  // 2
   CHECK_FALSE(With(issued::kRs256Key, "e", EncodeBase64Url(std::string(8, '\xff'))));
   CHECK_FALSE(With(issued::kRs256Key, "n", ""));
   CHECK_FALSE(With(issued::kRs256Key, "n", "a b"));

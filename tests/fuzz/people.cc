@@ -60,9 +60,10 @@ int main(int argc, char** argv) {
        .seeds = {issued::kRs256Token, issued::kEs256Token, issued::kEdDsaToken,
                  R"({"iss":"https://issuer.example","aud":["x","reprise"],"sub":"alice","org":"acme","exp":1800000060,)"
                  R"("nbf":1799999999.5,"iat":1,"realm":{"roles":["boss"]}})",
-                 std::string(R"({"keys":[)") + issued::kRs256Key + "," + issued::kEs256Key + "," + issued::kEdDsaKey + "]}",
+                 std::string(R"({"keys":[)") + issued::kRs256Key + "," + issued::kEs256Key + "," + issued::kEdDsaKey +
+                     "]}",
                  R"({"alg":"RS256","kid":"k","typ":"at+jwt"})"},
-       .words = {"\"alg\"", "\"none\"", "\"HS256\"", "\"crit\"", "\"exp\"", "\"aud\"", "\"kty\"", "\"OKP\"", "\"EC\"", "1e400",
-                 "-1", "null", "{}", "[]", ".", "\"AQAB\"", "\\u0000"},
+       .words = {"\"alg\"", "\"none\"", "\"HS256\"", "\"crit\"", "\"exp\"", "\"aud\"", "\"kty\"", "\"OKP\"", "\"EC\"",
+                 "1e400", "-1", "null", "{}", "[]", ".", "\"AQAB\"", "\\u0000"},
        .run = fuzz::Run});
 }

@@ -233,8 +233,8 @@ TEST_CASE("Gate: with people nobody is let in by being on this machine", "[http]
   const TempDirectory folder;
   ApiTokenFile file(folder.File("tokens.json"));
   const auto alice = file.Add({.role = Principal::Role::kUser, .org = "acme", .user = "alice"}, "", std::nullopt);
-  const auto people =
-      std::make_shared<Authenticator>(Authenticator::Options{.tokens = std::make_shared<ApiTokenFile>(folder.File("tokens.json"))});
+  const auto people = std::make_shared<Authenticator>(
+      Authenticator::Options{.tokens = std::make_shared<ApiTokenFile>(folder.File("tokens.json"))});
   const Gate gate({.port = 8000, .token = "operators-token", .people = people});
   const auto who = [&](std::string method, std::string target, HeaderList headers) -> Result<Principal> {
     headers.emplace_back("host", "localhost:8000");
@@ -247,7 +247,8 @@ TEST_CASE("Gate: with people nobody is let in by being on this machine", "[http]
   using Role = Principal::Role;
   CHECK(who("GET", "/chats", {{"authorization", "Bearer " + alice->text}})->user == "alice");
   CHECK(who("GET", "/chats", {{"authorization", "Bearer operators-token"}})->role == Role::kOperator);
-  for (const char* open : {"/", "/assets/a.js", "/healthz", "/readyz"}) CHECK(who("GET", open, {})->role == Role::kNobody);
+  for (const char* open : {"/", "/assets/a.js", "/healthz", "/readyz"})
+    CHECK(who("GET", open, {})->role == Role::kNobody);
   CHECK(who("POST", "/login", {})->role == Role::kNobody);
   for (const char* closed : {"/chats", "/metrics", "/healthz/", "/healthz?a", "/audit"}) {
     CHECK(who("GET", closed, {}).error().code == ErrorCode::kUnauthenticated);

@@ -25,7 +25,8 @@ struct ServerFixture {
     EngineOptions engine_options;
     engine_options.disconnect_grace = 1ms;
     engine = std::make_unique<Engine>(
-        Engine::Parts{.store = store, .runs = runs, .fallback_stores = {}, .models = models, .tools = tools}, engine_options);
+        Engine::Parts{.store = store, .runs = runs, .fallback_stores = {}, .models = models, .tools = tools},
+        engine_options);
     options.port = 0;
     auto opened = HttpServer::Open(*engine, std::move(options));
     REQUIRE(opened);

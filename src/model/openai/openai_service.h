@@ -20,7 +20,7 @@ struct OpenAiOptions {
   // Longest wait for the next piece of the answer. Comments, pings and empty pieces are none: a provider that sends
   // only those is given up when the first of them after the limit arrives.
   std::chrono::milliseconds idle_timeout{120'000};
-  std::vector<std::string> models = {};  // for KnownModels
+  std::vector<std::string> models = {};                       // for KnownModels
   std::map<std::string, ModelFacts, std::less<>> facts = {};  // of its models, as they are configured
   EndpointAdditions additions = {};
 };

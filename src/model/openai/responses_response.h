@@ -27,10 +27,10 @@ class ResponsesResponse : public ProviderResponse {
  private:
   struct Json;  // what touches the JSON library; in the source file
 
-  std::map<std::int64_t, std::size_t> text_bytes_;            // that were streamed, by the item's place
+  std::map<std::int64_t, std::size_t> text_bytes_;                // that were streamed, by the item's place
   std::map<std::int64_t, std::shared_ptr<reprise::Json>> items_;  // that are whole, by their places
-  std::size_t open_calls_ = 0;                                // of which only the beginning has come
-  bool has_thinking_ = false;                                 // some was streamed
+  std::size_t open_calls_ = 0;                                    // of which only the beginning has come
+  bool has_thinking_ = false;                                     // some was streamed
   ToolCallAssembler tool_calls_;
   TokenUsage usage_;
   std::string status_;             // "completed" or "incomplete", at the end
