@@ -108,7 +108,8 @@ Result<Outcome> BeginServerLogin(const HandlerContext& context, const Request& r
 
 Result<Outcome> LogOutAtServer(const HandlerContext& context, const Request& request) {
   auto* const logins = TRY(LoginsOf(context, request));
-  return JsonReply({{"was_logged_in", TRY(logins->LogOut(request.captures.at(0)))}});
+  const bool was_logged_in = TRY(logins->LogOut(request.captures.at(0)));
+  return JsonReply({{"was_logged_in", was_logged_in}});
 }
 
 Result<Outcome> Models(const HandlerContext& context) {

@@ -321,7 +321,8 @@ Result<void> PostgresStore::FinishRun(const Interaction& interaction, const std:
   for (;;) {
     // Shared: who sets the value uses it a moment longer than who has waited for that.
     const auto outcome = std::make_shared<std::promise<Result<Finished>>>();
-    SubmitFinish(TRY(PrepareFinish(shared, token, sealed)),
+    auto prepared = TRY(PrepareFinish(shared, token, sealed));
+    SubmitFinish(std::move(prepared),
                  [outcome](Result<Finished> finished) { outcome->set_value(std::move(finished)); });
     const Finished finished = TRY(outcome->get_future().get());
     if (finished == Finished::kSaved) return {};
