@@ -129,7 +129,7 @@ class ChatStore {
 class InteractionStore : public CheckpointStore, public ChatStore, public JournalStore, public QueueStore {
  public:
   // What the next turn goes on from.
-  Result<ChatHead> LoadHead(const ChatId& chat) {
+  virtual Result<ChatHead> LoadHead(const ChatId& chat) {
     auto summary = LoadSummary(chat);
     if (!summary) return tl::unexpected(std::move(summary.error()));
     ChatHead head{.summary = *std::move(summary)};
@@ -140,7 +140,8 @@ class InteractionStore : public CheckpointStore, public ChatStore, public Journa
     return head;
   }
   // The same for whoever begins a run with it. A store that other processes write to may tell what it knew last, with a
-  // version: RunStore::Begin finds out whether that holds (else "head_moved"), and the next call looks again.
+  // version, and that there is no such chat if it knows of none: RunStore::Begin finds out whether that holds (else
+  // "head_moved"), and LoadHead looks again.
   virtual Result<ChatHead> LoadKnownHead(const ChatId& chat) { return LoadHead(chat); }
 };
 

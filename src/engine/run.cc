@@ -45,6 +45,7 @@ Run::Run(Plan plan, Services services)
       id_(plan.interaction.id),
       parent_id_(plan.interaction.parent_id),
       request_(plan.journal.record().request),
+      chat_version_(plan.chat_version),
       on_disconnect_(plan.on_disconnect),
       services_(services),
       log_(plan.shown ? std::move(plan.shown->log)

@@ -43,8 +43,9 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     Span span{};  // of the interaction, for those who watch
     // Where the agent goes on if it was interrupted; `state` then has all that followed the user's message.
     std::optional<Interrupted> interrupted = std::nullopt;
-    bool compact = false;                     // StartRequest::compact
-    bool only_compact = false;                // there is no message, and nothing else is done
+    bool compact = false;                                     // StartRequest::compact
+    bool only_compact = false;                                // there is no message, and nothing else is done
+    std::optional<std::int64_t> chat_version = std::nullopt;  // RunBeginning::expected_version
     std::shared_ptr<EventLog> log = nullptr;  // who waits for the run reads it; to be published when it is there
     // What another process has shown of this very interaction, and the id of the question of a tool that waits.
     struct Shown {
@@ -77,6 +78,8 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   InteractionId id() const { return id_; }
   const std::optional<InteractionId>& parent_id() const { return parent_id_; }
   const std::optional<ClientRequest>& request() const { return request_; }
+  // Of the chat when the run began, if that is known.
+  std::optional<std::int64_t> chat_version() const { return chat_version_; }
   const std::shared_ptr<EventLog>& log() const { return log_; }
   const std::shared_ptr<RunHold>& hold() const { return hold_; }
 
@@ -171,6 +174,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
   const InteractionId id_;
   const std::optional<InteractionId> parent_id_;
   const std::optional<ClientRequest> request_;  // that has begun it
+  const std::optional<std::int64_t> chat_version_;
   const OnDisconnect on_disconnect_;
   const Services services_;
   const std::shared_ptr<EventLog> log_;  // synchronises itself

@@ -26,10 +26,11 @@ AttachmentServices StartPoints::AttachmentParts() const {
   return {services_.parts.files, services_.parts.documents, services_.parts.audio};
 }
 
-Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request) {
+Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, const StartRequest& request,
+                                    Head which) {
   if (from.kind == StartPoint::Kind::kResume) return WhereItStopped(chat, from, request);
   if (from.kind == StartPoint::Kind::kCompact) {
-    auto beginning = AtHead(chat, Head::kKnown);
+    auto beginning = AtHead(chat, which);
     if (beginning && !beginning->parent) return Fail(ErrorCode::kNotFound, "there is nothing in this chat to sum up");
     if (beginning && !request.model.empty()) beginning->model = request.model;
     return beginning;
@@ -41,7 +42,7 @@ Result<Beginning> StartPoints::Load(const ChatId& chat, const StartPoint& from, 
     if (!files) return Fail(std::move(files.error()));
     attached = *std::move(files);
   }
-  auto beginning = AtHead(chat, Head::kKnown);
+  auto beginning = AtHead(chat, which);
   if (!beginning) return beginning;
   if (request.follows && *request.follows != beginning->parent) {
     return Fail(Conflict("stale", "the chat has changed meanwhile", /*retryable=*/true));

@@ -46,7 +46,8 @@ class StartPoints {
       : services_(services), interactions_(interactions) {}
 
   // REQUIRES: the chat is occupied. kNotFound, kConflict (reasons "not_resumable", "no_message"), the store's failures.
-  Result<Beginning> Load(const ChatId& chat, const StartPoint& from, const StartRequest& request);
+  enum class Head { kNow, kKnown };  // kKnown: if it is another by now, the run cannot begin (LoadKnownHead)
+  Result<Beginning> Load(const ChatId& chat, const StartPoint& from, const StartRequest& request, Head which);
   // Without a message, as the chat is now.
   Result<Beginning> AtHead(const ChatId& chat) { return AtHead(chat, Head::kNow); }
   // Before a run is cancelled for it, or it waits: what the request is about has to be there.
@@ -60,7 +61,6 @@ class StartPoints {
   // Of attached files.
   PartRecipient RecipientOf(const std::string& model) const;
   AttachmentServices AttachmentParts() const;
-  enum class Head { kNow, kKnown };  // kKnown: if it is another by now, the run cannot begin (LoadKnownHead)
   Result<Beginning> AtHead(const ChatId& chat, Head which);
   Result<std::optional<Beginning>> AtRescued(const ChatId& chat);
 

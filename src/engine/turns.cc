@@ -70,20 +70,22 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
   return subscription;
 }
 
-// Another process may have moved the head since it was read.
+// Another process may have moved the head since it was read, or have made a chat that is not known here.
 Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
                                          const Waited& waited) {
-  for (;;) {
-    auto made = MakeAtHead(chat, from, request, waited);
-    if (made || made.error().reason != "head_moved") return made;
+  for (auto which = StartPoints::Head::kKnown;; which = StartPoints::Head::kNow) {
+    auto beginning = start_points_.Load(chat, from, request, which);
+    const bool is_assumed = which == StartPoints::Head::kKnown && (!beginning || beginning->makes_chat);
+    auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
+    if (made || made.error().code == ErrorCode::kUnavailable) return made;
+    if (made.error().reason != "head_moved" && !is_assumed) return made;
   }
 }
 
 // Everything that may fail is done here, in this order: what it begins with, then its number, the chat and its journal
 // in one. After that the run exists.
-Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPoint& from, const StartRequest& request,
-                                               const Waited& waited) {
-  auto beginning = start_points_.Load(chat, from, request);
+Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const ChatId& chat, const StartPoint& from,
+                                             const StartRequest& request, const Waited& waited) {
   if (!beginning) return Fail(beginning.error());
   if (request.request && !waited.log) {
     // The head is read before the look. If another server begins the request after the look, the head has moved, and
@@ -112,11 +114,14 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
   interaction.created_at = Now();
   std::optional<InteractionId> files_from;
   std::optional<WorkspaceMoves::Plan> plan;
-  const auto head = workspace_.is_on() ? HeadOf(chat) : std::nullopt;
+  // Where a run goes on from its head, that is known; it does not begin if it is another by now.
+  const auto head = beginning->expected_head ? *beginning->expected_head
+                    : workspace_.is_on()     ? HeadOf(chat)
+                                             : std::nullopt;
   if (request.files.restore) {
     plan = TRY(workspace_.Prepare(chat, head, beginning->parent, request.files.force));
-  } else if (workspace_.is_on()) {
-    files_from = workspace_.StandsAt(chat, head);
+  } else if (workspace_.is_on() && !beginning->makes_chat) {
+    files_from = workspace_.StandsAt(chat, head, beginning->expected_version);
     if (files_from == beginning->parent) files_from.reset();
   }
   const bool only_compact = from.kind == StartPoint::Kind::kCompact;
@@ -164,6 +169,7 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
                  .interrupted = std::move(beginning->interrupted),
                  .compact = request.compact || only_compact,
                  .only_compact = only_compact,
+                 .chat_version = beginning->expected_version,
                  .log = waited.log},
                 request.instructions);
 }
@@ -244,6 +250,7 @@ void Turns::Save(const std::shared_ptr<Run>& run) {
   auto finished = std::make_shared<Interaction>(run->TakeFinished());
   services_.usage_limits.Add(*finished);
   services_.saver.Save(run->hold(), finished, [this, run, finished](const Result<void>& saved) {
+    if (saved && run->chat_version()) workspace_.RunEnded(run->chat_id(), *run->chat_version() + 1);
     if (saved) return Complete(run, finished->status);
     saved.error().reason == "fenced" ? Abandon(run) : Rescue(run, *finished, saved.error());
   });

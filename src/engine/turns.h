@@ -46,8 +46,8 @@ class Turns {
   // REQUIRES: the chat is occupied.
   Result<std::shared_ptr<Run>> Make(const ChatId& chat, const StartPoint& from, const StartRequest& request,
                                     const Waited& waited);
-  Result<std::shared_ptr<Run>> MakeAtHead(const ChatId& chat, const StartPoint& from, const StartRequest& request,
-                                          const Waited& waited);
+  Result<std::shared_ptr<Run>> MakeFrom(Result<Beginning> beginning, const ChatId& chat, const StartPoint& from,
+                                        const StartRequest& request, const Waited& waited);
   // What a run will need is there, as far as can be told before. `has_thread`: it is made on one of the pool.
   Result<void> CheckResources(bool has_thread);
   Result<AgentGuards> GuardsFor(const ChatId& chat, const std::string& model, const TokenUsage& used_before);

@@ -79,6 +79,23 @@ State WorkspaceMoves::StandsAt(const ChatId& chat, State head) const {
   return reader.error() || while_at != head ? head : at;
 }
 
+State WorkspaceMoves::StandsAt(const ChatId& chat, State head, std::optional<std::int64_t> version) const {
+  {
+    const MutexLock lock(at_head_mutex_);
+    const auto known = at_head_.find(chat.str());
+    if (version && known != at_head_.end() && known->second == *version) return head;
+  }
+  return StandsAt(chat, head);
+}
+
+// Whoever moves the head, and so may leave the workspace elsewhere, makes another version.
+void WorkspaceMoves::RunEnded(const ChatId& chat, std::int64_t version) {
+  constexpr std::size_t kMostChats = 10'000;
+  const MutexLock lock(at_head_mutex_);
+  if (at_head_.size() >= kMostChats) at_head_.clear();
+  at_head_[chat.str()] = version;
+}
+
 Result<void> WorkspaceMoves::Stand(const ChatId& chat, State at, State head) {
   WorkspaceHistory& history = *services_.parts.workspace_history;
   if (at != head) return history.SetPosition(chat, PositionText(at, head));

@@ -1,11 +1,14 @@
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/interactions.h"
 #include "engine/services.h"
 #include "engine/start_point.h"
@@ -28,6 +31,10 @@ class WorkspaceMoves {
   bool is_on() const { return services_.parts.workspace_history != nullptr; }
   // The state in which the chat has left the workspace.
   State StandsAt(const ChatId& chat, State head) const;
+  // The same for who knows the version of the chat (ChatHead::version), and seldom has to ask the store then.
+  State StandsAt(const ChatId& chat, State head, std::optional<std::int64_t> version) const;
+  // A run has become the head of the chat, which has this version if nobody else has changed it.
+  void RunEnded(const ChatId& chat, std::int64_t version);
   // Empty where nothing is recorded.
   Result<std::vector<FilePreview>> Preview(const ChatId& chat, State head, State target) const;
 
@@ -77,6 +84,9 @@ class WorkspaceMoves {
   EngineServices& services_;
   Interactions& interactions_;
   StartPoints& start_points_;
+  mutable Mutex at_head_mutex_;
+  // Versions at which chats have left the workspace at their heads.
+  std::unordered_map<std::string, std::int64_t> at_head_ GUARDED_BY(at_head_mutex_);
 };
 
 }  // namespace reprise

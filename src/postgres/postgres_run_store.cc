@@ -312,10 +312,11 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beg
   const auto known = is_first                     ? std::optional(NumberedId(1))
                      : beginning.expected_version ? store_.NextOf(beginning.chat, *beginning.expected_version)
                                                   : std::nullopt;
-  auto hold = known ? Claim(beginning, *known) : Result<std::unique_ptr<RunHold>>(nullptr);
+  auto hold = known ? Claim(beginning, *known, is_first) : Result<std::unique_ptr<RunHold>>(nullptr);
   while (hold && !*hold) {
     const Rows now = TRY(database_.Execute(
-        {.sql = "select next_number, head, running, version from reprise.chats where tenant = $1 and id = $2",
+        {.sql = "select next_number, head, running, version, index_record is not null from reprise.chats where "
+                "tenant = $1 and id = $2",
          .values = {store_.tenant(), beginning.chat.str()}}));
     if (now.empty() && beginning.expected_head && *beginning.expected_head) return HeadMoved();
     if (!now.empty()) {
@@ -324,17 +325,18 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Begin(const RunBeginning& beg
       if (!now.is_null(0, 1)) head = NumberedId(now.number(0, 1));
       const bool is_other = beginning.expected_version.value_or(now.number(0, 3)) != now.number(0, 3);
       if (is_other) store_.Forget(beginning.chat);
-      if (is_other || beginning.expected_head.value_or(head) != head) return HeadMoved();
+      const bool is_no_first = is_first && now.truth(0, 4);
+      if (is_other || is_no_first || beginning.expected_head.value_or(head) != head) return HeadMoved();
       if (now.number(0, 0) > InteractionId::kMaxNumber) {
         return Conflict("chat_full", "the chat has too many interactions");
       }
     }
-    hold = Claim(beginning, now.empty() ? NumberedId(1) : NumberedId(now.number(0, 0)));
+    hold = Claim(beginning, now.empty() ? NumberedId(1) : NumberedId(now.number(0, 0)), now.empty());
   }
   return hold;
 }
 
-Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beginning, InteractionId id) {
+Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beginning, InteractionId id, bool is_new) {
   const std::string& chat = beginning.chat.str();
   std::unique_ptr<JournalText> journal;
   std::string bytes;
@@ -348,20 +350,22 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   // Committed with the ends of other runs, and durable: what is there of a run stays there until it has ended.
   Statement begin{
       .sql =
-          "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
-          "$8::uuid, $9, $10)",
-      .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
-                 beginning.expected_head ? "true" : "false",
+          "select reprise.begin_turn_at($1, $2, $3::int, $4::boolean, $5::bigint, $6::boolean, $7::int, $8::uuid, "
+          "$9::uuid, $10, $11)",
+      .values = {store_.tenant(), chat, std::int64_t{id.number()}, is_new ? "true" : "false",
+                 SqlValue::OrNull(beginning.expected_version), beginning.expected_head ? "true" : "false",
                  head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
                  journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(Journal::Reach::kPowerLoss)},
       .may_share = true};
   const Rows begun = TRY(store_.CommitTogether(std::move(begin)));
-  if (!begun.truth(0, 0)) {
+  if (begun.is_null(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.
     const Rows mine = TRY(database_.Execute(
         {.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and token = $4::uuid",
          .values = {store_.tenant(), chat, std::int64_t{id.number()}, token.text}}));
     if (mine.empty()) return nullptr;
+  } else if (is_new) {
+    store_.RememberFirst(beginning.chat, begun.number(0, 0));
   }
   return std::make_unique<Hold>(*this, InteractionRef{beginning.chat, id}, token, std::move(journal));
 }

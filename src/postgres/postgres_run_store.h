@@ -54,7 +54,8 @@ class PostgresRunStore final : public RunStore {
   };
   Token MakeToken();
   // For a chat whose next number is this one; nullptr if it is not, or the chat is not as it is expected to be.
-  Result<std::unique_ptr<RunHold>> Claim(const RunBeginning& beginning, InteractionId id);
+  // `is_new`: there must be no such chat.
+  Result<std::unique_ptr<RunHold>> Claim(const RunBeginning& beginning, InteractionId id, bool is_new);
 
   TenantDatabase database_;
   PostgresStore& store_;

@@ -130,11 +130,17 @@ ChatHead PostgresStore::HeadOf(const KnownChat& known) {
   return head;
 }
 
+// A chat of which nothing is known is mostly a new one.
 Result<ChatHead> PostgresStore::LoadKnownHead(const ChatId& chat) {
-  if (const auto known = known_.Find(chat.str())) return HeadOf(**known);
+  const auto known = known_.Find(chat.str());
+  if (!known || !(*known)->row.has_index) return NoSuchChat();
+  return HeadOf(**known);
+}
+
+Result<ChatHead> PostgresStore::LoadHead(const ChatId& chat) {
   auto row = TRY(ReadRow(chat));
   if (!row) return NoSuchChat();
-  if (!row->has_index) return LoadHead(chat);  // it may have begun
+  if (!row->has_index) return InteractionStore::LoadHead(chat);  // it may have begun
   auto known = std::make_shared<KnownChat>(KnownChat{.row = *std::move(row), .state = nullptr});
   std::size_t bytes = kEntryBytes + kLeafBytes * known->row.index.leaves.size();
   if (const auto head = known->row.index.summary.head) {
@@ -148,6 +154,12 @@ Result<ChatHead> PostgresStore::LoadKnownHead(const ChatId& chat) {
   }
   known_.Put(chat.str(), known, bytes);
   return HeadOf(*known);
+}
+
+void PostgresStore::RememberFirst(const ChatId& chat, std::int64_t version) {
+  auto known = std::make_shared<KnownChat>(
+      KnownChat{.row = {.index = NewIndex(chat), .version = version, .next_number = 2}, .state = nullptr});
+  known_.Put(chat.str(), std::move(known), kEntryBytes);
 }
 
 // The state lives in the interaction that was saved.

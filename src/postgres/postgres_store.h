@@ -57,6 +57,7 @@ class PostgresStore final : public InteractionStore {
     return reader_->LoadPreviousState(chat, id);
   }
 
+  Result<ChatHead> LoadHead(const ChatId& chat) override;
   Result<ChatHead> LoadKnownHead(const ChatId& chat) override;
 
   Result<ChatSummary> CreateChat(const ChatId& chat, const std::string& title) override;
@@ -100,6 +101,8 @@ class PostgresStore final : public InteractionStore {
   Result<Rows> CommitTogether(Statement statement) { return finishes_.ExecuteInOrder(std::move(statement)); }
   // The number that the chat's next run has, if this version of it is known.
   std::optional<InteractionId> NextOf(const ChatId& chat, std::int64_t version);
+  // The chat has its first run now, and its row this version.
+  void RememberFirst(const ChatId& chat, std::int64_t version);
   // What is known of the chat does not hold any more.
   void Forget(const ChatId& chat) { known_.Take(chat.str()); }
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override {

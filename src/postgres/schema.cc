@@ -214,6 +214,38 @@ constexpr const char* kTurns = R"(do $do$ begin
   insert into reprise.schema_version(version) values (5);
 end $do$)";
 
+// A chat of which a server knows nothing is taken for a new one: that is found out here. The version is told, so that
+// the run's end need not ask for it.
+constexpr const char* kFirstTurns = R"(do $do$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 6) then return; end if;
+
+  -- The chat's version; null: the chat is not as it is expected to be, which `_is_new` says of one that must not be there.
+  create function reprise.begin_turn_at(_tenant text, _chat text, _number int, _is_new boolean, _version bigint,
+      _checks_head boolean, _head int, _owner uuid, _token uuid, _record bytea, _commit text) returns bigint
+      language plpgsql as $f$
+  declare _found bigint;
+  begin
+    if _is_new then
+      insert into reprise.chats(tenant, id, next_number, running) values (_tenant, _chat, _number + 1, _number)
+        on conflict do nothing returning version into _found;
+    else
+      update reprise.chats set next_number = next_number + 1, running = _number where tenant = _tenant and id = _chat
+        and running is null and next_number = _number and (_version is null or version = _version)
+        and (not _checks_head or head is not distinct from _head) returning version into _found;
+    end if;
+    if _found is null then return null; end if;
+    insert into reprise.runs(tenant, chat, number, owner, token) values (_tenant, _chat, _number, _owner, _token);
+    if _record is not null then
+      insert into reprise.journal(tenant, chat, number, epoch, position, record)
+        values (_tenant, _chat, _number, 1, 0, _record);
+    end if;
+    perform set_config('synchronous_commit', _commit, true);
+    return _found;
+  end $f$;
+  insert into reprise.schema_version(version) values (6);
+end $do$)";
+
 // The second lock: no statement touches a row of a tenant that it has not named, whatever it asks for. For every table
 // that has tenants, whichever version made it. Its owner is held by it too; a superuser is not.
 constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
@@ -228,7 +260,7 @@ constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
   end loop;
 end $$)";
 
-constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions, kTurns};
+constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions, kTurns, kFirstTurns};
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
 Error SchemaError(std::string reason, std::string message) {
