@@ -65,9 +65,10 @@ std::shared_ptr<PostgresChanges> PostgresChanges::Make(Options options) {
   return changes;
 }
 
-// The row first: whoever misses the signal finds it. What comes within a moment goes together.
+// The row first: whoever misses the signal finds it. What comes within a moment goes together, mostly all of a short
+// turn.
 void PostgresChanges::Tell(const ChatChange& change) {
-  constexpr std::chrono::milliseconds kMoment{5};
+  constexpr std::chrono::milliseconds kMoment{20};
   {
     const MutexLock lock(sending_mutex_);
     waiting_.push_back(TextOf(change));
