@@ -130,6 +130,7 @@ Result<std::shared_ptr<Run>> Turns::MakeAtHead(const ChatId& chat, const StartPo
                                         .request = request.request,
                                         .files_from = files_from});
   Span span = BeginSpan(request.trace_parent);
+  span.Link(beginning->resumed_span);
   journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached,
                    FormatTraceparent(span.context()));
   // A queued message is taken from the queue next: from then on the journal alone has it.
