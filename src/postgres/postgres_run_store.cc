@@ -346,16 +346,27 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   const Token token = MakeToken();
   const auto head = beginning.expected_head.value_or(std::nullopt);
   // Committed with the ends of other runs, and durable: what is there of a run stays there until it has ended.
+  const bool waits = beginning.queued || beginning.in_line;
   Statement begin{
-      .sql =
-          "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
-          "$8::uuid, $9, $10)",
+      .sql = waits ? "select reprise.begin_queued_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
+                     "$8::uuid, $9, $10, $11, $12::bigint)"
+                   : "select reprise.begin_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
+                     "$8::uuid, $9, $10)",
       .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
                  beginning.expected_head ? "true" : "false",
                  head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
                  journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(Journal::Reach::kPowerLoss)},
       .may_share = true};
-  const Rows begun = TRY(store_.CommitTogether(std::move(begin)));
+  if (waits) {
+    begin.values.push_back(beginning.queued ? SqlValue(beginning.queued->id) : SqlValue::Null());
+    begin.values.push_back(std::int64_t{beginning.queued ? beginning.queued->version : 0});
+  }
+  auto committed = store_.CommitTogether(std::move(begin));
+  if (!committed && committed.error().detail.starts_with(kDequeuedState)) return Dequeued();
+  if (!committed && committed.error().detail.starts_with(kNotNextState)) {
+    return Conflict("not_next", "messages wait in this chat, before this one");
+  }
+  const Rows begun = TRY(committed);
   if (!begun.truth(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.
     const Rows mine = TRY(database_.Execute(
