@@ -49,6 +49,7 @@ struct RunRecord {
   // The interaction whose files the workspace had when it began, if that is not its parent: it was begun with files
   // kept as they were. What it changed is told from there.
   std::optional<InteractionId> files_from{};
+  std::string traceparent{};  // its span; empty: nothing was traced
   bool operator==(const RunRecord&) const = default;
 };
 

@@ -126,6 +126,7 @@ struct ModelResponse {
   std::string extras;
   // Why the text is not whole, a word of event::Answer::reason; empty: the model came to its end.
   std::string truncated = {};
+  std::string model = {};  // that has answered, as the provider says; empty: it says nothing
 };
 
 // Receives a response while the model writes it. Called on the client's own thread, never two calls at once, and not

@@ -138,7 +138,7 @@ struct AuthOptions {
 
 // Whose the workspace is, and so whether there are tools that work in it: files, commands, MCP servers that are run.
 enum class WorkspaceMode {
-  kUsual,   // kLocal for one user, kNone for several
+  kUsual,   // kLocal for one user, kNone for several, and for several servers
   kLocal,   // the user's own
   kShared,  // of all who may use the server, who all may see and change what is in it
   kNone,    // there is none
@@ -195,7 +195,8 @@ struct Options {
   std::vector<std::string> public_hosts;  // "name" or "name:port", by which clients reach the server beside its own
 
   bool has_workspace() const {
-    return workspace_mode == WorkspaceMode::kUsual ? !auth.has_people() : workspace_mode != WorkspaceMode::kNone;
+    const bool is_usual = !auth.has_people() && store.type == StoreOptions::Type::kFiles;
+    return workspace_mode == WorkspaceMode::kUsual ? is_usual : workspace_mode != WorkspaceMode::kNone;
   }
 };
 

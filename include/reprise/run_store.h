@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -15,6 +16,12 @@
 
 namespace reprise {
 
+// A message of a chat's queue, as it was read.
+struct QueuedRef {
+  std::string id;
+  std::int64_t version = 0;
+};
+
 // How a run begins.
 struct RunBeginning {
   ChatId chat;  // created if it is unknown
@@ -24,6 +31,8 @@ struct RunBeginning {
   std::optional<std::int64_t> expected_version{};  // ChatHead::version, of a run that goes on from there
   std::string record{};  // the journal's first; empty: it keeps no journal, as it ends at once
   Journal::Reach reach = Journal::Reach::kProcess;
+  std::optional<QueuedRef> queued{};  // the message that it is, which leaves the queue in the same step
+  bool in_line = false;               // it is none, and waits if others do
 };
 
 // A run's right to write in its chat. At most one run of a chat is held, anywhere. Append is called by one thread at a
@@ -111,7 +120,9 @@ class RunStore {
 
   // Reserves a number, claims the chat for it and begins its journal with the first record, in one step; when it
   // returns ok the record reaches as far as was asked. kConflict: reason "busy", details {"interaction_id"}, if a run
-  // of the chat is held or abandoned; "head_moved" if its head or version is not what was expected: to be loaded again.
+  // of the chat is held or abandoned; "head_moved" if its head or version is not what was expected: to be loaded again;
+  // "not_next" if messages wait before it, or its own is another one now: the queue is to be read again. kGone (reason
+  // "dequeued"): its message does not wait any more. Where one process has the chats, who is next it knows itself.
   virtual Result<std::unique_ptr<RunHold>> Begin(const RunBeginning& beginning) = 0;
   // Claims up to `most` abandoned runs, each of which nobody else gets then. Empty: there are none now.
   virtual Result<std::vector<AbandonedRun>> ClaimAbandoned(std::size_t most) = 0;

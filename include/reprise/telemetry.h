@@ -58,6 +58,7 @@ struct SpanRecord {
   SpanKind kind = SpanKind::kInternal;
   std::chrono::nanoseconds began{}, ended{};  // since 1970; the difference is that of a monotonic clock
   std::vector<Attribute> attributes;
+  std::vector<TraceContext> links{};
   bool failed = false;         // error.type says why
   std::string failure_text{};  // and this, for people
 };
@@ -119,6 +120,8 @@ class Span {
   bool tells_providers() const;
 
   void Set(std::string_view key, AttributeValue value);
+  // It has to do with that span, which is not its parent. Nothing, if that is not valid.
+  void Link(const TraceContext& other);
   // What people, models or tools have said: kept only if that is wanted, and cut where it is very long.
   void SetContent(std::string_view key, std::string_view text);
   // `type` is a word of few (error.type), `text` may hold anything, and is kept as content is.

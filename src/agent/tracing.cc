@@ -125,6 +125,7 @@ void DescribeResponse(Span& span, const AgentParts& parts, const TimedStream& st
   const std::string reason = !response.truncated.empty()   ? response.truncated
                              : response.tool_calls.empty() ? "stop"
                                                            : "tool_calls";
+  if (!response.model.empty()) span.Set("gen_ai.response.model", response.model);
   span.Set("gen_ai.response.finish_reasons", std::vector<std::string>{reason});
   if (!span.takes_content()) return;
   const Content content(parts.guard);

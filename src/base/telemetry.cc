@@ -135,6 +135,10 @@ void Span::Set(std::string_view key, AttributeValue value) {
   }
 }
 
+void Span::Link(const TraceContext& other) {
+  if (state_ && other.is_valid()) state_->record.links.push_back(other);
+}
+
 void Span::SetContent(std::string_view key, std::string_view text) {
   if (takes_content()) Set(key, AttributeValue(Cut(text)));
 }

@@ -54,6 +54,7 @@ void Write(auto& out, const RunRecord& record) {
   if (record.agenda_before) out["agenda_before"] = ToJson(*record.agenda_before);
   if (record.files_from) out["files_from"] = record.files_from->str();
   if (record.request) out["request"] = ToJson(*record.request);
+  if (!record.traceparent.empty()) out["traceparent"] = record.traceparent;
 }
 
 Result<RunRecord> RecordFromJson(const Json& json) {
@@ -71,6 +72,7 @@ Result<RunRecord> RecordFromJson(const Json& json) {
     record.agenda_before = reader.Take(AgendaFromJson(*agenda), {});
   }
   if (reader.Find("files_from")) record.files_from = OptionalId(reader, "files_from");
+  if (reader.Find("traceparent")) record.traceparent = reader.String("traceparent");
   if (const Json* request = reader.Find("request")) record.request = reader.Take(ClientRequestFromJson(*request), {});
   if (reader.error()) return Fail(*reader.error());
   return record;

@@ -12,17 +12,17 @@ Error Dequeued() {
   return {.code = ErrorCode::kGone, .reason = "dequeued", .message = "the message was removed from the queue"};
 }
 
+// This server was taken for dead meanwhile.
+Error BegunElsewhere(InteractionId id) {
+  return {.code = ErrorCode::kConflict,
+          .reason = "begun_elsewhere",
+          .message = "another server has begun this message, as " + id.str() + "; follow that"};
+}
+
 Error StoppingWithQueue() {
   return {.code = ErrorCode::kUnavailable,
           .reason = "stopping",
           .message = "the server is stopping; a queued message runs after its next start",
-          .retryable = true};
-}
-
-Error QueueFull() {
-  return {.code = ErrorCode::kUnavailable,
-          .reason = "queue_full",
-          .message = "too many messages wait in this chat",
           .retryable = true};
 }
 
@@ -81,61 +81,103 @@ bool MessageQueues::IsStarting(const std::shared_ptr<QueuedRun>& run) {
   return run->state_ == QueuedRun::State::kStarting;
 }
 
-Result<void> MessageQueues::Load(const ChatId& chat) {
-  if (loaded_.contains(chat)) return {};
+MessageQueues::Queue MessageQueues::Merge(const ChatId& chat, const Queue& known, std::vector<WaitingMessage> stored,
+                                          Queue& gone, std::vector<std::string>& left) {
+  using State = QueuedRun::State;
+  Queue now;
+  std::unordered_map<std::string, std::shared_ptr<QueuedRun>> by_id;
+  for (const auto& run : known) run->durable() ? void(by_id.emplace(run->message_.id, run)) : now.push_back(run);
+  for (WaitingMessage& each : stored) {
+    if (erased_.contains(each.message.id)) {
+      left.push_back(std::move(each.message.id));
+      continue;
+    }
+    std::shared_ptr<QueuedRun> run;
+    if (const auto found = by_id.find(each.message.id); found != by_id.end()) {
+      run = std::move(found->second);
+      by_id.erase(found);
+    } else {
+      run = std::make_shared<QueuedRun>(chat, each.message, nullptr);
+    }
+    now.push_back(run);
+    if (run->state_ == State::kStarting) continue;
+    run->message_ = std::move(each.message);
+    run->version_ = each.version;
+    run->is_others_ = each.is_others;
+    run->error_ = std::move(each.failure);
+    if (run->error_) run->state_ = State::kStuck;
+    if (!run->error_ && run->state_ != State::kPaused) run->state_ = State::kWaiting;
+  }
+  for (const auto& run : known) {
+    const auto missing = by_id.find(run->message_.id);
+    if (missing == by_id.end()) continue;
+    if (run->state_ == State::kStarting) {
+      now.push_front(run);
+    } else {
+      gone.push_back(run);
+    }
+  }
+  return now;
+}
+
+Result<void> MessageQueues::Read(const ChatId& chat) {
   auto stored = store_.LoadQueue(chat);
   if (!stored) return Fail(std::move(stored.error()));
-  const auto had = stored->size();
-  std::erase_if(*stored, [&](const QueuedMessage& message) { return forgotten_.contains(message.id); });
-  if (stored->size() < had) {
-    if (auto saved = store_.SaveQueue(chat, *stored); !saved) return saved;
+  Queue gone;
+  std::vector<std::string> left;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto known = queues_.find(chat);
+    if (known == queues_.end() && stored->empty()) return {};
+    Queue now = Merge(chat, known == queues_.end() ? Queue() : known->second, *std::move(stored), gone, left);
+    if (now.empty()) {
+      queues_.erase(chat);
+    } else {
+      queues_.insert_or_assign(chat, std::move(now));
+    }
   }
-  loaded_.insert(chat);
-  if (stored->empty()) return {};
-  const std::lock_guard lock(mutex_);
-  Queue& queue = queues_[chat];
-  for (QueuedMessage& message : *stored) {
-    auto run = std::make_shared<QueuedRun>(chat, std::move(message), nullptr);
-    run->state_ = QueuedRun::State::kWaiting;
-    queue.push_back(std::move(run));
+  for (const std::string& id : left) {
+    if (!store_.RemoveQueued(chat, id)) continue;  // the next time
+    const std::lock_guard lock(mutex_);
+    erased_.erase(id);
   }
+  for (const auto& run : gone) TellGone(*run);
   return {};
 }
 
-Result<void> MessageQueues::SaveHeld(const ChatId& chat) {
-  std::vector<QueuedMessage> messages;
-  {
-    const std::lock_guard lock(mutex_);
-    if (const auto found = queues_.find(chat); found != queues_.end()) {
-      for (const auto& run : found->second) {
-        if (run->durable()) messages.push_back(run->message_);
-      }
-    }
-  }
-  auto saved = store_.SaveQueue(chat, messages);
-  if (saved) TellChanged(chat);
-  return saved;
+void MessageQueues::TellGone(QueuedRun& run) {
+  std::optional<InteractionId> begun;
+  if (run.had_client()) begun = store_.BegunElsewhere(run.chat_id, run.queue_id()).value_or(std::nullopt);
+  run.End(begun ? BegunElsewhere(*begun) : Dequeued());
+}
+
+Result<void> MessageQueues::Refresh(const ChatId& chat) {
+  const std::lock_guard store_lock(store_mutex_);
+  return Read(chat);
+}
+
+bool MessageQueues::Knows(const ChatId& chat) const {
+  const std::lock_guard lock(mutex_);
+  return queues_.contains(chat);
 }
 
 Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
-  const std::lock_guard files_lock(files_mutex_);
-  if (auto loaded = Load(run->chat_id); !loaded) return loaded;
+  const std::lock_guard store_lock(store_mutex_);
+  auto added = store_.AddQueued(run->chat_id, run->message_);
   {
     const std::lock_guard lock(mutex_);
-    Queue& queue = queues_[run->chat_id];
-    std::size_t bytes = run->message_.user_message.size();
-    for (const auto& each : queue) bytes += each->message_.user_message.size();
-    if (queue.size() >= kMaxQueued || bytes > kMaxQueuedBytes) return Fail(QueueFull());
-    queue.push_back(run);
-  }
-  auto saved = SaveHeld(run->chat_id);
-  const std::lock_guard lock(mutex_);
-  if (saved) {
+    // Perhaps it is kept, and nobody could say so: then it goes.
+    if (!added && added.error().reason == "database_unavailable") erased_.insert(run->message_.id);
+    if (!added) return added;
+    queues_[run->chat_id].push_back(run);
     run->state_ = QueuedRun::State::kWaiting;
-  } else {
-    EraseHeld(*run);
   }
-  return saved;
+  TellChanged(run->chat_id);
+  // Others' may wait before it. It is kept, whatever comes of this.
+  if (auto read = Read(run->chat_id); !read) {
+    LogWarning("a queue could not be read", {{"chat", run->chat_id.str()}, {"detail", read.error().detail}});
+  }
+  return {};
 }
 
 void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
@@ -146,35 +188,55 @@ void MessageQueues::AddFirst(const std::shared_ptr<QueuedRun>& run) {
   run->state_ = QueuedRun::State::kWaiting;
 }
 
-bool MessageQueues::HasNext(const ChatId& chat) const {
-  const std::lock_guard lock(mutex_);
-  const auto found = queues_.find(chat);
-  return found != queues_.end() && std::any_of(found->second.begin(), found->second.end(), [](const auto& run) {
-           return run->state_ == QueuedRun::State::kWaiting;
-         });
-}
-
-std::shared_ptr<QueuedRun> MessageQueues::TakeNext(const ChatId& chat) {
-  const std::lock_guard lock(mutex_);
+// Nothing overtakes what waits for something, or for another process; only what could not begin is passed by.
+std::shared_ptr<QueuedRun> MessageQueues::Next(const ChatId& chat) const {
   const auto found = queues_.find(chat);
   if (found == queues_.end()) return nullptr;
   for (const auto& run : found->second) {
-    if (run->state_ != QueuedRun::State::kWaiting) continue;
-    run->state_ = QueuedRun::State::kStarting;
-    return run;
+    if (run->state_ == QueuedRun::State::kStuck) continue;
+    return run->state_ == QueuedRun::State::kWaiting && !run->is_others_ ? run : nullptr;
   }
   return nullptr;
 }
 
+bool MessageQueues::HasNext(const ChatId& chat) const {
+  const std::lock_guard lock(mutex_);
+  return Next(chat) != nullptr;
+}
+
+std::shared_ptr<QueuedRun> MessageQueues::TakeNext(const ChatId& chat) {
+  const std::lock_guard lock(mutex_);
+  auto run = Next(chat);
+  if (run) run->state_ = QueuedRun::State::kStarting;
+  return run;
+}
+
+// Not while somebody reads the queue, who may have seen it there before it began.
 void MessageQueues::Begun(QueuedRun& run) {
+  const std::lock_guard store_lock(store_mutex_);
+  const std::lock_guard lock(mutex_);
+  EraseHeld(run);
+  if (run.durable()) TellChanged(run.chat_id);
+}
+
+void MessageQueues::Gone(QueuedRun& run) {
   {
     const std::lock_guard lock(mutex_);
     EraseHeld(run);
   }
+  TellGone(run);
+}
+
+void MessageQueues::Drop(QueuedRun& run) {
+  {
+    const std::lock_guard lock(mutex_);
+    EraseHeld(run);
+    if (run.durable()) erased_.insert(run.message_.id);
+  }
   if (!run.durable()) return;
-  if (auto saved = Save(run.chat_id); !saved) {
-    LogError("a message that has begun could not be taken from the queue's file; the next change of it does",
-             {{"chat", run.chat_id.str()}, {"code", saved.error().reason}, {"detail", saved.error().detail}});
+  if (auto removed = RemoveErased(run); !removed) {
+    LogError("a message that could not begin could not be taken from the queue",
+             {{"chat", run.chat_id.str()}, {"code", removed.error().reason}, {"detail", removed.error().detail}});
   }
 }
 
@@ -198,20 +260,22 @@ void MessageQueues::GoOn(const ChatId& chat) {
 }
 
 void MessageQueues::Stuck(QueuedRun& run, Error error) {
+  const std::lock_guard store_lock(store_mutex_);
+  if (auto noted = store_.FailQueued(run.chat_id, run.message_.id, error); !noted) {
+    LogWarning("what became of a message could not be noted in its queue",
+               {{"chat", run.chat_id.str()}, {"detail", noted.error().detail}});
+  }
   const std::lock_guard lock(mutex_);
-  TellChanged(run.chat_id);
   run.state_ = QueuedRun::State::kStuck;
   run.error_ = std::move(error);
+  TellChanged(run.chat_id);
 }
 
 std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const std::string& key) {
-  const std::lock_guard files_lock(files_mutex_);
-  if (!Load(chat)) return std::nullopt;
-  const std::lock_guard lock(mutex_);
-  const auto queue = queues_.find(chat);
-  if (queue == queues_.end()) return std::nullopt;
-  for (const auto& each : queue->second) {
-    if (const auto& request = each->message_.request; request && request->key == key) return request;
+  const auto stored = store_.LoadQueue(chat);
+  if (!stored) return std::nullopt;
+  for (const WaitingMessage& each : *stored) {
+    if (const auto& request = each.message.request; request && request->key == key) return request;
   }
   return std::nullopt;
 }
@@ -219,6 +283,11 @@ std::optional<ClientRequest> MessageQueues::RequestOf(const ChatId& chat, const 
 QueuedMessage MessageQueues::message(const QueuedRun& run) const {
   const std::lock_guard lock(mutex_);
   return run.message_;
+}
+
+QueuedRef MessageQueues::reference(const QueuedRun& run) const {
+  const std::lock_guard lock(mutex_);
+  return {.id = run.message_.id, .version = run.version_};
 }
 
 std::shared_ptr<QueuedRun> MessageQueues::Find(const ChatId& chat, std::string_view id) const {
@@ -239,8 +308,8 @@ bool MessageQueues::EraseHeld(const QueuedRun& run) {
 }
 
 Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
-  const std::lock_guard files_lock(files_mutex_);
-  if (auto loaded = Load(chat); !loaded) return Fail(std::move(loaded.error()));
+  const std::lock_guard store_lock(store_mutex_);
+  if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
   std::vector<QueueEntry> entries;
   const std::lock_guard lock(mutex_);
   const auto found = queues_.find(chat);
@@ -251,62 +320,68 @@ Result<std::vector<QueueEntry>> MessageQueues::List(const ChatId& chat) {
   return entries;
 }
 
+// One that begins here at this moment is not to be changed, although it is in the store still. If it begins between the
+// look and the change, the store tells who was first.
 Result<QueueEntry> MessageQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
-  const std::lock_guard files_lock(files_mutex_);
-  if (auto loaded = Load(chat); !loaded) return Fail(std::move(loaded.error()));
-  std::shared_ptr<QueuedRun> run;
-  std::string before = user_message;
+  const std::lock_guard store_lock(store_mutex_);
+  if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
+  QueueEntry entry;
   {
     const std::lock_guard lock(mutex_);
-    run = Find(chat, id);
+    const auto run = Find(chat, id);
     if (!run) return NoneWaits();
-    std::swap(run->message_.user_message, before);
+    entry.message = run->message_;
   }
-  auto saved = SaveHeld(chat);
-  const std::lock_guard lock(mutex_);
-  if (!saved) {
-    run->message_.user_message = std::move(before);
-    return Fail(std::move(saved.error()));
-  }
-  if (run->state_ == QueuedRun::State::kStuck) {
-    run->state_ = QueuedRun::State::kWaiting;
-    run->error_.reset();
-  }
-  return QueueEntry{run->message_, std::nullopt};
+  if (auto changed = store_.ChangeQueued(chat, id, user_message); !changed) return Fail(std::move(changed.error()));
+  TellChanged(chat);
+  if (auto read = Read(chat); !read) return Fail(std::move(read.error()));
+  entry.message.user_message = user_message;
+  return entry;
 }
 
 Result<void> MessageQueues::Remove(const ChatId& chat, std::string_view id) {
   std::shared_ptr<QueuedRun> run;
   {
-    const std::lock_guard files_lock(files_mutex_);
-    if (auto loaded = Load(chat); !loaded) return loaded;
+    const std::lock_guard store_lock(store_mutex_);
+    if (auto read = Read(chat); !read) return read;
     {
       const std::lock_guard lock(mutex_);
       run = Find(chat, id);
       if (!run) return NoneWaits();
-      EraseHeld(*run);
     }
-    if (auto saved = SaveHeld(chat); !saved) return saved;
+    if (auto removed = store_.RemoveQueued(chat, id); !removed) return removed;
+    const std::lock_guard lock(mutex_);
+    EraseHeld(*run);
   }
+  TellChanged(chat);
   run->End(Dequeued());
   return {};
 }
 
 bool MessageQueues::Erase(QueuedRun& run) {
   const std::lock_guard lock(mutex_);
-  return run.state_ != QueuedRun::State::kStarting && EraseHeld(run);
+  if (run.state_ == QueuedRun::State::kStarting || !EraseHeld(run)) return false;
+  if (run.durable()) erased_.insert(run.message_.id);
+  return true;
 }
 
-Result<void> MessageQueues::Save(const ChatId& chat) {
-  const std::lock_guard files_lock(files_mutex_);
-  return SaveHeld(chat);
+Result<void> MessageQueues::RemoveErased(const QueuedRun& run) {
+  const std::lock_guard store_lock(store_mutex_);
+  auto removed = store_.RemoveQueued(run.chat_id, run.message_.id);
+  if (!removed && removed.error().code != ErrorCode::kNotFound) return removed;  // the next one to look does it
+  {
+    const std::lock_guard lock(mutex_);
+    erased_.erase(run.message_.id);
+  }
+  TellChanged(run.chat_id);
+  return {};
 }
 
 Result<void> MessageQueues::Clear(const ChatId& chat) {
   Queue removed;
   {
-    const std::lock_guard files_lock(files_mutex_);
-    if (auto saved = store_.SaveQueue(chat, {}); !saved) return saved;
+    const std::lock_guard store_lock(store_mutex_);
+    if (auto cleared = store_.ClearQueue(chat); !cleared) return cleared;
     const std::lock_guard lock(mutex_);
     if (const auto found = queues_.find(chat); found != queues_.end()) {
       TellChanged(chat);
@@ -327,24 +402,25 @@ void MessageQueues::TellStopping() {
     std::erase_if(all, IsStarting);
   }
   for (const auto& run : all) run->End(StoppingWithQueue());
+  if (!all.empty()) store_.LeaveQueues();
 }
 
-void MessageQueues::Forget(const std::string& id) {
-  const std::lock_guard lock(files_mutex_);
-  forgotten_.insert(id);
-}
-
-Result<std::vector<ChatId>> MessageQueues::LoadAll() {
+Result<std::vector<ChatId>> MessageQueues::RefreshAll() {
   auto chats = store_.ListQueues();
   if (!chats) return chats;
-  std::erase_if(*chats, [&](const ChatId& chat) {
-    const std::lock_guard lock(files_mutex_);
-    const auto loaded = Load(chat);
-    if (!loaded) {
-      LogError("a chat's queue cannot be read; it is left as it is",
-               {{"chat", chat.str()}, {"code", loaded.error().reason}, {"detail", loaded.error().detail}});
+  {
+    const std::lock_guard lock(mutex_);
+    for (const auto& [chat, queue] : queues_) {
+      if (std::find(chats->begin(), chats->end(), chat) == chats->end()) chats->push_back(chat);
     }
-    return !loaded;
+  }
+  std::erase_if(*chats, [&](const ChatId& chat) {
+    const auto read = Refresh(chat);
+    if (!read) {
+      LogError("a chat's queue cannot be read; it is left as it is",
+               {{"chat", chat.str()}, {"code", read.error().reason}, {"detail", read.error().detail}});
+    }
+    return !read;
   });
   return chats;
 }

@@ -1,6 +1,6 @@
 #pragma once
 
-#include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <memory>
@@ -14,7 +14,8 @@
 
 #include "reprise/chat_changes.h"
 #include "reprise/engine.h"
-#include "reprise/interaction_store.h"
+#include "reprise/queue.h"
+#include "reprise/run_store.h"
 
 namespace reprise {
 
@@ -54,11 +55,13 @@ class QueuedRun final : public WaitingRun {
 
  private:
   friend class MessageQueues;
-  enum class State { kSaving, kWaiting, kPaused, kStuck, kStarting };
+  enum class State { kNew, kWaiting, kPaused, kStuck, kStarting };
 
   // Guarded by the mutex of MessageQueues.
   QueuedMessage message_;
-  State state_ = State::kSaving;
+  std::int64_t version_ = 0;  // of the message, as the store has it
+  bool is_others_ = false;    // another process sees to it
+  State state_ = State::kNew;
   std::optional<Error> error_;
 
   mutable std::mutex mutex_;
@@ -68,10 +71,8 @@ class QueuedRun final : public WaitingRun {
   std::optional<Error> ended_;                   // guarded by mutex_
 };
 
-inline constexpr std::size_t kMaxQueued = 100;                   // messages in a chat
-inline constexpr std::size_t kMaxQueuedBytes = 8 * 1024 * 1024;  // of their text
-
-// What waits in each chat. Thread-safe. Queues are read from the store when they are first used.
+// What waits in each chat. The store has it; here is what was last seen of it, with the clients of this process.
+// Thread-safe.
 class MessageQueues {
  public:
   // `changes`, if there are any, learn of every change of a queue.
@@ -81,12 +82,16 @@ class MessageQueues {
   Result<void> Add(const std::shared_ptr<QueuedRun>& run);
   // Before all messages, behind others that were added so.
   void AddFirst(const std::shared_ptr<QueuedRun>& run);
-  // The one whose turn it is. It is the caller's now to begin, and nobody else's to change or remove.
+  // The one whose turn it is, if that is this process's to begin. It is the caller's now, and nobody else's to change
+  // or remove.
   bool HasNext(const ChatId& chat) const;
   std::shared_ptr<QueuedRun> TakeNext(const ChatId& chat);
-  // And then one of these: it has begun (which its journal tells too), it waits on, or it could not begin and nobody
-  // was told: so it stays until somebody looks.
+  // And then one of these: it has begun, and is not in the store any more (RunBeginning::queued); it could not, and its
+  // client knows; it waits on; or it could not begin and nobody was told: so it stays until somebody looks.
   void Begun(QueuedRun& run);
+  void Drop(QueuedRun& run);
+  // Or the store has it no more: its client is told what became of it.
+  void Gone(QueuedRun& run);
   void PutBack(QueuedRun& run);
   // Or it waits for something else before it is put back.
   void Pause(QueuedRun& run);
@@ -94,33 +99,41 @@ class MessageQueues {
   void GoOn(const ChatId& chat);
   void Stuck(QueuedRun& run, Error error);
   QueuedMessage message(const QueuedRun& run) const;
+  QueuedRef reference(const QueuedRun& run) const;
   // The request that has brought the message of this Idempotency-Key, if it waits.
   std::optional<ClientRequest> RequestOf(const ChatId& chat, const std::string& key);
 
   Result<std::vector<QueueEntry>> List(const ChatId& chat);
   Result<QueueEntry> Change(const ChatId& chat, std::string_view id, const std::string& user_message);
   Result<void> Remove(const ChatId& chat, std::string_view id);
-  // Takes it out; Save makes that durable. False: it has begun, or is out already.
+  // Takes it out here; RemoveErased takes it out of the store. False: it has begun, or is out already.
   bool Erase(QueuedRun& run);
-  Result<void> Save(const ChatId& chat);
+  Result<void> RemoveErased(const QueuedRun& run);
   // Removes all that wait, and tells their clients.
   Result<void> Clear(const ChatId& chat);
-  // Tells all clients that the server stops. What is durable stays so.
+  // Tells all clients that the server stops. What is durable stays so, for whoever looks next.
   void TellStopping();
 
-  // A message that has begun in an earlier process, as a journal says: not to begin again.
-  void Forget(const std::string& id);
-  // The chats in which messages wait, read from the store.
-  Result<std::vector<ChatId>> LoadAll();
+  // Whether anything is known to wait in the chat.
+  bool Knows(const ChatId& chat) const;
+  // Looks at what the store has of the chat: other processes may have changed it.
+  Result<void> Refresh(const ChatId& chat);
+  // The same for all chats in which this process may have to begin something; these.
+  Result<std::vector<ChatId>> RefreshAll();
 
  private:
   using Queue = std::deque<std::shared_ptr<QueuedRun>>;
 
-  // REQUIRES: files_mutex_ is held.
-  Result<void> Load(const ChatId& chat);
-  Result<void> SaveHeld(const ChatId& chat);
+  // REQUIRES: store_mutex_ is held.
+  Result<void> Read(const ChatId& chat);
+  void TellGone(QueuedRun& run);
+  // What is there now, of what is stored and what is known here; `gone` is what does not wait any more, and `left` what
+  // was to be removed. REQUIRES: mutex_ is held.
+  Queue Merge(const ChatId& chat, const Queue& known, std::vector<WaitingMessage> stored, Queue& gone,
+              std::vector<std::string>& left);
   // REQUIRES: mutex_ is held.
   std::shared_ptr<QueuedRun> Find(const ChatId& chat, std::string_view id) const;  // null: none that may be changed
+  std::shared_ptr<QueuedRun> Next(const ChatId& chat) const;
   bool EraseHeld(const QueuedRun& run);
   void TellChanged(const ChatId& chat) const {
     if (changes_) changes_->Add(ChatChange::Kind::kQueueChanged, chat);
@@ -129,11 +142,10 @@ class MessageQueues {
 
   QueueStore& store_;
   ChatChanges* const changes_;
-  std::mutex files_mutex_;           // held while a queue is read or written; taken before mutex_
-  std::set<ChatId> loaded_;          // guarded by files_mutex_
-  std::set<std::string> forgotten_;  // guarded by files_mutex_
+  std::mutex store_mutex_;  // held while a queue is read or written; taken before mutex_
   mutable std::mutex mutex_;
   std::unordered_map<ChatId, Queue> queues_;  // guarded by mutex_; without the empty ones
+  std::set<std::string> erased_;              // guarded by mutex_; that are in the store still
 };
 
 }  // namespace reprise

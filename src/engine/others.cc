@@ -8,13 +8,11 @@ void Others::Watch() {
   if (services_.parts.changes) {
     services_.parts.changes->Hear([this](std::optional<ChatChange> change) {
       if (!change) return services_.changes.Forget();
+      if (change->kind == ChatChange::Kind::kInteractionEnded) services_.usage_limits.Forget(change->chat_id);
       // What waits here may be next.
-      if (change->kind == ChatChange::Kind::kInteractionEnded) {
-        services_.control.Submit([this, chat = change->chat_id] {
-          services_.queues.GoOn(chat);
-          turns_.StartNext(chat);
-        });
-      }
+      const bool concerns_queue =
+          change->kind == ChatChange::Kind::kInteractionEnded || change->kind == ChatChange::Kind::kQueueChanged;
+      if (concerns_queue && services_.queues.Knows(change->chat_id)) LookAtQueueSoon(change->chat_id);
       services_.changes.AddFromOthers(*std::move(change));
     });
   }
@@ -29,6 +27,21 @@ void Others::Watch() {
 void Others::Stop() {
   services_.parts.runs.Watch({});
   if (services_.parts.changes) services_.parts.changes->Hear({});
+}
+
+// Once for all that is told until it looks.
+void Others::LookAtQueueSoon(const ChatId& chat) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!queues_to_look_at_.insert(chat).second) return;
+  }
+  services_.control.Submit([this, chat] {
+    {
+      const std::lock_guard lock(mutex_);
+      queues_to_look_at_.erase(chat);
+    }
+    turns_.LookAtQueue(chat);
+  });
 }
 
 // One looks at a time, and once more for all that was told meanwhile.

@@ -1,6 +1,8 @@
 #pragma once
 
 #include <atomic>
+#include <mutex>
+#include <set>
 
 #include "engine/answers.h"
 #include "engine/busy_chats.h"
@@ -10,8 +12,8 @@
 namespace reprise {
 
 // What other processes that use the same chats want of this one: it takes up runs that they have left, ends its own
-// when somebody asks for that elsewhere, gives them the answers that were given elsewhere, and tells of what changes
-// there. Thread-safe.
+// when somebody asks for that elsewhere, gives them the answers that were given elsewhere, begins what waits here when
+// a run there has ended, and tells of what changes there. Thread-safe.
 class Others {
  public:
   Others(EngineServices& services, BusyChats& busy, Turns& turns, Answers& answers)
@@ -23,6 +25,7 @@ class Others {
 
  private:
   void LookSoon();
+  void LookAtQueueSoon(const ChatId& chat);
   void Look();
   void StopWhatIsAsked();
 
@@ -31,6 +34,8 @@ class Others {
   Turns& turns_;
   Answers& answers_;
   std::atomic<int> asked_ = 0;  // how often it was to look since somebody began to
+  std::mutex mutex_;
+  std::set<ChatId> queues_to_look_at_;  // guarded by mutex_
 };
 
 }  // namespace reprise

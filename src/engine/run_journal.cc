@@ -85,7 +85,8 @@ void ReadBegin(const Json& begin, InterruptedRun& run) {
   }
   if (const auto queued = begin.find("queue_id"); queued != begin.end()) run.queue_id = queued->get<std::string>();
   if (const auto span = begin.find("traceparent"); span != begin.end()) {
-    run.span = ParseTraceparent(span->get_ref<const std::string&>()).value_or(TraceContext{});
+    run.record.traceparent = span->get<std::string>();
+    run.span = ParseTraceparent(run.record.traceparent).value_or(TraceContext{});
   }
   run.log->AppendRecorded(StartOf(run.interaction));
   run.last_seq = 1;
@@ -231,6 +232,7 @@ Json ItemAsJson(char type, std::string_view content) {
 
 void RunJournal::AddBegin(const Interaction& interaction, OnDisconnect on_disconnect, const std::string& queue_id,
                           const Attached& attached, const std::string& traceparent) {
+  record_.traceparent = traceparent;
   if (!is_kept_) return;
   Json begin = {{"parent_id", TextOrNull(interaction.parent_id)},
                 {"edited_from", TextOrNull(interaction.edited_from)},

@@ -126,6 +126,7 @@ Result<Beginning> StartPoints::WhereItStopped(const ChatId& chat, const StartPoi
                       .attached = AttachedTo(*ended)};
   beginning.interrupted = WhereToResume(beginning.state, *services_.parts.tools.Current());
   beginning.resumed_from = ResumedFrom{.interaction = ended->id};
+  if (ended->record) beginning.resumed_span = ParseTraceparent(ended->record->traceparent).value_or(TraceContext{});
   for (const OpenCall& open : beginning.interrupted->calls) {
     beginning.resumed_from->call_ids.push_back(open.call.id);
   }

@@ -30,6 +30,7 @@ struct Beginning {
   AgentState state{};                                      // what it starts from
   std::optional<Interrupted> interrupted = std::nullopt;   // set if that is in the middle of a turn
   std::optional<ResumedFrom> resumed_from = std::nullopt;  // set likewise
+  TraceContext resumed_span = {};                          // likewise; not valid: it was not traced
   std::string user_message{};
   std::string model{};      // that was asked for, or chosen for the chat; empty: the default
   Attached attached{};      // to the message

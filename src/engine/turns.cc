@@ -56,8 +56,9 @@ Result<EventSubscription> Turns::Start(const ChatId& chat, const StartPoint& fro
     if (!is_made) busy_.Release(chat);
   });
   auto made = Make(chat, from, request, {});
-  if (!made && made.error().reason == "busy" && request.if_running != IfRunning::kReject) {
-    busy_.Release(chat);  // its run is another process's
+  const bool is_taken = !made && (made.error().reason == "busy" || made.error().reason == "not_next");
+  if (is_taken && request.if_running != IfRunning::kReject) {
+    busy_.Release(chat);  // its run, or what waits in it, is another process's
     is_made = true;
     return Wait(chat, from, std::move(request));
   }
@@ -79,6 +80,7 @@ Result<std::shared_ptr<Run>> Turns::Make(const ChatId& chat, const StartPoint& f
     auto made = MakeFrom(std::move(beginning), chat, from, request, waited);
     if (made || made.error().code == ErrorCode::kUnavailable) return made;
     if (made.error().reason != "head_moved" && !is_assumed) return made;
+    services_.usage_limits.Forget(chat);  // it has used more than is known here
   }
 }
 
@@ -135,17 +137,20 @@ Result<std::shared_ptr<Run>> Turns::MakeFrom(Result<Beginning> beginning, const 
                                         .request = request.request,
                                         .files_from = files_from});
   Span span = BeginSpan(request.trace_parent);
-  journal.AddBegin(interaction, request.on_disconnect, waited.queue_id, beginning->attached,
+  span.Link(beginning->resumed_span);
+  journal.AddBegin(interaction, request.on_disconnect, waited.queued ? waited.queued->id : "", beginning->attached,
                    FormatTraceparent(span.context()));
-  // A queued message is taken from the queue next: from then on the journal alone has it.
-  const auto reach = waited.queue_id.empty() ? Journal::Reach::kProcess : Journal::Reach::kPowerLoss;
+  // A queued message leaves the queue: from then on the journal alone has it.
+  const auto reach = waited.queued ? Journal::Reach::kPowerLoss : Journal::Reach::kProcess;
   std::unique_ptr<RunHold> hold;
   const auto begin = [&]() -> Result<void> {
     hold = TRY(services_.parts.runs.Begin({.chat = chat,
                                            .expected_head = beginning->expected_head,
                                            .expected_version = beginning->expected_version,
                                            .record = journal.TakeFirst(),
-                                           .reach = reach}));
+                                           .reach = reach,
+                                           .queued = waited.queued,
+                                           .in_line = request.if_running == IfRunning::kQueue}));
     return {};
   };
   const WorkspaceMoves::Then then{.stands = true, .at = beginning->parent, .while_at = head};
@@ -348,10 +353,11 @@ void Turns::ClientLeft(const std::shared_ptr<QueuedRun>& waiting) {
   if (!left.waits || services_.queues.message(*waiting).on_disconnect == OnDisconnect::kContinue) return;
   if (!services_.queues.Erase(*waiting) || !waiting->durable()) return;
   // Not on this thread, which serves connections.
-  services_.pool.Submit([this, chat = waiting->chat_id] {
-    if (auto saved = services_.queues.Save(chat); !saved) {
-      LogError("a message whose client has gone could not be taken from the queue's file",
-               {{"chat", chat.str()}, {"code", saved.error().reason}, {"detail", saved.error().detail}});
+  services_.pool.Submit([this, waiting] {
+    if (auto removed = services_.queues.RemoveErased(*waiting); !removed) {
+      LogError(
+          "a message whose client has gone could not be taken from the queue",
+          {{"chat", waiting->chat_id.str()}, {"code", removed.error().reason}, {"detail", removed.error().detail}});
     }
   });
 }
@@ -376,6 +382,22 @@ void Turns::LaunchNext(const ChatId& chat) {
   });
 }
 
+void Turns::TryAgain(const std::shared_ptr<QueuedRun>& waiting) {
+  constexpr std::chrono::seconds kUntilNextTry{1};
+  services_.queues.Pause(*waiting);
+  services_.timer.After(
+      kUntilNextTry, [this, chat = waiting->chat_id] { services_.pool.Submit([this, chat] { LookAtQueue(chat); }); });
+}
+
+void Turns::LookAtQueue(const ChatId& chat) {
+  if (busy_.is_stopping()) return;
+  if (const auto read = services_.queues.Refresh(chat); !read) {
+    LogWarning("a queue could not be read", {{"chat", chat.str()}, {"detail", read.error().detail}});
+  }
+  services_.queues.GoOn(chat);
+  StartNext(chat);
+}
+
 // Null: it could not begin, and its client knows why; or it stays in the queue.
 std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting) {
   if (busy_.is_draining()) return services_.queues.PutBack(*waiting), nullptr;
@@ -388,28 +410,20 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
                  .on_disconnect = message.on_disconnect,
                  .request = message.request,
                  .trace_parent = waiting->trace_parent},
-                {.queue_id = message.id, .log = waiting->log});
+                {.queued = services_.queues.reference(*waiting), .log = waiting->log});
   };
   auto run = make();
   if (run) {
     services_.queues.Begun(*waiting);
     return *std::move(run);
   }
-  if (run.error().reason == "busy") {  // another process runs something in this chat
-    constexpr std::chrono::seconds kUntilNextTry{1};
-    services_.queues.Pause(*waiting);
-    services_.timer.After(kUntilNextTry, [this, waiting] {
-      services_.pool.Submit([this, waiting] {
-        services_.queues.GoOn(waiting->chat_id);
-        StartNext(waiting->chat_id);
-      });
-    });
-    return nullptr;
-  }
+  const std::string& why = run.error().reason;
+  if (why == "busy" || why == "not_next") return TryAgain(waiting), nullptr;
+  if (why == "dequeued") return services_.queues.Gone(*waiting), nullptr;
   LogWarning("what waited could not begin",
              {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
   if (waiting->End(run.error()) || !waiting->durable()) {
-    services_.queues.Begun(*waiting);
+    services_.queues.Drop(*waiting);
   } else {
     services_.queues.Stuck(*waiting, std::move(run.error()));
   }
@@ -428,7 +442,7 @@ Result<Engine::Recovered> Turns::Recover() {
   }
   // Every chat's folder is looked at: nobody need wait for that.
   services_.pool.Submit([this] {
-    const auto chats = services_.queues.LoadAll();
+    const auto chats = services_.queues.RefreshAll();
     if (!chats) return LogError("the queues could not be looked for", {{"detail", chats.error().detail}});
     for (const ChatId& chat : *chats) StartNext(chat);
   });
@@ -451,6 +465,12 @@ void Turns::TakeUpAbandoned() {
     const auto waiting = recovered.waiting;
     TakeUp(std::move(run), recovered);
     if (recovered.waiting == waiting) busy_.Release(ref.chat_id);
+  }
+  const auto chats = services_.queues.RefreshAll();
+  if (!chats) return LogWarning("the queues could not be looked for", {{"detail", chats.error().detail}});
+  for (const ChatId& chat : *chats) {
+    services_.queues.GoOn(chat);
+    StartNext(chat);
   }
 }
 
@@ -497,7 +517,12 @@ Result<Turns::RecoveredAs> Turns::RecoverOne(const InteractionRef& ref, const st
   auto run = ReadRun(ref, *content);
   if (!run) return Fail(run.error());
   if (!*run) return drop();  // nobody has seen anything of it
-  if (!(*run)->queue_id.empty()) services_.queues.Forget((*run)->queue_id);
+  if (const std::string& queued = (*run)->queue_id; !queued.empty()) {
+    if (auto taken = services_.parts.store.TakeQueued(ref.chat_id, queued); !taken) {
+      LogError("a message that has begun could not be taken from the queue",
+               {{"chat", ref.chat_id.str()}, {"code", taken.error().reason}, {"detail", taken.error().detail}});
+    }
+  }
   AgentState state;
   const auto& resumed_from = (*run)->record.resumed_from;
   const auto before = resumed_from ? resumed_from->interaction : (*run)->interaction.parent_id;

@@ -34,13 +34,15 @@ class Turns {
   // The same, when the chat is occupied for it.
   void LaunchNext(const ChatId& chat);
   Result<Engine::Recovered> Recover();
-  // Takes up what other processes have left, while this one works.
+  // Takes up what other processes have left, while this one works: runs, and messages that wait.
   void TakeUpAbandoned();
+  // Other processes have changed the chat's queue, or their run in the chat has ended.
+  void LookAtQueue(const ChatId& chat);
 
  private:
   // What a run that waited has besides.
   struct Waited {
-    std::string queue_id{};
+    std::optional<QueuedRef> queued{};
     std::shared_ptr<EventLog> log{};
   };
   // REQUIRES: the chat is occupied.
@@ -61,6 +63,8 @@ class Turns {
   Result<EventSubscription> Wait(const ChatId& chat, const StartPoint& from, StartRequest request);
   Result<void> Interrupt(const std::shared_ptr<QueuedRun>& waiting);
   void ClientLeft(const std::shared_ptr<QueuedRun>& waiting);
+  // It waits for another process: its turn is looked for again in a moment.
+  void TryAgain(const std::shared_ptr<QueuedRun>& waiting);
   std::shared_ptr<Run> MakeQueued(const std::shared_ptr<QueuedRun>& waiting);
 
   void Execute(const std::shared_ptr<Run>& run);

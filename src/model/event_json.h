@@ -40,4 +40,12 @@ std::int64_t IntegerOr(const Value& value, std::int64_t fallback) {
   return value.get(number) == simdjson::SUCCESS ? number : fallback;
 }
 
+// The model that has answered, as far as it is a name.
+template <typename Value>
+std::string NameOfModel(const Value& value) {
+  constexpr std::size_t kLongest = 256;
+  const std::string_view name = StringOr(value, {});
+  return name.size() <= kLongest ? std::string(name) : std::string();
+}
+
 }  // namespace reprise

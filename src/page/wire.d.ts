@@ -1112,6 +1112,7 @@ export interface RunRecord {
   resumed_from?: { interaction_id: InteractionId; call_ids: string[] };
   agenda_before?: { tasks?: Task[]; plan?: string[] };
   files_from?: InteractionId;
+  traceparent?: string;
   request?: ClientRequest;
 }
 

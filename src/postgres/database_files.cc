@@ -5,6 +5,7 @@
 
 #include "base/atomic_write.h"
 #include "base/try.h"
+#include "store/chat_files.h"
 #include "store/file_names.h"
 
 namespace reprise {
@@ -113,7 +114,9 @@ Result<Rows> DatabaseFiles::Read(const Place& place) {
                                 .values = {tenant_, place.chat}});
     case Place::Kind::kQueue:
       return database_.Execute(
-          {.sql = "select record from reprise.queue where tenant = $1 and chat = $2", .values = {tenant_, place.chat}});
+          {.sql = "select record from reprise.queue where tenant = $1 and chat = $2 union all (select record from "
+                  "reprise.queued where tenant = $1 and chat = $2 and taken is null order by place)",
+           .values = {tenant_, place.chat}});
     case Place::Kind::kCheckpoint:
       return database_.Execute(
           {.sql = "select record from reprise.interactions where tenant = $1 and chat = $2 and number = $3::int",
@@ -145,10 +148,14 @@ Result<Rows> DatabaseFiles::Read(const Place& place) {
 }
 
 Result<std::string> DatabaseFiles::ReadFile(const std::string& path, std::uint64_t max_bytes) {
-  const Rows rows = TRY(Read(PlaceOf(path)));
+  const Place place = PlaceOf(path);
+  const Rows rows = TRY(Read(place));
   if (rows.empty()) return NoSuchFile(path);
   std::string content;
-  for (std::size_t row = 0; row < rows.size(); ++row) content += rows.text(row, 0);
+  for (std::size_t row = 0; row < rows.size(); ++row) {
+    if (row > 0 && place.kind == Place::Kind::kQueue) content += ChatFiles::kQueueRecordEnd;
+    content += rows.text(row, 0);
+  }
   if (content.size() > max_bytes) return Fail(ErrorCode::kTooLarge, "the file is too large", path);
   return content;
 }

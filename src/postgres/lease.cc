@@ -20,8 +20,8 @@ std::string Lease::MakeInstance() {
 
 Result<std::unique_ptr<Lease>> Lease::Take(Database& database, std::string instance, std::string version) {
   std::unique_ptr<Lease> lease(new Lease(database, std::move(instance), std::move(version)));
-  TRY(database.Execute({.sql = "insert into reprise.instances(id, lease_until, version) values ($1::uuid, "
-                               "clock_timestamp() + $2::interval, $3) on conflict (id) do nothing",
+  TRY(database.Execute({.sql = "insert into reprise.instances(id, lease_until, version, queues_by_rows) values "
+                               "($1::uuid, clock_timestamp() + $2::interval, $3, true) on conflict (id) do nothing",
                         .values = {lease->instance_, kLength, lease->version_}}));
   lease->renewed_at_ = Ticks();
   lease->thread_ = std::thread([raw = lease.get()] { raw->Work(); });
@@ -132,8 +132,8 @@ void Lease::Renew() {
   const auto sent = Ticks(), last = renewed_at_.load();
   const auto renewed =
       database_.Execute({.sql = "with before as (select dead from reprise.instances where id = $1::uuid) "
-                                "insert into reprise.instances(id, lease_until, version) values ($1::uuid, "
-                                "clock_timestamp() + $2::interval, $3) "
+                                "insert into reprise.instances(id, lease_until, version, queues_by_rows) values "
+                                "($1::uuid, clock_timestamp() + $2::interval, $3, true) "
                                 "on conflict (id) do update set lease_until = excluded.lease_until, dead = false "
                                 "returning coalesce((select dead from before), true)",
                          .values = {instance_, kLength, version_}});
@@ -179,6 +179,7 @@ void Lease::Sweep() {
               "  returning tenant, chat, number), "
               "q as (delete from reprise.questions q using gone where (q.tenant, q.chat, q.number) = (gone.tenant, "
               "gone.chat, gone.number)), "
+              "w as (delete from reprise.queued where taken_at < clock_timestamp() - interval '10 minutes'), "
               "l as (delete from reprise.listeners where until < clock_timestamp() - interval '1 minute'), "
               "c as (delete from reprise.changes where at < clock_timestamp() - interval '3 minutes') "
               "delete from reprise.journal j using gone where (j.tenant, j.chat, j.number) = (gone.tenant, gone.chat, "
@@ -210,7 +211,12 @@ void Lease::Look() {
            "  where i.id = r.owner and not i.dead) "
            "union select tenant from reprise.runs r where owner = $1::uuid and (stop_reason is not null or exists "
            "  (select 1 from reprise.questions q where q.tenant = r.tenant and q.chat = r.chat and q.number = r.number "
-           "  and q.answer is not null))",
+           "  and q.answer is not null)) "
+           "union select q.tenant from reprise.queued q join reprise.chats c on c.tenant = q.tenant and c.id = q.chat "
+           "  where q.taken is null and q.failure is null and c.running is null and (q.owner = $1::uuid or not exists "
+           "  (select 1 from reprise.instances i where i.id = q.owner and not i.dead)) "
+           "union select tenant from reprise.queue where not exists (select 1 from reprise.instances i where not "
+           "  i.dead and not i.queues_by_rows)",
        .values = {instance_}});
   if (!wanted) return;
   const std::lock_guard lock(mutex_);

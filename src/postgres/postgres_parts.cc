@@ -15,7 +15,8 @@ Result<std::unique_ptr<PostgresParts>> PostgresParts::Open(SharedDatabase& share
                                            .keys = options.keys,
                                            .tenant = options.tenant,
                                            .bucket = options.bucket,
-                                           .finishes = &shared.finishes()}));
+                                           .finishes = &shared.finishes(),
+                                           .instance = shared.lease().instance()}));
   parts->files_ = std::make_unique<SealedFileStore>(SealedFileStore::Options{.root = DatabaseFiles::kRoot,
                                                                              .keys = options.keys,
                                                                              .file_system = parts->store_->files(),

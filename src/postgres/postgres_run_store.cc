@@ -348,23 +348,36 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   const Token token = MakeToken();
   const auto head = beginning.expected_head.value_or(std::nullopt);
   // Committed with the ends of other runs, and durable: what is there of a run stays there until it has ended.
+  const bool waits = beginning.queued || beginning.in_line;
   Statement begin{
-      .sql =
-          "select reprise.begin_turn_at($1, $2, $3::int, $4::boolean, $5::bigint, $6::boolean, $7::int, $8::uuid, "
-          "$9::uuid, $10, $11)",
-      .values = {store_.tenant(), chat, std::int64_t{id.number()}, is_new ? "true" : "false",
-                 SqlValue::OrNull(beginning.expected_version), beginning.expected_head ? "true" : "false",
+      .sql = waits ? "select reprise.begin_queued_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
+                     "$8::uuid, $9, $10, $11, $12::bigint)"
+                   : "select reprise.begin_turn_at($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
+                     "$8::uuid, $9, $10, $11::boolean)",
+      .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
+                 beginning.expected_head ? "true" : "false",
                  head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
                  journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(Journal::Reach::kPowerLoss)},
       .may_share = true};
-  const Rows begun = TRY(store_.CommitTogether(std::move(begin)));
-  if (begun.is_null(0, 0)) {
+  if (waits) {
+    begin.values.push_back(beginning.queued ? SqlValue(beginning.queued->id) : SqlValue::Null());
+    begin.values.push_back(std::int64_t{beginning.queued ? beginning.queued->version : 0});
+  } else {
+    begin.values.push_back(is_new ? "true" : "false");
+  }
+  auto committed = store_.CommitTogether(std::move(begin));
+  if (!committed && committed.error().detail.starts_with(kDequeuedState)) return Dequeued();
+  if (!committed && committed.error().detail.starts_with(kNotNextState)) {
+    return Conflict("not_next", "messages wait in this chat, before this one");
+  }
+  const Rows begun = TRY(committed);
+  if (waits ? !begun.truth(0, 0) : begun.is_null(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.
     const Rows mine = TRY(database_.Execute(
         {.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and token = $4::uuid",
          .values = {store_.tenant(), chat, std::int64_t{id.number()}, token.text}}));
     if (mine.empty()) return nullptr;
-  } else if (is_new) {
+  } else if (is_new && !waits) {
     store_.RememberFirst(beginning.chat, begun.number(0, 0));
   }
   return std::make_unique<Hold>(*this, InteractionRef{beginning.chat, id}, token, std::move(journal));

@@ -79,6 +79,8 @@ PostgresStore::PostgresStore(Options options)
       database_files_(options_.database, options_.tenant),
       files_(DatabaseFiles::kRoot, MakeRecordFormat(options_.keys), database_files_),
       format_(MakeRecordFormat(options_.keys)),
+      queue_(
+          {.database = options_.database, .files = files_, .tenant = options_.tenant, .instance = options_.instance}),
       known_(kKnownBytes) {}
 
 Result<std::string> PostgresStore::Seal(const RecordPlace& place, std::string_view plaintext) const {
@@ -432,19 +434,6 @@ Result<ChatSummary> PostgresStore::MoveHead(const ChatId& chat, InteractionId he
   });
 }
 
-Result<void> PostgresStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
-  if (messages.empty()) {
-    TRY(database_.Execute(
-        {.sql = "delete from reprise.queue where tenant = $1 and chat = $2", .values = {tenant(), chat.str()}}));
-    return {};
-  }
-  const std::string record = TRY(files_.SealQueue(chat, messages));
-  TRY(database_.Execute({.sql = "insert into reprise.queue(tenant, chat, record) values ($1, $2, $3) "
-                                "on conflict (tenant, chat) do update set record = excluded.record",
-                         .values = {tenant(), chat.str(), SqlValue::Bytes(record)}}));
-  return {};
-}
-
 // --- whole chats -----------------------------------------------------------------------------------------------------
 
 Result<ChatSummary> PostgresStore::ForkChat(const ChatId& source, InteractionId last, const ChatId& chat,
@@ -523,7 +512,7 @@ Result<ChatSummary> PostgresStore::AddWhole(const IncomingChat& incoming) {
     if (!put) static_cast<void>(DeleteChat(chat));
     TRY(put);
   }
-  if (!incoming.queue.empty()) TRY(SaveQueue(chat, incoming.queue));
+  for (const QueuedMessage& message : incoming.queue) TRY(AddQueued(chat, message));
   return row.index.summary;
 }
 
@@ -562,6 +551,8 @@ Result<void> PostgresStore::DeleteChat(const ChatId& chat) {
               "f as (delete from reprise.files where tenant = $1 and chat = $2 and exists (select 1 from c) returning "
               "id, record), "
               "q as (delete from reprise.queue where tenant = $1 and chat = $2 and exists (select 1 from c)), "
+              "w as (delete from reprise.queued where tenant = $1 and chat = $2 and taken is null and exists (select 1 "
+              "from c)), "
               "r as (delete from reprise.runs where tenant = $1 and chat = $2 and exists (select 1 from c)), "
               "j as (delete from reprise.journal where tenant = $1 and chat = $2 and exists (select 1 from c)), "
               "t as (insert into reprise.trash(tenant, entry, path, content) "

@@ -8,6 +8,7 @@
 
 #include "crypto/key_set.h"
 #include "postgres/database_files.h"
+#include "postgres/postgres_queue.h"
 #include "postgres/tenant_database.h"
 #include "reprise/interaction_store.h"
 #include "store/chat_files.h"
@@ -32,6 +33,7 @@ class PostgresStore final : public InteractionStore {
     const FileBucket* bucket = nullptr;  // null: files are rows; must outlive the store
     // Over which runs are finished, many in one transaction; null: `database`. Must outlive the store.
     Database* finishes = nullptr;
+    std::string instance{};  // whose store it is (Lease::instance); empty: a command's
   };
   static Result<std::unique_ptr<PostgresStore>> Open(Options options);
 
@@ -74,9 +76,25 @@ class PostgresStore final : public InteractionStore {
   Result<std::vector<TrashEntry>> ListTrash() override { return reader_->ListTrash(); }
   Result<ChatSummary> RestoreChat(const ChatId& chat, const std::string& entry) override;
 
-  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) override { return reader_->LoadQueue(chat); }
-  Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) override;
-  Result<std::vector<ChatId>> ListQueues() override { return reader_->ListQueues(); }
+  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override { return queue_.Load(chat); }
+  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override {
+    return queue_.Add(chat, message);
+  }
+  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override {
+    return queue_.Change(chat, id, user_message);
+  }
+  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override { return queue_.Remove(chat, id); }
+  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override {
+    return queue_.NoteFailure(chat, id, failure);
+  }
+  // Begin does it (PostgresRunStore).
+  Result<void> TakeQueued(const ChatId&, std::string_view) override { return {}; }
+  Result<void> ClearQueue(const ChatId& chat) override { return queue_.Clear(chat); }
+  Result<std::vector<ChatId>> ListQueues() override { return queue_.List(); }
+  Result<std::optional<InteractionId>> BegunElsewhere(const ChatId& chat, std::string_view id) override {
+    return queue_.Begun(chat, id);
+  }
+  void LeaveQueues() override { queue_.Leave(); }
 
   // --- for PostgresRunStore
   // A run's interaction, sealed once, so that a record that is stored already is known by its digest.
@@ -161,6 +179,7 @@ class PostgresStore final : public InteractionStore {
   DatabaseFiles database_files_;
   const ChatFiles files_;  // seals, and reads single records
   const std::unique_ptr<RecordFormat> format_;
+  PostgresQueue queue_;
   std::unique_ptr<FileInteractionStore> reader_;
   StateCache<Known> known_;  // by the chat; synchronises itself
 };

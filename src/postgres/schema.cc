@@ -221,9 +221,9 @@ constexpr const char* kFirstTurns = R"(do $do$ begin
   if exists(select from reprise.schema_version where version >= 6) then return; end if;
 
   -- The chat's version; null: the chat is not as it is expected to be, which `_is_new` says of one that must not be there.
-  create function reprise.begin_turn_at(_tenant text, _chat text, _number int, _is_new boolean, _version bigint,
-      _checks_head boolean, _head int, _owner uuid, _token uuid, _record bytea, _commit text) returns bigint
-      language plpgsql as $f$
+  create function reprise.begin_turn_at(_tenant text, _chat text, _number int, _version bigint,
+      _checks_head boolean, _head int, _owner uuid, _token uuid, _record bytea, _commit text, _is_new boolean)
+      returns bigint language plpgsql as $f$
   declare _found bigint;
   begin
     if _is_new then
@@ -246,6 +246,61 @@ constexpr const char* kFirstTurns = R"(do $do$ begin
   insert into reprise.schema_version(version) values (6);
 end $do$)";
 
+// Messages that wait, a row each. Their owner is the instance that sees to them; `taken`: as which interaction one has
+// begun, 0 if it was removed. What stands in `queue` is split by the first server that looks, when there is none left
+// that goes on with it as a whole (an instance that does not say `queues_by_rows`).
+constexpr const char* kQueueRows = R"(do $do$ begin
+  lock table reprise.schema_version in exclusive mode;
+  if exists(select from reprise.schema_version where version >= 7) then return; end if;
+  alter table reprise.instances add column queues_by_rows boolean not null default false;
+  create sequence reprise.queue_places;
+  create table reprise.queued(tenant text, chat text, place bigint default nextval('reprise.queue_places'), id text not null,
+    owner uuid, version bigint not null default 1, size bigint not null, record bytea not null, failure bytea, taken int,
+    taken_at timestamptz, primary key(tenant, chat, place), unique(tenant, id));
+  alter table reprise.queued alter column record set storage external;
+  create index on reprise.queued(taken_at) where taken_at is not null;
+
+  -- The chat's lock makes the order of places that of commits. One that was added before is there.
+  create function reprise.add_queued(_tenant text, _chat text, _id text, _owner uuid, _size bigint, _record bytea,
+      _most bigint, _most_size bigint, out is_there boolean, out has_room boolean) language plpgsql as $f$
+  begin
+    has_room := true;
+    perform 1 from reprise.chats where tenant = _tenant and id = _chat for no key update;
+    is_there := found;
+    if not is_there then return; end if;
+    perform 1 from reprise.queued where tenant = _tenant and id = _id;
+    if found then return; end if;
+    select count(*) < _most and coalesce(sum(size), 0) + _size <= _most_size into has_room from reprise.queued
+      where tenant = _tenant and chat = _chat and taken is null;
+    if not has_room then return; end if;
+    insert into reprise.queued(tenant, chat, id, owner, size, record) values (_tenant, _chat, _id, _owner, _size, _record);
+  end $f$;
+
+  -- As begin_turn, of a message of the queue (null: of none), before which none may wait but what could not begin.
+  create function reprise.begin_queued_turn(_tenant text, _chat text, _number int, _version bigint, _checks_head boolean,
+      _head int, _owner uuid, _token uuid, _record bytea, _commit text, _queued text, _queued_version bigint)
+      returns boolean language plpgsql as $f$
+  declare _message record;
+  begin
+    if not reprise.begin_turn(_tenant, _chat, _number, _version, _checks_head, _head, _owner, _token, _record, _commit) then
+      return false;
+    end if;
+    if _queued is not null then
+      select place, version into _message from reprise.queued where tenant = _tenant and chat = _chat and id = _queued
+        and taken is null for update;
+      if not found then raise exception 'dequeued' using errcode = 'RP002'; end if;
+      if _message.version <> _queued_version then raise exception 'changed' using errcode = 'RP003'; end if;
+      update reprise.queued set taken = _number, taken_at = clock_timestamp(), record = '', failure = null
+        where tenant = _tenant and chat = _chat and id = _queued;
+    end if;
+    perform 1 from reprise.queued where tenant = _tenant and chat = _chat and taken is null and failure is null
+      and (_queued is null or place < _message.place);
+    if found then raise exception 'not next' using errcode = 'RP003'; end if;
+    return true;
+  end $f$;
+  insert into reprise.schema_version(version) values (7);
+end $do$)";
+
 // The second lock: no statement touches a row of a tenant that it has not named, whatever it asks for. For every table
 // that has tenants, whichever version made it. Its owner is held by it too; a superuser is not.
 constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
@@ -260,7 +315,7 @@ constexpr const char* kSecureTenants = R"(do $$ declare name text; begin
   end loop;
 end $$)";
 
-constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions, kTurns, kFirstTurns};
+constexpr const char* kMigrations[] = {kVersion1, kPeople, kFollowing, kFunctions, kTurns, kFirstTurns, kQueueRows};
 constexpr int kKnown = static_cast<int>(std::size(kMigrations));
 
 Error SchemaError(std::string reason, std::string message) {

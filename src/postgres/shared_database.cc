@@ -112,7 +112,9 @@ Result<std::vector<Principal>> SharedDatabase::ListTenants() {
 Result<std::vector<Principal>> SharedDatabase::ListLeft() {
   return ReadTenants(
       {.sql = "select org, name from reprise.tenants t where exists (select 1 from reprise.queue q where q.tenant = "
-              "t.tenant) or exists (select 1 from reprise.runs r where r.tenant = t.tenant and r.state = 'running' and "
+              "t.tenant) or exists (select 1 from reprise.queued q where q.tenant = t.tenant and q.taken is null and "
+              "not exists (select 1 from reprise.instances i where i.id = q.owner and not i.dead)) or exists (select 1 "
+              "from reprise.runs r where r.tenant = t.tenant and r.state = 'running' and "
               "not exists (select 1 from reprise.instances i where i.id = r.owner and not i.dead))"});
 }
 

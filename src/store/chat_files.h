@@ -100,7 +100,9 @@ class ChatFiles {
   // None if there is no such chat.
   Result<InteractionFiles> ListInteractions(const ChatId& chat) const;
   Result<std::vector<ChatId>> ListChats() const;
-  // None if there is no file of them.
+  // None if there is no file of them. A file is one record; what stands for it in a database is several, each but the
+  // last with kQueueRecordEnd behind it.
+  static constexpr char kQueueRecordEnd = '\0';
   Result<std::vector<QueuedMessage>> ReadQueue(const ChatId& chat) const;
   // What a journal's file holds. One that served another interaction before, which was saved, holds nothing.
   Result<JournalContent> ReadJournal(const RecordPlace& place, std::string_view text, const KeySet* keys) const;
@@ -113,6 +115,7 @@ class ChatFiles {
                                             const ParentState& parent_state) const;
   Result<std::string> SealIndex(const ChatIndex& index) const;
   Result<std::string> SealQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) const;
+  Result<std::vector<QueuedMessage>> OpenQueue(const ChatId& chat, std::string_view text) const;
   Result<ChatIndex> OpenIndex(const ChatId& chat, std::string_view text) const;
   Result<std::string> DigestOf(const ChatId& chat, InteractionId id, std::string_view text) const;
 

@@ -53,6 +53,8 @@ FileInteractionStore::FileInteractionStore(Options options, std::unique_ptr<Dire
     : options_(std::move(options)),
       lock_(std::move(lock)),
       files_(options_.root, MakeRecordFormat(options_.keys), options_.file_system),
+      queues_([this](const ChatId& chat) { return files_.ReadQueue(chat); },
+              [this](const ChatId& chat, const auto& messages) { return files_.WriteQueue(chat, messages); }),
       long_states_(kLongStatesBytes),
       short_states_(kShortStatesBytes),
       running_(options_.file_system, RunningFile(options_.root)),
@@ -640,6 +642,7 @@ Result<void> FileInteractionStore::DeleteChat(const ChatId& chat) {
     static_cast<void>(WriteIndexLocked(*held->state, (*held)->index, Durability::kUnsynced));
   }
   auto moved = files_.MoveToTrash(chat);
+  queues_.Forget(chat);
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());
   if (held) Retire(chat, *held);  // even if only the sync failed: what is on disk is read again

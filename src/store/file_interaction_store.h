@@ -25,6 +25,7 @@
 #include "store/running_list.h"
 #include "store/save_preparer.h"
 #include "store/state_cache.h"
+#include "store/whole_queues.h"
 
 namespace reprise {
 
@@ -70,8 +71,13 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   Result<std::vector<InteractionRef>> ListUnfinished() override;
   Result<JournalContent> ReadJournal(const ChatId& chat, InteractionId id) override;
   Result<void> DropJournal(const ChatId& chat, InteractionId id) override;
-  Result<std::vector<QueuedMessage>> LoadQueue(const ChatId& chat) override;
-  Result<void> SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) override;
+  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& chat) override;
+  Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) override;
+  Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) override;
+  Result<void> RemoveQueued(const ChatId& chat, std::string_view id) override;
+  Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) override;
+  Result<void> TakeQueued(const ChatId& chat, std::string_view id) override;
+  Result<void> ClearQueue(const ChatId& chat) override;
   Result<std::vector<ChatId>> ListQueues() override;
   Result<Interaction> LoadInteraction(const ChatId& chat, InteractionId id) override;
   Result<Chat> LoadChat(const ChatId& chat) override;
@@ -226,6 +232,7 @@ class FileInteractionStore final : public InteractionStore, public HistorySource
   void KeepLong(const ChatId& chat, const std::string& digest, const AgentState& state, StateTotals totals);
 
   const ChatFiles files_;
+  WholeQueues queues_;                  // synchronises itself
   StateCache<KnownState> long_states_;  // synchronises itself
   StateCache<KeptState> short_states_;  // synchronises itself; the last one saved in each chat
   RunningList running_;                 // synchronises itself

@@ -77,6 +77,7 @@ Result<ChatSummary> FileInteractionStore::AddWhole(const IncomingChat& incoming)
                                      .bucket = options_.bucket});
   auto added = folder.and_then([&](const IncomingChats& chats) { return chats.Add(incoming); });
   Retire(chat, *held);
+  queues_.Forget(chat);
   if (!added) return Fail(std::move(added.error()));
   return LoadSummary(chat);
 }

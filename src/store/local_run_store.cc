@@ -5,6 +5,7 @@
 #include <map>
 #include <utility>
 
+#include "base/logging.h"
 #include "base/try.h"
 #include "store/store_errors.h"
 
@@ -96,6 +97,7 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
     if (!summary && summary.error().code != ErrorCode::kNotFound) return Fail(summary.error());
     if ((summary ? summary->head : std::nullopt) != *beginning.expected_head) return HeadMoved();
   }
+  if (beginning.queued) TRY(CheckWaits(chat, *beginning.queued));
   const InteractionId id = TRY(store_.ReserveInteraction(chat));
   NoteNumber({chat, id});
   std::unique_ptr<Journal> journal;
@@ -106,8 +108,23 @@ Result<std::unique_ptr<RunHold>> LocalRunStore::BeginClaimed(const RunBeginning&
       return Fail(std::move(begun.error()));
     }
   }
+  if (beginning.queued) {
+    if (auto taken = store_.TakeQueued(chat, beginning.queued->id); !taken) {
+      LogError("a message that has begun could not be taken from the queue's file; the next change of it does",
+               {{"chat", chat.str()}, {"code", taken.error().reason}, {"detail", taken.error().detail}});
+    }
+  }
   return std::make_unique<Hold>(*this, InteractionRef{chat, id}, std::move(journal), /*was_abandoned=*/false,
                                 /*claims_chat=*/true);
+}
+
+Result<void> LocalRunStore::CheckWaits(const ChatId& chat, const QueuedRef& queued) {
+  for (const WaitingMessage& each : TRY(store_.LoadQueue(chat))) {
+    if (each.message.id != queued.id) continue;
+    if (each.version == queued.version) return {};
+    return Conflict("not_next", "the message was changed meanwhile");
+  }
+  return Dequeued();
 }
 
 void LocalRunStore::NoteNumber(const InteractionRef& ref) {

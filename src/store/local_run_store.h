@@ -34,6 +34,7 @@ class LocalRunStore final : public RunStore {
   void NoteNumber(const InteractionRef& ref);
   void Free(const ChatId& chat);
   Result<std::unique_ptr<RunHold>> BeginClaimed(const RunBeginning& beginning);
+  Result<void> CheckWaits(const ChatId& chat, const QueuedRef& queued);
   // What earlier processes have left, found once: before the first run of this one begins.
   Result<void> FindAbandoned();
 

@@ -60,14 +60,14 @@ Result<void> MemoryInteractionStore::SaveInteraction(const Interaction& interact
   return {};
 }
 
-Result<std::vector<QueuedMessage>> MemoryInteractionStore::LoadQueue(const ChatId& chat) {
+Result<std::vector<QueuedMessage>> MemoryInteractionStore::ReadQueue(const ChatId& chat) {
   const MutexLock lock(mutex_);
   const auto found = chats_.find(chat);
   if (found == chats_.end()) return std::vector<QueuedMessage>();
   return found->second.queue;
 }
 
-Result<void> MemoryInteractionStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
+Result<void> MemoryInteractionStore::WriteQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
   const MutexLock lock(mutex_);
   if (const auto found = chats_.find(chat); found != chats_.end()) found->second.queue = messages;
   return {};

@@ -1,4 +1,7 @@
+#include <algorithm>
+#include <iterator>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "base/atomic_write.h"
 #include "base/json.h"
@@ -20,8 +23,20 @@ Result<std::vector<QueuedMessage>> ChatFiles::ReadQueue(const ChatId& chat) cons
   const auto text = ReadRecordText(file_system_, QueueFile(root_, chat), {.chat = chat, .queue = true});
   if (!text && text.error().code == ErrorCode::kNotFound) return messages;
   if (!text) return Fail(text.error());
+  std::string_view rest = *text;
+  do {
+    const std::string_view record = rest.substr(0, rest.find(kQueueRecordEnd));
+    rest.remove_prefix(std::min(rest.size(), record.size() + 1));
+    auto some = TRY(OpenQueue(chat, record));
+    std::move(some.begin(), some.end(), std::back_inserter(messages));
+  } while (!rest.empty());
+  return messages;
+}
+
+Result<std::vector<QueuedMessage>> ChatFiles::OpenQueue(const ChatId& chat, std::string_view text) const {
+  std::vector<QueuedMessage> messages;
   const RecordPlace place{.chat = chat, .interaction = std::nullopt, .queue = true};
-  const auto record = TRY(format_->Open(place, *text));
+  const auto record = TRY(format_->Open(place, text));
   const auto malformed = [&] { return Fail(IntegrityError("auth", place, "its content is not what it should be")); };
   const auto json = ParseJson(record.plaintext);
   if (!json || !json->is_object()) return malformed();
@@ -61,13 +76,42 @@ Result<void> ChatFiles::WriteQueue(const ChatId& chat, const std::vector<QueuedM
   return ReplaceFile(file_system_, path, record).and_then([&] { return SyncNames(chat); });
 }
 
-Result<std::vector<QueuedMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
-  return files_.ReadQueue(chat);
+// Who only reads reads what another process has written since.
+Result<std::vector<WaitingMessage>> FileInteractionStore::LoadQueue(const ChatId& chat) {
+  if (options_.access == Access::kServer) return queues_.Load(chat);
+  std::vector<WaitingMessage> waiting;
+  for (QueuedMessage& message : TRY(files_.ReadQueue(chat))) waiting.push_back({.message = std::move(message)});
+  return waiting;
 }
 
-Result<void> FileInteractionStore::SaveQueue(const ChatId& chat, const std::vector<QueuedMessage>& messages) {
+Result<void> FileInteractionStore::AddQueued(const ChatId& chat, const QueuedMessage& message) {
   TRY(CheckWritable());
-  return files_.WriteQueue(chat, messages);
+  return queues_.Add(chat, message);
+}
+
+Result<void> FileInteractionStore::ChangeQueued(const ChatId& chat, std::string_view id,
+                                                const std::string& user_message) {
+  TRY(CheckWritable());
+  return queues_.Change(chat, id, user_message);
+}
+
+Result<void> FileInteractionStore::RemoveQueued(const ChatId& chat, std::string_view id) {
+  TRY(CheckWritable());
+  return queues_.Remove(chat, id);
+}
+
+Result<void> FileInteractionStore::FailQueued(const ChatId& chat, std::string_view id, const Error& failure) {
+  return queues_.NoteFailure(chat, id, failure);
+}
+
+Result<void> FileInteractionStore::TakeQueued(const ChatId& chat, std::string_view id) {
+  TRY(CheckWritable());
+  return queues_.Take(chat, id);
+}
+
+Result<void> FileInteractionStore::ClearQueue(const ChatId& chat) {
+  TRY(CheckWritable());
+  return queues_.Clear(chat);
 }
 
 Result<std::vector<ChatId>> FileInteractionStore::ListQueues() {

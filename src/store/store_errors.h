@@ -17,6 +17,13 @@ inline tl::unexpected<Error> NoSuchInteraction() {
 
 inline tl::unexpected<Error> NoSuchChat() { return Fail(ErrorCode::kNotFound, "no such chat"); }
 
+inline tl::unexpected<Error> NoneWaits() { return Fail(ErrorCode::kNotFound, "no such message waits in this chat"); }
+
+inline tl::unexpected<Error> Dequeued() {
+  return Fail(
+      Error{.code = ErrorCode::kGone, .reason = "dequeued", .message = "the message was removed from the queue"});
+}
+
 inline Error MissingFile(const ChatId& chat, InteractionId id) {
   return IntegrityError("missing", {.chat = chat, .interaction = id}, "the file is gone");
 }

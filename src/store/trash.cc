@@ -133,6 +133,7 @@ Result<ChatSummary> FileInteractionStore::RestoreChat(const ChatId& chat, const 
   auto restored = files_.TakeFromTrash(chat, entry);
   short_states_.Take(chat.str());
   long_states_.Drop(chat.str());
+  queues_.Forget(chat);
   Retire(chat, *held);
   return restored.map([](const ChatOnDisk& on_disk) { return on_disk.index.summary; });
 }

@@ -22,7 +22,8 @@ std::chrono::nanoseconds WallNow() { return std::chrono::system_clock::now().tim
 
 // About what it takes in memory.
 std::size_t SizeOf(const SpanRecord& span) {
-  std::size_t bytes = sizeof(SpanRecord) + span.name.size() + span.failure_text.size();
+  std::size_t bytes =
+      sizeof(SpanRecord) + span.name.size() + span.failure_text.size() + span.links.size() * sizeof(TraceContext);
   for (const Attribute& attribute : span.attributes) {
     bytes += sizeof(Attribute);
     if (const auto* text = std::get_if<std::string>(&attribute.value)) bytes += text->size();

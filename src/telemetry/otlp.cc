@@ -64,6 +64,14 @@ void WriteSpan(ProtobufWriter& out, const SpanRecord& span) {
   out.Fixed64(7, Nanoseconds(span.began));
   out.Fixed64(8, Nanoseconds(span.ended));
   for (const Attribute& attribute : span.attributes) WriteAttribute(out, 9, attribute.key, attribute.value);
+  for (const TraceContext& link : span.links) {
+    out.Message(13, [&] {
+      out.Bytes(1, BytesOf(link.trace_id));
+      out.Bytes(2, BytesOf(link.span_id));
+      if (!link.state.empty()) out.Bytes(3, link.state);
+      out.Fixed32(6, (link.sampled ? kSampled : 0) | kKnowsRemote | kIsRemote);
+    });
+  }
   if (span.failed) {
     out.Message(15, [&] {
       if (!span.failure_text.empty()) out.Bytes(2, span.failure_text);

@@ -1,5 +1,6 @@
 """Fixtures of the tests with several servers on one database: those of the end-to-end tests, and a cluster of one's own."""
 import importlib.util
+import os
 import pathlib
 import sys
 
@@ -16,12 +17,27 @@ from support import postgres as pg  # noqa: E402
 from support.history import History  # noqa: E402
 from support.way import Way  # noqa: E402
 
+MUST_RUN = "cluster" in os.environ.get("REPRISE_MUST_RUN", "").split(",")
+
 
 def pytest_collection_modifyitems(items):
+    # Where they must run, what is left out for want of a program is a failure; so are skips by name (the hook below).
+    if parts.missing() and MUST_RUN:
+        raise pytest.UsageError(f"{', '.join(parts.missing())} not installed, and the tests with several servers must run (REPRISE_MUST_RUN)")
     if parts.missing():
         skip = pytest.mark.skip(reason=f"{', '.join(parts.missing())} NOT INSTALLED (scripts/deps cluster): nothing is tested with several servers")
         for item in items:
             item.add_marker(skip)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport(item):
+    """In place of that of the end-to-end tests, and does what it does."""
+    report = (yield).get_result()
+    if MUST_RUN and report.skipped and "NOT INSTALLED" in str(report.longrepr):
+        report.outcome, report.longrepr = "failed", f"it must run (REPRISE_MUST_RUN): {report.longrepr[2]}"
+    if report.failed:
+        item.has_failed = True
 
 
 @pytest.fixture(scope="session")

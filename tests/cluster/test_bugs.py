@@ -1,5 +1,16 @@
 """The tests can fail: faults are put into statements on their way to the database, and what the tests look at tells them. Each is looked at with the fault,
-and without. (The faults that are no statements are planted in tests/fault and tests/postgres.)"""
+and without.
+
+The eight of the design, and what tells them:
+  the token's check is left out          here; and tests/postgres/fencing_test.cc (whose run was taken up writes nothing any more)
+  FOR KEY SHARE                          here; and fencing_test.cc (an append under way is waited for)
+  subscribe after read                   tests/postgres/following_test.cc (nothing falls between what a follower reads and what it is told), planted there
+  an answer is told before it is kept    here
+  a lease by a local clock               here
+  a journal's key is used again          fencing_test.cc (who takes a run up seals nothing at a position ...), planted there
+  an end that cannot be said twice       here
+  a signal is lost, and nobody looks     here
+And one of the queue: a message does not leave it with its run's beginning."""
 import time
 
 import pytest
@@ -154,3 +165,26 @@ def test_a_signal_is_lost(make_cluster, provider, history, lost, figure):
     figure(f"an answer at another server, with {lost} lost: " + (f"taken after {(time.monotonic() - told) * 1e3:.0f} ms" if done else "not taken"))
     assert done == (not lost.endswith("polls"))
     cluster.servers[0].client.cancel(*run)
+
+
+@BOTH
+@pytest.mark.limit(60)
+def test_a_message_stays_in_the_queue_when_it_begins(make_cluster, provider, history, postgres, planted):
+    """Then it begins again."""
+    cluster = make_cluster(2)
+    sound = postgres.query(cluster.url, "select pg_get_functiondef('reprise.begin_queued_turn'::regproc)")
+    taking = "set taken = _number, taken_at = clock_timestamp(), record = '', failure = null"
+    assert taking in sound, sound
+    if planted:
+        postgres.query(cluster.url, sound.replace(taking, "set failure = failure"))
+    gate = Gate()
+    provider.plan(text("half ", gate, "whole"))
+    begin(cluster.ports[0], history, "c", "first")
+    gate.wait_reached()
+    provider.answer_with(lambda r: text(f"re: {r.last['content']}"))
+    waiting = cluster.servers[1].client.stream("POST", "/chats/c/interactions", {"user_message": "second", "if_running": "queue"})
+    assert waiting.next().name == "queued"
+    gate.release()
+    waiting.finish()
+    twice = within(lambda: [each["user_message"] for each in cluster.servers[0].client.history("c", "all")["interactions"]].count("second") > 1, 6 if planted else 3)
+    assert twice == planted

@@ -92,3 +92,22 @@ def test_14_redis_is_there_for_one_server_and_not_for_the_other(make_cluster, pr
     follow_many(cluster, history, 20, lambda: None)
     figure("20 followed runs with Redis for one server alone: all as they were shown")
     history.check(cluster.servers[0].client)
+
+
+@pytest.mark.limit(120)
+@pytest.mark.parametrize("seed", [14])
+def test_14_what_is_published_is_lost_at_random(make_cluster, provider, history, redis, seed, figure):
+    """Whoever follows misses nothing: it is found by what comes after it, or by a look."""
+    cluster = make_cluster(1, redis={"url": redis.url})
+    way = rd.LossyWay(redis, seed, chance=0.4)
+    try:
+        cluster.own[2] = {"redis": {"url": way.url}}
+        cluster.add()
+        done = threading.Event()
+        provider.answer_with(lambda r: paced(30, done))
+        follow_many(cluster, history, 20, lambda: None)
+        figure(f"20 followed runs, {way.lost} messages of Redis lost and {way.passed} not: all as they were shown")
+        assert way.lost > 100 and way.passed > 100
+        history.check(cluster.servers[1].client)
+    finally:
+        way.close()

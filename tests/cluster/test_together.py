@@ -6,6 +6,7 @@ import random
 import time
 
 import pytest
+from support import redis as rd
 from support import s3
 from support.history import Follower, Refused, answers_at, begin, verify_database
 from support.provider import Gate, call, text, tools
@@ -150,6 +151,19 @@ def test_17_a_run_that_is_followed_at_another_server_is_not_abandoned(make_clust
     assert history.ends["c", first.interaction] == "COMPLETED"
 
 
+@pytest.mark.limit(60)
+def test_what_a_chat_has_used_at_one_server_counts_at_another(make_cluster, provider):
+    cluster = make_cluster(2, budget={"max_tokens_per_chat": 50})
+    provider.answer_with(lambda r: text("yes"))  # 18 tokens
+    for at in (0, 1, 0):
+        cluster.servers[at].client.turn("c", "and?")
+    for at in (1, 0):
+        stream = cluster.servers[at].client.start("c", "and?")
+        stream.finish("FAILED")
+        assert stream.one("error")["code"] == "budget_exceeded"
+    assert len(provider.requests) == 3
+
+
 @pytest.mark.limit(120)
 def test_100_approvals_raced_from_three_servers(make_cluster, provider, history, figure):
     cluster = make_cluster(3, balance=True)
@@ -175,14 +189,14 @@ def test_100_approvals_raced_from_three_servers(make_cluster, provider, history,
 
 
 @pytest.mark.limit(120)
-@pytest.mark.skipif(not s3.is_installed(), reason="python3-swift is NOT INSTALLED")
-def test_what_is_said_is_in_no_dump_and_in_no_bucket(make_cluster, provider, history, postgres):
-    swift = s3.Swift()
+@pytest.mark.skipif(not s3.is_installed() or not rd.PROGRAM.exists(), reason="python3-swift or Redis is NOT INSTALLED")
+def test_what_is_said_is_in_no_dump_in_no_bucket_and_not_at_redis(make_cluster, provider, history, postgres):
+    swift, redis = s3.Swift(), rd.Redis()
     try:
-        bucket = s3.Bucket(swift, "canary")
-        cluster = make_cluster(2, **bucket.settings())
+        bucket, monitor = s3.Bucket(swift, "canary"), redis.monitor()
+        cluster = make_cluster(2, redis={"url": redis.url}, **bucket.settings())
         clients = [each.client for each in cluster.servers]
-        words = [f"canary-{n}-7f3a" for n in range(8)]
+        words = [f"canary-{n}-7f3a" for n in range(10)]
         gate = Gate()
         provider.plan(tools(call("write_file", {"path": "out.txt", "content": words[0]}), say=words[1], think=words[2]), text(words[3], gate, words[4]))
         uploaded = clients[0].request("POST", f"/chats/c/files?name={words[5]}.txt", words[6].encode(), headers={"Content-Type": "text/plain"}).expect(201).json
@@ -197,15 +211,25 @@ def test_what_is_said_is_in_no_dump_and_in_no_bucket(make_cluster, provider, his
                 for kept, name in ((dump, "the database"), (objects.decode("latin-1"), "the bucket")):
                     assert word not in kept and word.encode().hex() not in kept, f"{word} is in {name} while {what}"
         look("an approval waits")
+        queued = [clients[at].stream("POST", "/chats/c/interactions", {"user_message": words[8 + at], "if_running": "queue"}) for at in (0, 1)]
+        eventually(lambda: len(clients[0].get("/chats/c/queue").json["queue"]) == 2, "two messages wait")
+        look("messages wait")
+        provider.answer_with(lambda r: text(f"re: {r.last['content']}"))
         clients[1].approve(*run, asked["approval_id"]).expect(200)
         elsewhere.await_event("text_delta")
         look("an answer is said")
         gate.release()
         elsewhere.wait()
+        for each in queued:
+            each.finish()
         look("nothing runs")
+        heard = monitor.stop()
+        assert heard.count(b"PUBLISH") + heard.count(b'"publish"') > 3, heard[:2000]
+        assert not [word for word in words if word.encode() in heard]
         assert uploaded["id"] in str(bucket.keys())
         history.check(clients[1])
     finally:
+        redis.close()
         swift.close()
 
 

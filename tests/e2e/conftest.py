@@ -183,6 +183,6 @@ def make_instance(make_server, make_home, provider, url):
 
     def make(**config):
         join(make_home(), homes, url)
-        return make_server(provider, home=homes[-1], config={"store": {"type": "postgres", "url": url}, **config}, arguments=["--workspace", homes[0].workspace])
+        return make_server(provider, home=homes[-1], config={"store": {"type": "postgres", "url": url}, "workspace_mode": "shared", **config}, arguments=["--workspace", homes[0].workspace])
 
     return make

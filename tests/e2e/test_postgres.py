@@ -1,11 +1,16 @@
 """Servers that keep their chats in one PostgreSQL database."""
 import json
+import os
+import pathlib
+import shutil
 import subprocess
+import tempfile
 import threading
 
 import pytest
 from support import postgres as pg
 from support.provider import Gate, call, text, tools
+from support.s3 import free_ports
 from support.server import BINARY
 from support.timing import SLACK, eventually
 
@@ -238,3 +243,76 @@ def test_a_request_that_is_sent_to_two_servers_begins_once(make_instance, provid
     assert {answer.status for answer in answers} <= {200, 409} and 200 in [answer.status for answer in answers]
     for chat in ("c", "race"):
         assert [i["id"] for i in servers[0].client.history(chat)["interactions"]] == ["int_001"]
+
+
+def certificate(folder, name):
+    """A key and a certificate for localhost, of nobody but itself."""
+    key, cert = folder / f"{name}.key", folder / f"{name}.crt"
+    subprocess.run(["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2", "-subj", "/CN=localhost",
+                    "-addext", "subjectAltName=DNS:localhost", "-keyout", key, "-out", cert], check=True, capture_output=True)
+    return key, cert
+
+
+@pytest.mark.limit(90)
+def test_over_tls_with_a_password(make_home, make_server, provider):
+    """The database must show the certificate that is trusted, and the password is in no message."""
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tls"))
+    folder.chmod(0o755)
+    key, cert = certificate(folder, "server")
+    other = certificate(folder, "other")[1]
+    if os.geteuid() == 0:
+        os.chown(key, pg.NOBODY, pg.NOBODY)
+    key.chmod(0o600)
+    port, = free_ports(1)
+    postgres = pg.Postgres(settings=["listen_addresses=127.0.0.1", f"port={port}", "ssl=on", f"ssl_cert_file={cert}", f"ssl_key_file={key}"], port=port)
+    try:
+        postgres.new_database(owner="app")
+        postgres.query(postgres.url("postgres"), "alter role app password 'pw-of-the-app'")
+        rules = postgres.folder / "data/pg_hba.conf"
+        rules.write_text("hostssl all app 127.0.0.1/32 scram-sha-256\nhost all app 127.0.0.1/32 reject\n" + rules.read_text())
+        postgres.query(postgres.url("postgres"), "select pg_reload_conf()")
+        url = f"postgresql://app:pw-of-the-app@localhost:{port}/test1?hostaddr=127.0.0.1&sslmode="
+        home = make_home()
+        refused = reprise(home, url + f"verify-full&sslrootcert={other}", "db", "init")
+        assert refused.returncode != 0 and "certificate" in refused.stderr, refused.stderr
+        refused = reprise(home, url + "disable", "db", "init")
+        assert refused.returncode != 0 and "pg_hba" in refused.stderr, refused.stderr
+        refused = reprise(home, (url + f"verify-full&sslrootcert={cert}").replace("pw-of-the-app", "pw-of-others"), "db", "init")
+        assert refused.returncode != 0 and "password" in refused.stderr and "pw-of" not in refused.stderr, refused.stderr
+        url += f"verify-full&sslrootcert={cert}"
+        made = reprise(home, url, "db", "init")
+        assert made.returncode == 0, made.stderr
+        server = make_server(provider, home=home, config={"store": {"type": "postgres", "url": url}})
+        provider.plan(text("yes"))
+        server.client.turn("c", "over TLS?")
+        used = postgres.query(postgres.url("postgres"), "select count(*) > 0 and bool_and(ssl) from pg_stat_ssl s join pg_stat_activity a using (pid) "
+                                                        "where a.usename = 'app'")
+        assert used == "t" and "pw-of" not in server.log()
+        server.stop()
+    finally:
+        postgres.close()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+OF_THE_WORKSPACE = {"list_files", "read_file", "search_files", "write_file", "edit_file", "delete_file", "run_shell", "run_code"}
+
+
+@pytest.mark.parametrize("mode", [None, "none", "shared", "local"])
+def test_tools_of_the_workspace_are_there_if_it_is_said_whose_that_is(make_home, make_server, url, mode):
+    """A run that another server takes up would go on with other files."""
+    home = make_home()
+    reprise(home, url, "db", "init")
+    server = make_server(home=home, config={"store": {"type": "postgres", "url": url}, "model": "offline", "mcpServers": {"local": {"command": "/bin/true"}},
+                                            **({"workspace_mode": mode} if mode else {})})
+    tools = server.client.get("/tools").expect(200, "tools").json
+    there = {tool["name"] for tool in tools["tools"]}
+    assert {"calculator", "read_chat_file"} <= there
+    if mode in ("shared", "local"):
+        assert OF_THE_WORKSPACE <= there and "workspace" in tools
+        return
+    assert not OF_THE_WORKSPACE & there and "workspace" not in tools
+    assert [(each["state"], "workspace_mode" in each["message"]) for each in tools["servers"]] == [("failed", True)]
+    assert "no workspace" in server.log()
+    stream = server.client.turn("c", "write x.txt: y")
+    assert all(event["is_error"] for event in stream.events if event.name == "tool_result")
+    assert not list(home.workspace.iterdir())

@@ -7,7 +7,7 @@ import threading
 import pytest
 from support.mcp import server_of
 from support.otlp import TYPES, Collector
-from support.provider import call, failure, text, tools
+from support.provider import Gate, call, failure, text, tools
 from support.server import API_KEY
 from support.timing import SLACK, SOON, eventually
 
@@ -78,6 +78,7 @@ def test_a_turn_with_two_tools_and_an_approval(watched, provider, collector):
     for chat in chats:
         assert chat.kind == "CLIENT" and not chat.failed
         expected = {"gen_ai.operation.name": "chat", "gen_ai.provider.name": "openai", "gen_ai.request.model": "scripted", "gen_ai.request.stream": True,
+                    "gen_ai.response.model": "scripted",
                     "server.address": "127.0.0.1", "server.port": int(provider.url.rsplit(":", 1)[1].split("/")[0]), "gen_ai.conversation.id": "c",
                     "gen_ai.usage.input_tokens": 11, "gen_ai.usage.output_tokens": 7}
         assert expected.items() <= chat.attributes.items()
@@ -237,6 +238,54 @@ def test_a_run_that_is_taken_up_goes_on_in_its_trace(watched, make_home, provide
         [wait] = [span for span in before.values() if span.name == "await_approval"]
         assert wait["reprise.approval.decision"] == "none"
     assert [s.name for s in collector.spans() if s.name == "execute_tool write_file"] == ["execute_tool write_file"]
+
+
+@pytest.mark.parametrize("end", ["kill", "cancel", "failure"])
+def test_a_run_that_resumes_another_has_a_link_to_it(watched, make_home, provider, collector, end):
+    """In a trace of its own, or in that of whoever asks for it."""
+    home = make_home()
+    server = watched(home=home)
+    gate = Gate()
+    provider.plan(failure(400, "bad request") if end == "failure" else text("half ", gate))
+    stream = server.client.start("c", "do it")
+    if end == "failure":
+        stream.finish("FAILED")
+    else:
+        gate.wait_reached()
+    if end == "cancel":
+        server.client.cancel("c", "int_001").expect(200)
+        stream.finish("CANCELLED")
+    resumes_nothing = set()
+    if end == "kill":
+        # The spans that were open go with the process; what is kept of the run names its own.
+        record = server.client.interaction("c", "int_001").get("record")
+        assert record is None  # it runs
+        server.kill()
+        stream.close()
+        server = watched(home=home)
+        assert server.client.interaction("c", "int_001")["status"] == "FAILED"
+    else:
+        resumes_nothing = {span.id for span in collector.trace().named(AGENT)}
+    traceparent = server.client.interaction("c", "int_001")["record"]["traceparent"]
+    trace_id, span_id = re.fullmatch("00-([0-9a-f]{32})-([0-9a-f]{16})-01", traceparent).groups()
+    provider.plan(text("whole"))
+    server.client.stream("POST", "/chats/c/interactions/int_001/resume", {}).finish()
+    resumed = eventually(lambda: [s for s in collector.spans() if s.name == AGENT and s["reprise.interaction.id"] == "int_002"], "its span is there")[0]
+    assert [link[:2] for link in resumed.links] == [(trace_id, span_id)]
+    assert resumed.trace != trace_id and resumed.parent == ""
+    assert not [span for span in collector.spans() if span.links and span.id != resumed.id]
+    if resumes_nothing:
+        assert resumes_nothing == {span_id}
+
+
+def test_the_model_that_has_answered_is_the_one_that_the_provider_names(watched, provider, collector):
+    server = watched()
+    reply = text("yes")
+    reply.steps = [step.replace(b'"model": "scripted"', b'"model": "scripted-2026-11-01"') if isinstance(step, bytes) else step for step in reply.steps]
+    provider.plan(reply)
+    server.client.turn("c", "which are you?")
+    [chat] = collector.trace().named(CHAT)
+    assert (chat["gen_ai.request.model"], chat["gen_ai.response.model"]) == ("scripted", "scripted-2026-11-01")
 
 
 def test_metrics_are_the_same_to_the_collector_and_to_prometheus(watched, provider, collector):

@@ -149,7 +149,7 @@ def test_a_statement_of_the_wrong_tenant_sees_nothing(postgres, server, alice, u
             assert ask(wrong, f"with d as (delete from reprise.{table} where tenant = '{tenants['alice']}' returning 1) select count(*) from d") == ["0"]
         assert postgres.query(url, count) == "0"  # that names nobody
         seen.update([table] if there != "0" else [])
-    assert seen >= {"chats", "interactions", "runs", "journal", "queue", "questions", "files", "folder_files", "trash", "grants", "audit", "day_usage"}
+    assert seen >= {"chats", "interactions", "runs", "journal", "queued", "questions", "files", "folder_files", "trash", "grants", "audit", "day_usage"}
     with pytest.raises(AssertionError, match="row-level security"):
         ask(tenants["bob"], f"insert into reprise.chats(tenant, id) values ('{tenants['alice']}', 'planted')")
 
@@ -183,6 +183,12 @@ def test_a_row_of_one_tenant_is_no_row_of_another(postgres, make_instance, url):
     bob.approve("asks", "int_001", approval, approved=False).expect(200)
     stream.finish()
     assert len(person(server, "alice").history("notes")["interactions"]) == 1
+
+
+@pytest.mark.limit(180)
+def test_anothers_ids_are_404_at_another_server_too(make_instance, server, alice):  # noqa: F811
+    """Where nothing of Alice's runs, and all of it is in the database."""
+    test_tenants.test_each_operation_with_anothers_ids_is_404(make_instance(), alice)
 
 
 def test_the_database_holds_no_word_of_anybody(postgres, server, alice, url):  # noqa: F811

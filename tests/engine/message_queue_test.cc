@@ -1,5 +1,7 @@
 #include "engine/message_queue.h"
 
+#include <set>
+
 #include "store/memory_interaction_store.h"
 #include "support/forwarding_store.h"
 #include "support/test.h"
@@ -11,9 +13,13 @@ const ChatId kChat = *ChatId::Parse("c");
 
 struct FullStore : ForwardingStore {
   using ForwardingStore::ForwardingStore;
-  Result<void> SaveQueue(const ChatId& c, const std::vector<QueuedMessage>& messages) override {
+  Result<void> AddQueued(const ChatId& c, const QueuedMessage& message) override {
     if (full) return Fail(ErrorCode::kStorageFull, "the disk is full");
-    return base_.SaveQueue(c, messages);
+    return base_.AddQueued(c, message);
+  }
+  Result<void> ChangeQueued(const ChatId& c, std::string_view id, const std::string& text) override {
+    if (full) return Fail(ErrorCode::kStorageFull, "the disk is full");
+    return base_.ChangeQueued(c, id, text);
   }
   bool full = false;
 };
@@ -26,7 +32,7 @@ struct World {
   std::vector<std::string> Stored() {
     std::vector<std::string> ids;
     const auto stored = memory.LoadQueue(kChat);
-    for (const QueuedMessage& message : *stored) ids.push_back(message.id);
+    for (const WaitingMessage& each : *stored) ids.push_back(each.message.id);
     return ids;
   }
   MemoryInteractionStore memory;
@@ -38,7 +44,7 @@ using Ids = std::vector<std::string>;
 
 }  // namespace
 
-TEST_CASE("MessageQueues: what begins is taken in order, and out of the store when it has begun", "[queue]") {
+TEST_CASE("MessageQueues: what begins is taken in order, and cannot be changed from then on", "[queue]") {
   World world;
   CHECK_FALSE(world.queues.HasNext(kChat));
   REQUIRE(world.queues.Add(world.Message("a")));
@@ -50,6 +56,7 @@ TEST_CASE("MessageQueues: what begins is taken in order, and out of the store wh
   CHECK(world.queues.List(kChat)->size() == 1);
   CHECK(world.queues.Remove(kChat, "a").error().code == ErrorCode::kNotFound);
   CHECK_FALSE(world.queues.Erase(*a));
+  REQUIRE(world.store.TakeQueued(kChat, "a"));  // as RunStore::Begin does
   world.queues.Begun(*a);
   CHECK(world.Stored() == Ids{"b"});
   CHECK(world.queues.TakeNext(kChat)->queue_id() == "b");
@@ -90,14 +97,93 @@ TEST_CASE("MessageQueues: what the store cannot keep has not happened", "[queue]
   CHECK(entries->front().message.user_message == "before");
 }
 
-TEST_CASE("MessageQueues: another process goes on with what was stored, less what has begun", "[queue]") {
+TEST_CASE("MessageQueues: another process goes on with what is stored", "[queue]") {
   World world;
   for (const char* id : {"a", "b"}) REQUIRE(world.queues.Add(world.Message(id)));
   MessageQueues later(world.store);
-  later.Forget("a");
+  REQUIRE(world.store.TakeQueued(kChat, "a"));  // it has begun, as a journal says
   REQUIRE(later.List(kChat)->size() == 1);
-  CHECK(world.Stored() == Ids{"b"});
   CHECK(later.TakeNext(kChat)->queue_id() == "b");
+}
+
+// What several processes that use one store see of it.
+struct SharedStore : ForwardingStore {
+  using ForwardingStore::ForwardingStore;
+  Result<std::vector<WaitingMessage>> LoadQueue(const ChatId& c) override {
+    auto waiting = base_.LoadQueue(c);
+    for (WaitingMessage& each : *waiting) each.is_others = others.contains(each.message.id);
+    return waiting;
+  }
+  std::set<std::string> others;
+};
+
+TEST_CASE("MessageQueues: what another process sees to goes first, and is passed by only if it could not begin",
+          "[queue]") {
+  World world;
+  SharedStore shared(world.memory);
+  MessageQueues queues(shared);
+  REQUIRE(world.memory.AddQueued(kChat, {.id = "theirs", .user_message = "first"}));
+  shared.others = {"theirs"};
+  REQUIRE(queues.Add(world.Message("mine")));
+  CHECK(queues.List(kChat)->size() == 2);
+  CHECK_FALSE(queues.HasNext(kChat));
+  CHECK(queues.TakeNext(kChat) == nullptr);
+  SECTION("it has begun there") { REQUIRE(world.memory.TakeQueued(kChat, "theirs")); }
+  SECTION("it could not begin") {
+    REQUIRE(world.memory.FailQueued(kChat, "theirs", MakeError(ErrorCode::kNotFound, "no such model")));
+  }
+  REQUIRE(queues.Refresh(kChat));
+  CHECK(queues.TakeNext(kChat)->queue_id() == "mine");
+}
+
+TEST_CASE("MessageQueues: what a dead process saw to is this one's", "[queue]") {
+  World world;
+  SharedStore shared(world.memory);
+  MessageQueues queues(shared);
+  REQUIRE(world.memory.AddQueued(kChat, {.id = "theirs", .user_message = "first"}));
+  shared.others = {"theirs"};
+  REQUIRE(queues.Refresh(kChat));
+  CHECK_FALSE(queues.HasNext(kChat));
+  shared.others.clear();
+  REQUIRE(queues.Refresh(kChat));
+  CHECK(queues.TakeNext(kChat)->queue_id() == "theirs");
+}
+
+TEST_CASE("MessageQueues: a change that was made elsewhere is what begins here, and a client learns of a removal",
+          "[queue]") {
+  World world;
+  const auto a = world.Message("a", "before"), b = world.Message("b");
+  b->ClientCame();
+  for (const auto& run : {a, b}) REQUIRE(world.queues.Add(run));
+  MessageQueues elsewhere(world.store);
+  CHECK(elsewhere.Change(kChat, "a", "after")->message.user_message == "after");
+  REQUIRE(elsewhere.Remove(kChat, "b"));
+  REQUIRE(world.queues.Refresh(kChat));
+  CHECK(world.queues.message(*a).user_message == "after");
+  CHECK(world.queues.reference(*a).version == 1);
+  CHECK(b->outcome().error().reason == "dequeued");
+  CHECK(b->log->end().closed);
+}
+
+TEST_CASE("MessageQueues: while one waits for another process nothing overtakes it", "[queue]") {
+  World world;
+  for (const char* id : {"a", "b"}) REQUIRE(world.queues.Add(world.Message(id)));
+  world.queues.Pause(*world.queues.TakeNext(kChat));
+  CHECK(world.queues.TakeNext(kChat) == nullptr);
+  world.queues.GoOn(kChat);
+  CHECK(world.queues.TakeNext(kChat)->queue_id() == "a");
+}
+
+TEST_CASE("MessageQueues: what a client gave up goes from the store as well, at the next look if not at once",
+          "[queue]") {
+  World world;
+  const auto a = world.Message("a");
+  REQUIRE(world.queues.Add(a));
+  REQUIRE(world.queues.Erase(*a));
+  CHECK_FALSE(world.queues.HasNext(kChat));
+  SECTION("at once") { REQUIRE(world.queues.RemoveErased(*a)); }
+  SECTION("at the next look") { CHECK(world.queues.List(kChat)->empty()); }
+  CHECK(world.Stored().empty());
 }
 
 TEST_CASE("MessageQueues: there is a limit on messages and on their text", "[queue]") {

@@ -8,6 +8,8 @@
 #include "postgres/postgres_run_store.h"
 #include "postgres/postgres_store.h"
 #include "postgres/schema.h"
+#include "postgres/tenant_database.h"
+#include "store/journal_cipher.h"
 #include "store/sample.h"
 #include "support/postgres_server.h"
 #include "support/test.h"
@@ -110,6 +112,57 @@ TEST_CASE("Postgres: whose run was taken up writes nothing any more", "[postgres
   CHECK(hold.ReadJournal()->records == std::vector<std::string>{"begun", "one", "four"});
   REQUIRE(hold.Finish(Sample(1, {}, "of the new one")));
   CHECK(a.store->LoadInteraction(Chat1(), Id(1)) == Sample(1, {}, "of the new one"));
+}
+
+namespace {
+
+// A journal's row that is one record: what stands before the sealed text, and that itself.
+constexpr std::size_t kRowPrefix = 8;
+
+std::string RowAt(Instance& instance, int epoch, int position) {
+  TenantDatabase database(*instance.database, instance.store->tenant());
+  const auto rows =
+      database.Execute({.sql = "select record from reprise.journal where tenant = $1 and epoch = $2::int and "
+                               "position = $3::int",
+                        .values = {instance.store->tenant(), std::int64_t{epoch}, std::int64_t{position}}});
+  REQUIRE(rows);
+  REQUIRE(rows->size() == 1);
+  return std::string(rows->text(0, 0));
+}
+
+// Whoever sees two texts that were sealed under one key at one position learns how they differ.
+bool TellTheirDifference(std::string_view sealed_a, std::string_view sealed_b, std::string_view a, std::string_view b) {
+  for (std::size_t i = 0; i < a.size(); ++i) {
+    if ((sealed_a[kRowPrefix + i] ^ sealed_b[kRowPrefix + i]) != (a[i] ^ b[i])) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+TEST_CASE("Postgres: who takes a run up seals nothing at a position that the old owner may have used", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world), b(world);
+  const std::string old_text = "what the old owner has said", new_text = "and what the new one says..";
+  const auto old_hold = Begun(a);
+  REQUIRE(AppendNow(*old_hold, old_text));
+  const std::string old_row = RowAt(a, 1, 1), old_first = RowAt(a, 1, 0);
+  a.LoseLease(*b.database);
+  auto claimed = b.runs->ClaimAbandoned(10);
+  REQUIRE(claimed);
+  RunHold& hold = *claimed->front().hold;
+  REQUIRE(hold.GoOn({"begun"}));  // as if the other record had been lost on its way
+  REQUIRE(AppendNow(hold, new_text));
+  CHECK_FALSE(TellTheirDifference(old_row, RowAt(b, 2, 1), old_text, new_text));
+
+  // The planted fault: the key that was there before.
+  const auto again = JournalCipher::FromHeader({.chat = Chat1(), .interaction = Id(1)},
+                                               old_first.substr(0, old_first.find('\n')), world.keys.get());
+  REQUIRE(again);
+  std::string planted(kRowPrefix, '\0');
+  REQUIRE(again->Seal(planted, 1, "", new_text));
+  CHECK(TellTheirDifference(old_row, planted, old_text, new_text));
 }
 
 TEST_CASE("Postgres: an append under way is waited for by who takes the run up, and seen", "[postgres]") {

@@ -81,8 +81,8 @@ void LiveIn(World& world) {
         if (journal) static_cast<void>((*journal)->Append("record", Journal::Reach::kPowerLoss));
         static_cast<void>(store.SaveInteraction(Sample(chat, *id, std::nullopt, "more")));
       }
-      static_cast<void>(store.SaveQueue(chat, {{.id = "queued_0", .user_message = "later"}}));
-      static_cast<void>(store.SaveQueue(chat, {}));
+      static_cast<void>(store.AddQueued(chat, {.id = "queued_0", .user_message = "later"}));
+      static_cast<void>(store.RemoveQueued(chat, "queued_0"));
       static_cast<void>(store.RenameChat(chat, "renamed"));
       static_cast<void>(store.LoadChat(chat));
       SealedFileStore files({.root = world.root, .keys = nullptr, .file_system = world.disk});

@@ -16,22 +16,154 @@ QueuedMessage Waiting(char last, const std::string& text) {
 
 }  // namespace
 
-TEST_CASE("QueueStore: what waits is kept in its order, and replaced as a whole", "[store]") {
+namespace {
+
+std::vector<QueuedMessage> Messages(QueueStore& store) {
+  std::vector<QueuedMessage> messages;
+  const auto waiting = store.LoadQueue(Chat1());
+  REQUIRE(waiting);
+  for (const WaitingMessage& each : *waiting) messages.push_back(each.message);
+  return messages;
+}
+
+RunBeginning Beginning(const WaitingMessage& waiting) {
+  return {.chat = Chat1(),
+          .record = "{}",
+          .reach = Journal::Reach::kPowerLoss,
+          .queued = QueuedRef{.id = waiting.message.id, .version = waiting.version}};
+}
+
+}  // namespace
+
+TEST_CASE("QueueStore: what waits is kept in its order, each by itself", "[store]") {
   OnEachStore([](StoreUnderTest& under_test) {
     REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
-    QueueStore& queues = under_test.store();
-    CHECK(queues.LoadQueue(Chat1())->empty());
-    const std::vector<QueuedMessage> both = {Waiting('1', "first \u202e \n"), Waiting('2', "second")};
-    REQUIRE(queues.SaveQueue(Chat1(), both));
+    CHECK(under_test.store().LoadQueue(Chat1())->empty());
+    const std::vector<QueuedMessage> three = {Waiting('1', "first \u202e \n"), Waiting('2', "second"),
+                                              Waiting('3', "third")};
+    for (const QueuedMessage& each : three) REQUIRE(under_test.store().AddQueued(Chat1(), each));
     under_test.Reopen();
     QueueStore& again = under_test.store();
-    CHECK(again.LoadQueue(Chat1()) == both);
-    REQUIRE(again.SaveQueue(Chat1(), {both[1]}));
-    CHECK(again.LoadQueue(Chat1()) == std::vector{both[1]});
-    REQUIRE(again.SaveQueue(Chat1(), {}));
+    CHECK(Messages(again) == three);
+    REQUIRE(again.RemoveQueued(Chat1(), three[1].id));
+    CHECK(Messages(again) == std::vector{three[0], three[2]});
+    CHECK(again.RemoveQueued(Chat1(), three[1].id).error().code == ErrorCode::kNotFound);
+    REQUIRE(again.ClearQueue(Chat1()));
     CHECK(again.LoadQueue(Chat1())->empty());
     CHECK(again.ListQueues()->empty());
   });
+}
+
+TEST_CASE("QueueStore: a message is changed where it stands, and is another version then", "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "before")));
+    const auto before = *under_test.store().LoadQueue(Chat1());
+    REQUIRE(under_test.store().ChangeQueued(Chat1(), before[0].message.id, "after"));
+    const auto after = *under_test.store().LoadQueue(Chat1());
+    CHECK(after[0].version != before[0].version);
+    CHECK(after[1].version == before[1].version);
+    CHECK(Messages(under_test.store()) == std::vector{Waiting('1', "after"), Waiting('2', "before")});
+    CHECK(under_test.store().ChangeQueued(Chat1(), "queued_none", "x").error().code == ErrorCode::kNotFound);
+    under_test.Reopen();
+    CHECK(Messages(under_test.store()) == std::vector{Waiting('1', "after"), Waiting('2', "before")});
+  });
+}
+
+TEST_CASE("QueueStore: why one could not begin is known until it is changed", "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    QueueStore& store = under_test.store();
+    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    const QueuedMessage message = Waiting('1', "text");
+    REQUIRE(store.AddQueued(Chat1(), message));
+    REQUIRE(store.FailQueued(Chat1(), message.id, MakeError(ErrorCode::kNotFound, "no such model \"x\"")));
+    auto waiting = *store.LoadQueue(Chat1());
+    REQUIRE(waiting.size() == 1);
+    REQUIRE(waiting[0].failure);
+    CHECK(waiting[0].failure->message == "no such model \"x\"");
+    CHECK(waiting[0].failure->code == ErrorCode::kNotFound);
+    CHECK(waiting[0].message == message);
+    REQUIRE(store.ChangeQueued(Chat1(), message.id, "again"));
+    CHECK_FALSE((*store.LoadQueue(Chat1()))[0].failure);
+  });
+}
+
+TEST_CASE("QueueStore: there is a limit on messages and on their text", "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    QueueStore& store = under_test.store();
+    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    SECTION("text") {
+      REQUIRE(store.AddQueued(Chat1(), {.id = "a", .user_message = std::string(kMaxQueuedBytes, 'x')}));
+      CHECK(store.AddQueued(Chat1(), {.id = "b", .user_message = "x"}).error().reason == "queue_full");
+      CHECK(store.LoadQueue(Chat1())->size() == 1);
+    }
+    SECTION("messages") {
+      for (std::size_t n = 0; n < kMaxQueued; ++n) REQUIRE(store.AddQueued(Chat1(), {.id = std::to_string(n)}));
+      CHECK(store.AddQueued(Chat1(), {.id = "more"}).error().reason == "queue_full");
+      REQUIRE(store.RemoveQueued(Chat1(), "7"));
+      CHECK(store.AddQueued(Chat1(), {.id = "more"}));
+    }
+  });
+}
+
+TEST_CASE("QueueStore: a message that begins leaves the queue with that, and its text is nowhere else", "[store]") {
+  OnEachStore([](StoreUnderTest& under_test) {
+    REQUIRE(under_test.store().CreateChat(Chat1(), "x"));
+    for (const char last : {'1', '2'}) REQUIRE(under_test.store().AddQueued(Chat1(), Waiting(last, "text")));
+    const auto waiting = *under_test.store().LoadQueue(Chat1());
+    auto run = under_test.runs().Begin(Beginning(waiting[0]));
+    REQUIRE(run);
+    CHECK(Messages(under_test.store()) == std::vector{Waiting('2', "text")});
+    // It is there no more, and while its run goes on none of the others may begin.
+    CHECK(under_test.runs().Begin(Beginning(waiting[1])).error().reason == "busy");
+    REQUIRE(under_test.store().TakeQueued(Chat1(), waiting[0].message.id));  // as who takes up its run does
+    REQUIRE((*run)->Discard());
+    CHECK(under_test.runs().Begin(Beginning(waiting[0])).error().reason == "dequeued");
+    REQUIRE(under_test.store().ChangeQueued(Chat1(), waiting[1].message.id, "changed"));
+    CHECK(under_test.runs().Begin(Beginning(waiting[1])).error().reason == "not_next");
+    run = under_test.runs().Begin(Beginning(under_test.store().LoadQueue(Chat1())->front()));
+    REQUIRE(run);
+    CHECK(Messages(under_test.store()).empty());
+    REQUIRE((*run)->Discard());
+    REQUIRE(under_test.store().AddQueued(Chat1(), Waiting('3', "text")));
+    const auto last = under_test.store().LoadQueue(Chat1())->front();
+    REQUIRE(under_test.store().RemoveQueued(Chat1(), last.message.id));
+    CHECK(under_test.runs().Begin(Beginning(last)).error().reason == "dequeued");
+  });
+}
+
+// Two processes, of which the second one has the chat's rows from before.
+TEST_CASE("QueueStore: of what several processes see only the first may begin, once, as it is now",
+          "[store][postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  PostgresUnderTest under_test(std::make_shared<const KeySet>(KeySet::Generate()));
+  InteractionStore& store = under_test.store();
+  RunStore& runs = under_test.runs();
+  REQUIRE(store.CreateChat(Chat1(), "x"));
+  for (const char last : {'1', '2'}) REQUIRE(store.AddQueued(Chat1(), Waiting(last, "text")));
+  const auto seen = *store.LoadQueue(Chat1());
+  CHECK(runs.Begin(Beginning(seen[1])).error().reason == "not_next");
+  CHECK(runs.Begin({.chat = Chat1(), .record = "{}", .in_line = true}).error().reason == "not_next");
+  REQUIRE(store.ChangeQueued(Chat1(), seen[0].message.id, "changed"));
+  CHECK(runs.Begin(Beginning(seen[0])).error().reason == "not_next");
+  const auto now = *store.LoadQueue(Chat1());
+  auto run = runs.Begin(Beginning(now[0]));
+  REQUIRE(run);
+  const InteractionId id = (*run)->id();
+  CHECK(store.BegunElsewhere(Chat1(), now[0].message.id).value() == id);
+  REQUIRE((*run)->Discard());
+  CHECK(runs.Begin(Beginning(now[0])).error().reason == "dequeued");
+  // What failed to begin holds nobody up.
+  REQUIRE(store.FailQueued(Chat1(), seen[1].message.id, MakeError(ErrorCode::kNotFound, "no such model")));
+  run = runs.Begin({.chat = Chat1(), .record = "{}", .in_line = true});
+  REQUIRE(run);
+  REQUIRE((*run)->Discard());
+  REQUIRE(store.RemoveQueued(Chat1(), seen[1].message.id));
+  CHECK(runs.Begin(Beginning(seen[1])).error().reason == "dequeued");
+  CHECK_FALSE(store.BegunElsewhere(Chat1(), seen[1].message.id).value());
+  // Said again, because the answer was lost.
+  REQUIRE(store.AddQueued(Chat1(), now[0].message));
+  CHECK(store.LoadQueue(Chat1())->empty());
 }
 
 TEST_CASE("QueueStore: of a chat that is not there nothing waits, and deleting one empties its queue", "[store]") {
@@ -39,8 +171,8 @@ TEST_CASE("QueueStore: of a chat that is not there nothing waits, and deleting o
     InteractionStore& store = under_test.store();
     CHECK(store.LoadQueue(*ChatId::Parse("nowhere"))->empty());
     REQUIRE(store.CreateChat(Chat1(), "x"));
-    REQUIRE(store.SaveQueue(Chat1(), {Waiting('1', "first")}));
-    REQUIRE(store.SaveQueue(Chat1(), {}));
+    REQUIRE(store.AddQueued(Chat1(), Waiting('1', "first")));
+    REQUIRE(store.ClearQueue(Chat1()));
     REQUIRE(store.DeleteChat(Chat1()));
     CHECK(store.LoadQueue(Chat1())->empty());
   });

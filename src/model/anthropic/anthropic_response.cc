@@ -67,6 +67,7 @@ void AnthropicResponse::Json::TakeRoot(AnthropicResponse& self, element root) {
   } else if (type == "content_block_stop") {
     if (OpenBlock* block = self.Find(IntegerOr(root["index"], -1))) block->closed = true;
   } else if (type == "message_start") {
+    self.model_ = NameOfModel(root["message"]["model"]);
     if (element usage; root["message"]["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
   } else if (type == "message_delta") {
     if (element delta; root["delta"].get(delta) == simdjson::SUCCESS) TakeStopReason(self, delta);
@@ -107,6 +108,7 @@ void AnthropicResponse::Json::TakeMessage(AnthropicResponse& self, element messa
     if (self.failed()) return;
     self.blocks_.back().closed = true;
   }
+  self.model_ = NameOfModel(message["model"]);
   if (element usage; message["usage"].get(usage) == simdjson::SUCCESS) TakeUsage(self, usage);
   TakeStopReason(self, message);
   self.stopped_ = true;
@@ -242,6 +244,7 @@ Result<ModelResponse> AnthropicResponse::Take() {
     }
   }
   ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = TakeExtras()};
+  response.model = std::move(model_);
   response.truncated = truncated;
   response.usage.input_tokens += usage_.cache_read_tokens + usage_.cache_write_tokens;
   return response;

@@ -46,6 +46,7 @@ class AnthropicResponse : public ProviderResponse {
 
   std::vector<OpenBlock> blocks_;
   ToolCallAssembler tool_calls_;
+  std::string model_;
   TokenUsage usage_;  // as the provider counts: without the tokens from and for the cache
   std::string stop_reason_;
   bool stopped_ = false;  // message_stop

@@ -78,6 +78,8 @@ void OpenAiResponse::Json::TakeRoot(OpenAiResponse& self, element root) {
       if (value.is_null()) continue;
       if (!value.is_array()) return self.Reject(WrongChunkForm());
       for (const element choice : simdjson::dom::array(value)) TakeChoice(self, choice);
+    } else if (key == "model") {
+      if (self.response_.model.empty()) self.response_.model = NameOfModel(value);
     } else if (key == "usage") {
       TakeUsage(self, value);
     } else if (key == "error" && !value.is_null()) {

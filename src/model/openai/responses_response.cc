@@ -160,6 +160,7 @@ void ResponsesResponse::Json::TakeEnd(ResponsesResponse& self, element response)
       ++place;
     }
   }
+  self.model_ = NameOfModel(response["model"]);
   const auto usage = response["usage"];
   self.usage_.input_tokens = IntegerOr(usage["input_tokens"], 0);
   self.usage_.output_tokens = IntegerOr(usage["output_tokens"], 0);
@@ -192,6 +193,7 @@ Result<ModelResponse> ResponsesResponse::Take() {
   ModelResponse response{.tool_calls = *std::move(calls), .usage = usage_, .extras = {}};
   if (says_more) response.extras = MakeProviderExtras(provider(), {{std::string(kResponseItems), std::move(kept)}});
   response.truncated = truncated;
+  response.model = std::move(model_);
   return response;
 }
 

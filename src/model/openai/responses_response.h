@@ -33,6 +33,7 @@ class ResponsesResponse : public ProviderResponse {
   bool has_thinking_ = false;                                     // some was streamed
   ToolCallAssembler tool_calls_;
   TokenUsage usage_;
+  std::string model_;
   std::string status_;             // "completed" or "incomplete", at the end
   std::string incomplete_reason_;  // "max_output_tokens", "content_filter"
 };

@@ -151,7 +151,7 @@ class Cluster:
     def start(self, number):
         """Instance `number`, from 1, on its port."""
         names = [f"{host}:{self.balancer_port}" for host in ("127.0.0.1", "localhost")]
-        config = {"store": {"type": "postgres", "url": self.url}, "public_hosts": names, **self.settings, **self.own.get(number, {})}
+        config = {"store": {"type": "postgres", "url": self.url}, "public_hosts": names, "workspace_mode": "shared", **self.settings, **self.own.get(number, {})}
         arguments = ["--port", self.ports[number - 1], "--workspace", self.workspace or self.homes[0].workspace]
         self.servers[number - 1] = self.make(self.homes[number - 1], config, arguments)
         return self.servers[number - 1]

@@ -110,7 +110,8 @@ class Span(types.SimpleNamespace):
     def __init__(self, span, resource):
         super().__init__(trace=span.trace_id.hex(), id=span.span_id.hex(), parent=span.parent_span_id.hex(), name=span.name, state=span.trace_state,
                          kind={1: "INTERNAL", 3: "CLIENT"}[span.kind], began=span.start_time_unix_nano, ended=span.end_time_unix_nano,
-                         attributes=attributes(span.attributes), failed=span.status.code == 2, message=span.status.message, flags=span.flags, of=resource)
+                         attributes=attributes(span.attributes), failed=span.status.code == 2, message=span.status.message, flags=span.flags, of=resource,
+                         links=[(link.trace_id.hex(), link.span_id.hex(), link.flags) for link in span.links])
 
     def __getitem__(self, key):
         return self.attributes[key]

@@ -28,10 +28,11 @@ def as_nobody(*command):
 class Postgres:
     """In a folder of its own, or in `folder`, where it finds what it left there. `settings` are those of postgresql.conf."""
 
-    def __init__(self, folder=None, settings=()):
+    def __init__(self, folder=None, settings=(), port=5432):
         self.keeps = folder is not None
         self.folder = pathlib.Path(folder or tempfile.mkdtemp(prefix="pg"))  # the path of a socket must be short
         self.folder.mkdir(mode=0o700, exist_ok=True)
+        self.port = port
         self.settings = [word for setting in settings for word in ("-c", setting)]
         if os.geteuid() == 0:
             os.chown(self.folder, NOBODY, NOBODY)
@@ -51,7 +52,7 @@ class Postgres:
                                                       f"unix_socket_directories={self.folder}", "-c", "shared_buffers=32MB", *self.settings), cwd="/",
                                             stdout=subprocess.DEVNULL, stderr=log, start_new_session=True)
         deadline = time.monotonic() + 30 * SLACK
-        while subprocess.run(as_nobody(programs() / "pg_isready", "-q", "-h", self.folder), cwd="/", check=False).returncode != 0:
+        while subprocess.run(as_nobody(programs() / "pg_isready", "-q", "-h", self.folder, "-p", self.port), cwd="/", check=False).returncode != 0:
             assert time.monotonic() < deadline and self.process.poll() is None, (self.folder / "log").read_text()[-2000:]
             time.sleep(0.02)
 
@@ -94,12 +95,13 @@ class Postgres:
         self.count += 1
         if owner != "reprise":
             self.query(self.url("postgres"), f"do $$ begin create role {owner} login; exception when duplicate_object then null; end $$")
-        self._run("createdb", "-h", self.folder, "-U", "reprise", "-O", owner, f"test{self.count}")
+        self._run("createdb", "-h", self.folder, "-p", self.port, "-U", "reprise", "-O", owner, f"test{self.count}")
         return self.url(f"test{self.count}", owner=owner)
 
     def url(self, database, folder=None, owner="reprise"):
         """`folder`: of the socket, if it is another one that leads here."""
-        return f"postgresql://{owner}@/{database}?host={folder or self.folder}"
+        port = "" if self.port == 5432 else f"&port={self.port}"
+        return f"postgresql://{owner}@/{database}?host={folder or self.folder}{port}"
 
     def as_superuser(self, url):
         return url.replace(url[len("postgresql://"):url.index("@")], "reprise", 1)

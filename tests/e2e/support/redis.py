@@ -1,11 +1,14 @@
 """A real Redis for the tests: unprivileged, on loopback, keeping nothing."""
+import contextlib
 import os
 import pathlib
+import random
 import shutil
 import signal
 import socket
 import subprocess
 import tempfile
+import threading
 import time
 
 from .postgres import ENDS_WITH_US, NOBODY, as_nobody
@@ -68,3 +71,68 @@ class Monitor:
     def stop(self):
         self.process.terminate()
         return self.process.communicate(timeout=20 * SLACK)[0]
+
+
+class LossyWay:
+    """A way to Redis on which what is published is lost at random."""
+
+    def __init__(self, redis, seed, chance):
+        self.target, self.chance = redis.port, chance
+        self.random = random.Random(seed)
+        self.lost = self.passed = 0
+        self.listener = socket.create_server(("127.0.0.1", 0))
+        self.url = f"redis://127.0.0.1:{self.listener.getsockname()[1]}"
+        threading.Thread(target=self._accept, daemon=True).start()
+
+    def _accept(self):
+        while True:
+            try:
+                near, _ = self.listener.accept()
+            except OSError:
+                return
+            far = socket.create_connection(("127.0.0.1", self.target))
+            for one in (near, far):
+                one.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            threading.Thread(target=self._pass, args=(near, far), daemon=True).start()
+            threading.Thread(target=self._pass, args=(far, near, True), daemon=True).start()
+
+    def _pass(self, source, target, is_lossy=False):
+        rest = b""
+        try:
+            while data := source.recv(65536):
+                if not is_lossy:
+                    target.sendall(data)
+                    continue
+                rest += data
+                while size := self._value(rest, 0):
+                    value, rest = rest[:size], rest[size:]
+                    is_message = value.startswith(b"*3\r\n$7\r\nmessage\r\n")
+                    if is_message and self.random.random() < self.chance:
+                        self.lost += 1
+                        continue
+                    self.passed += is_message
+                    target.sendall(value)
+        except OSError:
+            pass
+        for one in (source, target):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)
+
+    @classmethod
+    def _value(cls, data, start):
+        """Where the value that begins there ends; 0: it has not come as a whole."""
+        line = data.find(b"\r\n", start)
+        if line < 0:
+            return 0
+        kind, end = data[start:start + 1], line + 2
+        if kind == b"$" and (size := int(data[start + 1:line])) >= 0:
+            return end + size + 2 if len(data) >= end + size + 2 else 0
+        if kind == b"*":
+            for _ in range(int(data[start + 1:line])):
+                end = cls._value(data, end)
+                if not end:
+                    return 0
+        return end
+
+    def close(self):
+        self.listener.close()

@@ -1,0 +1,119 @@
+#include "store/whole_queues.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "base/try.h"
+#include "store/store_errors.h"
+
+namespace reprise {
+
+Result<void> CheckQueueHasRoom(std::size_t messages, std::size_t bytes) {
+  if (messages <= kMaxQueued && bytes <= kMaxQueuedBytes) return {};
+  return Fail(Error{.code = ErrorCode::kUnavailable,
+                    .reason = "queue_full",
+                    .message = "too many messages wait in this chat",
+                    .retryable = true});
+}
+
+Result<WholeQueues::Queue*> WholeQueues::Find(const ChatId& chat) {
+  if (const auto known = queues_.find(chat); known != queues_.end()) return &known->second;
+  Queue queue;
+  bool has_taken = false;
+  for (QueuedMessage& message : TRY(read_(chat))) {
+    if (taken_.contains(message.id)) {
+      has_taken = true;
+    } else {
+      queue.push_back({.message = std::move(message)});
+    }
+  }
+  if (has_taken) TRY(Write(chat, queue));
+  return &queues_.insert_or_assign(chat, std::move(queue)).first->second;
+}
+
+WholeQueues::Queue::iterator WholeQueues::Find(Queue& queue, std::string_view id) {
+  return std::find_if(queue.begin(), queue.end(), [&](const WaitingMessage& each) { return each.message.id == id; });
+}
+
+Result<void> WholeQueues::Write(const ChatId& chat, const Queue& queue) {
+  Messages messages;
+  for (const WaitingMessage& each : queue) messages.push_back(each.message);
+  return write_(chat, messages);
+}
+
+Result<void> WholeQueues::Replace(const ChatId& chat, Queue changed) {
+  TRY(Write(chat, changed));
+  queues_.insert_or_assign(chat, std::move(changed));
+  return {};
+}
+
+Result<std::vector<WaitingMessage>> WholeQueues::Load(const ChatId& chat) {
+  const MutexLock lock(mutex_);
+  return *TRY(Find(chat));
+}
+
+Result<void> WholeQueues::Add(const ChatId& chat, const QueuedMessage& message) {
+  const MutexLock lock(mutex_);
+  Queue queue = *TRY(Find(chat));
+  std::size_t bytes = message.user_message.size();
+  for (const WaitingMessage& each : queue) bytes += each.message.user_message.size();
+  TRY(CheckQueueHasRoom(queue.size() + 1, bytes));
+  queue.push_back({.message = message});
+  return Replace(chat, std::move(queue));
+}
+
+Result<void> WholeQueues::Change(const ChatId& chat, std::string_view id, const std::string& user_message) {
+  const MutexLock lock(mutex_);
+  Queue queue = *TRY(Find(chat));
+  const auto place = Find(queue, id);
+  if (place == queue.end()) return NoneWaits();
+  place->message.user_message = user_message;
+  place->failure.reset();
+  ++place->version;
+  return Replace(chat, std::move(queue));
+}
+
+Result<void> WholeQueues::Remove(const ChatId& chat, std::string_view id) {
+  const MutexLock lock(mutex_);
+  Queue queue = *TRY(Find(chat));
+  const auto place = Find(queue, id);
+  if (place == queue.end()) return NoneWaits();
+  queue.erase(place);
+  return Replace(chat, std::move(queue));
+}
+
+Result<void> WholeQueues::NoteFailure(const ChatId& chat, std::string_view id, const Error& failure) {
+  const MutexLock lock(mutex_);
+  Queue& queue = *TRY(Find(chat));
+  const auto place = Find(queue, id);
+  if (place == queue.end()) return NoneWaits();
+  place->failure = failure;
+  return {};
+}
+
+Result<void> WholeQueues::Take(const ChatId& chat, std::string_view id) {
+  const MutexLock lock(mutex_);
+  auto found = Find(chat);
+  if (!found) {
+    taken_.emplace(id);
+    return Fail(std::move(found.error()));
+  }
+  const auto place = Find(**found, id);
+  if (place == (*found)->end()) return {};
+  (*found)->erase(place);
+  return Write(chat, **found);
+}
+
+Result<void> WholeQueues::Clear(const ChatId& chat) {
+  const MutexLock lock(mutex_);
+  TRY(write_(chat, {}));
+  queues_.erase(chat);
+  return {};
+}
+
+void WholeQueues::Forget(const ChatId& chat) {
+  const MutexLock lock(mutex_);
+  queues_.erase(chat);
+}
+
+}  // namespace reprise
