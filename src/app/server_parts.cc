@@ -299,6 +299,7 @@ void ServerParts::StartMcpServers() {
                           .on_change = {}};
   parts.on_change = [this](ToolServer server, std::vector<std::shared_ptr<Tool>> tools, UnlistedTool unlisted) {
     tools_->SetServer(std::move(server), std::move(tools), std::move(unlisted));
+                          .eras_file = McpServersFile(options_.data_dir),
   };
   mcp_servers_ = std::make_unique<McpServers>(std::move(servers), std::move(parts));
   mcp_servers_->Start();

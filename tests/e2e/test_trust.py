@@ -439,7 +439,7 @@ def temporary(path):
 
 
 # Of the data folder: what is replaced as a whole, and what it is called when it was damaged.
-REPLACED = [".running", ".sealed_by", ".approved_tools", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
+REPLACED = [".running", ".sealed_by", ".approved_tools", ".mcp_servers", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
             f"c/interactions/{INTERACTION}.json", f"c/interactions/{INTERACTION}.journal", f"c/files/{FILE}.json"]
 DAMAGED = [*(f"{name}.damaged.01234567" for name in (".grants", ".grants_head", ".audit_head", ".approved_tools")), f"c/chat.json.damaged.{MOMENT}.01234567"]
 # Every name that the program makes, reads or removes, and those that it, or a program that it starts, would look for. By the folder that they lie in; UID is the
@@ -596,7 +596,7 @@ def test_no_start_touches_what_a_link_leads_to(make_home, place, name, how):
     """One name at a time: one that is refused would hide the others."""
     home = make_home()
     field = Minefield(home, place)
-    server = "m" if "approved_tools" in name else None
+    server = "m" if "approved_tools" in name or "mcp_servers" in name else None
     config = {"mcpServers": mcp_config(home, args=["-c", MCP_SERVER])["mcpServers"]} if server else {}
     named = () if place == "config" else ("--config", write(home.path / "named.json", json.dumps(config)))
     module = write(home.workspace / "module.md", "Be brief.")
