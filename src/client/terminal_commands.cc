@@ -486,6 +486,10 @@ void TerminalClient::Mode(const std::string& arguments) {
       Tell("allowed " + std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " +
            TextMember(grant, "tool_name") + (pattern.empty() ? "" : " " + pattern) + "  " + TextMember(grant, "id") +
            ", used " + std::to_string(grant.value("uses", 0)) + " times" + (until.empty() ? "" : ", until " + until));
+      if (grant.contains("outdated")) {
+        Tell("  it covers nothing any more: this version understands the pattern in another way than was agreed to (" +
+             TextMember(grant, "means") + ")");
+      }
     }
   }
 }

@@ -432,6 +432,7 @@ export interface Grant {
   arguments_digest?: Digest;
   terms_digest?: Digest;
   pattern?: string;
+  means?: string;
   expires_at?: Timestamp;
   uses?: number;
   used_at?: Timestamp;
@@ -663,6 +664,7 @@ export interface NamedGrant {
   uses?: number;
   used_at?: Timestamp;
   means?: string;
+  outdated?: true;
 }
 
 export interface NestedEvent {
@@ -1154,6 +1156,7 @@ export interface StandingGrant {
   uses?: number;
   used_at?: Timestamp;
   means?: string;
+  outdated?: true;
   tool_input: string;
   created_at: Timestamp;
 }
