@@ -528,7 +528,7 @@ export interface InputRequiredEvent {
 }
 
 export interface Instructions {
-  files: ({ path: string; state: "used" | "new" | "changed" | "unusable"; digest?: string; text?: string; problem?: string })[];
+  files: ({ path: string; kind: "instructions" | "skill"; name?: string; description?: string; state: "used" | "new" | "changed" | "unusable"; digest?: string; text?: string; problem?: string })[];
 }
 
 export interface Interaction {
