@@ -24,7 +24,7 @@ class GrantStore {
  public:
   virtual ~GrantStore() = default;
   // When this returns ok, the grant also counts after a power loss. False: it was there, and now ends when the new one
-  // does. Failures are the disk's.
+  // does, and means what that does. Failures are the disk's.
   virtual Result<bool> Add(const StandingGrant& grant) = 0;
   // kNotFound: there is none with this id (GrantId).
   virtual Result<void> Remove(std::string_view id) = 0;

@@ -69,6 +69,7 @@ struct Grant {
   std::string arguments_digest;           // "sha256:" + 64 hex digits; empty: there is a pattern
   std::string terms_digest{};             // likewise; empty in what version 0.1 wrote: it is listed, and covers no call
   std::string pattern{};                  // in the tool's language (Tool::MeaningOf); empty: one call's arguments
+  std::string means{};                    // the sentence of the pattern that was agreed to; empty: it was not kept then
   std::optional<Timestamp> expires_at{};  // nullopt: it holds until it is revoked
   std::uint64_t uses = 0;                 // calls that ran because of it
   std::optional<Timestamp> used_at{};     // the last of them

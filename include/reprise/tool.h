@@ -161,7 +161,8 @@ class Tool {
   // handful at most.
   virtual std::vector<CallPattern> PatternsOf(std::string_view /*arguments*/) const { return {}; }
   // One sentence that says what the pattern covers. kInvalidArgument: it is none of this tool, or could never match;
-  // the message says why.
+  // the message says why. People agree to the sentence: a pattern that comes to cover more gets another one, and what
+  // was granted by the old one counts no longer.
   virtual Result<std::string> MeaningOf(std::string_view /*pattern*/, PatternUse /*use*/) const {
     return Fail(ErrorCode::kInvalidArgument, "this tool has no patterns");
   }

@@ -127,6 +127,7 @@ struct OpenCall {
   ToolCall call;
   std::string approval_id{};               // a person was asked for approval
   std::string terms_digest{};              // and was shown this
+  std::vector<CallPattern> patterns{};     // and was offered these
   std::optional<ApprovalAnswer> answer{};  // and has said this
   bool has_asked = false;                  // it runs and has asked a person, who has not answered
   std::optional<ToolOutcome> outcome{};    // all that there will ever be of it

@@ -281,7 +281,8 @@ Async<Nothing> CallRunner::Ask(Calls calls) {
   std::vector<AskedCall> asked;
   for (const PreparedCall& each : calls) {
     const auto& request = requests.emplace_back(each.decision.ask()->request);
-    asked.push_back({.open = {.call = each.call, .terms_digest = request.terms_digest}, .offered = each.offered});
+    asked.push_back({.open = {.call = each.call, .terms_digest = request.terms_digest, .patterns = request.patterns},
+                     .offered = each.offered});
   }
   std::vector<std::string> ids = turn_.parts.approvals.Ask(turn_.round, std::move(requests), /*withdrawn=*/{});
   for (std::size_t i = 0; i < asked.size(); ++i) {
@@ -370,6 +371,7 @@ bool CallRunner::AsksAnew(AskedCall& asked) {
     return false;
   }
   open.terms_digest = ask->request.terms_digest;
+  open.patterns = ask->request.patterns;
   open.approval_id = turn_.parts.approvals.Ask(turn_.round, {std::move(ask->request)}, std::move(withdrawn)).front();
   BeginCallSpans(asked);
   return true;
@@ -393,6 +395,7 @@ void CallRunner::RecordAnswer(const OpenCall& asked) {
                                   .arguments_digest = answer.pattern ? "" : digest,
                                   .terms_digest = asked.terms_digest,
                                   .pattern = answer.pattern.value_or(""),
+                                  .means = MeaningIn(asked.patterns, answer.pattern),
                                   .expires_at = answer.expires_at});
     turn_.parts.observer.StateGrew(turn_.state);
   }

@@ -102,9 +102,10 @@ std::string ComposePrompt(const SystemPrompt& prompt, const std::vector<ToolSpec
     return values.memory;
   };
   std::string text;
+  std::size_t room = values.max_plain_bytes;
   for (const PromptModule& module : prompt.modules) {
-    const std::string filled =
-        module.is_plain ? CutTo(module.text, values.max_plain_bytes) : Fill(module.text, value_of);
+    const std::string filled = module.is_plain ? CutTo(module.text, room) : Fill(module.text, value_of);
+    if (module.is_plain) room -= std::min(room, module.text.size());
     const std::string_view part = Trimmed(filled);
     if (part.empty()) continue;
     if (!text.empty()) text += "\n\n";

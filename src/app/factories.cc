@@ -77,7 +77,8 @@ class ToolsApart final : public ToolRegistry {
 }  // namespace
 
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
-                                                     std::vector<std::shared_ptr<Tool>> own) {
+                                                     std::vector<std::shared_ptr<Tool>> own,
+                                                     std::function<std::vector<std::string>()> readable_folders) {
   ToolOptions tools{.workspace_directory = Resolved(options.workspace).string(), .transport = transport};
   tools.allow = options.tools.allow;
   tools.deny = options.tools.deny;
@@ -91,6 +92,7 @@ Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Tra
     }
   }
   tools.protected_paths = TRY(ProtectedPaths(options));
+  tools.readable_folders = std::move(readable_folders);
   tools.shell.readable_paths = options.tools.sandbox_read;
   tools.shell.writable_paths = options.tools.sandbox_write;
   tools.shell.limits = options.tools.limits;

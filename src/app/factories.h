@@ -15,8 +15,9 @@ namespace reprise {
 std::vector<std::string> NamesOfServers(const Options& options);
 ToolRules RulesOf(const Options& options);
 
-// As MakeTools; the tools use `transport` and `disk`, which must outlive them.
+// As MakeTools; the tools use `transport` and `disk`, which must outlive them. `readable_folders`: see ToolOptions.
 Result<std::unique_ptr<ToolCatalog>> MakeToolCatalog(const Options& options, Transport& transport, FileSystem& disk,
-                                                     std::vector<std::shared_ptr<Tool>> own);
+                                                     std::vector<std::shared_ptr<Tool>> own,
+                                                     std::function<std::vector<std::string>()> readable_folders = {});
 
 }  // namespace reprise

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include "app/prompt_folder.h"
+#include "app/skill_files.h"
 #include "base/private_file.h"
 #include "base/utf8.h"
 #include "crypto/digest.h"
@@ -16,7 +18,11 @@ namespace {
 
 namespace fs = std::filesystem;
 using File = ProjectInstructions::File;
+using Kind = ProjectInstructions::Kind;
 using State = ProjectInstructions::State;
+
+constexpr const char* kOwnSkills = "skills";             // in the configuration folder
+constexpr const char* kSharedSkills = ".agents/skills";  // in the user's home, and in the folders of a project
 
 constexpr std::size_t kMostFolders = 32;
 constexpr std::size_t kMaxFile = 256 * 1024;  // that is read at all
@@ -25,13 +31,19 @@ constexpr std::string_view kIntroduction =
     "What people have written down for agents that work here. What the user says in the conversation goes before it; "
     "of two files that contradict each other the later one counts.";
 
+// Free of symbolic links; empty: not known.
+std::string Home() {
+  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): read at the start
+  std::error_code failed;
+  return home != nullptr && *home == '/' ? fs::weakly_canonical(home, failed).string() : std::string();
+}
+
 // From the top down to the workspace. `project` becomes the top of its git work tree.
 std::vector<std::string> FoldersOf(const std::string& workspace, std::string& project) {
   std::vector<std::string> folders;
   if (workspace.empty()) return folders;
-  const char* const home = std::getenv("HOME");  // NOLINT(concurrency-mt-unsafe): read at the start
+  const fs::path end = Home();
   std::error_code failed;
-  const fs::path end = home ? fs::weakly_canonical(home, failed) : fs::path();
   for (fs::path folder = workspace; folders.size() < kMostFolders; folder = folder.parent_path()) {
     folders.push_back(folder.string());
     if (fs::exists(folder / ".git", failed)) project = folder.string();
@@ -63,12 +75,21 @@ bool IsThere(const std::string& path) {
 }
 
 // A file of a project, and nothing that a link in it leads to elsewhere.
-File TakeWithin(const std::string& path, const std::string& project) {
+File TakeWithin(const std::string& path, const std::string& project, std::size_t max_bytes) {
   std::error_code failed;
   const fs::path real = fs::canonical(path, failed);
   if (failed) return Unusable(path, "cannot read " + path + ": " + failed.message());
   if (!LiesBelow(real, project)) return Unusable(path, path + " leads out of " + project);
-  return Take(path, ReadSmallFile(real.string(), kMaxFile));
+  return Take(path, ReadSmallFile(real.string(), max_bytes));
+}
+
+// A skill's file is read as one of its folder, which may be a link itself, but not to one that all skills lie in.
+bool LeavesItsFolder(const std::string& path) {
+  const fs::path file(path);
+  std::error_code failed;
+  const auto real = [&](const fs::path& each) { return fs::weakly_canonical(each, failed); };
+  const fs::path folder = real(file.parent_path());
+  return !LiesBelow(real(file), folder) || LiesBelow(real(file.parent_path().parent_path()), folder) || failed;
 }
 
 std::string_view WithoutBlanks(std::string_view text) {
@@ -86,31 +107,88 @@ std::string_view FirstBytes(std::string_view text, std::size_t bytes) {
 
 }  // namespace
 
-InstructionFiles::InstructionFiles(const Options& options, std::string workspace)
-    : own_(ConfigDirectoryOf(options) + "/" + kInstructionsName),
-      folders_(FoldersOf(workspace, project_)),
-      trusted_(options.trust_file) {}
+// What people have allowed, read when it is first asked for.
+class InstructionFiles::Consent {
+ public:
+  explicit Consent(const TrustedFiles& trusted) : trusted_(trusted) {}
+
+  // What a file is that tools could have written.
+  void Judge(File& file) {
+    if (file.state == State::kUnusable) return;
+    if (!allowed_) allowed_ = trusted_.Read();
+    if (!*allowed_) {
+      file = Unusable(file.path, allowed_->error().message);
+      return;
+    }
+    const auto known = (*allowed_)->find(PlaceOf(file.path));
+    if (known == (*allowed_)->end()) {
+      file.state = State::kNew;
+    } else if (known->second != file.digest) {
+      file.state = State::kChanged;
+    }
+  }
+
+ private:
+  const TrustedFiles& trusted_;
+  std::optional<Result<FileDigests>> allowed_;
+};
+
+InstructionFiles::InstructionFiles(const Options& options, std::string workspace, bool with_skills)
+    : workspace_(std::move(workspace)),
+      config_directory_(ConfigDirectoryOf(options)),
+      with_skills_(with_skills),
+      own_(config_directory_ + "/" + kInstructionsName),
+      folders_(FoldersOf(workspace_, project_)),
+      trusted_(options.trust_file) {
+  own_skills_.push_back(config_directory_ + "/" + kOwnSkills);
+  if (const std::string home = Home(); !home.empty()) own_skills_.push_back(home + "/" + kSharedSkills);
+}
 
 std::vector<File> InstructionFiles::List() const {
   std::vector<File> files;
   if (IsThere(own_)) files.push_back(Take(own_, ReadOwnFile(own_, kMaxFile)));
-  Result<FileDigests> allowed = FileDigests();
-  bool is_read = false;
+  Consent consent(trusted_);
   for (const std::string& folder : folders_) {
     const std::string path = (fs::path(folder) / kInstructionsName).string();
     if (path == own_ || !IsThere(path)) continue;
-    if (!std::exchange(is_read, true)) allowed = trusted_.Read();
-    File& file = files.emplace_back(TakeWithin(path, project_.empty() ? folder : project_));
-    if (file.state == State::kUnusable) continue;
-    if (!allowed) {
-      file = Unusable(path, allowed.error().message);
-      continue;
-    }
-    const auto known = allowed->find(PlaceOf(path));
-    if (known == allowed->end()) file.state = State::kNew;
-    if (known != allowed->end() && known->second != file.digest) file.state = State::kChanged;
+    consent.Judge(files.emplace_back(TakeWithin(path, project_.empty() ? folder : project_, kMaxFile)));
   }
+  if (with_skills_) AddSkills(files, consent);
   return files;
+}
+
+// What stands in front of a skill's text is read only when the skill is used: before a person has allowed it, it is
+// nothing but bytes that are shown.
+void InstructionFiles::AddSkills(std::vector<File>& files, Consent& consent) const {
+  const auto add = [&](const std::string& folder, const auto& take) {
+    bool cut = false;
+    for (const std::string& path : SkillsIn(folder, cut)) {
+      File file = LeavesItsFolder(path) ? Unusable(path, path + " leads out of its folder") : take(path);
+      file.kind = Kind::kSkill;
+      files.push_back(std::move(file));
+    }
+    if (!cut) return;
+    files.push_back(
+        Unusable(folder, "only the first " + std::to_string(kMaxSkills) + " skills in " + folder + " are looked at"));
+    files.back().kind = Kind::kSkill;
+  };
+  for (const std::string& folder : own_skills_) {
+    add(folder, [&](const std::string& path) {
+      File file = Take(path, ReadOwnFile(path, kMaxSkillFile));
+      if (OpenToTools(path, workspace_, config_directory_)) consent.Judge(file);
+      return file;
+    });
+  }
+  for (const std::string& folder : folders_) {
+    const std::string skills = (fs::path(folder) / kSharedSkills).string();
+    if (std::find(own_skills_.begin(), own_skills_.end(), skills) != own_skills_.end()) continue;
+    add(skills, [&](const std::string& path) {
+      File file = TakeWithin(path, project_.empty() ? folder : project_, kMaxSkillFile);
+      consent.Judge(file);
+      return file;
+    });
+  }
+  ReadHeads(files);
 }
 
 Result<void> InstructionFiles::Allow(std::string_view path, std::string_view digest) {
@@ -134,7 +212,8 @@ std::string TextOf(const std::vector<File>& files) {
   std::size_t room = kMaxInstructions;
   std::string text;
   for (auto file = files.rbegin(); file != files.rend(); ++file) {  // the nearest has the first claim to the room
-    const std::string_view whole = file->state == State::kUsed ? WithoutBlanks(file->text) : std::string_view();
+    if (file->kind != Kind::kInstructions || file->state != State::kUsed) continue;
+    const std::string_view whole = WithoutBlanks(file->text);
     if (whole.empty()) continue;
     const std::string_view shown = FirstBytes(whole, room);
     room -= shown.size();

@@ -9,7 +9,7 @@
 namespace reprise {
 namespace {
 
-constexpr std::uint64_t kMostBytes = 256;
+constexpr std::uint64_t kMostNoteBytes = 256;
 
 // Of the machine, since it was started (random(4)); empty where there is none.
 std::string BootId() {
@@ -26,7 +26,7 @@ LastInstance LastInstance::Take(const std::string& data_folder, FileSystem& disk
   auto lock = DirectoryLock::Acquire(data_folder + "/.instance_lock");
   if (!lock) return last;
   last.lock_ = *std::move(lock);
-  const auto text = disk.ReadFile(last.file_, kMostBytes);
+  const auto text = disk.ReadFile(last.file_, kMostNoteBytes);
   const std::string boot = BootId();
   if (!text || boot.empty() || !text->starts_with(boot + "\n") || !text->ends_with("\n")) return last;
   last.ended_ = text->substr(boot.size() + 1, text->size() - boot.size() - 2);

@@ -11,6 +11,7 @@
 
 #include "agent/prompt.h"
 #include "app/instruction_files.h"
+#include "app/skill_files.h"
 #include "base/logging.h"
 #include "base/private_file.h"
 #include "base/utf8.h"
@@ -24,6 +25,7 @@ constexpr std::size_t kMaxModuleBytes = 32 * 1024;
 constexpr std::size_t kMaxModules = 50;
 constexpr std::string_view kExtension = ".md";
 constexpr const char* kProjectModule = "70-project";
+constexpr const char* kSkillsModule = "72-skills";
 
 // NN-name.md
 bool IsModuleFile(std::string_view name) {
@@ -119,9 +121,9 @@ void PromptFolder::Warn(const std::string& message) const {
   LogWarning("a part of the system prompt cannot be used; what is built in stands instead", {{"error", message}});
 }
 
-std::string PromptFolder::ProjectText() const {
+std::vector<ProjectInstructions::File> PromptFolder::ProjectFiles() const {
   if (!project_) return {};
-  const auto files = project_->List();
+  auto files = project_->List();
   for (const auto& file : files) {
     switch (file.state) {
       case ProjectInstructions::State::kUsed:
@@ -136,15 +138,18 @@ std::string PromptFolder::ProjectText() const {
         break;
     }
   }
-  return TextOf(files);
+  return files;
 }
 
 SystemPrompt PromptFolder::operator()() const {
   std::map<std::string, PromptModule> modules;
   for (PromptModule& module : DefaultPromptModules()) modules[module.name] = std::move(module);
-  if (std::string text = ProjectText(); !text.empty()) {
-    modules[kProjectModule] = {.name = kProjectModule, .text = std::move(text), .is_plain = true};
-  }
+  const auto told = ProjectFiles();
+  const auto add_plain = [&](const char* name, std::string text) {
+    if (!text.empty()) modules[name] = {.name = name, .text = std::move(text), .is_plain = true};
+  };
+  add_plain(kProjectModule, TextOf(told));
+  add_plain(kSkillsModule, SkillsText(told, workspace_));
   std::error_code failed;
   std::vector<std::string> files = ModuleFiles(directory_, failed);
   if (failed && failed != std::errc::no_such_file_or_directory) {

@@ -28,8 +28,8 @@ std::vector<std::string> PromptModulesOpenToTools(const Options& options);
 class PromptFolder {
  public:
   // `workspace` is free of symbolic links.
-  // `project`: what the project tells of itself, as the module 70-project; it may be replaced or removed like the
-  // built-in ones. Null: nothing.
+  // `project`: what the project tells of itself, as the modules 70-project and 72-skills; they may be replaced or
+  // removed like the built-in ones. Null: nothing.
   PromptFolder(const Options& options, std::string workspace,
                std::shared_ptr<const ProjectInstructions> project = nullptr);
   SystemPrompt operator()() const;
@@ -37,7 +37,7 @@ class PromptFolder {
  private:
   struct Told;
   void Warn(const std::string& message) const;
-  std::string ProjectText() const;
+  std::vector<ProjectInstructions::File> ProjectFiles() const;
   Result<std::string> ReadModule(const std::string& path) const;
 
   std::string directory_, workspace_, config_directory_;

@@ -20,6 +20,7 @@
 #include "app/program_files.h"
 #include "app/prompt_folder.h"
 #include "app/redis_checks.h"
+#include "app/skill_files.h"
 #include "app/tenant_folder.h"
 #include "base/atomic_write.h"
 #include "base/logging.h"
@@ -184,9 +185,6 @@ Result<void> ServerParts::OpenDatabase() {
 
 TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
   const std::string workspace = options_.has_workspace() ? Resolved(options_.workspace).string() : "";
-  if (options_.system_prompt && !instructions_) {
-    instructions_ = std::make_shared<InstructionFiles>(options_, workspace);
-  }
   return {.models = *models_,
           .tools = tools,
           .hooks = hooks_.get(),
@@ -267,7 +265,16 @@ Result<void> ServerParts::OpenModels(Extensions& extensions) {
 }
 
 Result<void> ServerParts::OpenTools(Extensions& extensions) {
-  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools)));
+  const std::string workspace = options_.has_workspace() ? Resolved(options_.workspace).string() : "";
+  const auto skill_folders = [this, workspace] {
+    return instructions_ ? SkillFoldersOutside(instructions_->List(), workspace) : std::vector<std::string>();
+  };
+  tools_ = TRY(MakeToolCatalog(options_, transport_, disk_, std::move(extensions.tools), skill_folders));
+  if (options_.system_prompt) {
+    // A skill is of use to who can read its file.
+    const bool with_skills = tools_->Current()->Find("read_file") != nullptr;
+    instructions_ = std::make_shared<InstructionFiles>(options_, workspace, with_skills);
+  }
   tenant_tools_ = std::make_unique<TenantTools>(*tools_);
   if (options_.has_workspace() && options_.workspace_history) {
     tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
@@ -292,6 +299,7 @@ void ServerParts::StartMcpServers() {
                           .file_system = disk_,
                           .approvals_file = ApprovedToolsFile(options_.data_dir),
                           .logins_file = McpLoginsFile(options_.data_dir),
+                          .eras_file = McpServersFile(options_.data_dir),
                           .keys = keys_,
                           .workspace = Resolved(options_.workspace).string(),
                           .folders = McpFolder(options_),

@@ -1,6 +1,7 @@
 #include "app/trusted_files.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstddef>
 #include <filesystem>
 #include <nlohmann/json.hpp>
@@ -9,10 +10,12 @@
 #include <utility>
 
 #include "base/atomic_write.h"
+#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/path.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
+#include "base/try.h"
 
 namespace reprise {
 namespace {
@@ -20,6 +23,7 @@ namespace {
 namespace fs = std::filesystem;
 
 constexpr std::size_t kMaxList = 4u << 20;
+constexpr std::chrono::seconds kLongestWait{10};  // for another process that writes
 
 Error Damaged(const std::string& path) {
   return MakeError(ErrorCode::kCorruption,
@@ -58,6 +62,7 @@ Result<FileDigests> TrustedFiles::Read() const {
 }
 
 Result<void> TrustedFiles::Allow(const FileDigests& files) const {
+  const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto all = Read();
   if (!all) return Fail(all.error());
   for (const auto& [path, digest] : files) (*all)[path] = digest;
@@ -65,6 +70,7 @@ Result<void> TrustedFiles::Allow(const FileDigests& files) const {
 }
 
 Result<bool> TrustedFiles::Revoke(const std::string& path) const {
+  const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto all = Read();
   if (!all) return Fail(all.error());
   if (all->erase(path) == 0) return false;

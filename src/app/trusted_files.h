@@ -17,8 +17,8 @@ using FileDigests = std::map<std::string, std::string>;
 
 // The files that a person has allowed to be obeyed or run, as they were then: kept in a file of its own (0600, replaced
 // as a whole; schemas/trusted.schema.json) in the configuration folder, which is closed to every tool. Read anew each
-// time, so that what is allowed or taken back counts for a running server too. Of several processes that write at
-// once, the last one wins.
+// time, so that what is allowed or taken back counts for a running server too. Who changes it holds a lock on its
+// folder, so that none of several loses what another has written.
 class TrustedFiles {
  public:
   // Empty: nothing is allowed, and nothing can be.

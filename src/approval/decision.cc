@@ -77,7 +77,7 @@ std::optional<Decision::Run> AllowedBefore(const ToolCall& call, const Tool& too
   std::optional<Decision::Run> equal;
   const auto look_at = [&](const std::vector<Grant>& grants, std::string_view why, Timestamp now) {
     for (const Grant& each : grants) {
-      if (equal || !BearsOn(each, key, now)) continue;
+      if (equal || !BearsOn(each, key, now) || MeansAnother(each, tool)) continue;
       if (each.pattern.empty()) {
         equal = Decision::Run{why, /*agreed=*/true, sensitive.has_value(), {GrantId(each)}};
       } else {
@@ -195,11 +195,24 @@ bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools) {
   return TermsDigest(tool->traits(), tool->ReasonToAsk(request.tool_input)) != request.terms_digest;
 }
 
+std::string MeaningIn(const std::vector<CallPattern>& offered, const std::optional<std::string>& pattern) {
+  const auto found = std::find_if(offered.begin(), offered.end(),
+                                  [&](const CallPattern& each) { return pattern && each.pattern == *pattern; });
+  return found == offered.end() ? std::string() : found->means;
+}
+
+bool MeansAnother(const Grant& grant, const Tool& tool) {
+  if (grant.pattern.empty() || grant.means.empty()) return false;
+  const auto now = tool.MeaningOf(grant.pattern, PatternUse::kAllow);
+  return !now || *now != grant.means;
+}
+
 Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answer) {
   Grant grant{.tool_name = request.tool_name,
               .arguments_digest = {},
               .terms_digest = request.terms_digest,
               .pattern = answer.pattern.value_or(""),
+              .means = MeaningIn(request.patterns, answer.pattern),
               .expires_at = answer.expires_at};
   if (!answer.pattern)
     grant.arguments_digest = ArgumentsDigest(answer.arguments ? *answer.arguments : request.tool_input);

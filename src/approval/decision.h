@@ -110,6 +110,13 @@ inline const ApprovalAnswer kSuperseded{.approved = false, .superseded = true};
 // is not there or does not know its terms. Decide looks again before the call runs.
 bool IsOutdated(const event::ApprovalRequired& request, const ToolSet& tools);
 
+// The sentence of one of the patterns that were offered; empty: there is none.
+std::string MeaningIn(const std::vector<CallPattern>& offered, const std::optional<std::string>& pattern);
+
+// Whether a pattern says another thing today than a person has agreed to, as another version of the tool may have it:
+// then it covers nothing.
+bool MeansAnother(const Grant& grant, const Tool& tool);
+
 // What an answer grants beyond its call.
 Grant GrantOf(const event::ApprovalRequired& request, const ApprovalAnswer& answer);
 

@@ -1,16 +1,20 @@
 #include "cli/trust_command.h"
 
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "app/front_matter.h"
 #include "app/options.h"
+#include "app/skill_files.h"
 #include "app/trust.h"
 #include "app/trusted_files.h"
 #include "base/json.h"
 #include "base/private_file.h"
 #include "base/terminal_text.h"
+#include "base/utf8.h"
 #include "crypto/digest.h"
 #include "terminal/console.h"
 
@@ -68,11 +72,20 @@ Result<FileDigests> TakeConfig(const CommandLine& line, const Environment& envir
   return files;
 }
 
+// What models will be told of it.
+void ShowSkill(const std::string& path) {
+  const auto text = ReadSmallFile(path, kMaxSkillFile);
+  const auto head = text ? ReadSkillHead(ToValidUtf8(*text)) : Result<SkillHead>(Fail(text.error()));
+  Print(head ? "  the skill " + head->name + ": " + VisibleLine(head->description) + "\n"
+             : "  it cannot be used: " + VisibleLine(head.error().message) + "\n");
+}
+
 Result<FileDigests> Take(const CommandLine& line, const Environment& environment, const std::string& path) {
   if (path.ends_with(".json")) return TakeConfig(line, environment, path);
   auto digest = Sha256OfFile(path);
   if (!digest) return Fail(digest.error());
   Print(VisibleLine(PlaceOf(path)) + "\n");
+  if (std::filesystem::path(path).filename() == kSkillName) ShowSkill(path);
   return FileDigests{{PlaceOf(path), *std::move(digest)}};
 }
 

@@ -15,6 +15,7 @@ namespace {
 
 constexpr std::size_t kMostLines = 40;  // of a message that is shown whole
 constexpr std::size_t kPastTurns = 3;   // that are shown of a chat when it is opened
+constexpr std::size_t kMostToldOf = 3;  // of files of instructions that wait
 constexpr std::chrono::milliseconds kBetweenDraws{33}, kStatusStep{250};
 constexpr std::chrono::milliseconds kBetweenLooks{500};  // at whether a question of another chat still waits
 constexpr std::chrono::seconds kFirstAnswer{10};
@@ -131,11 +132,17 @@ Result<Json> TerminalClient::Call(const std::string& method, const std::string& 
 void TerminalClient::TellOfInstructions() {
   const auto instructions = server_.Call("GET", "/instructions");
   if (!instructions || !instructions->contains("files")) return;  // it is not for this user
+  std::size_t waiting = 0;
   for (const Json& file : (*instructions)["files"]) {
     const std::string path = TextMember(file, "path"), state = TextMember(file, "state");
     if ((state != "new" && state != "changed") || !told_of_.insert(path + TextMember(file, "digest")).second) continue;
+    if (++waiting > kMostToldOf) continue;
     Tell("(" + path + (state == "new" ? " is new" : " has changed") +
          ", so the model is not told of it: /instructions shows it, and allows it)");
+  }
+  if (waiting > kMostToldOf) {
+    Tell("(and " + std::to_string(waiting - kMostToldOf) +
+         " more: /instructions shows them, `reprise trust` allows many)");
   }
 }
 

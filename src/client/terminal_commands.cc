@@ -76,7 +76,7 @@ const std::vector<TerminalClient::Command>& TerminalClient::Commands() {
       {"/usage", "", "tokens and cost of this chat", &TerminalClient::Usage},
       {"/compact", "[MESSAGE]", "from the next message on a summary is sent in place of what was said before",
        &TerminalClient::Compact},
-      {"/instructions", "", "what is written down for agents here (AGENTS.md); allows what is new",
+      {"/instructions", "", "what is written down for agents here (AGENTS.md, skills); allows what is new",
        &TerminalClient::Instructions},
       {"/attach", "FILE", "a file goes with the next message, as @FILE in it does", &TerminalClient::Attach},
       {"/export", "FILE", "writes this chat to a file, as Markdown (.md) or JSON", &TerminalClient::Export},
@@ -486,6 +486,10 @@ void TerminalClient::Mode(const std::string& arguments) {
       Tell("allowed " + std::string(path == "/grants" ? "in every chat" : "in this chat") + ": " +
            TextMember(grant, "tool_name") + (pattern.empty() ? "" : " " + pattern) + "  " + TextMember(grant, "id") +
            ", used " + std::to_string(grant.value("uses", 0)) + " times" + (until.empty() ? "" : ", until " + until));
+      if (grant.contains("outdated")) {
+        Tell("  it covers nothing any more: this version understands the pattern in another way than was agreed to (" +
+             TextMember(grant, "means") + ")");
+      }
     }
   }
 }
@@ -563,11 +567,13 @@ void TerminalClient::Instructions(const std::string&) {
   const auto listed = Call("GET", "/instructions");
   if (!listed) return Failed(listed.error());
   const Json files = listed->value("files", Json::array());
-  if (files.empty()) return Tell("nothing is written down for agents here: there is no AGENTS.md");
+  if (files.empty()) return Tell("nothing is written down for agents here: there is no AGENTS.md and no skill");
   for (const Json& file : files) {
     const std::string path = VisibleLine(TextMember(file, "path")), state = TextMember(file, "state");
     if (state == "used") {
-      Tell(path + ": the model is told of it");
+      const std::string name = TextMember(file, "name");
+      Tell(path + ": the model is told of it" +
+           (name.empty() ? "" : " as the skill " + name + ": " + VisibleLine(TextMember(file, "description"))));
     } else if (state == "unusable") {
       Tell(path + " is not used: " + VisibleLine(TextMember(file, "problem")));
     } else if (!AskToTrust(file)) {

@@ -1,20 +1,16 @@
 #include "crypto/key_file.h"
 
-#include <fcntl.h>
 #include <pwd.h>
-#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <utility>
 
 #include "base/atomic_write.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 #include "crypto/jwe.h"
 
 namespace reprise {
@@ -121,42 +117,19 @@ std::string HomeDirectory() {
 
 }  // namespace
 
-// Holds an advisory lock on a directory: of two that change the key file at once, or create it, the second would
-// replace the first one's key, and with it the only key of what was sealed in between.
-class KeyFileGuard {
- public:
-  static Result<std::unique_ptr<KeyFileGuard>> Lock(const std::string& directory) {
-    UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-    // A directory that the kernel does not know is one in memory, of this process alone.
-    if (!fd && errno == ENOENT) return std::make_unique<KeyFileGuard>(UniqueFd());
-    int locked = fd ? ::flock(fd.get(), LOCK_EX) : -1;
-    while (fd && locked != 0 && errno == EINTR) locked = ::flock(fd.get(), LOCK_EX);
-    if (locked == 0) return std::make_unique<KeyFileGuard>(std::move(fd));
-    return Fail(ErrorCode::kIo, "the key file cannot be locked",
-                directory + ": " + std::generic_category().message(errno));
-  }
-  explicit KeyFileGuard(UniqueFd fd) : fd_(std::move(fd)) {}
-
- private:
-  const UniqueFd fd_;
-};
-
-KeyFile::KeyFile(std::string path, FileSystem& file_system, std::unique_ptr<KeyFileGuard> guard, KeySet keys,
+KeyFile::KeyFile(std::string path, FileSystem& file_system, FolderLock lock, KeySet keys,
                  std::optional<PassphraseKey> passphrase_key)
     : path_(std::move(path)),
       file_system_(&file_system),
-      guard_(std::move(guard)),
+      lock_(std::move(lock)),
       keys_(std::move(keys)),
       passphrase_key_(std::move(passphrase_key)) {}
-KeyFile::KeyFile(KeyFile&&) noexcept = default;
-KeyFile& KeyFile::operator=(KeyFile&&) noexcept = default;
-KeyFile::~KeyFile() = default;
 
 Result<KeyFile> KeyFile::Open(const std::string& path, FileSystem& file_system, const PassphraseSource& passphrase) {
   std::string file = Resolved(path);
-  auto guard = TRY(KeyFileGuard::Lock(ParentDirectory(file)));
+  auto lock = TRY(FolderLock::Take(ParentDirectory(file), std::nullopt));
   auto opened = TRY(Read(file, file_system, passphrase));
-  return KeyFile(std::move(file), file_system, std::move(guard), std::move(opened.keys),
+  return KeyFile(std::move(file), file_system, std::move(lock), std::move(opened.keys),
                  std::move(opened.passphrase_key));
 }
 
@@ -199,7 +172,7 @@ Result<KeySet> LoadOrCreateKeyFile(const std::string& path, FileSystem& file_sys
   if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
   const std::string file = Resolved(path);
   TRY(CreateDirectories(file_system, ParentDirectory(file)));
-  const auto guard = TRY(KeyFileGuard::Lock(ParentDirectory(file)));
+  const auto lock = TRY(FolderLock::Take(ParentDirectory(file), std::nullopt));
   loaded = LoadKeyFile(path, file_system, passphrase);
   if (loaded || loaded.error().code != ErrorCode::kNotFound) return loaded;
   KeySet keys = KeySet::Generate();

@@ -1,10 +1,10 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 #include <optional>
 #include <string>
 
+#include "base/folder_lock.h"
 #include "crypto/key_set.h"
 #include "crypto/passphrase_key.h"
 #include "crypto/secret_text.h"
@@ -28,18 +28,15 @@ Result<KeySet> LoadKeyFile(const std::string& path, FileSystem& file_system, con
 Result<KeySet> LoadOrCreateKeyFile(const std::string& path, FileSystem& file_system,
                                    const PassphraseSource& passphrase = {});
 
-class KeyFileGuard;
-
-// The key file while it is being changed: nobody else changes it as long as the object lives. After a failed change the
-// file holds the old keys or the new ones, and in either case all that were there. Not thread-safe.
+// The key file while it is being changed: nobody else changes it as long as the object lives; of two that did, or that
+// create it, the second would replace the first one's key, and with it the only key of what was sealed in between.
+// After a failed change the file holds the old keys or the new ones, and in either case all that were there. Not
+// thread-safe.
 class KeyFile {
  public:
   // Waits for others who change it. Fails as LoadKeyFile does, and with kIo. `file_system` must outlive the object.
   static Result<KeyFile> Open(const std::string& path, FileSystem& file_system,
                               const PassphraseSource& passphrase = {});
-  KeyFile(KeyFile&&) noexcept;
-  KeyFile& operator=(KeyFile&&) noexcept;
-  ~KeyFile();
 
   const KeySet& keys() const { return keys_; }
   bool has_passphrase() const { return passphrase_key_.has_value(); }
@@ -52,7 +49,7 @@ class KeyFile {
   Result<void> RemovePassphrase();
 
  private:
-  KeyFile(std::string path, FileSystem& file_system, std::unique_ptr<KeyFileGuard> guard, KeySet keys,
+  KeyFile(std::string path, FileSystem& file_system, FolderLock lock, KeySet keys,
           std::optional<PassphraseKey> passphrase_key);
   // What `sealed_by` is null for is written in the clear.
   Result<void> Write(const KeySet& keys, const PassphraseKey* sealed_by) const;
@@ -60,7 +57,7 @@ class KeyFile {
 
   std::string path_;
   FileSystem* file_system_;
-  std::unique_ptr<KeyFileGuard> guard_;
+  FolderLock lock_;
   KeySet keys_;
   std::optional<PassphraseKey> passphrase_key_;
 };

@@ -86,6 +86,7 @@ void WriteMembers(auto& out, const Grant& grant) {
   if (grant.pattern.empty()) out["arguments_digest"] = grant.arguments_digest;
   if (!grant.terms_digest.empty()) out["terms_digest"] = grant.terms_digest;
   if (!grant.pattern.empty()) out["pattern"] = grant.pattern;
+  if (!grant.means.empty()) out["means"] = grant.means;
   if (grant.expires_at) out["expires_at"] = FormatTimestamp(*grant.expires_at);
   if (grant.uses > 0) out["uses"] = grant.uses;
   if (grant.used_at) out["used_at"] = FormatTimestamp(*grant.used_at);
@@ -379,6 +380,7 @@ Grant ReadGrant(JsonReader& reader) {
   Grant grant{.tool_name = reader.String("tool_name"), .arguments_digest = {}};
   grant.pattern = reader.OptionalString("pattern").value_or("");
   if (grant.pattern.empty()) grant.arguments_digest = reader.String("arguments_digest");
+  grant.means = reader.OptionalString("means").value_or("");
   grant.terms_digest = reader.OptionalString("terms_digest").value_or("");
   // What has no terms covers nothing. A pattern was never without.
   if (!grant.pattern.empty() && grant.terms_digest.empty()) reader.Reject("terms_digest");

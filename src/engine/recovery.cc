@@ -101,6 +101,7 @@ std::optional<OpenQuestions> FindOpenQuestions(const InterruptedRun& run, const 
     if (const auto* asked = last(&event::ApprovalRequired::call_id)) {
       open.approval_id = asked->approval_id;
       open.terms_digest = asked->terms_digest;
+      open.patterns = asked->patterns;
       open.call.arguments = asked->tool_input;  // a hook may have changed them: what was shown is what runs
       open.answer = AnswerTo(*asked, last(&event::Approved::call_id), last(&event::Rejected::call_id));
       if (!open.answer && tool == nullptr) return std::nullopt;

@@ -3,6 +3,7 @@
 #include <nlohmann/json.hpp>
 #include <utility>
 
+#include "approval/decision.h"
 #include "base/json.h"
 #include "base/try.h"
 #include "domain/codec.h"
@@ -23,9 +24,11 @@ Result<Outcome> ListOf(Engine& engine, const Result<std::vector<T>>& grants) {
     Json& json = list.emplace_back(ToJson(each));
     const Grant& grant = GrantIn(each);
     if (!json.contains("uses")) json["uses"] = 0;
-    // The sentence that was agreed to: of a tool that is not there any more nothing is covered.
+    // Of a tool that is not there any more nothing is covered.
     const Tool* const tool = grant.pattern.empty() ? nullptr : tools->Find(grant.tool_name);
     if (tool == nullptr) continue;
+    if (MeansAnother(grant, *tool)) json["outdated"] = true;
+    if (!grant.means.empty()) continue;  // it is listed as it was agreed to
     if (auto means = tool->MeaningOf(grant.pattern, PatternUse::kAllow)) json["means"] = *std::move(means);
   }
   return Reply{.body = DumpJson({{"grants", std::move(list)}})};

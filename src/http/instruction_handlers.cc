@@ -16,7 +16,11 @@ namespace {
 Json ListOf(const ProjectInstructions* instructions) {
   Json files = Json::array();
   for (const auto& file : instructions ? instructions->List() : std::vector<ProjectInstructions::File>()) {
-    Json entry = {{"path", file.path}, {"state", ToString(file.state)}};
+    Json entry = {{"path", file.path}, {"kind", ToString(file.kind)}, {"state", ToString(file.state)}};
+    if (!file.name.empty()) {
+      entry["name"] = file.name;
+      entry["description"] = file.description;
+    }
     if (file.digest.empty()) {
       entry["problem"] = file.problem;
     } else {

@@ -14,6 +14,12 @@ namespace {
 // Of the servers that are asked before there is a page to open: some documents, each with a limit of its own.
 constexpr std::chrono::seconds kPageLimit{60};
 
+std::vector<std::string> NamesOf(const std::vector<McpServerOptions>& servers) {
+  std::vector<std::string> names;
+  for (const McpServerOptions& server : servers) names.push_back(server.name);
+  return names;
+}
+
 }  // namespace
 
 McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts)
@@ -21,12 +27,14 @@ McpServers::McpServers(const std::vector<McpServerOptions>& servers, Parts parts
       workspace_(parts.workspace),
       client_version_(parts.client_version),
       consents_(parts.file_system, std::move(parts.approvals_file), parts.keys),
-      credentials_(parts.file_system, std::move(parts.logins_file), std::move(parts.keys)) {
+      credentials_(parts.file_system, std::move(parts.logins_file), std::move(parts.keys)),
+      eras_(parts.file_system, std::move(parts.eras_file), NamesOf(servers)) {
   for (const McpServerOptions& options : servers) {
     connections_.push_back(
         std::make_shared<ServerConnection>(options, ServerConnection::Parts{.transport = parts.transport,
                                                                             .consents = consents_,
                                                                             .credentials = credentials_,
+                                                                            .eras = eras_,
                                                                             .workspace = parts.workspace,
                                                                             .folders = parts.folders,
                                                                             .client_version = parts.client_version,

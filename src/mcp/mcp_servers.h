@@ -10,6 +10,7 @@
 #include "base/mutex.h"
 #include "mcp/oauth_credentials.h"
 #include "mcp/server_connection.h"
+#include "mcp/server_eras.h"
 #include "mcp/server_login.h"
 #include "reprise/file_system.h"
 #include "reprise/options.h"
@@ -24,7 +25,7 @@ class McpServers final : public ToolServerLogins {
   struct Parts {  // all must outlive the object
     Transport& transport;
     FileSystem& file_system;
-    std::string approvals_file, logins_file;
+    std::string approvals_file, logins_file, eras_file;
     std::shared_ptr<const KeySet> keys;  // null: a plain data folder
     std::string workspace;
     std::string folders;  // where each command gets a folder to start in (ServerFolder)
@@ -53,6 +54,7 @@ class McpServers final : public ToolServerLogins {
   const std::string workspace_, client_version_;
   Consents consents_;
   OAuthCredentials credentials_;
+  ServerEras eras_;
   std::vector<std::shared_ptr<ServerConnection>> connections_;
   Mutex mutex_;
   std::map<std::string, std::shared_ptr<LoginAttempt>> attempts_ GUARDED_BY(mutex_);  // by the server's name

@@ -83,10 +83,13 @@ Result<void> OAuthAuthorizer::RefreshNow(OAuthLogin& login) {
     ours = *known;
   }
   auto tokens = TRY(flow_.Refresh(login.tokens, ours, stop_.get_token()));
-  login.tokens = std::move(tokens);
-  // A refresh token may count once: what is not kept now is lost.
-  if (const auto kept = parts_.credentials.Keep(parts_.server, login); !kept)
-    LogWarning("new tokens for an MCP server could not be kept", {{"error", kept.error().message}});
+  // A refresh token may count once: what is not kept now is lost. But whoever has logged in, or out, meanwhile wins.
+  const auto kept = parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
+    if (now.tokens.access_token == login.tokens.access_token) now.tokens = tokens;
+  });
+  if (!kept) LogWarning("new tokens for an MCP server could not be kept", {{"error", kept.error().message}});
+  login.tokens = kept ? kept->tokens : std::move(tokens);
+  if (login.tokens.access_token.empty()) return Fail(OAuthError("somebody has logged out"));
   Use(login.tokens);
   return {};
 }
@@ -94,8 +97,11 @@ Result<void> OAuthAuthorizer::RefreshNow(OAuthLogin& login) {
 Result<void> OAuthAuthorizer::LogIn(const OAuthChallenge& challenge, OAuthLogin& login) {
   // Without a browser nothing is begun: the next log-in asks for what the server wants now.
   if (!parts_.browser) {
-    login.wanted_scope = ScopeUnion(login.wanted_scope, challenge.scope);
-    if (!challenge.scope.empty()) static_cast<void>(parts_.credentials.Keep(parts_.server, login));
+    if (!challenge.scope.empty()) {
+      static_cast<void>(parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
+        now.wanted_scope = ScopeUnion(now.wanted_scope, challenge.scope);
+      }));
+    }
     const bool wants_more = challenge.error == "insufficient_scope";
     return Fail(Error{.code = ErrorCode::kUnavailable,
                       .reason = kMcpLoginRequired,
@@ -112,12 +118,13 @@ Result<void> OAuthAuthorizer::LogIn(const OAuthChallenge& challenge, OAuthLogin&
   }
   const std::string query = TRY(parts_.browser(attempt.url, stop_.get_token()));
   auto tokens = TRY(flow_.Finish(attempt, query, stop_.get_token()));
-  std::erase_if(login.registrations,
-                [&](const OAuthRegistration& each) { return each.issuer == attempt.registration.issuer; });
-  if (!attempt.registration.is_configured) login.registrations.push_back(attempt.registration);
-  login.tokens = std::move(tokens);
-  login.wanted_scope.clear();
-  TRY(parts_.credentials.Keep(parts_.server, login));
+  login = TRY(parts_.credentials.Change(parts_.server, parts_.url, [&](OAuthLogin& now) {
+    std::erase_if(now.registrations,
+                  [&](const OAuthRegistration& each) { return each.issuer == attempt.registration.issuer; });
+    if (!attempt.registration.is_configured) now.registrations.push_back(attempt.registration);
+    now.tokens = std::move(tokens);
+    now.wanted_scope.clear();
+  }));
   Use(login.tokens);
   return {};
 }

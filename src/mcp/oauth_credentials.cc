@@ -1,9 +1,11 @@
 #include "mcp/oauth_credentials.h"
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "base/atomic_write.h"
+#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/random.h"
 #include "base/try.h"
@@ -15,6 +17,7 @@ namespace {
 constexpr std::uint64_t kMaxFile = 4u << 20;
 constexpr const char* kType = "reprise/mcp-logins";
 constexpr int kVersion = 1;
+constexpr std::chrono::seconds kLongestWait{10};  // for another process that writes
 
 Json ToJson(const OAuthRegistration& registration) {
   return {{"issuer", registration.issuer},
@@ -66,6 +69,12 @@ OAuthLogin LoginOf(const Json& json) {
   return login;
 }
 
+OAuthLogin LoginIn(const Json& servers, const std::string& server, const std::string& url) {
+  OAuthLogin login = LoginOf(MemberOf(servers, server));
+  if (login.url != url) login = OAuthLogin{.url = url, .registrations = {}, .tokens = {}, .wanted_scope = {}};
+  return login;
+}
+
 }  // namespace
 
 Result<Json> OAuthCredentials::Read() {
@@ -96,24 +105,28 @@ Result<void> OAuthCredentials::Write(const Json& servers) {
 Result<OAuthLogin> OAuthCredentials::Look(const std::string& server, const std::string& url) {
   const MutexLock lock(mutex_);
   const auto servers = TRY(Read());
-  OAuthLogin login = LoginOf(MemberOf(servers, server));
-  if (login.url != url) login = OAuthLogin{.url = url, .registrations = {}, .tokens = {}, .wanted_scope = {}};
-  return login;
+  return LoginIn(servers, server, url);
 }
 
-Result<void> OAuthCredentials::Keep(const std::string& server, const OAuthLogin& login) {
+Result<OAuthLogin> OAuthCredentials::Change(const std::string& server, const std::string& url,
+                                            const std::function<void(OAuthLogin&)>& change) {
   const MutexLock lock(mutex_);
+  const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto servers = Read();
   if (!servers) {  // kept for whoever wants to know what it was
     TRY(file_system_.Rename(path_, path_ + ".damaged." + RandomHex(4)));
     servers = Json::object();
   }
+  OAuthLogin login = LoginIn(*servers, server, url);
+  change(login);
   (*servers)[server] = ToJson(login);
-  return Write(*servers);
+  TRY(Write(*servers));
+  return login;
 }
 
 Result<bool> OAuthCredentials::Forget(const std::string& server) {
   const MutexLock lock(mutex_);
+  const auto alone = TRY(FolderLock::Take(ParentDirectory(path_), kLongestWait));
   auto servers = TRY(Read());
   const bool was_logged_in = !LoginOf(MemberOf(servers, server)).tokens.access_token.empty();
   if (servers.erase(server) > 0) TRY(Write(servers));

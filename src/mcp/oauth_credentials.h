@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -22,7 +23,7 @@ struct OAuthLogin {
 };
 
 // The log-ins at MCP servers, in a file of the data folder (schemas/FILES.md): sealed like chats, if those are. The
-// file is read each time, as another process may have logged in. Thread-safe.
+// file is read each time, as another process may have logged in; who writes it holds a lock on its folder. Thread-safe.
 class OAuthCredentials {
  public:
   // `keys` is null for a plain data folder. `file_system` must outlive the object.
@@ -32,8 +33,11 @@ class OAuthCredentials {
   // An empty one if there is none for this server at this address. A file that cannot be read is an error: it is not
   // taken for one that holds nothing.
   Result<OAuthLogin> Look(const std::string& server, const std::string& url);
-  // A file that cannot be read is set aside (".damaged.<random>").
-  Result<void> Keep(const std::string& server, const OAuthLogin& login);
+  // Changes it in one step, and returns it as it is kept: `change` gets it as it is then, and no other thread or
+  // process writes meanwhile (kUnavailable if one does for ten seconds). A file that cannot be read is set aside
+  // (".damaged.<random>").
+  Result<OAuthLogin> Change(const std::string& server, const std::string& url,
+                            const std::function<void(OAuthLogin&)>& change);
   // Whether somebody was logged in.
   Result<bool> Forget(const std::string& server);
 

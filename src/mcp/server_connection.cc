@@ -96,7 +96,7 @@ void ServerConnection::Main(const std::stop_token& stop) {
       why = MakeError(ErrorCode::kUnavailable, "the system is out of threads", error.what());
     }
     if (stop.stop_requested()) break;
-    if (why.reason == kMcpProbeRefused && era_ == McpEra::kHandshake) continue;  // at once, and not twice
+    if (std::exchange(greets_again_, false)) continue;  // at once
     if (IsToConnectAgain()) {
       failures = 0;
       continue;
@@ -194,10 +194,6 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
       session_ = nullptr;
     }
   }
-  if (why.reason == kMcpProbeRefused && era_ == McpEra::kHandshake) {
-    session->Close();
-    return why;
-  }
   // A connection that broke says more than the request that broke with it.
   const auto closed = session->closed();
   session->Close();
@@ -205,17 +201,39 @@ Error ServerConnection::ConnectAndServe(const std::stop_token& stop) {
 }
 
 // What was found out about a server holds for as long as it is the same one.
+void ServerConnection::Recall() {
+  std::string now = launch();
+  if (now == era_launch_) return;
+  const auto known = parts_.eras.Look(options_.name, now);
+  era_ = known ? known->era : McpEra::kUnknown;
+  remembered_ = known ? std::optional(known->version) : std::nullopt;
+  era_launch_ = std::move(now);
+}
+
+void ServerConnection::Remember(const ServerFacts& facts) {
+  const std::string version = facts.name + " " + facts.version;
+  era_ = facts.era;
+  // A newer version may speak the newer era too, and takes the older one meanwhile: the next start asks again.
+  const bool asks_again = remembered_ && *remembered_ != version && facts.era == McpEra::kHandshake;
+  remembered_.reset();
+  if (asks_again) return parts_.eras.Forget(options_.name);
+  parts_.eras.Keep(options_.name, {.launch = era_launch_, .era = facts.era, .version = version});
+}
+
 Result<ServerFacts> ServerConnection::GreetServer(Session& session, const std::stop_token& stop) {
-  if (std::string now = launch(); now != era_launch_) {
-    era_ = McpEra::kUnknown;
-    era_launch_ = std::move(now);
-  }
+  Recall();
   auto facts = Greet(session, parts_.client_version, era_, {.timeout = options_.startup_timeout, .stop = stop});
   if (facts) {
-    era_ = facts->era;
+    Remember(*facts);
   } else if (facts.error().reason == kMcpProbeRefused && !options_.command.empty()) {
     era_ = McpEra::kHandshake;  // some end at a request before the handshake
-  } else if (!session.closed()) {
+    remembered_.reset();
+    greets_again_ = true;
+  } else if (remembered_ && facts.error().reason != "mcp_unauthorized") {
+    era_ = McpEra::kUnknown;  // it may be another one by now; once more, without what was remembered
+    remembered_.reset();
+    greets_again_ = true;
+  } else if (!remembered_ && !session.closed()) {
     era_ = McpEra::kUnknown;
   }
   return facts;

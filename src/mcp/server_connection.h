@@ -15,6 +15,7 @@
 #include "mcp/channel.h"
 #include "mcp/client.h"
 #include "mcp/oauth_credentials.h"
+#include "mcp/server_eras.h"
 #include "mcp/server_folder.h"
 #include "mcp/session.h"
 #include "reprise/options.h"
@@ -41,6 +42,7 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
     Transport& transport;
     Consents& consents;
     OAuthCredentials& credentials;
+    ServerEras& eras;
     std::string workspace;  // the root that servers are told of; commands do not run there, nor come from there
     std::string folders;    // where a command gets a folder to start in
     std::string client_version;
@@ -80,6 +82,8 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   bool IsToConnectAgain();  // once for each time that it was asked for
   Result<std::unique_ptr<Channel>> OpenChannel();
   Result<ServerFacts> GreetServer(Session& session, const std::stop_token& stop);
+  void Recall();
+  void Remember(const ServerFacts& facts);
   Result<std::vector<McpOffer>> ListOffers(Session& session, const ServerFacts& facts, const std::stop_token& stop);
   Error Serve(Session& session, const ServerFacts& facts, const std::stop_token& stop);
   Result<void> WaitForOffers(MutexLock& lock, std::chrono::milliseconds timeout, const std::stop_token& stop)
@@ -117,6 +121,9 @@ class ServerConnection : public std::enable_shared_from_this<ServerConnection> {
   std::optional<ServerFolder> folder_;  // the thread's
   McpEra era_ = McpEra::kUnknown;       // the thread's: how the server wants to be spoken to, as it was last found
   std::string era_launch_;              // the thread's: launch_ when that was found
+  // The thread's: era_ is from before this start, where the server said that it was of this version.
+  std::optional<std::string> remembered_;
+  bool greets_again_ = false;  // the thread's: the greeting failed for what was thought of the server
   std::jthread thread_;
 };
 

@@ -316,6 +316,8 @@ export const t = {
   tools: "Tools",
   grants: "Allowed without asking",
   noGrants: "Nothing is: each call that can change something is asked for.",
+  grantOutdated: "out of date",
+  grantOutdatedHint: "This version understands the pattern in another way than you agreed to: it covers nothing any more.",
   usedTimes: (uses: number) => (uses === 0 ? "not used yet" : uses === 1 ? "used once" : `used ${uses} times`),
   until: (time: string) => `until ${time}`,
   revoke: "Take back",

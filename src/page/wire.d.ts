@@ -432,6 +432,7 @@ export interface Grant {
   arguments_digest?: Digest;
   terms_digest?: Digest;
   pattern?: string;
+  means?: string;
   expires_at?: Timestamp;
   uses?: number;
   used_at?: Timestamp;
@@ -527,7 +528,7 @@ export interface InputRequiredEvent {
 }
 
 export interface Instructions {
-  files: ({ path: string; state: "used" | "new" | "changed" | "unusable"; digest?: string; text?: string; problem?: string })[];
+  files: ({ path: string; kind: "instructions" | "skill"; name?: string; description?: string; state: "used" | "new" | "changed" | "unusable"; digest?: string; text?: string; problem?: string })[];
 }
 
 export interface Interaction {
@@ -663,6 +664,7 @@ export interface NamedGrant {
   uses?: number;
   used_at?: Timestamp;
   means?: string;
+  outdated?: true;
 }
 
 export interface NestedEvent {
@@ -1155,6 +1157,7 @@ export interface StandingGrant {
   uses?: number;
   used_at?: Timestamp;
   means?: string;
+  outdated?: true;
   tool_input: string;
   created_at: Timestamp;
 }

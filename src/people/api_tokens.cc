@@ -1,24 +1,20 @@
 #include "people/api_tokens.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
 #include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
-#include <cerrno>
 #include <nlohmann/json.hpp>
-#include <system_error>
 #include <utility>
 
 #include "base/atomic_write.h"
 #include "base/base64url.h"
+#include "base/folder_lock.h"
 #include "base/json.h"
 #include "base/posix_file_system.h"
 #include "base/private_file.h"
 #include "base/random.h"
 #include "base/try.h"
-#include "base/unique_fd.h"
 #include "crypto/digest.h"
 
 namespace reprise {
@@ -72,17 +68,6 @@ std::optional<ApiToken> TokenFrom(const Json& json) {
   if (!expires) return std::nullopt;
   token.expires_at = *expires;
   return token;
-}
-
-// Held by who changes the file, so that of two who do neither loses a token.
-Result<UniqueFd> LockFolder(const std::string& folder) {
-  UniqueFd lock(::open(folder.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  while (lock && ::flock(lock.get(), LOCK_EX) != 0) {
-    if (errno != EINTR)
-      return Fail(ErrorCode::kIo, "cannot lock " + folder + ": " + std::generic_category().message(errno));
-  }
-  if (!lock) return Fail(ErrorCode::kIo, "cannot open " + folder + ": " + std::generic_category().message(errno));
-  return lock;
 }
 
 }  // namespace
@@ -147,8 +132,7 @@ Result<ApiTokenStore::Made> ApiTokenFile::Add(Principal principal, std::string n
   auto made = TRY(Make(std::move(principal), std::move(name), expires_at));
   PosixFileSystem disk;
   TRY(CreateDirectories(disk, ParentDirectory(path_)));
-  const auto lock = LockFolder(ParentDirectory(path_));
-  if (!lock) return Fail(lock.error());
+  const auto lock = TRY(FolderLock::Take(ParentDirectory(path_), std::nullopt));
   auto content = TRY(Read());
   content.tokens.push_back(made.token);
   TRY(Write(content.tokens));
@@ -158,8 +142,7 @@ Result<ApiTokenStore::Made> ApiTokenFile::Add(Principal principal, std::string n
 Result<ApiToken> ApiTokenFile::Revoke(std::string_view id) {
   const Error none = MakeError(ErrorCode::kNotFound, "there is no token " + std::string(id));
   if (Look() == Version()) return Fail(none);
-  const auto lock = LockFolder(ParentDirectory(path_));
-  if (!lock) return Fail(lock.error());
+  const auto lock = TRY(FolderLock::Take(ParentDirectory(path_), std::nullopt));
   auto content = TRY(Read());
   const auto found =
       std::find_if(content.tokens.begin(), content.tokens.end(), [&](const ApiToken& token) { return token.id == id; });

@@ -37,7 +37,8 @@ Result<bool> PostgresGrantStore::Add(const StandingGrant& grant) {
       {.sql = "select record from reprise.grants where tenant = $1 and id = $2", .values = {database_.tenant(), id}}));
   const auto last = there.empty() ? std::nullopt : std::optional(Open(id, there.text(0, 0)));
   const bool was_there = last && *last && !(*last)->grant.has_expired(Now());
-  if (was_there && (*last)->grant.expires_at == grant.grant.expires_at) return false;
+  if (was_there && (*last)->grant.expires_at == grant.grant.expires_at && (*last)->grant.means == grant.grant.means)
+    return false;
   TRY(database_.Execute({.sql = "insert into reprise.grants(tenant, id, record) values ($1, $2, $3) "
                                 "on conflict (tenant, id) do update set record = excluded.record",
                          .values = {database_.tenant(), id, SqlValue::Bytes(std::move(record))}}));

@@ -86,6 +86,7 @@ std::optional<ChatId> ParseIntentFile(std::string_view name) {
 }
 std::string RunningFile(const std::string& root) { return Join(root, ".running"); }
 std::string ApprovedToolsFile(const std::string& root) { return Join(root, ".approved_tools"); }
+std::string McpServersFile(const std::string& root) { return Join(root, ".mcp_servers"); }
 std::string McpLoginsFile(const std::string& root) { return Join(root, ".mcp_logins"); }
 std::string SealedByFile(const std::string& root) { return Join(root, ".sealed_by"); }
 std::string BucketFile(const std::string& root) { return Join(root, ".bucket"); }

@@ -23,6 +23,7 @@
 //   <root>/.running                               the interactions that have begun and not ended
 //   <root>/.approved_tools                       which tools of other programs a person has approved
 //   <root>/.mcp_logins                           log-ins at MCP servers
+//   <root>/.mcp_servers                          which era each MCP server is of
 //   <root>/.sealed_by                             the keys that its chats are sealed with
 //   <root>/.bucket                                what the names of its objects in a bucket begin with
 //   <root>/.grants                               what a person has granted for always
@@ -49,6 +50,7 @@ std::string IntentFile(const std::string& root, const ChatId& chat);
 std::optional<ChatId> ParseIntentFile(std::string_view name);
 std::string RunningFile(const std::string& root);
 std::string ApprovedToolsFile(const std::string& root);
+std::string McpServersFile(const std::string& root);
 std::string McpLoginsFile(const std::string& root);
 std::string SealedByFile(const std::string& root);
 std::string BucketFile(const std::string& root);

@@ -193,9 +193,11 @@ Result<bool> FileGrantStore::Add(const StandingGrant& grant) {
   const auto same =
       std::find_if(grants.begin(), grants.end(), [&](const StandingGrant& each) { return GrantId(each.grant) == id; });
   const bool was_there = same != grants.end() && !same->grant.has_expired(Now());
-  if (was_there && same->grant.expires_at == grant.grant.expires_at) return false;
+  if (was_there && same->grant.expires_at == grant.grant.expires_at && same->grant.means == grant.grant.means)
+    return false;
   if (was_there) {
     same->grant.expires_at = grant.grant.expires_at;
+    same->grant.means = grant.grant.means;
   } else {
     grants.push_back(grant);
   }

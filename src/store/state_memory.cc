@@ -23,7 +23,7 @@ std::size_t MemoryOf(const AgentState& state) {
     }
   }
   for (const Grant& grant : state.grants) {
-    bytes += sizeof(grant) + MemoryOf(grant.tool_name) + MemoryOf(grant.arguments_digest);
+    bytes += sizeof(grant) + MemoryOf(grant.tool_name) + MemoryOf(grant.means) + MemoryOf(grant.arguments_digest);
   }
   for (const Entity& entity : state.memory) {
     bytes += sizeof(entity) + MemoryOf(entity.type) + MemoryOf(entity.id) + MemoryOf(entity.name);

@@ -3,13 +3,16 @@
 #include <fnmatch.h>
 
 #include <algorithm>
+#include <cerrno>
 #include <deque>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <utility>
 
 #include "base/logging.h"
 #include "base/mutex.h"
+#include "base/path.h"
 #include "tools/argument_schema.h"
 #include "tools/builtin_tool.h"
 #include "tools/chat/agenda_tools.h"
@@ -51,6 +54,25 @@ class LazySchema {
   mutable std::once_flag compiled_;
   mutable Result<std::unique_ptr<ArgumentSchema>> schema_;  // constant after the first Check
 };
+
+// Each folder is like a workspace of its own. One that is protected itself, or lies where something is, is what
+// somebody has named all the same.
+std::function<Result<UniqueFd>(const std::string& path)> ElsewhereOf(const ToolOptions& options,
+                                                                     const std::vector<std::string>& secret_paths) {
+  if (!options.readable_folders) return {};
+  return [folders = options.readable_folders, closed = options.protected_paths,
+          secret_paths](const std::string& path) -> Result<UniqueFd> {
+    const std::filesystem::path normal = std::filesystem::path(path).lexically_normal();
+    for (const std::string& folder : folders()) {
+      if (!LiesBeneath(normal, folder)) continue;
+      std::vector<std::string> still_closed = closed;
+      std::erase_if(still_closed,
+                    [&](const std::string& each) { return LiesBeneath(Resolved(folder), Resolved(each)); });
+      return Workspace(folder, still_closed, secret_paths).OpenFile(path);
+    }
+    return Fail(WorkspaceError(EXDEV));
+  };
+}
 
 }  // namespace
 
@@ -147,7 +169,7 @@ ToolCatalog::ToolCatalog(ToolOptions options, const std::vector<std::string>& se
   add(MakeCalculatorTool());
   add(MakeCurrentTimeTool(&Now));
   add(MakeListFilesTool(*workspace_));
-  add(MakeReadFileTool(*workspace_));
+  add(MakeReadFileTool(*workspace_, ElsewhereOf(options_, secret_paths)));
   add(MakeSearchFilesTool(*workspace_));
   add(MakeWriteFileTool(*workspace_));
   add(MakeEditFileTool(*workspace_));

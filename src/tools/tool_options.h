@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -45,6 +46,10 @@ struct ToolOptions {
   // Files and directories no tool may touch, wherever they lie: data folder, key file, configuration. They need not
   // exist.
   std::vector<std::string> protected_paths = {};
+  // Folders outside of the workspace in which read_file reads, asked for each time: absolute, as a path must begin that
+  // is read there. What lies there is read by the rules of a workspace: no link is followed out of it, and what is
+  // protected stays closed, but for the folder itself. Null: there are none.
+  std::function<std::vector<std::string>()> readable_folders = nullptr;
   ShellOptions shell = {};
   HttpGetOptions http = {};
 };

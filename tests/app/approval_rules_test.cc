@@ -122,6 +122,55 @@ TEST_CASE("Decide: a pattern counts for its tool, on its terms, until it ends", 
   CHECK(world.Shell("git log -5").ask() != nullptr);
 }
 
+TEST_CASE("Decide: a pattern covers nothing when its sentence is another than was agreed to", "[app]") {
+  World world;
+  const Tool& shell = *world.tools()->Find("run_shell");
+  const std::string today = *shell.MeaningOf("git log *", PatternUse::kAllow);
+  world.Grant("run_shell", "git log *");  // an old one, which has no sentence
+  CHECK(world.Shell("git log --oneline").run() != nullptr);
+  world.state.grants.front().means = today;
+  CHECK(world.Shell("git log --oneline").run() != nullptr);
+  CHECK_FALSE(MeansAnother(world.state.grants.front(), shell));
+  world.state.grants.front().means = "Runs `git log` as a narrower version understood it.";
+  CHECK(world.Shell("git log --oneline").ask() != nullptr);
+  CHECK(MeansAnother(world.state.grants.front(), shell));
+
+  world.state.grants.clear();
+  const Grant outdated{.tool_name = "run_shell",
+                       .arguments_digest = {},
+                       .terms_digest = TermsDigest(shell.traits()),
+                       .pattern = "git log *",
+                       .means = "Another sentence."};
+  const auto always = [&](Grant grant) {
+    const ReviewedCall call{.call = {"call_1", "run_shell", R"({"command":"git log --oneline"})"},
+                            .offered = {world.tools(), world.tools()->Find("run_shell")}};
+    return Decide(call, world.state, {.standing_grants = [grant](const Grant&) { return std::vector{grant}; }});
+  };
+  CHECK(always(outdated).ask() != nullptr);
+  Grant current = outdated;
+  current.means = today;
+  CHECK(always(current).run() != nullptr);
+}
+
+TEST_CASE("Decide: whatever pattern is offered, its sentence is what the tool says of it", "[app]") {
+  World world;
+  const std::vector<std::pair<std::string, Json>> calls = {{"run_shell", {{"command", "cd web && npm test"}}},
+                                                           {"run_shell", {{"command", "git log -3 | head -5"}}},
+                                                           {"write_file", {{"path", "src/a/b.cc"}, {"content", "x"}}},
+                                                           {"http_get", {{"url", "https://example.com/x"}}}};
+  for (const auto& [tool, arguments] : calls) {
+    const Decision decision = world.DecideOn(tool, arguments);
+    INFO(tool);
+    REQUIRE(decision.ask() != nullptr);
+    CHECK_FALSE(decision.ask()->request.patterns.empty());
+    for (const CallPattern& each : decision.ask()->request.patterns) {
+      const Grant grant = GrantOf(decision.ask()->request, {.approved = true, .pattern = each.pattern});
+      CHECK(grant.means == each.means);
+      CHECK_FALSE(MeansAnother(grant, *world.tools()->Find(tool)));
+    }
+  }
+}
+
 TEST_CASE("Decide: grants and rules cover the parts of a line together, and each that was needed is named", "[app]") {
   World world;
   world.Grant("run_shell", "git log *");

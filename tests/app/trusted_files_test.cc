@@ -1,6 +1,9 @@
 #include "app/trusted_files.h"
 
 #include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
 
 #include "app/options.h"
 #include "app/trust.h"
@@ -30,6 +33,23 @@ TEST_CASE("TrustedFiles: what is allowed is there for others, as the schema says
   CHECK(TrustedFiles(file).Revoke("/a") == true);
   CHECK(TrustedFiles(file).Revoke("/a") == false);
   CHECK(TrustedFiles(file).Read() == FileDigests{{"/b", kTwo}});
+}
+
+TEST_CASE("TrustedFiles: of several that allow files at once none loses what another has allowed", "[app]") {
+  const TempDirectory directory;
+  const std::string file = directory.File("trusted.json");
+  constexpr int kThreads = 4, kEach = 25;
+  {
+    std::vector<std::jthread> threads;
+    for (int thread = 0; thread < kThreads; ++thread) {
+      threads.emplace_back([&file, thread] {
+        for (int i = 0; i < kEach; ++i) {
+          static_cast<void>(TrustedFiles(file).Allow({{"/" + std::to_string(thread) + "/" + std::to_string(i), kOne}}));
+        }
+      });
+    }
+  }
+  CHECK(TrustedFiles(file).Read()->size() == kThreads * kEach);
 }
 
 TEST_CASE("TrustedFiles: a list that is damaged, a link, or open to others allows nothing and stays", "[app]") {

@@ -104,6 +104,39 @@ def test_for_always_it_is_listed_counted_and_revoked(make_server, provider, plai
     assert asked_calls(client, provider, "d", [shell("echo four", "a")]) == {"a"}
 
 
+def test_another_version_that_understands_a_pattern_otherwise_asks(make_server, provider):
+    """What the older version kept is put into its file; the sentence of this one is another."""
+    server = make_server(provider, plain=True)
+    _, asked = allow(server.client, provider, "c", "echo one", "echo *", scope="always")
+    sentence = asked["patterns"][1]["means"]
+    file = server.home.data / ".grants"
+    server.stop()
+    kept = json.loads(file.read_text())
+    grant, = kept["grants"]
+    assert grant["means"] == sentence
+    grant["means"] = "Runs `echo` with one word."
+    file.write_text(json.dumps(kept))
+
+    newer = make_server(provider, server.home, plain=True)
+    listed, = newer.client.get("/grants").expect(200, "grants").json["grants"]
+    assert listed["means"] == "Runs `echo` with one word." and listed["outdated"] is True
+    assert asked_calls(newer.client, provider, "d", [shell("echo two", "a")]) == {"a"}
+    # Who agrees again agrees to what it means now.
+    allow(newer.client, provider, "d", "echo three", "echo *", scope="always")
+    listed, = newer.client.get("/grants").expect(200, "grants").json["grants"]
+    assert listed["means"] == sentence and "outdated" not in listed
+    assert asked_calls(newer.client, provider, "e", [shell("echo four", "a")]) == set()
+    newer.stop()
+    # An older one has kept no sentence: it counts as it did.
+    kept = json.loads(file.read_text())
+    del kept["grants"][0]["means"]
+    file.write_text(json.dumps(kept))
+    older = make_server(provider, server.home, plain=True)
+    assert asked_calls(older.client, provider, "f", [shell("echo five", "a")]) == set()
+    listed, = older.client.get("/grants").expect(200, "grants").json["grants"]
+    assert listed["means"] == sentence and "outdated" not in listed
+
+
 def test_it_ends_when_it_is_said_to(server, provider):
     client = server.client
     allow(client, provider, "c", "echo one", "echo *", expires_in_s=1)

@@ -439,7 +439,7 @@ def temporary(path):
 
 
 # Of the data folder: what is replaced as a whole, and what it is called when it was damaged.
-REPLACED = [".running", ".sealed_by", ".approved_tools", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
+REPLACED = [".running", ".sealed_by", ".approved_tools", ".mcp_servers", ".grants", ".grants_head", ".audit_head", "audit.jsonl", "c/chat.json", "c/queue.json",
             f"c/interactions/{INTERACTION}.json", f"c/interactions/{INTERACTION}.journal", f"c/files/{FILE}.json"]
 DAMAGED = [*(f"{name}.damaged.01234567" for name in (".grants", ".grants_head", ".audit_head", ".approved_tools")), f"c/chat.json.damaged.{MOMENT}.01234567"]
 # Every name that the program makes, reads or removes, and those that it, or a program that it starts, would look for. By the folder that they lie in; UID is the
@@ -450,17 +450,18 @@ NAMES = {
              f".incoming.{RANDOM}", f".incoming.{RANDOM}/c", f".incoming.{RANDOM}/c/chat.json", f".incoming.{RANDOM}/c/interactions"],
     # Beside the data folder: it is made, and converted, under another name.
     "beside": [f"data.converting.{RANDOM}", f"data.plain.{MOMENT}", f"data.sealed.{MOMENT}"],
-    "workspace": ["reprise.json", "chats", "keys.jwks", "trusted.json", "prompt", "prompt/10-rules.md", "node_modules", "node_modules/.bin/python3", "json.py",
+    "workspace": ["reprise.json", "chats", "keys.jwks", "trusted.json", "prompt", "prompt/10-rules.md", ".agents", ".agents/skills", ".agents/skills/x", ".agents/skills/x/SKILL.md", "node_modules", "node_modules/.bin/python3", "json.py",
                   "sitecustomize.py", "mserver.py", "bin/python3", "python3", "bwrap", "sh", "env", "libcurl.so.4", "libedit.so.2", "libcrypto.so.3", "check",
                   ".npmrc", "package.json", ".env", "replaced", f".reprise-{RANDOM}.tmp"],
-    "config": ["keys.jwks", "trusted.json", "reprise.json", "prompt", "prompt/10-rules.md", temporary("keys.jwks"), temporary("trusted.json")],
+    "config": ["keys.jwks", "trusted.json", "reprise.json", "prompt", "prompt/10-rules.md", "skills", "skills/x", "skills/x/SKILL.md", temporary("keys.jwks"), temporary("trusted.json")],
     "state": ["reprise", "reprise/unsaved", "reprise/unsaved/TAG", "reprise/unsaved/TAG/c", "reprise/unsaved/TAG/c/interactions",
               f"reprise/unsaved/TAG/c/interactions/{INTERACTION}.json"],
     "runtime": ["reprise", "reprise/mcp", "reprise/mcp/m.XXXXXX", "reprise/mcp/m.XXXXXX/package.json"],
     "cache": ["reprise", "reprise/mcp", "reprise/mcp/m.XXXXXX", "reprise/mcp/m.XXXXXX/package.json"],
     "tmp": ["reprise-UID", "reprise-UID/unsaved", "reprise-UID/mcp", "reprise-UID/unsaved/TAG", "reprise-UID/mcp/m.XXXXXX", "reprise-UID/unsaved/TAG/c", "m.XXXXXX",
             "reprise.json"],
-    "home": [".config/reprise", ".cache/reprise", ".local/state/reprise", ".local/share/reprise", ".cache/reprise/mcp", ".local/state/reprise/unsaved", ".curlrc",
+    "home": [".config/reprise", ".cache/reprise", ".local/state/reprise", ".local/share/reprise", ".cache/reprise/mcp", ".local/state/reprise/unsaved", ".agents", ".agents/skills", ".agents/skills/x",
+             ".agents/skills/x/SKILL.md", ".curlrc",
              ".netrc", ".editrc"],
 }
 
@@ -596,7 +597,7 @@ def test_no_start_touches_what_a_link_leads_to(make_home, place, name, how):
     """One name at a time: one that is refused would hide the others."""
     home = make_home()
     field = Minefield(home, place)
-    server = "m" if "approved_tools" in name else None
+    server = "m" if "approved_tools" in name or "mcp_servers" in name else None
     config = {"mcpServers": mcp_config(home, args=["-c", MCP_SERVER])["mcpServers"]} if server else {}
     named = () if place == "config" else ("--config", write(home.path / "named.json", json.dumps(config)))
     module = write(home.workspace / "module.md", "Be brief.")

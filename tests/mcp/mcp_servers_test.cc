@@ -17,11 +17,12 @@ using State = ToolServer::State;
 class Servers {
  public:
   explicit Servers(const std::vector<McpServerOptions>& options, const std::string& approvals = "",
-                   const std::string& workspace = "/nowhere") {
+                   const std::string& workspace = "/nowhere", const std::string& eras = "") {
     McpServers::Parts parts{.transport = transport_,
                             .file_system = disk_,
                             .approvals_file = approvals.empty() ? directory_.File("approved") : approvals,
                             .logins_file = directory_.File("logins"),
+                            .eras_file = eras.empty() ? directory_.File("eras") : eras,
                             .keys = nullptr,
                             .workspace = workspace,
                             .folders = folders_.path(),

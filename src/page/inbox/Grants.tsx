@@ -10,13 +10,14 @@ interface Grant {
   tool: string;
   input?: string;
   means?: string; // of a pattern
+  outdated?: boolean; // it covers nothing any more
   uses: number;
   until?: string;
   scope: "always" | "chat";
 }
 
 async function readAll(chat: string | undefined): Promise<Grant[]> {
-  const parts = (each: Standing["grants"][number] | ChatGrants["grants"][number]) => ({ tool: each.tool_name, means: each.means, uses: each.uses ?? 0, until: each.expires_at });
+  const parts = (each: Standing["grants"][number] | ChatGrants["grants"][number]) => ({ tool: each.tool_name, means: each.means, outdated: each.outdated, uses: each.uses ?? 0, until: each.expires_at });
   const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
   if (!chat) return standing;
   const path = `${chatPath(chat)}/grants`;
@@ -42,6 +43,7 @@ export function Grants() {
         {grants.map((grant) => (
           <li key={grant.path} className="row" data-testid="grant">
             <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow" title={grant.means && spelled(grant.means)}>{spelled(grant.input ?? "")}</code>
+            {grant.outdated && <span className="badge" data-testid="grant-outdated" title={t.grantOutdatedHint}>{t.grantOutdated}</span>}
             <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(new Date(grant.until).toLocaleDateString())}`}</span>
             <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
           </li>

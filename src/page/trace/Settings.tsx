@@ -44,7 +44,7 @@ export function Settings() {
         <>
           <h2>{t.instructions}</h2>
           <ul className="tool-list" data-testid="instruction-files">
-            {instructions.map((each) => <li key={each.path}><code dir="auto">{spelled(each.path)}</code><span className="hint">{each.problem ?? t.instructionsAre(each.state)}</span></li>)}
+            {instructions.map((each) => <li key={each.path}><code dir="auto">{spelled(each.path)}</code><span className="hint">{each.problem ?? t.instructionsAre(each.state)}{each.name && ` (${each.name}: ${spelled(each.description ?? "")})`}</span></li>)}
           </ul>
         </>
       )}

@@ -70,9 +70,11 @@ class ListFilesTool final : public PathTool {
   const Workspace& workspace_;
 };
 
+using Elsewhere = std::function<Result<UniqueFd>(const std::string& path)>;
+
 class ReadFileTool final : public PathTool {
  public:
-  explicit ReadFileTool(const Workspace& workspace)
+  ReadFileTool(const Workspace& workspace, Elsewhere elsewhere)
       : PathTool({.spec = {.name = "read_file",
                            .description = "Returns the content of a file in the workspace: of a text file or a "
                                           "document (PDF, docx, xlsx, pptx, odt) its text, at most 256 KiB at a "
@@ -85,7 +87,8 @@ class ReadFileTool final : public PathTool {
                   .approval_reason = "reads a file of the workspace",
                   .terms = workspace.directory()},
                  workspace),
-        workspace_(workspace) {}
+        workspace_(workspace),
+        elsewhere_(std::move(elsewhere)) {}
 
   std::optional<std::string> ReasonToAsk(std::string_view arguments) const override {
     return ReasonToAskFor(workspace_, arguments);
@@ -101,9 +104,15 @@ class ReadFileTool final : public PathTool {
   }
 
  private:
+  Result<UniqueFd> Open(const std::string& path, const ToolContext& context) const {
+    auto file = workspace_.OpenFile(path, OpenIfAsked(context));
+    if (file || !elsewhere_ || !path.starts_with('/') || !workspace_.PlacesOf(path).empty()) return file;
+    return elsewhere_(path);
+  }
+
   Result<ToolOutcome> Read(const std::string& path, std::uint64_t offset, std::uint64_t limit,
                            const ToolContext& context) const {
-    const auto file = TRY(workspace_.OpenFile(path, OpenIfAsked(context)));
+    const auto file = TRY(Open(path, context));
     LinePicker lines(offset, limit);
     std::string chunk(64 * 1024, '\0');
     const auto deadline = std::chrono::steady_clock::now() + context.timeout;
@@ -161,6 +170,7 @@ class ReadFileTool final : public PathTool {
   }
 
   const Workspace& workspace_;
+  const Elsewhere elsewhere_;
 };
 
 }  // namespace
@@ -168,8 +178,8 @@ class ReadFileTool final : public PathTool {
 std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace) {
   return std::make_unique<ListFilesTool>(workspace);
 }
-std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace) {
-  return std::make_unique<ReadFileTool>(workspace);
+std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace, Elsewhere elsewhere) {
+  return std::make_unique<ReadFileTool>(workspace, std::move(elsewhere));
 }
 
 }  // namespace reprise

@@ -1,6 +1,8 @@
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include "tools/builtin_tool.h"
 #include "tools/files/workspace.h"
@@ -9,6 +11,8 @@
 namespace reprise {
 
 std::unique_ptr<BuiltinTool> MakeListFilesTool(const Workspace& workspace);
-std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace);
+// `elsewhere` opens files outside of the workspace, if it may (null: none); kForbidden otherwise.
+std::unique_ptr<BuiltinTool> MakeReadFileTool(const Workspace& workspace,
+                                              std::function<Result<UniqueFd>(const std::string& path)> elsewhere = {});
 
 }  // namespace reprise
