@@ -103,10 +103,18 @@ struct SpokenTurn {
 
 // A question to a model alone (Engine::Ask).
 struct ModelQuestion {
+  // A file that goes with one of the messages: as it is where the model takes such, else its text, or why there is
+  // none.
+  struct File {
+    std::size_t message = 0;  // its number
+    StoredFile file;
+  };
   std::string model{};  // empty: the default
   std::string system{};
   std::vector<Message> messages{};
+  std::vector<File> files{};
   std::vector<ToolSpec> tools{};  // of the caller, who runs them
+  ModelWishes wishes{};
   TraceContext trace_parent{};
 };
 
