@@ -103,11 +103,32 @@ struct SpokenTurn {
 
 // A question to a model alone (Engine::Ask).
 struct ModelQuestion {
+  // A file that goes with one of the messages: as it is where the model takes such, else its text, or why there is
+  // none.
+  struct File {
+    std::size_t message = 0;  // its number
+    StoredFile file;
+  };
   std::string model{};  // empty: the default
   std::string system{};
   std::vector<Message> messages{};
+  std::vector<File> files{};
   std::vector<ToolSpec> tools{};  // of the caller, who runs them
+  ModelWishes wishes{};
   TraceContext trace_parent{};
+};
+
+// An editor that is connected with a chat: as long as `hold` lives, the chat's file tools ask it. `log` has its
+// requests, as frames: `editor_open`, then an `editor_request` {request_id, method: "read"|"write", path, content?}
+// each time. It is closed when another editor takes its place.
+struct EditorConnection {
+  std::shared_ptr<EventLog> log;
+  std::shared_ptr<void> hold;
+};
+// Of a read: the content, or an error. Of a write: nothing, or an error.
+struct EditorAnswer {
+  std::optional<std::string> content{};
+  std::string error{};
 };
 
 // A run that has to wait for its chat. Thread-safe.
@@ -307,6 +328,13 @@ class Engine {
   // called: kInvalidArgument (reasons "unknown_model", "guardrail"), kForbidden (reason "budget_exceeded"),
   // kUnavailable (reason "stopping").
   Result<void> Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop, ModelClient::Done done);
+  // --- editors
+  // An editor on this chat, known to the engine or not; one that was connected before makes room. It `writes` what
+  // tools would put in the place of what it has not saved. kUnavailable (reason "overloaded").
+  Result<EditorConnection> ConnectEditor(const ChatId& chat, bool writes);
+  // kNotFound: no such request waits for this chat's editor (any more).
+  Result<void> AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer);
+
   // What restoring files would do when the chat's head goes to this interaction; nullopt: to where Undo goes.
   // kNotFound.
   Result<std::vector<FilePreview>> PreviewFiles(const ChatId& chat, std::optional<InteractionId> to);

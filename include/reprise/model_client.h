@@ -105,6 +105,20 @@ struct PartLimits {
   bool operator==(const PartLimits&) const = default;
 };
 
+// What somebody who asks a model alone wishes of its answer. A provider is told what its interface has of it.
+struct ModelWishes {
+  std::optional<double> temperature{}, top_p{};
+  std::int64_t max_output_tokens = 0;  // 0: as many as is usual
+  std::vector<std::string> stop{};     // the answer ends before one of these
+  enum class Format { kText, kJson, kSchema };
+  Format format = Format::kText;
+  std::string schema{}, schema_name{};  // of kSchema: JSON text, and a name for it
+  bool strict = false;                  // the answer has to satisfy the schema
+  bool must_call = false;               // a tool
+  std::string must_call_tool{};         // this one; empty: any
+  bool operator==(const ModelWishes&) const = default;
+};
+
 struct ModelRequest {  // read by Generate before it returns
   std::string model;   // the provider's own name for it, without the "provider/" prefix
   const std::vector<Message>& messages;
@@ -116,6 +130,7 @@ struct ModelRequest {  // read by Generate before it returns
   // Where the bytes of parts are read, one file at a time; null: the messages have none. One that cannot be read is
   // told in text.
   FilesOfChat* files = nullptr;
+  const ModelWishes* wishes = nullptr;  // null: none
 };
 
 // What a response holds beside its text and thinking, which went through the ModelStream and are kept nowhere else.

@@ -12,6 +12,7 @@
 
 #include "reprise/agenda.h"
 #include "reprise/document_reader.h"
+#include "reprise/editor_files.h"
 #include "reprise/event.h"
 #include "reprise/file_store.h"
 #include "reprise/result.h"
@@ -114,6 +115,7 @@ struct ToolContext {
   std::function<ToolOutcome(const std::string& question)> research = {};
   FilesOfChat* files = nullptr;         // of the chat that the call is made in; null: there are none
   DocumentReader* documents = nullptr;  // makes text of documents; null: nobody does
+  EditorFiles* editor = nullptr;        // with what its person has not saved; null: nobody edits
   const Span* span = nullptr;           // of the execution, for what the tool does beneath it; null: nobody watches
 };
 

@@ -103,6 +103,7 @@ void Agent::Wait() {
   for (const auto& [chat, session] : sessions_) {
     // Who reads slowly is not given more: the streams wait, and the server with them.
     waits.push_back({channel_.is_crowded() ? -1 : session->descriptor(), POLLIN, 0});
+    waits.push_back({channel_.is_crowded() ? -1 : session->editor_descriptor(), POLLIN, 0});
     if (const int limit = session->TimeoutMs(); limit >= 0)
       timeout_ms = timeout_ms < 0 ? limit : std::min(timeout_ms, limit);
   }
@@ -209,16 +210,19 @@ Result<Json> Agent::Initialize(const Json& params) {
   const Json& client = MemberOf(params, "clientCapabilities");
   const Json& of_sessions = MemberOf(client, "session");
   const Json& forms = MemberOf(client, "elicitation");
-  abilities_ = ClientAbilities{
-      .updates = {.notices = MemberOf(of_sessions, "notices").is_object(),
-                  .compaction = MemberOf(of_sessions, "compaction").is_object()},
-      .forms = {.form = MemberOf(forms, "form").is_object(), .url = MemberOf(forms, "url").is_object()}};
+  const Json& files = MemberOf(client, "fs");
+  abilities_ =
+      ClientAbilities{.updates = {.notices = MemberOf(of_sessions, "notices").is_object(),
+                                  .compaction = MemberOf(of_sessions, "compaction").is_object()},
+                      .forms = {.form = MemberOf(forms, "form").is_object(), .url = MemberOf(forms, "url").is_object()},
+                      .reads_files = MemberOf(files, "readTextFile") == true,
+                      .writes_files = MemberOf(files, "writeTextFile") == true};
   const Json none = Json::object();
   return Json{
       {"protocolVersion", kProtocolVersion},
       {"agentCapabilities",
        {{"loadSession", true},
-        {"promptCapabilities", {{"image", true}, {"audio", false}, {"embeddedContext", true}}},
+        {"promptCapabilities", {{"image", true}, {"audio", true}, {"embeddedContext", true}}},
         {"mcpCapabilities", {{"http", false}, {"sse", false}}},
         {"sessionCapabilities", {{"list", none}, {"delete", none}, {"resume", none}, {"close", none}}}}},
       {"authMethods",

@@ -100,10 +100,10 @@ Result<Prompt> ReadPrompt(const Json& blocks, const std::string& workspace) {
       const std::string uri = TRY(text_of(block, "uri"));
       const std::string name = TRY(text_of(block, "name"));
       prompt.text += "[@" + name + "](" + PlaceOf(uri, workspace) + ")";
-    } else if (type == "image") {
+    } else if (type == "image" || type == "audio") {
       auto bytes = DecodeBase64(TRY(text_of(block, "data")));
       if (!bytes) return Fail(Wrong(i, "has \"data\" that is not base64"));
-      const std::string usual = "image" + EndingOf(TRY(text_of(block, "mimeType")));
+      const std::string usual = type + EndingOf(TRY(text_of(block, "mimeType")));
       prompt.files.push_back({NameOf(TextMember(block, "uri"), usual), *std::move(bytes)});
     } else if (type == "resource") {
       const Json& resource = MemberOf(block, "resource");
@@ -119,7 +119,7 @@ Result<Prompt> ReadPrompt(const Json& blocks, const std::string& workspace) {
       prompt.text += "[@" + file.name + "](" + PlaceOf(uri, workspace) + ")";
       prompt.files.push_back(std::move(file));
     } else {
-      return Fail(Wrong(i, "is of a type that is not taken here; text, image, resource and resource_link are"));
+      return Fail(Wrong(i, "is of a type that is not taken here; text, image, audio, resource and resource_link are"));
     }
   }
   if (prompt.text.find_first_not_of(" \t\r\n") == std::string::npos) {

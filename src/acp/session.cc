@@ -1,11 +1,15 @@
 #include "acp/session.h"
 
+#include <poll.h>
+
 #include <algorithm>
 #include <array>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 #include <utility>
 
 #include "acp/rpc_error.h"
+#include "base/path.h"
 #include "base/random.h"
 #include "base/terminal_text.h"
 #include "base/try.h"
@@ -20,6 +24,7 @@ using Clock = std::chrono::steady_clock;
 constexpr std::chrono::seconds kComesBack{15};
 constexpr std::chrono::seconds kGivenUp{60};
 constexpr std::chrono::milliseconds kFirstTry{20}, kBetweenTries{200}, kOutputStep{100};
+constexpr int kEditorOpensMs = 2000;
 
 struct Command {
   const char *name, *description;
@@ -36,6 +41,24 @@ bool IsRunning(const std::string& status) { return status == "RUNNING" || status
 bool IsLost(const Error& error) {
   static constexpr std::string_view kReasons[] = {"connection_failed", "connection_lost", "idle_timeout", "stopping"};
   return std::find(std::begin(kReasons), std::end(kReasons), error.reason) != std::end(kReasons);
+}
+
+// The file of the workspace that a call is about, as clients name files; empty: there is none.
+std::string PathOf(const Json& asked, const std::string& workspace) {
+  const auto given = ParseJson(TextMember(asked, "tool_input"));
+  const std::string path = given ? TextMember(*given, "path") : "";
+  if (path.empty() || workspace.empty()) return "";
+  const auto full = std::filesystem::path(path.starts_with('/') ? path : workspace + "/" + path).lexically_normal();
+  return LiesBeneath(full.string(), workspace) ? full.string() : "";
+}
+
+// What a call would make of a text; nullopt: nothing.
+std::optional<std::string> ChangedText(const std::string& tool, const Json& given, const std::string& before) {
+  if (tool == "write_file") return TextMember(given, "content");
+  const std::string old_text = TextMember(given, "old_text");
+  const std::size_t at = old_text.empty() ? std::string::npos : before.find(old_text);
+  if (at == std::string::npos || before.find(old_text, at + 1) != std::string::npos) return std::nullopt;
+  return std::string(before).replace(at, old_text.size(), TextMember(given, "new_text"));
 }
 
 const char* StopReason(const std::string& status, const std::string& answer_reason) {
@@ -171,12 +194,71 @@ void Session::Begin(const std::string& path, Json body) {
   is_complete_ = cancel_wanted_ = was_lost_ = has_resumed_ = is_lost_ = false;
   has_heard_ = true;
   asks_ = Asks::kStart;
+  OpenEditor();
   stream_ = link_.server().Stream("POST", start_path_, start_body_, key_);
 }
 
 void Session::Attach() {
+  OpenEditor();
   asks_ = Asks::kAttach;
   stream_ = link_.server().Stream("GET", RunPath() + "/events?after_seq=" + std::to_string(last_seq_), Json(nullptr));
+}
+
+// --- files that the client has open ------------------------------------------------------------------------------
+
+// From now on the chat's tools ask for what is not saved. Waits until the server knows: a run that begins now would
+// read the disk.
+void Session::OpenEditor() {
+  if (!abilities_.reads_files || (editor_ && !editor_->ended())) return;
+  editor_ = link_.server().Stream("GET", path_ + "/editor?writes=" + (abilities_.writes_files ? "true" : "false"),
+                                  Json(nullptr));
+  const auto until = Clock::now() + std::chrono::milliseconds(kEditorOpensMs);
+  while (editor_->received().empty() && !editor_->ended()) {
+    const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(until - Clock::now()).count();
+    pollfd wait{editor_->descriptor(), POLLIN, 0};
+    if (left <= 0 || ::poll(&wait, 1, static_cast<int>(left)) < 0) return;
+    editor_->Receive();
+  }
+}
+
+void Session::ServeEditor() {
+  if (!editor_) return;
+  editor_->Receive();
+  while (auto event = editor_->Next()) {
+    if (event->name == "editor_request") TakeEditorRequest(event->data);
+  }
+  if (editor_->ended()) CloseEditor();  // with the server, or for another client; the next prompt opens it again
+}
+
+void Session::CloseEditor() {
+  editor_.reset();
+  for (const auto& [id, request] : std::exchange(editor_requests_, {})) client_.Withdraw(request);
+}
+
+void Session::TakeEditorRequest(const Json& request) {
+  const std::string id = TextMember(request, "request_id");
+  const bool writes = TextMember(request, "method") == "write";
+  Json params = {{"sessionId", chat_}, {"path", TextMember(request, "path")}};
+  if (writes) params["content"] = TextMember(request, "content");
+  editor_requests_[id] = client_.Ask(writes ? "fs/write_text_file" : "fs/read_text_file", std::move(params),
+                                     [this, id, writes](const Json& response) { TellEditor(id, writes, response); });
+}
+
+void Session::TellEditor(const std::string& id, bool wrote, const Json& response) {
+  editor_requests_.erase(id);
+  const Json& content = MemberOf(MemberOf(response, "result"), "content");
+  Json body;
+  if (response.contains("error")) {
+    body["error"] = TextMember(MemberOf(response, "error"), "message");
+  } else if (wrote) {
+    body["done"] = true;
+  } else if (content.is_string()) {
+    body["content"] = content;
+  } else {
+    body["error"] = "there is no content";
+  }
+  // Who asked may not wait any more.
+  static_cast<void>(link_.Call("POST", path_ + "/editor/" + id, body));
 }
 
 // --- a session that was there before -----------------------------------------------------------------------------
@@ -263,6 +345,7 @@ void Session::Close() {
   }
   SettleAll();
   stream_.reset();
+  CloseEditor();
 }
 
 // --- what a run asks ---------------------------------------------------------------------------------------------
@@ -297,6 +380,48 @@ void Session::KeepOnly(const Json& waiting) {
       gone.push_back(question.id);
   }
   for (const std::string& id : gone) Settle(id);
+}
+
+// What a call would make of a file is shown with the question: of the file as it is on the disk, or as the client has
+// it.
+void Session::LookAtChange(const Json& asked) {
+  const std::string tool = TextMember(asked, "tool_name"), id = TextMember(asked, "approval_id");
+  Json change = nullptr;
+  if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
+    if (auto told = link_.server().Call("GET", "/approvals/" + id + "/change")) change = *std::move(told);
+  }
+  if (MemberOf(change, "path").is_string()) {
+    const Json& before = MemberOf(change, "before");
+    updates_.SetDiff(TextMember(asked, "call_id"), TextMember(change, "path"),
+                     before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt,
+                     TextMember(change, "after"));
+  }
+  const bool may_be_unsaved = abilities_.reads_files && (tool == "write_file" || tool == "edit_file");
+  const std::string path = may_be_unsaved && FindQuestion(id) == nullptr ? PathOf(asked, link_.workspace()) : "";
+  if (path.empty()) {
+    Show(updates_.Take("approval_required", asked));
+    return AskPermission(asked);
+  }
+  const int request =
+      client_.Ask("fs/read_text_file", {{"sessionId", chat_}, {"path", path}},
+                  [this, asked, change](const Json& response) { ShowChangeInEditor(asked, change, response); });
+  open_.push_back({.is_approval = true, .id = id, .asked = asked, .request = request});
+}
+
+void Session::ShowChangeInEditor(const Json& asked, const Json& on_disk, const Json& response) {
+  const std::string id = TextMember(asked, "approval_id");
+  if (FindQuestion(id) == nullptr) return;  // somebody has answered meanwhile
+  std::erase_if(open_, [&](const OpenQuestion& each) { return each.id == id; });
+  const Json& content = MemberOf(MemberOf(response, "result"), "content");
+  const auto given = ParseJson(TextMember(asked, "tool_input"));
+  if (given && content.is_string() && content != MemberOf(on_disk, "before")) {
+    const std::string before = content.get<std::string>();
+    if (const auto after = ChangedText(TextMember(asked, "tool_name"), *given, before)) {
+      updates_.SetDiff(TextMember(asked, "call_id"), TextMember(*given, "path"), before, *after);
+    }
+  }
+  Show(updates_.Take("approval_required", asked));
+  AskPermission(asked);
 }
 
 void Session::AskPermission(const Json& asked) {
@@ -403,6 +528,7 @@ int Session::TimeoutMs() const {
 
 void Session::Proceed() {
   if (is_lost_ && Clock::now() >= next_try_) LoseServer();
+  ServeEditor();
   if (!stream_) return;
   stream_->Receive();
   while (stream_) {
@@ -436,20 +562,8 @@ void Session::Hear(const std::string& name, const Json& data) {
     return;
   }
   if (name == "approval_required") {
-    const std::string tool = TextMember(data, "tool_name");
-    const std::string id = TextMember(data, "approval_id");
     updates_.Know(data);
-    if (tool == "write_file" || tool == "edit_file" || tool == "delete_file") {
-      const auto change = link_.server().Call("GET", "/approvals/" + id + "/change");
-      if (change && MemberOf(*change, "path").is_string()) {
-        const Json& before = MemberOf(*change, "before");
-        updates_.SetDiff(TextMember(data, "call_id"), TextMember(*change, "path"),
-                         before.is_string() ? std::optional(before.get<std::string>()) : std::nullopt,
-                         TextMember(*change, "after"));
-      }
-    }
-    Show(updates_.Take(name, data));
-    return AskPermission(data);
+    return LookAtChange(data);
   }
   Show(updates_.Take(name, data));
   if (name == "approved" || name == "rejected") {

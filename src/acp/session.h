@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -21,6 +22,7 @@ namespace reprise::acp {
 struct ClientAbilities {
   UpdateAbilities updates;
   FormAbilities forms;
+  bool reads_files = false, writes_files = false;  // as it has them open, with what is not saved
 };
 
 // How a session speaks to its client.
@@ -80,6 +82,7 @@ class Session {
   // --- for whoever waits
   // Readable when there is something to do; -1: nothing will be.
   int descriptor() const { return stream_ ? stream_->descriptor() : -1; }
+  int editor_descriptor() const { return editor_ ? editor_->descriptor() : -1; }
   // Until Proceed is to be called at the latest; -1: none.
   int TimeoutMs() const;
   void Proceed();
@@ -101,6 +104,14 @@ class Session {
   void Hear(const std::string& name, const Json& data);
   void Show(std::vector<Json> updates);
   void Say(const std::string& text);
+
+  void OpenEditor();
+  void ServeEditor();
+  void CloseEditor();
+  void TakeEditorRequest(const Json& request);
+  void TellEditor(const std::string& id, bool wrote, const Json& response);
+  void LookAtChange(const Json& asked);
+  void ShowChangeInEditor(const Json& asked, const Json& on_disk, const Json& response);
 
   void AskPermission(const Json& asked);
   void AskInput(const Json& asked);
@@ -136,6 +147,10 @@ class Session {
   std::string start_path_, key_;
   Json start_body_;
   bool cancel_wanted_ = false;
+
+  // What the server asks of the files that the client has open; null: the client shows none.
+  std::unique_ptr<ArrivingEvents> editor_;
+  std::map<std::string, int> editor_requests_;  // that the client has not answered: the server's ids, and its own
 
   // --- the run
   std::unique_ptr<ArrivingEvents> stream_;

@@ -114,6 +114,7 @@ struct AgentParts {  // all must outlive the agent
   AgentGuards guards{};
   FilesOfChat* files = nullptr;         // of the chat, for the tools and for parts of messages
   DocumentReader* documents = nullptr;  // likewise; null: nobody reads documents
+  EditorFiles* editor = nullptr;        // likewise; null: nobody edits
   RunRecorder* recorder = nullptr;      // of what calls change in the workspace; null: nobody records it
   CallGuard* guard = nullptr;           // null: everything may be done, and nothing is kept account of
   // What the models of an interaction have said, in bytes; null: nothing yet.

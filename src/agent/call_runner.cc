@@ -541,6 +541,7 @@ ToolContext CallRunner::ContextOf(const Execution& execution, const Span& span) 
   };
   context.files = turn_.parts.files;
   context.documents = turn_.parts.documents;
+  context.editor = turn_.parts.editor;
   if (span) context.span = &span;
   context.change_agenda = [this, &call](const std::function<void(Agenda&)>& change) { ChangeAgenda(call, change); };
   context.research = [this, &call, &span](const std::string& question) {

@@ -163,6 +163,7 @@ ToolOutcome RunSubAgent(const AgentParts& parts, AgentLimits limits, const SubAg
                    .guards = std::move(guards),
                    .files = parts.files,
                    .documents = parts.documents,
+                   .editor = parts.editor,
                    .guard = parts.guard,
                    .said = parts.said,
                    .span = span ? &span : nullptr,

@@ -43,6 +43,10 @@ std::string VersionIn(const Json& message) {
 }
 
 bool IsRequest(const Json& message) { return message.contains("method") && message.contains("id"); }
+bool IsNotificationOrAnswer(const Json& message) {
+  if (message.contains("method")) return !message.contains("id") && MemberOf(message, "method").is_string();
+  return message.contains("id") && (message.contains("result") || message.contains("error"));
+}
 
 }  // namespace
 
@@ -244,7 +248,9 @@ void McpBridge::End(Relay& relay) {
     session_.clear();
     return Forward(greeting_, Purpose::kGreeting, /*is_again=*/true);
   }
-  if (!relay.body.empty()) Say(relay, relay.body);
+  // A notification or an answer that the server refuses is answered by nothing: an error with that id would be taken
+  // for the answer to a request of the client's own.
+  if (!relay.body.empty() && (is_request || !IsNotificationOrAnswer(relay.message))) Say(relay, relay.body);
   if (relay.was_answered || !is_request) return;
   const auto refusal = ParseJson(relay.body, kMaxDepth);
   const std::string why = refusal ? TextMember(MemberOf(*refusal, "error"), "message") : "";

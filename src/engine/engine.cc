@@ -140,6 +140,14 @@ Result<void> Engine::Ask(const ModelQuestion& question, ModelStream& stream, std
   return impl_->questions.Ask(question, stream, std::move(stop), std::move(done));
 }
 
+Result<EditorConnection> Engine::ConnectEditor(const ChatId& chat, bool writes) {
+  return impl_->services.editors.Connect(chat, writes);
+}
+
+Result<void> Engine::AnswerEditor(const ChatId& chat, std::string_view request_id, EditorAnswer answer) {
+  return impl_->services.editors.Answer(chat, request_id, std::move(answer));
+}
+
 Result<CancelOutcome> Engine::Cancel(const ChatId& chat, InteractionId interaction) {
   if (const auto run = impl_->busy.RunOf(chat, interaction)) {
     run->RequestStop("requested");

@@ -2,39 +2,114 @@
 
 #include <utility>
 
+#include "agent/message_parts.h"
 #include "base/try.h"
 
 namespace reprise {
+namespace {
+
+constexpr std::size_t kMostText = 128 * 1024;  // of one file
+
+// The files of a question, which are kept nowhere.
+class FilesOfQuestion final : public FilesOfChat {
+ public:
+  explicit FilesOfQuestion(const std::vector<ModelQuestion::File>& files) : files_(files) {}
+
+  Result<FileListing> List() override {
+    FileListing listing;
+    for (const auto& each : files_) listing.files.push_back(each.file.info);
+    return listing;
+  }
+  Result<StoredFile> Get(const FileId& id) override {
+    for (const auto& each : files_) {
+      if (each.file.info.id == id) return each.file;
+    }
+    return Fail(ErrorCode::kNotFound, "there is no such file");
+  }
+  Result<FileInfo> Add(std::string_view, std::string_view, std::string) override { return Fixed(); }
+  Result<void> Delete(const FileId&) override { return Fixed(); }
+
+ private:
+  static tl::unexpected<Error> Fixed() { return Fail(ErrorCode::kForbidden, "a question's files stay as they are"); }
+
+  const std::vector<ModelQuestion::File>& files_;
+};
+
+// Text stands in the message, everything else behind it.
+void AddFile(Message& message, const StoredFile& file) {
+  if (auto part = PartOf(file.info, file.content)) {
+    message.parts.push_back(*std::move(part));
+    return;
+  }
+  std::string text = message.content.value_or("");
+  text += (text.empty() ? "[" : "\n\n[") + file.info.filename + "]\n";
+  text += IsText(file.content) ? MarkedText(file.info.id, file.content, kMostText)
+                               : "(a file of the type " + file.info.mime_type + ", which cannot be shown)\n";
+  message.content = std::move(text);
+}
+
+}  // namespace
 
 // Stops when its client does, or the server.
 struct ModelQuestions::UnderWay {
-  UnderWay(ModelClient::Done done_with, std::stop_token client)
-      : done(std::move(done_with)), client_stops(std::move(client), [this] { stop.request_stop(); }) {}
+  UnderWay(ModelStream& stream_to, ModelClient::Done done_with, std::stop_token client)
+      : stream(stream_to),
+        done(std::move(done_with)),
+        client_stops(std::move(client), [this] { stop.request_stop(); }) {}
 
+  ModelStream& stream;
   ModelClient::Done done;
   Span span{};
   std::stop_source stop;
   std::stop_callback<std::function<void()>> client_stops;
+
+  // What is asked.
+  ModelDirectory::Resolved model{};
+  ModelQuestion question{};
+  std::vector<Message> messages{};
+  bool was_sent_again = false;
 };
 
 Result<void> ModelQuestions::Ask(const ModelQuestion& question, ModelStream& stream, std::stop_token stop,
                                  ModelClient::Done done) {
-  for (const Message& message : question.messages) {
+  auto model = TRY(services_.parts.models.Resolve(question.model));
+  TRY(services_.usage_limits.ForRequest());
+  const auto asked = std::make_shared<UnderWay>(stream, std::move(done), std::move(stop));
+  asked->span = Span::Begin(services_.parts.telemetry, "chat " + model.full_name, question.trace_parent);
+  asked->model = std::move(model);
+  asked->question = question;
+  asked->messages = MessagesOf(asked->question, asked->model, asked->stop.get_token());
+  for (const Message& message : asked->messages) {
     if (message.role == Role::kUser) TRY(services_.guardrails.Admit(message.content.value_or("")));
   }
-  const auto model = TRY(services_.parts.models.Resolve(question.model));
-  TRY(services_.usage_limits.ForRequest());
-  const auto asked = std::make_shared<UnderWay>(std::move(done), std::move(stop));
-  asked->span = Span::Begin(services_.parts.telemetry, "chat " + model.full_name, question.trace_parent);
   TRY(Begin(asked));
-  const ModelRequest request{.model = model.model,
-                             .messages = question.messages,
-                             .tools = question.tools,
-                             .system = question.system,
-                             .traceparent = FormatTraceparent(asked->span.context())};
-  model.client->Generate(request, stream, asked->stop.get_token(),
-                         [this, asked](Result<ModelResponse> response) { End(asked, std::move(response)); });
+  Send(asked);
   return {};
+}
+
+std::vector<Message> ModelQuestions::MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
+                                                const std::stop_token& stop) const {
+  std::vector<Message> messages = question.messages;
+  for (const auto& each : question.files) {
+    if (each.message < messages.size()) AddFile(messages[each.message], each.file);
+  }
+  if (!MessageParts::HasAny(messages)) return messages;
+  FilesOfQuestion files(question.files);
+  const PartRecipient recipient{model.abilities, services_.options.parts, model.context_window};
+  return MessageParts(&files, services_.parts.documents, recipient).Shown(messages, stop);
+}
+
+void ModelQuestions::Send(const std::shared_ptr<UnderWay>& asked) {
+  FilesOfQuestion files(asked->question.files);
+  const ModelRequest request{.model = asked->model.model,
+                             .messages = asked->messages,
+                             .tools = asked->question.tools,
+                             .system = asked->question.system,
+                             .traceparent = FormatTraceparent(asked->span.context()),
+                             .files = &files,
+                             .wishes = &asked->question.wishes};
+  asked->model.client->Generate(request, asked->stream, asked->stop.get_token(),
+                                [this, asked](Result<ModelResponse> response) { End(asked, std::move(response)); });
 }
 
 Result<void> ModelQuestions::Begin(const std::shared_ptr<UnderWay>& asked) {
@@ -45,6 +120,9 @@ Result<void> ModelQuestions::Begin(const std::shared_ptr<UnderWay>& asked) {
 }
 
 void ModelQuestions::End(const std::shared_ptr<UnderWay>& asked, Result<ModelResponse> response) {
+  // A provider that refused a member, which is left out from now on: nothing of an answer has come.
+  const bool was_refused = !response && response.error().retryable && response.error().reason == "provider_bad_request";
+  if (was_refused && !std::exchange(asked->was_sent_again, true)) return Send(asked);
   if (response) services_.usage_limits.AddRequest(response->usage);
   if (!response) asked->span.Fail(response.error().reason);
   asked->span = Span();

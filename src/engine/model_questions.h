@@ -3,6 +3,7 @@
 #include <memory>
 #include <set>
 #include <stop_token>
+#include <vector>
 
 #include "base/mutex.h"
 #include "engine/services.h"
@@ -24,6 +25,10 @@ class ModelQuestions {
   struct UnderWay;
 
   Result<void> Begin(const std::shared_ptr<UnderWay>& asked);
+  // As the model gets them, with their files. May wait for the reader of documents.
+  std::vector<Message> MessagesOf(const ModelQuestion& question, const ModelDirectory::Resolved& model,
+                                  const std::stop_token& stop) const;
+  void Send(const std::shared_ptr<UnderWay>& asked);
   void End(const std::shared_ptr<UnderWay>& asked, Result<ModelResponse> response);
 
   EngineServices& services_;

@@ -89,6 +89,7 @@ Run::Run(Plan plan, Services services)
 
 void Run::Start(Executor executor, std::function<void()> ended) {
   if (services_.files) files_.emplace(*services_.files, chat_id_);
+  if (services_.editors) editor_ = services_.editors->FilesOf(chat_id_);
   if (services_.workspace) recorder_ = services_.workspace->Record(chat_id_, guard_.hears_calls());
   const AgentLimits limits{.max_rounds = services_.options.max_rounds,
                            .tool_timeout = services_.options.tool_timeout,
@@ -112,6 +113,7 @@ void Run::Start(Executor executor, std::function<void()> ended) {
                             .guards = std::move(guards_),
                             .files = files_ ? &*files_ : nullptr,
                             .documents = services_.documents,
+                            .editor = editor_.get(),
                             .recorder = recorder_.get(),
                             .guard = &guard_,
                             .span = span_ ? &span_ : nullptr,

@@ -15,6 +15,7 @@
 #include "agent/agent_loop.h"
 #include "approval/requests.h"
 #include "engine/attachments.h"
+#include "engine/editors.h"
 #include "engine/run_guard.h"
 #include "engine/run_journal.h"
 #include "engine/timer.h"
@@ -64,6 +65,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
     RunGuard::Parts guard;
     FileStore* files = nullptr;                                 // null: chats have none
     DocumentReader* documents = nullptr;                        // null: nobody reads them
+    Editors* editors = nullptr;                                 // null: no editor can be connected
     WorkspaceHistory* workspace = nullptr;                      // null: nobody records what is changed
     QuestionStore* questions = nullptr;                         // null: nobody else is told what is asked
     std::function<Result<ApprovalMode>(const ChatId&)> mode{};  // of a chat, as it is now
@@ -193,6 +195,7 @@ class Run final : public AgentObserver, public ApprovalGate, public std::enable_
 
   Span span_;  // its children are begun by the agent, which has ended when anything else is done with it
   std::optional<FilesInStore> files_;
+  std::unique_ptr<EditorFiles> editor_;
   std::unique_ptr<RunRecorder> recorder_;  // synchronises itself
   RunGuard guard_;                         // synchronises itself
   std::optional<AgentLoop> agent_;         // handed from thread to thread, never shared

@@ -8,6 +8,7 @@
 #include "base/redactor.h"
 #include "engine/call_rate.h"
 #include "engine/checkpoint_saver.h"
+#include "engine/editors.h"
 #include "engine/elastic_pool.h"
 #include "engine/guardrails.h"
 #include "engine/message_queue.h"
@@ -59,6 +60,7 @@ struct EngineServices {
   UsageLimits usage_limits;
   CallRate call_rate;
   MessageQueues queues;
+  Editors editors;
   // Threads come last: they stop before what they use is gone.
   ElasticPool control;  // what must not wait for a thread that runs hold
   ElasticPool pool;     // the runs' threads

@@ -191,8 +191,8 @@ std::shared_ptr<Run> Turns::NewRun(Run::Plan plan, const std::string& instructio
       std::move(plan),
       Run::Services{services_.parts.tools, services_.approvals, services_.inputs, services_.parts.grants,
                     services_.timer, services_.options, services_.guard_parts(), services_.parts.files,
-                    services_.parts.documents, services_.parts.workspace_history, services_.parts.questions,
-                    [this](const ChatId& chat) { return services_.ModeOf(chat); },
+                    services_.parts.documents, &services_.editors, services_.parts.workspace_history,
+                    services_.parts.questions, [this](const ChatId& chat) { return services_.ModeOf(chat); },
                     [this](std::function<void()> job) { services_.pool.Submit(std::move(job)); },
                     [this](const InteractionRef& run) {
                       return services_.parts.runs.IsFollowedElsewhere(run).value_or(true);  // it is asked again

@@ -133,24 +133,10 @@ class AgUiRoute {
                        .trace_parent = TraceParentOf(request)};
     for (int tries = 1;; ++tries) {
       const auto plan = TRY(conversations_->Find(input.conversation));
-      auto started = BeginPlan(plan, input, start);
+      auto started = BeginWithFiles(engine_, *conversations_, plan, input.files, start);
       if (started) return Follow(std::move(input), *std::move(started));
       if (started.error().reason != "stale" || tries >= kMostTries) return Fail(std::move(started.error()));
     }
-  }
-
-  Result<EventSubscription> BeginPlan(const ConversationPlan& plan, const RunInput& input, StartRequest start) const {
-    // What is run again has the files that it had.
-    if (plan.kind == ConversationPlan::Kind::kEdit || !input.files.empty()) start.attachments.emplace();
-    if (plan.kind == ConversationPlan::Kind::kRegenerate) start.attachments.reset();
-    if (start.attachments) {
-      for (const ForeignFile& each : input.files) {
-        const auto file = TRY(MakeFile(each.filename, each.mime_type, each.content));
-        TRY(engine_.AddFile(plan.chat, file));
-        start.attachments->push_back(file.info.id);
-      }
-    }
-    return conversations_->Begin(plan, std::move(start));
   }
 
   Result<Outcome> Follow(RunInput input, EventSubscription started) const {

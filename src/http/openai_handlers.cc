@@ -2,10 +2,8 @@
 
 #include <algorithm>
 #include <array>
-#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <set>
 #include <string>
 #include <utility>
 
@@ -97,7 +95,7 @@ class AnswerRoute {
     std::optional<ChatId> busy;
     for (int tries = 1;; ++tries) {
       const auto plan = TRY(Find(asked));
-      auto started = Begin(plan, asked, start);
+      auto started = BeginWithFiles(context_.engine, *conversations_, plan, asked.files, start);
       if (started) return Follow(request, asked, *std::move(started));
       if (started.error().reason == "stale" && tries < kMostTries) continue;
       // Found by its words, by another client as well: there may be another one with the same.
@@ -136,33 +134,6 @@ class AnswerRoute {
     std::string message;
     for (const ForeignTurn& turn : asked.conversation.before) message += turn.user + "\n\n";
     return message + asked.conversation.message;
-  }
-
-  Result<EventSubscription> Begin(ConversationPlan plan, const OpenAiRequest& asked, StartRequest start) const {
-    // What is run again has the files that it had; with others it is another message.
-    if (plan.kind == ConversationPlan::Kind::kRegenerate) {
-      if (!asked.files.empty() && !TRY(HasFiles(plan, asked.files))) plan.kind = ConversationPlan::Kind::kEdit;
-    }
-    const bool is_new = plan.kind != ConversationPlan::Kind::kRegenerate;
-    if (is_new && (plan.kind == ConversationPlan::Kind::kEdit || !asked.files.empty())) {
-      start.attachments.emplace();
-      for (const ForeignFile& each : asked.files) {
-        const auto file = TRY(MakeFile(each.filename, each.mime_type, each.content));
-        start.attachments->push_back(TRY(context_.engine.AddFile(plan.chat, file)).id);
-      }
-    }
-    return conversations_->Begin(plan, std::move(start));
-  }
-
-  // Whether these came with the interaction that is to be run again.
-  Result<bool> HasFiles(const ConversationPlan& plan, const std::vector<ForeignFile>& files) const {
-    std::map<FileId, std::string> digests;
-    for (const FileInfo& file : TRY(context_.engine.ListFiles(plan.chat)).files) digests[file.id] = file.digest;
-    std::multiset<std::string> had, has;
-    const auto before = TRY(context_.engine.GetInteraction(plan.chat, *plan.interaction));
-    for (const Attachment& each : before.attachments) had.insert(digests[each.id]);
-    for (const ForeignFile& each : files) has.insert(ArgumentsDigest(each.content));
-    return had == has;
   }
 
   AgentTranslator::Options OptionsFor(const Request& request, const OpenAiRequest& asked,
@@ -233,8 +204,13 @@ class AnswerRoute {
   // A response as it is now.
   static Result<Outcome> Snapshot(Engine& engine, const InteractionRef& ref, OpenAiRequest asked) {
     const auto attached = TRY(engine.Attach(ref.chat_id, ref.interaction_id, 0));
+    AgentTranslator::Options times;
+    if (const auto interaction = engine.GetInteraction(ref.chat_id, ref.interaction_id)) {
+      times.created_at = interaction->created_at;
+      times.completed_at = interaction->completed_at;
+    }
     asked.stream = false;
-    AgentTranslator translator(MakeResponseWriter(asked), {});
+    AgentTranslator translator(MakeResponseWriter(asked), std::move(times));
     const EventLog& log = *attached.subscription.log;
     std::string out;
     for (std::uint64_t offset = 0;;) {
@@ -267,7 +243,7 @@ Result<InteractionRef> ResponseInPath(const Request& request) {
 Result<Outcome> GetResponse(Engine& engine, const Request& request) {
   const auto ref = TRY(ResponseInPath(request));
   const auto interaction = TRY(engine.GetInteraction(ref.chat_id, ref.interaction_id));
-  OpenAiRequest asked{.asked_model = "reprise/" + interaction.model};
+  OpenAiRequest asked{.is_agent = true, .asked_model = "reprise/" + interaction.model};
   if (interaction.parent_id) asked.previous_response_id = ResponseId({ref.chat_id, *interaction.parent_id});
   return AnswerRoute::Snapshot(engine, ref, std::move(asked));
 }

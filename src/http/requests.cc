@@ -383,6 +383,18 @@ Result<SpeechBody> ParseSpeechBody(std::string_view text) {
   return FinishReading(reader, SpeechBody{.request = std::move(request), .content_type = kTypes[format]});
 }
 
+Result<EditorAnswer> ParseEditorAnswer(std::string_view text) {
+  BodyReader reader(text);
+  EditorAnswer answer{.content = reader.OptionalString("content")};
+  const auto error = reader.OptionalString("error");
+  const bool done = reader.OptionalBool("done").value_or(false);
+  if ((answer.content ? 1 : 0) + (error ? 1 : 0) + (done ? 1 : 0) != 1) {
+    reader.Reject("invalid_member", "one of \"content\", \"error\" and \"done\" must be there");
+  }
+  if (error) answer.error = error->empty() ? "no reason" : *error;
+  return FinishReading(reader, std::move(answer));
+}
+
 Result<std::string> ParseQueuedBody(std::string_view text) {
   BodyReader reader(text);
   std::string user_message = reader.Text("user_message");

@@ -7,6 +7,7 @@
 #include "http/approval_handlers.h"
 #include "http/audio_handlers.h"
 #include "http/chat_handlers.h"
+#include "http/editor_handlers.h"
 #include "http/feed_handlers.h"
 #include "http/file_handlers.h"
 #include "http/grant_handlers.h"
@@ -26,6 +27,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddApprovalRoutes(router, context);
   AddGrantRoutes(router, context);
   AddChatRoutes(router, context);
+  AddEditorRoutes(router, context);
   AddAudioRoutes(router, context);
   AddFileRoutes(router, context);
   AddImportRoutes(router, context);

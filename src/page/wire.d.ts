@@ -333,6 +333,24 @@ export interface EditRequest {
   if_running?: "reject" | "cancel";
 }
 
+export interface EditorAnswer {
+  content?: string;
+  done?: true;
+  error?: string;
+}
+
+export interface EditorAnswered {
+  status: "processed";
+  request_id: string;
+}
+
+export interface EditorRequest {
+  method: "read" | "write";
+  path: string;
+  content?: string;
+  request_id: string;
+}
+
 export interface Entity {
   type: string;
   id: string;

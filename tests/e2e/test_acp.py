@@ -9,7 +9,7 @@ import subprocess
 import pytest
 from support.acp import SDK, Agent, Checker, Refused, schema
 from support.npm import NEWER_NODE, install
-from support.provider import Gate, call, text, tools
+from support.provider import Gate, call, text, tools, wav
 from support.server import BINARY, Server
 from support.timing import SLACK, SOON, eventually
 
@@ -145,15 +145,16 @@ def test_blocks_of_a_prompt(agent, session, server, provider):
     blocks = [{"type": "text", "text": "look at "},
               {"type": "resource_link", "name": "main.py", "uri": f"file://{server.home.workspace}/src/a%20b.py"},
               {"type": "resource", "resource": {"uri": "file:///elsewhere/notes.txt", "text": "the password is fish", "mimeType": "text/plain"}},
-              {"type": "image", "mimeType": "image/png", "data": png}]
+              {"type": "image", "mimeType": "image/png", "data": png},
+              {"type": "audio", "mimeType": "audio/wav", "data": base64.b64encode(wav()).decode()}]
     assert agent.answer(agent.prompt(session, blocks))["stopReason"] == "end_turn"
     last = provider.requests[-1].conversation[-1]["content"]
     last = last if isinstance(last, str) else json.dumps(last)
     assert "look at [@main.py](src/a b.py)" in last and "the password is fish" in last
     files = server.client.get(f"/chats/{session}/files").json["files"]
-    assert sorted(f["filename"] for f in files) == ["image.png", "notes.txt"]
+    assert sorted(f["filename"] for f in files) == ["audio.wav", "image.png", "notes.txt"]
     for bad, word in (([], "empty"), ([{"type": "text", "text": " "}], "empty"), ([{"type": "image", "mimeType": "image/png", "data": "?"}], "base64"),
-                      ([{"type": "audio", "mimeType": "audio/wav", "data": ""}], "prompt[0]")):
+                      ([{"type": "audio", "mimeType": "audio/wav", "data": "?"}], "base64")):
         with pytest.raises(Refused, match=word.replace("[", r"\[").replace("]", r"\]")) as refused:
             agent.answer(agent.prompt(session, bad))
         assert refused.value.code == -32602
@@ -402,6 +403,134 @@ def test_modes_and_models(agent, session, server, provider):
         assert refused.value.code == -32602
     loaded = agent.call("session/load", sessionId=session, cwd=str(server.home.workspace), mcpServers=[])
     assert {o["id"]: o["currentValue"] for o in loaded["configOptions"]} == {"mode": "deny_all", "model": "offline"}
+
+
+# --- files that the client has open ----------------------------------------------------------------------------------
+class Buffers:
+    """An editor's: what it has open, of which nothing is saved until somebody writes through it."""
+
+    def __init__(self, agent, workspace, saves=True, **texts):
+        self.agent, self.workspace, self.saves = agent, workspace, saves
+        self.texts = {str(workspace / name): text for name, text in texts.items()}
+        self.asked, self.diffs = [], []
+
+    def serve(self, number, option="allow_once"):
+        """Answers what the agent asks, until the prompt has ended."""
+        def ended():
+            for request in list(self.agent.requests):
+                self.answer(request, option)
+            return number in self.agent.answers
+        self.agent.until(ended)
+        return self.agent.answer(number)
+
+    def answer(self, request, option):
+        path = request["params"].get("path")
+        if request["method"] == "session/request_permission":
+            self.diffs += [c for c in request["params"]["toolCall"].get("content", []) if c["type"] == "diff"]
+            return self.agent.choose(request, option)
+        self.asked.append((request["method"], path))
+        if request["method"] == "fs/write_text_file":
+            self.texts[path] = request["params"]["content"]
+            if self.saves:
+                with open(path, "w", encoding="utf-8") as file:
+                    file.write(self.texts[path])
+            return self.agent.reply(request, {})
+        if path in self.texts:
+            return self.agent.reply(request, {"content": self.texts[path]})
+        self.agent.requests.remove(request)
+        return self.agent.send({"id": request["id"], "error": {"code": -32002, "message": "it is not open"}})
+
+
+FILES = {"fs": {"readTextFile": True, "writeTextFile": True}}
+
+
+def results(provider):
+    return [m["content"] for m in provider.requests[-1].conversation if m["role"] == "tool"]
+
+
+@pytest.mark.parametrize("saves", [True, False])
+def test_what_is_not_saved_counts(connect, server, provider, saves):
+    file = server.home.workspace / "a.txt"
+    file.write_text("one\non the disk\n")
+    (server.home.workspace / "closed.txt").write_text("closed\n")
+    agent = connect(server, capabilities=FILES)
+    session, editor = agent.new(server.home.workspace), Buffers(agent, server.home.workspace, saves, **{"a.txt": "one\nin the editor\n"})
+    provider.plan(tools(call("read_file", {"path": "a.txt"})), tools(call("edit_file", {"path": "a.txt", "old_text": "in the editor", "new_text": "by both"})),
+                  tools(call("read_file", {"path": "a.txt"}, "r1"), call("read_file", {"path": "closed.txt"}, "r2")), text("done"))
+    assert editor.serve(agent.prompt(session, "go"))["stopReason"] == "end_turn"
+    first, edited, then, closed = results(provider)
+    assert first == "one\nin the editor\n" and then == "one\nby both\n" and closed == "closed\n"
+    assert "in the editor" in edited and ("not saved yet" in edited) != saves
+    assert editor.diffs == [{"type": "diff", "path": str(file), "oldText": "one\nin the editor\n", "newText": "one\nby both\n"}]
+    assert editor.texts[str(file)] == "one\nby both\n" and file.read_text() == ("one\nby both\n" if saves else "one\non the disk\n")
+    assert ("fs/write_text_file", str(file)) in editor.asked
+
+
+def test_what_is_saved_is_changed_on_the_disk(connect, server, provider):
+    file = server.home.workspace / "a.txt"
+    file.write_text("one\n")
+    agent = connect(server, capabilities=FILES)
+    session, editor = agent.new(server.home.workspace), Buffers(agent, server.home.workspace, **{"a.txt": "one\n"})
+    provider.plan(tools(call("edit_file", {"path": "a.txt", "old_text": "one", "new_text": "two"})), tools(call("write_file", {"path": "new.txt", "content": "new"})),
+                  text("done"))
+    assert editor.serve(agent.prompt(session, "go"))["stopReason"] == "end_turn"
+    assert file.read_text() == "two\n" and (server.home.workspace / "new.txt").read_text() == "new"
+    assert not [each for each in editor.asked if each[0] == "fs/write_text_file"]
+
+
+def test_an_editor_that_only_shows_its_files(connect, server, provider):
+    """Nothing is written over what its person has not saved."""
+    file = server.home.workspace / "a.txt"
+    file.write_text("on the disk\n")
+    agent = connect(server, capabilities={"fs": {"readTextFile": True, "writeTextFile": False}})
+    session, editor = agent.new(server.home.workspace), Buffers(agent, server.home.workspace, **{"a.txt": "not saved\n"})
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"}, "w"), call("edit_file", {"path": "a.txt", "old_text": "not saved", "new_text": "y"}, "e")),
+                  text("done"))
+    assert editor.serve(agent.prompt(session, "go"))["stopReason"] == "end_turn"
+    assert all("ask the user to save it" in each for each in results(provider)) and file.read_text() == "on the disk\n"
+
+
+def test_what_the_workspace_refuses_is_not_asked_of_the_editor(connect, server, provider, tmp_path):
+    (tmp_path / "outside.txt").write_text("outside")
+    (server.home.workspace / "link.txt").symlink_to(tmp_path / "outside.txt")
+    (server.home.workspace / "inside.txt").symlink_to("real.txt")
+    (server.home.workspace / "real.txt").write_text("real")
+    agent = connect(server, capabilities=FILES)
+    session = agent.new(server.home.workspace)
+    editor = Buffers(agent, server.home.workspace, **{name: "a secret of the editor" for name in ("link.txt", "../outside.txt", "inside.txt", "none.txt")})
+    calls = [call("read_file", {"path": path}, f"r{n}") for n, path in enumerate(("link.txt", "../outside.txt", str(tmp_path / "outside.txt"), "none.txt", "/etc/passwd"))]
+    writes = [call("write_file", {"path": path, "content": "x"}, f"w{n}") for n, path in enumerate(("link.txt", "inside.txt", "../outside.txt"))]
+    provider.plan(tools(*calls, *writes), text("done"))
+    assert editor.serve(agent.prompt(session, "go"))["stopReason"] == "end_turn"
+    assert all(each.startswith("cannot ") for each in results(provider)), results(provider)
+    assert "a secret of the editor" not in json.dumps(provider.requests[-1].body)
+    assert not [each for each in editor.asked if each[0] == "fs/write_text_file"] and (tmp_path / "outside.txt").read_text() == "outside"
+
+
+def test_an_approval_that_is_answered_while_the_editor_is_asked(connect, server, provider):
+    (server.home.workspace / "a.txt").write_text("1")
+    agent = connect(server, capabilities=FILES)
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("write_file", {"path": "a.txt", "content": "2"})), text("done"))
+    number = agent.prompt(session, "go")
+    asked = agent.asked("fs/read_text_file")
+    server.client.post(f"/approvals/{waiting(server)[0]['approval_id']}", {"approved": False}).expect(200)
+    assert agent.answer(number)["stopReason"] == "end_turn" and asked["id"] in agent.withdrawn
+    assert not [r for r in agent.requests if r["method"] == "session/request_permission"]
+
+
+def test_an_editor_that_ends_while_it_is_asked(connect, server, provider):
+    (server.home.workspace / "a.txt").write_text("on the disk")
+    agent = connect(server, capabilities=FILES)
+    session = agent.new(server.home.workspace)
+    provider.plan(tools(call("read_file", {"path": "a.txt"})), text("done"))
+    agent.prompt(session, "go")
+    agent.asked("fs/read_text_file")
+    watcher = server.client.attach(session, "int_001")  # somebody else listens, so that the run goes on
+    agent.process.kill()
+    agent.process.wait()
+    watcher.finish()
+    assert results(provider) == ["on the disk"]
 
 
 # --- failures --------------------------------------------------------------------------------------------------------

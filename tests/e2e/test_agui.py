@@ -1,4 +1,5 @@
 """POST /agui: AG-UI 1.0, for CopilotKit, assistant-ui and others."""
+import base64
 import json
 import pathlib
 import subprocess
@@ -239,6 +240,32 @@ def test_files_context_and_model(provider, server):
     assert "offline" in Run(server, body).finish().said()
     body["threadId"], body["forwardedProps"] = "t3", {"model": "no/such"}
     assert Run(server, body).status == 400
+
+
+def part(data):
+    return {"type": "document", "source": {"type": "data", "value": base64.b64encode(data).decode(), "mimeType": "text/plain"}}
+
+
+def test_the_same_message_with_another_file_is_an_edit(provider, server):
+    def run(*messages):
+        messages = [{"id": f"m{n}", "role": role, "content": content} for n, (role, content) in enumerate(messages)]
+        return Run(server, {"threadId": "t", "runId": f"r{len(provider.requests)}", "messages": messages}).finish()
+
+    def look(data):
+        return ("user", [{"type": "text", "text": "look"}, part(data)])
+
+    provider.answer_with(lambda _: text("seen"))
+    run(look(b"first"))
+    run(look(b"first"))
+    assert "first" in json.dumps(provider.requests[-1].body) and len(server.client.get("/chats/t/files").json["files"]) == 1
+    run(look(b"second"))
+    request = json.dumps(provider.requests[-1].body)
+    assert "second" in request and "first" not in request
+    stored = server.client.get("/chats/t?branches=all").json["interactions"]
+    assert [i["edited_from"] for i in stored] == [None, "int_001", stored[1]["id"]] and len(stored) == 3
+    # A file that the chat has already goes with a later message too.
+    assert run(look(b"second"), ("assistant", "seen"), look(b"first")).said() == "seen"
+    assert "first" in json.dumps(provider.requests[-1].conversation[-1]) and len(server.client.get("/chats/t/files").json["files"]) == 2
 
 
 @pytest.mark.parametrize("body, word", [([], "object"), ({}, "threadId"), ({"threadId": "t"}, "runId"), ({"threadId": "t", "runId": "r", "messages": {}}, "messages"),

@@ -1,4 +1,4 @@
-"""A real front end of AG-UI in a real browser: assistant-ui's runtime, as the registry has it, behind a site of its own."""
+"""Real front ends of AG-UI in a real browser: assistant-ui's runtime and CopilotKit's, as the registry has them, behind a site of their own."""
 import contextlib
 import http.server
 import pathlib
@@ -14,19 +14,31 @@ from support.provider import Gate, call, text, tools
 from support.timing import SLACK, SOON, eventually
 
 SOURCE = pathlib.Path(__file__).resolve().parent / "support" / "assistant_ui.jsx"
+COPILOT = pathlib.Path(__file__).resolve().parent / "support" / "copilot_kit.jsx"
+# Its sources have import attributes, which the esbuild of Debian 12 does not know.
+COPILOT_PACKAGES = ("@copilotkit/react-core@1.74.0", "react@19.2.0", "react-dom@19.2.0", "zod@3.25.76", "esbuild@0.25.12")
 PACKAGES = ("@assistant-ui/react-ag-ui@0.0.57", "@assistant-ui/react@0.15.22", "react@19.2.0", "react-dom@19.2.0")
 INDEX = b'<!doctype html><html lang="en"><title>Front end</title><div id="app"></div><script src="/app.js"></script>'
+
+
+def bundled(esbuild, source, modules, folder):
+    out = folder / "app.js"
+    subprocess.run([esbuild, str(source), "--bundle", "--format=iife", "--target=es2021", '--define:process.env.NODE_ENV="production"', "--log-level=warning",
+                    "--loader:.css=empty", f"--outfile={out}"], env={"NODE_PATH": str(modules), "PATH": "/usr/bin:/bin"}, check=True, timeout=20 * SLACK)
+    return out.read_bytes()
 
 
 @pytest.fixture(scope="module")
 def bundle(tmp_path_factory):
     if not shutil.which("esbuild"):
         pytest.skip("esbuild is not installed")
-    modules = install(*PACKAGES)
-    out = tmp_path_factory.mktemp("front") / "app.js"
-    subprocess.run(["esbuild", str(SOURCE), "--bundle", "--format=iife", "--target=es2021", '--define:process.env.NODE_ENV="production"', "--log-level=warning",
-                    f"--outfile={out}"], env={"NODE_PATH": str(modules), "PATH": "/usr/bin:/bin"}, check=True, timeout=20 * SLACK)
-    return out.read_bytes()
+    return bundled("esbuild", SOURCE, install(*PACKAGES), tmp_path_factory.mktemp("front"))
+
+
+@pytest.fixture(scope="module")
+def copilot_bundle(tmp_path_factory):
+    modules = install(*COPILOT_PACKAGES)
+    return bundled(next(modules.glob("@esbuild/*/bin/esbuild")), COPILOT, modules, tmp_path_factory.mktemp("copilot"))
 
 
 @contextlib.contextmanager
@@ -102,4 +114,37 @@ def test_assistant_ui(server, provider, browse, bundle):
         page.until(lambda: page.text("state") == '{"tasks":[],"plan":[]}', "the state before it")
         assert [i["user_message"] for i in server.client.history("front")["interactions"]] == ["hello"]
         assert len(server.client.get("/chats/front?branches=all").json["interactions"]) == 4
+        assert len(server.client.get("/chats").json["chats"]) == 1 and not page.script("return document.body.dataset.error")
+
+
+@pytest.mark.limit(180)
+def test_copilotkit(server, provider, browse, copilot_bundle):
+    with site(server, copilot_bundle) as front:
+        page = browse(front)
+        say = lambda words: (page.type("composer", words), page.press("send"))  # noqa: E731
+        provider.plan(tools(call("manage_tasks", {"action": "add", "title": "later"})), text("Hello ", "there"))
+        say("hi")
+        page.until_text("assistant", "Hello there")
+        page.until_text("state", "later")
+        # An approval, with arguments of one's own.
+        provider.plan(tools(call("write_file", {"path": "a.txt", "content": "1"})), text("It is written."))
+        say("write")
+        page.until_text("interrupt", "write_file")
+        assert not list(server.home.workspace.iterdir())
+        page.press("change")
+        page.until_text("assistant", "It is written.")
+        assert [p.name for p in server.home.workspace.iterdir()] == ["changed.txt"]
+        page.gone("interrupt")
+        # Stop, in the middle of an answer; and on.
+        gate = Gate()
+        provider.plan(text("one ", gate, "two"), text("still here"))
+        say("slow")
+        gate.wait_reached()
+        page.until_text("assistant", "one")
+        page.press("stop")
+        eventually(lambda: server.client.history("front")["interactions"][-1]["status"] == "CANCELLED", "a stop is a cancel")
+        eventually(lambda: server.client.get("/chats").json["chats"][0]["status"] == "idle", "the chat is free")
+        say("and?")
+        page.until_text("assistant", "still here")
+        assert [i["user_message"] for i in server.client.history("front")["interactions"]] == ["hi", "write", "slow", "and?"]
         assert len(server.client.get("/chats").json["chats"]) == 1 and not page.script("return document.body.dataset.error")

@@ -110,7 +110,7 @@ def send(port, method, target, headers, body, version="HTTP/1.1"):
         try:
             response.begin()
             answer = Answer(response, method)
-            if answer.stream and not target.startswith(("/v1/", "/agui")):
+            if answer.stream and not target.startswith(("/v1/", "/agui")) and "/editor" not in target:
                 check_first_event(connection, response)
             return answer
         except (OSError, http.client.HTTPException):

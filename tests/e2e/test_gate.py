@@ -2,21 +2,31 @@
 import gzip
 import json
 import os
+import re
 import socket
 
 import pytest
 from support.client import Client, curl, raw_exchange
 from support.mcp_client import send_message
 from support.provider import text
+from support.server import ROOT
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
          "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp"]
+# Every route there is, as openapi.json has them, with something in the place of each parameter; and paths that are none.
+ROUTES = [(method.upper(), re.sub(r"{[^}]*}", "x", path)) for path, item in json.loads((ROOT / "schemas" / "openapi.json").read_text())["paths"].items()
+          for method in item if method in ("get", "post", "put", "patch", "delete")]
+NOWHERE = [("GET", "/no/such/path"), ("GET", "/.well-known/oauth-protected-resource"), ("GET", "/.well-known/oauth-authorization-server/mcp"), ("GET", "/mcp"),
+           ("PUT", "/v1/responses"), ("POST", "/v1/embeddings"), ("POST", "/v1/no/such"), ("DELETE", "/agui"), ("GET", "/mcp/sse"), ("OPTIONS", "/mcp")]
+# What a browser needs to ask for the token.
+OF_THE_PAGE = [("GET", "/"), ("GET", "/assets/x"), ("POST", "/login")]
 BODY = b'{"user_message":"echo smuggled"}'
 # Each way to send a message: its path, and what is before and behind the message in a body.
 DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
          "chat completions": ("/v1/chat/completions", b'{"model":"reprise","messages":[{"role":"user","content":', b"}]}"),
          "responses": ("/v1/responses", b'{"model":"reprise","input":', b"}"),
+         "speech": ("/v1/audio/speech", b'{"model":"m","input":', b"}"),
          "ag-ui": ("/agui", b'{"threadId":"x","runId":"r","messages":[{"id":"m","role":"user","content":', b"}]}"),
          "mcp": ("/mcp", b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"_meta":{"io.modelcontextprotocol/protocolVersion":"2026-07-28",'
                          b'"io.modelcontextprotocol/clientCapabilities":{}},"name":"ask","arguments":{"message":', b"}}}")}
@@ -72,6 +82,33 @@ def gated(offline):
     assert offline.memory_kb() - before < 32 * 1024
     offline.client.get("/healthz").expect(200)
     nothing_stored(offline)
+
+
+def request_of(server, method, path, *headers):
+    """A whole request, with a body where the method has one."""
+    head = "".join(f"{line}\r\n" for line in (f"{method} {path} HTTP/1.1", "Connection: close", *headers)).encode()
+    if method in ("POST", "PUT", "PATCH"):
+        return head + b"Content-Type: application/json\r\nContent-Length: %d\r\n\r\n" % len(BODY) + BODY
+    return head + b"\r\n"
+
+
+@pytest.mark.limit(60)
+@pytest.mark.parametrize("headers", [["Host: evil.example"], ["Host: evil.example:{port}"], ["Host: localhost:{port}", "Origin: http://evil.example"],
+                                     ["Host: 127.0.0.1:{port}", "Origin: null"], ["Host: localhost:{port}", "Sec-Fetch-Site: cross-site"],
+                                     ["Host: localhost:{port}", "Sec-Fetch-Site: same-site", "Origin: http://localhost:{port}"]],
+                         ids=["a name", "a name and our port", "an origin", "no origin", "cross-site", "same-site"])
+def test_no_route_is_without_the_gate(offline, headers):
+    for method, path in ROUTES + NOWHERE:
+        answer = raw_exchange(offline.port, request_of(offline, method, path, *(line.format(port=offline.port) for line in headers)))
+        assert statuses(answer) == [403], (method, path, answer[:200])
+        assert b"forbidden_" in answer and b"Access-Control" not in answer
+
+
+def test_no_preflight_gets_a_permission(offline):
+    for path in sorted({path for _, path in ROUTES + NOWHERE}):
+        headers = (f"Host: localhost:{offline.port}", "Origin: http://evil.example", "Access-Control-Request-Method: POST", "Access-Control-Request-Headers: authorization")
+        answer = raw_exchange(offline.port, request_of(offline, "OPTIONS", path, *headers))
+        assert statuses(answer) == [403] and b"Access-Control" not in answer, (path, answer[:200])
 
 
 @pytest.mark.parametrize("method", METHODS)
@@ -204,7 +241,7 @@ def test_chunked_bodies_within_the_limit_work(offline, door):
     chunks = b"".join(b"1\r\n%c\r\n" % byte for byte in body) + b"0\r\n\r\n"
     head = "".join(f"{name}: {value}\r\n" for name, value in HEADS.get(door.path, {}).items()).encode()
     answer = raw_exchange(offline.port, post(door.path, chunks, length=False, extra=head + b"Transfer-Encoding: chunked\r\nConnection: close\r\n", port=offline.port))
-    assert statuses(answer) == [200 if door.path == "/mcp" else 400] and b"empty" in answer
+    assert statuses(answer) == [200 if door.path == "/mcp" else 400] and (b"empty" in answer or b"to be spoken" in answer)
 
 
 @pytest.mark.parametrize("body", [
@@ -450,6 +487,43 @@ def test_a_token_is_asked_for_on_every_route(make_server, tmp_path, offline):
             nobody.post(path, before + b'"x"' + behind, headers={"Content-Type": "application/json"}).error(401)
     assert token not in server.log()
     assert token.encode() not in open(f"/proc/{server.process.pid}/cmdline", "rb").read()
+
+
+def test_no_route_is_without_the_token(make_server, tmp_path, offline):
+    file = tmp_path / "token"
+    file.write_text("s3cret-token-canary-0123456789\n")
+    file.chmod(0o600)
+    server = make_server(arguments=["--token-file", file], token="s3cret-token-canary-0123456789")
+    host = f"Host: localhost:{server.port}"
+    shown = ([], ["Authorization: Bearer s3cret-token-canary-012345678"], ["Authorization: Basic czNjcmV0"], ["Authorization: Bearer "], [f"Cookie: reprise_{server.port}=x"],
+             ["X-Api-Key: s3cret-token-canary-0123456789"], ["Mcp-Session-Id: " + "0" * 32])
+    for method, path in ROUTES + NOWHERE:
+        if (method, path) in OF_THE_PAGE:
+            continue
+        for headers in shown:
+            answer = raw_exchange(server.port, request_of(server, method, path, host, *headers))
+            assert statuses(answer) == [401], (method, path, headers, answer[:200])
+    # Before any of the body is read.
+    for path, _, _ in DOORS.values():
+        head = post(path, body=b"", length=False, extra=b"Content-Length: 1000000000000\r\n", port=server.port)
+        assert statuses(raw_exchange(server.port, head)) == [401], path
+    assert not [p for p in server.home.data.iterdir() if not p.name.startswith(".")]
+
+
+@pytest.mark.parametrize("kind, body", [
+    ("application/json", b"{}"), ("text/plain", b"x"), ("multipart/form-data", b"x"), ("multipart/form-data; boundary=b", b"x"),
+    ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="file"\r\n\r\n'),
+    ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="file"; filename="../../x"\r\n\r\nx\r\n--b\r\n'
+     b'Content-Disposition: form-data; name="file"; filename="y"\r\n\r\ny\r\n--b--\r\n'),
+    ("multipart/form-data; boundary=b", b'--b\r\nContent-Disposition: form-data; name="model"\r\n\r\n' + b"m" * 100_000 + b"\r\n--b--\r\n"),
+    ("multipart/form-data; boundary=" + "b" * 5000, b"x"), ("multipart/form-data; boundary=b", b"--b\r\n" * 20_000)])
+@pytest.mark.parametrize("path", ["/v1/audio/transcriptions", "/audio/transcriptions"])
+def test_recordings_that_are_none(offline, path, kind, body):
+    answer = offline.client.post(path, body, headers={"Content-Type": kind})
+    assert answer.status in (400, 404, 415), answer.body  # 404: this server has no model that listens, which it may say first
+    answer.check_error()
+    head = b"POST %s HTTP/1.1\r\nHost: localhost:%d\r\nContent-Type: %s\r\nContent-Length: 1000000000000\r\n\r\n" % (path.encode(), offline.port, kind.encode())
+    assert statuses(raw_exchange(offline.port, head))[0] in (413, 415), "before the body"
 
 
 def test_another_address_needs_a_token(make_server, offline):

@@ -1,4 +1,5 @@
 """The server's side of the Model Context Protocol: /mcp and `reprise mcp-server`, in both eras."""
+import http.client
 import json
 import pathlib
 import subprocess
@@ -7,6 +8,7 @@ import pytest
 from support import schemas
 from support.mcp_client import SESSIONS, STATELESS, McpClient, Refused, send_message
 from support.npm import NEWER_NODE, install
+from support.people import OPERATOR, api_token, token_file
 from support.provider import Gate, call, failure, text, tools
 from support.server import BINARY
 from support.timing import SLACK, SOON, eventually
@@ -301,6 +303,93 @@ def test_messages_that_are_none(offline, body, code):
     status, answer = post(offline, body)
     assert status == 400 and answer["error"]["code"] == code and answer["jsonrpc"] == "2.0"
     schemas.check("mcp_refusal", answer)
+
+
+@pytest.mark.parametrize("body, code", [
+    (b'{"jsonrpc":"2.0","id":1,"method":"ping","method":"tools/list"}', -32700), (b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', -32700),
+    (b'{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"ask","arguments":{"message":"a","message":"b"}}}', -32700),
+    (b'[{"jsonrpc":"2.0","id":1,"method":"ping"},{"jsonrpc":"2.0","id":2,"method":"ping"}]', -32600), (b"[" * 100_000, -32700), (b'{"a":' * 100_000, -32700),
+    (b'{"jsonrpc":"2.0","id":null,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1.5,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":true,"method":"ping"}', -32600),
+    (b'{"jsonrpc":"2.0","id":1,"method":"\xff"}', -32700), (b'{"jsonrpc":"2.0","result":{}}', -32600),
+    (b'{"jsonrpc":2.0,"id":1,"method":"ping"}', -32600), (b'{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}', -32700)])
+def test_hostile_messages(offline, body, code):
+    mcp = McpClient(offline, SESSIONS)
+    for headers in ({}, {"Mcp_Session_Id": mcp.session}, {"MCP_Protocol_Version": STATELESS, "Mcp_Method": "ping"}):
+        status, answer = post(offline, body, **headers)
+        assert status == 400 and answer["error"]["code"] == code, answer
+        schemas.check("mcp_refusal", answer)
+    assert mcp.request("ping") == {}
+
+
+def test_a_message_may_have_a_mebibyte(offline):
+    mcp = McpClient(offline, SESSIONS)
+    body = b'{"jsonrpc":"2.0","id":1,"method":"ping","params":{"x":"' + b"x" * (1 << 20) + b'"}}'
+    status, _ = post(offline, body, Mcp_Session_Id=mcp.session)
+    assert status == 413 and mcp.request("ping") == {}
+    number = "9" * 400
+    status, answer = post(offline, b'{"jsonrpc":"2.0","id":' + number.encode() + b',"method":"ping"}', Mcp_Session_Id=mcp.session)
+    assert status == 400 and answer["error"]["code"] in (-32600, -32700)
+    status, answer = post(offline, {"jsonrpc": "2.0", "id": "i" * 100_000, "method": "ping"}, Mcp_Session_Id=mcp.session)
+    assert status == 200 and answer == {"jsonrpc": "2.0", "id": "i" * 100_000, "result": {}}
+
+
+def test_headers_that_do_not_fit_the_message(offline):
+    body = {"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": {"name": "list_chats", "arguments": {}, "_meta": {
+        "io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}}}
+    right = {"MCP_Protocol_Version": STATELESS, "Mcp_Method": "tools/call", "Mcp_Name": "list_chats"}
+    assert post(offline, body, **right)[0] == 200
+    for wrong in ({"MCP_Protocol_Version": "1999-01-01"}, {"MCP_Protocol_Version": "x" * 1000}, {"MCP_Protocol_Version": ""}, {"Mcp_Method": "ping"}, {"Mcp_Method": ""},
+                  {"Mcp_Name": "ask"}, {"Mcp_Name": "=?base64?YXNr?="}, {"Mcp_Name": "=?base64??="}, {"Mcp_Session_Id": "0" * 32}):
+        status, answer = post(offline, body, **{**right, **wrong})
+        assert status in (400, 404) and "error" in answer, (wrong, answer)
+    assert post(offline, body, **{**right, "Mcp_Name": "=?base64?bGlzdF9jaGF0cw==?="})[0] == 200
+
+
+def test_the_session_of_another_user(make_server, make_home):
+    home = make_home()
+    server = make_server(home=home, config={"auth": {"type": "tokens"}, "model": "offline"}, arguments=["--token-file", token_file(home)], token=OPERATOR)
+    alice, bob = (api_token(home, user)["token"] for user in ("alice", "bob"))
+    greeting = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+    connection = http.client.HTTPConnection("127.0.0.1", server.port, timeout=SOON)
+    connection.request("POST", "/mcp", json.dumps(greeting), {"Content-Type": "application/json", "Authorization": f"Bearer {alice}"})
+    response = connection.getresponse()
+    session = response.headers["Mcp-Session-Id"]
+    assert response.status == 200 and response.read()
+
+    call_ask = {"method": "tools/call", "params": {"name": "ask", "arguments": {"message": "echo of alice", "chat_id": "mine"}}}
+    assert post(server, {"jsonrpc": "2.0", "id": 2, **call_ask}, Authorization=f"Bearer {alice}", Mcp_Session_Id=session)[0] == 200
+    assert post(server, {"jsonrpc": "2.0", "id": 3, "method": "ping"}, Authorization=f"Bearer {bob}", Mcp_Session_Id=session)[0] == 404
+    assert post(server, None, "DELETE", Authorization=f"Bearer {bob}", Mcp_Session_Id=session)[0] == 404
+    assert post(server, {"jsonrpc": "2.0", "id": 3, "method": "ping"}, Mcp_Session_Id=session)[0] == 401
+    # Nor is anything of hers found without a session.
+    stateless = {"io.modelcontextprotocol/protocolVersion": STATELESS, "io.modelcontextprotocol/clientCapabilities": {}}
+    for name, arguments in (("list_chats", {}), ("read_chat", {"chat_id": "mine"}), ("search", {"query": "alice"}), ("approve", {"chat_id": "mine"})):
+        status, answer = post(server, {"jsonrpc": "2.0", "id": 4, "method": "tools/call", "params": {"name": name, "arguments": arguments, "_meta": stateless}},
+                              Authorization=f"Bearer {bob}", MCP_Protocol_Version=STATELESS, Mcp_Method="tools/call", Mcp_Name=name)
+        assert status == 200 and "of alice" not in json.dumps(answer), answer
+    assert post(server, {"jsonrpc": "2.0", "id": 5, "method": "ping"}, Authorization=f"Bearer {alice}", Mcp_Session_Id=session)[0] == 200
+
+
+def test_hostile_lines_on_standard_input(offline):
+    process = subprocess.Popen([str(BINARY), "mcp-server", "--url", f"http://127.0.0.1:{offline.port}"], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                               stderr=subprocess.DEVNULL, env=offline.home.environment(), cwd=offline.home.path)
+
+    def answer(line):
+        process.stdin.write(line + b"\n")
+        process.stdin.flush()
+        return json.loads(process.stdout.readline())
+
+    for line in (b"{", b"[]", b"7", b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]', b"[" * 100_000, b'{"jsonrpc":"2.0","id":1,"id":2,"method":"ping"}', b'"\xff"',
+                 b'{"jsonrpc":"2.0","id":1,"method":"' + b"x" * (33 << 20) + b'"}', b'{"jsonrpc":"2.0","id":1,"method":7}', b'{"jsonrpc":"1.0","id":1,"method":"ping"}'):
+        said = answer(line)
+        assert said["jsonrpc"] == "2.0" and said["error"]["code"] in (-32700, -32600), (line[:60], said)
+    process.stdin.write(b'\n  \n{"jsonrpc":"2.0","method":"no/such/notification"}\n{"jsonrpc":"2.0","id":"nobody asked","result":{}}\n')
+    greeting = {"jsonrpc": "2.0", "id": 1, "method": "initialize", "params": {"protocolVersion": SESSIONS, "capabilities": {}, "clientInfo": {"name": "x", "version": "1"}}}
+    assert answer(json.dumps(greeting).encode())["result"]["protocolVersion"] == SESSIONS
+    assert answer(b'{"jsonrpc":"2.0","id":2,"method":"ping"}') == {"jsonrpc": "2.0", "id": 2, "result": {}}
+    process.stdin.close()
+    assert process.wait(SOON) == 0
+    process.stdout.close()
 
 
 def test_sessions(offline):

@@ -1,13 +1,17 @@
 """OpenAI's interfaces: what front ends and their libraries see of a chat, and what their requests make of it."""
 import base64
+import datetime
 import http.client
 import json
 import os
 import random
+import socket
+import struct
 import subprocess
+import zlib
 
 import pytest
-from support import schemas
+from support import anthropic, responses, schemas
 from support.npm import NEWER_NODE, install
 from support.provider import Gate, Reply, call, failure, text, tools, wav
 from support.timing import SLACK, SOON, at_once, eventually
@@ -15,6 +19,17 @@ from support.timing import SLACK, SOON, at_once, eventually
 CLIENT = __file__.replace("test_openai.py", "support/openai_client.mjs")
 PACKAGE = "openai@6.49.0"
 EVENTS = {"response_events": "openai_response_event"}
+
+
+def png(width=2, height=2):
+    """A picture, whole: what is cut short is no picture to a model."""
+    def chunk(kind, data):
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+    rows = b"".join(b"\0" + b"\x7f\x00\x00" * width for _ in range(height))
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", struct.pack(">IIBBBBB", width, height, 8, 2, 0, 0, 0)) + chunk(b"IDAT", zlib.compress(rows)) + chunk(b"IEND", b"")
+
+
+PICTURE = png()
 
 
 def user(content):
@@ -499,6 +514,51 @@ def test_a_client_that_is_killed_cancels_its_run_and_its_next_message_takes_its_
     assert branch(server, "c") == [("int_002", "x")] and server.client.interaction("c", "int_001")["status"] == "CANCELLED"
 
 
+def test_system_messages_count_for_their_message_alone(server, provider):
+    provider.plan(text("one"), text("two"), text("three"))
+    for number, (role, words) in enumerate((("system", "Speak like a pirate."), ("developer", "Speak like a judge."), ("system", ""))):
+        messages = [m for n in range(number) for m in (user(f"q{n}"), assistant(("one", "two")[n]))]
+        say(ask(server, [{"role": role, "content": words}, *messages, user(f"q{number}")], "c"))
+        told_to = provider.requests[-1].messages[0]["content"]
+        assert (not words or words in told_to) and all(other not in told_to for other in ("pirate", "judge") if other not in words)
+    assert [m for _, m in branch(server, "c")] == ["q0", "q1", "q2"], "what a front end tells the model is no edit"
+
+
+def test_tool_messages_of_a_front_end_are_no_turns(server, provider):
+    provider.plan(text("one"), text("two"))
+    say(ask(server, [user("a")], "c"))
+    called = {"role": "assistant", "content": None, "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "theirs", "arguments": "{}"}}]}
+    say(ask(server, [user("a"), called, {"role": "tool", "tool_call_id": "c1", "content": "of the front end"}, assistant("one"), user("b")], "c"))
+    assert told(provider) == ["a", "one", "b"] and len(branch(server, "c")) == 2
+
+
+def test_where_two_names_say_different_things_the_response_counts(server, provider):
+    provider.plan(text("one"), text("other"), text("two"))
+    first = server.client.post("/v1/responses", {"model": "reprise", "input": "a"}, headers={"X-Chat-Id": "c"}).expect(200).json
+    say(ask(server, [user("b")], "d"))
+    answer = server.client.post("/v1/responses", {"model": "reprise", "input": "c", "previous_response_id": first["id"]}, headers={"X-Chat-Id": "d"}).expect(200)
+    assert answer.headers["X-Chat-Id"] == "c" and [m for _, m in branch(server, "c")] == ["a", "c"] and [m for _, m in branch(server, "d")] == ["b"]
+
+
+def test_a_response_says_when_it_was(server, provider):
+    provider.plan(text("one"))
+    made = server.client.post("/v1/responses", {"model": "reprise", "input": "a", "store": False}).expect(200, "openai_response").json
+    chat, number = made["id"].removeprefix("resp_").rsplit("_int_", 1)
+    kept = server.client.interaction(chat, f"int_{number}")
+    read = server.client.get(f"/v1/responses/{made['id']}").expect(200, "openai_response").json
+    seconds = [int(datetime.datetime.fromisoformat(kept[name].replace("Z", "+00:00")).timestamp()) for name in ("created_at", "completed_at")]
+    assert [read["created_at"], read["completed_at"]] == seconds and read["store"] is True, "an agent's chat is always kept"
+
+
+def test_usage_in_a_stream_is_told_when_it_is_asked_for(server, provider):
+    for options, wanted in ((None, False), ({"include_usage": False}, False), ({"include_usage": True}, True)):
+        for model in ("reprise", "test/scripted"):
+            provider.plan(text("one"))
+            chunks = stream(server, [user("x")], model=model, **({"stream_options": options} if options else {})).rest().chunks
+            assert any(chunk.get("usage") for chunk in chunks) == wanted
+            assert all(chunk.get("choices") for chunk in chunks[:-1]) and bool(chunks[-1]["choices"]) != wanted
+
+
 def test_a_client_that_goes_while_an_approval_waits_leaves_it_waiting(make_server, provider):
     server = make_server(provider, config={"disconnect_grace_s": 0})
     provider.plan(tools(call("write_file", {"path": "a.txt", "content": "x"})), text("done"))
@@ -602,6 +662,96 @@ def test_a_model_alone_has_no_chat_and_no_tools_of_ours(server, provider):
     assert server.client.get("/chats").json["chats"] == []
 
 
+WISHES = {"temperature": 0.2, "top_p": 0.5, "max_completion_tokens": 50, "stop": ["END", "\n\n"], "response_format": {"type": "json_schema", "json_schema": {
+    "name": "title", "strict": True, "schema": {"type": "object", "properties": {"title": {"type": "string"}}}}}}
+
+
+def test_a_model_alone_is_told_what_is_wished_of_its_answer(server, provider):
+    provider.plan(text("one"), text("two"), text("three"), text("four"), text("five"))
+    say(ask(server, [user("x")], model="test/scripted", **WISHES, seed=7, unknown={"a": 1}))
+    body = provider.requests[-1].body
+    assert (body["temperature"], body["top_p"], body["max_tokens"], body["stop"]) == (0.2, 0.5, 50, ["END", "\n\n"])
+    assert body["response_format"] == WISHES["response_format"] and "seed" not in body and "unknown" not in body
+    say(ask(server, [user("x")], model="test/scripted", response_format={"type": "json_object"}, stop="END"))
+    assert provider.requests[-1].body["response_format"] == {"type": "json_object"} and provider.requests[-1].body["stop"] == ["END"]
+    weather = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+    say(ask(server, [user("x")], model="test/scripted", tools=[weather], tool_choice={"type": "function", "function": {"name": "get_weather"}}))
+    assert provider.requests[-1].body["tool_choice"] == {"type": "function", "function": {"name": "get_weather"}}
+    answer = server.client.post("/v1/responses", {"model": "test/scripted", "input": "x", "temperature": 0.5, "max_output_tokens": 9, "text": {"format": {
+        "type": "json_schema", "name": "t", "schema": {"type": "object"}}}}).expect(200, "openai_response").json
+    assert (answer["temperature"], answer["store"]) == (0.5, False)
+    assert provider.requests[-1].body["max_tokens"] == 9 and provider.requests[-1].body["response_format"]["json_schema"]["name"] == "t"
+    # Of an agent's many requests it would be no favour.
+    say(ask(server, [user("x")], "c", **WISHES))
+    assert not {"temperature", "top_p", "max_tokens", "stop", "response_format"} & set(provider.requests[-1].body)
+
+
+def test_wishes_are_said_in_the_words_of_the_providers_interface(make_server, provider):
+    one = {"base_url": provider.url, "api_key": "${TEST_API_KEY}"}
+    server = make_server(config={"providers": {"claude": {**one, "type": "anthropic", "base_url": provider.url.removesuffix("/v1")},
+                                               "newer": {**one, "type": "openai_responses"}}, "model": "claude/scripted",
+                                 "models": {"claude/scripted": {"abilities": {"images": True}}}})
+    weather = {"type": "function", "function": {"name": "get_weather", "parameters": {"type": "object"}}}
+    provider.plan(anthropic.message(anthropic.say("one")), anthropic.message(anthropic.say("two")))
+    say(ask(server, [user("x")], model="claude/scripted", **{**WISHES, "temperature": 1.5}, tools=[weather], tool_choice="required"))
+    body = provider.requests[-1].body
+    assert (body["temperature"], body["max_tokens"], body["stop_sequences"], body["tool_choice"]) == (1.0, 50, ["END"], {"type": "any"})
+    assert "top_p" not in body and "response_format" not in body
+    say(ask(server, [user([{"type": "image_url", "image_url": {"url": "data:image/png;base64," + base64.b64encode(PICTURE).decode()}}])], model="claude/scripted"))
+    assert provider.requests[-1].body["messages"][0]["content"][0]["type"] == "image"
+    provider.plan(responses.message(responses.say("three")), failure(400, "Unsupported parameter: 'temperature' is not supported with this model."),
+                  responses.message(responses.say("four")))
+    say(ask(server, [user("x")], model="newer/scripted", **WISHES, tools=[weather], tool_choice={"type": "function", "function": {"name": "get_weather"}}))
+    body = provider.requests[-1].body
+    assert (body["temperature"], body["top_p"], body["max_output_tokens"], body["tool_choice"]) == (0.2, 0.5, 50, {"type": "function", "name": "get_weather"})
+    assert body["text"]["format"] == {"type": "json_schema", **WISHES["response_format"]["json_schema"]} and "stop" not in body
+    assert say(ask(server, [user("x")], model="newer/scripted", **WISHES)) == "four" and "temperature" not in provider.requests[-1].body
+
+
+def test_what_a_provider_refuses_is_left_out_and_said_otherwise(server, provider):
+    provider.plan(failure(400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."), text("one"), text("two"))
+    for wanted in ("one", "two"):
+        assert say(ask(server, [user("x")], model="test/scripted", max_tokens=50)) == wanted
+        assert provider.requests[-1].body["max_completion_tokens"] == 50 and "max_tokens" not in provider.requests[-1].body
+    assert len(provider.requests) == 3
+    provider.plan(failure(400, "no such thing"))
+    ask(server, [user("x")], model="test/scripted").error(400)
+    assert len(provider.requests) == 4, "what is wrong otherwise is not tried again"
+
+
+def test_a_model_alone_sees_files(make_server, provider):
+    server = make_server(provider, config={"models": {"test/scripted": {"abilities": {"images": True}}, "test/blind": {"abilities": {"images": False}}}})
+    provider.plan(text("a cat"), text("seen"), text("nothing"))
+    picture = base64.b64encode(PICTURE).decode()
+    note = base64.b64encode(b"the text of the file").decode()
+    look = [{"type": "text", "text": "what?"}, {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{picture}"}},
+            {"type": "file", "file": {"filename": "note.txt", "file_data": f"data:text/plain;base64,{note}"}}]
+    say(ask(server, [user(look), assistant("a dog"), user("no")], model="test/scripted"))
+    first, _, last = provider.requests[-1].body["messages"]
+    assert [part["type"] for part in first["content"]] == ["text", "image_url"] and first["content"][1]["image_url"]["url"] == f"data:image/png;base64,{picture}"
+    assert first["content"][0]["text"].startswith("what?") and "the text of the file" in first["content"][0]["text"] and last["content"] == "no"
+    server.client.post("/v1/responses", {"model": "test/scripted", "input": [{"role": "user", "content": [
+        {"type": "input_image", "image_url": f"data:image/png;base64,{picture}"}]}]}).expect(200, "openai_response")
+    assert [part["type"] for part in provider.requests[-1].body["messages"][0]["content"]] == ["image_url"]
+    say(ask(server, [user(look)], model="test/blind"))
+    assert "the model takes no images" in provider.requests[-1].body["messages"][0]["content"]
+    assert server.client.get("/chats").json["chats"] == []
+
+
+@pytest.mark.parametrize("model", ["reprise", "test/scripted"])
+def test_nothing_is_fetched_for_a_client(server, provider, model):
+    provider.plan(text("ok"), text("ok"))
+    with socket.create_server(("127.0.0.1", 0)) as web:
+        url = f"http://127.0.0.1:{web.getsockname()[1]}/picture.png"
+        say(ask(server, [user([{"type": "text", "text": "look"}, {"type": "image_url", "image_url": {"url": url}}])], model=model))
+        server.client.post("/v1/responses", {"model": model, "input": [{"role": "user", "content": [
+            {"type": "input_image", "image_url": url}, {"type": "input_file", "file_url": url}]}]}).expect(200, "openai_response")
+        assert all(url in json.dumps(request.body) for request in provider.requests)
+        web.settimeout(0)
+        with pytest.raises(BlockingIOError):
+            web.accept()
+
+
 def test_a_model_alone_ends_with_its_client(server, provider):
     gate = Gate()
     provider.plan(text("half", gate))
@@ -661,6 +811,23 @@ def test_in_the_background(server, provider):
     ("/v1/chat/completions", {"model": "reprise", "messages": [user("x")], "n": 2}, "n"),
     ("/v1/chat/completions", {"model": "reprise", "messages": [user("x")], "tool_choice": "required"}, "tool_choice"),
     ("/v1/chat/completions", {"model": "reprise", "messages": [user("x")], "stream": "yes"}, "stream"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user(" \n ")]}, "messages"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user([{"type": "image_url"}])]}, "content"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user([{"type": "image_url", "image_url": {"url": ""}}])]}, "content"),
+    ("/v1/chat/completions", {"model": "reprise", "messages": [user([{"type": "file", "file": {"file_id": "file-1"}}])]}, "content"),
+    ("/v1/responses", {"model": "reprise", "input": [{"role": "user", "content": [{"type": "input_image", "file_id": "file-1"}]}]}, "content"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "temperature": "hot"}, "temperature"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "temperature": 2.1}, "temperature"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "top_p": -0.1}, "top_p"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "max_tokens": 0}, "max_tokens"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "max_completion_tokens": 1.5}, "max_completion_tokens"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "max_tokens": 1 << 64}, "max_tokens"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "stop": [1]}, "stop"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "response_format": {"type": "xml"}}, "response_format"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "response_format": {"type": "json_schema"}}, "response_format"),
+    ("/v1/chat/completions", {"model": "offline", "messages": [user("x")], "tool_choice": "required"}, "tool_choice"),
+    ("/v1/responses", {"model": "offline", "input": "x", "max_output_tokens": -1}, "max_output_tokens"),
+    ("/v1/responses", {"model": "offline", "input": "x", "text": {"format": {"type": "json_schema", "name": "n"}}}, "text"),
     ("/v1/responses", {"model": "reprise"}, "input"), ("/v1/responses", {"model": "reprise", "input": 17}, "input"),
     ("/v1/responses", {"model": "offline", "input": "x", "previous_response_id": "resp_c_int_001"}, "previous_response_id"),
     ("/v1/audio/speech", {"model": "tts-1"}, "input")])

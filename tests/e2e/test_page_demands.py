@@ -1,14 +1,13 @@
 """What a page was asked to do, and the tests that show it: the demands of the five papers that this product was made from, and the features of the pages
 that people know. Behind the tables are tests of what no other file is about."""
-import ast
 import json
 import os
-import pathlib
 import subprocess
 import sys
 
 import pytest
 from support.browser import By, Keys, webdriver
+from support.demands import Left, at, wanting
 from support.provider import CUT, Gate, Reply, call, delta, text, tools
 from support.server import BINARY
 from support.timing import SLACK, SOON, eventually
@@ -16,17 +15,6 @@ from test_confirmation import REMOVING
 
 pytestmark = pytest.mark.limit(90)
 HERE = "test_page_demands.py"
-
-
-class Left:
-    """A demand that is not met, and why that was decided."""
-
-    def __init__(self, reason):
-        self.reason = reason
-
-
-def at(file, *names):
-    return [f"{file}::{name}" for name in names]
 
 
 def page(*names):
@@ -206,30 +194,6 @@ PROOFS = [
     ("pictures of the main views in docs", page("test_pictures", "test_every_picture_of_the_docs_is_there")),
 ]
 ROWS = [(f"{lines} {demand}", shown) for lines, demand, shown in DEMANDS] + FEATURES + WISHES + PROOFS
-
-
-def names_in(file):
-    """Names of the tests in a file, and whether one is skipped whatever happens."""
-    tree = ast.parse((pathlib.Path(__file__).parent / file).read_text())
-    return {each.name for each in tree.body if isinstance(each, ast.FunctionDef) and each.name.startswith("test_")
-            and not any("mark.skip" == ast.unparse(mark).removeprefix("pytest.").split("(")[0] for mark in each.decorator_list)}
-
-
-def wanting(rows):
-    """Rows without a test, and tests that are not there."""
-    known = {}
-    missing = []
-    for demand, shown in rows:
-        if isinstance(shown, Left):
-            missing += [] if len(shown.reason) > 40 else [f"{demand}: left out without a reason"]
-        else:
-            missing += [] if shown else [f"{demand}: nothing shows it"]
-            for one in shown:
-                file, name = one.split("::")
-                if file not in known:
-                    known[file] = names_in(file)
-                missing += [] if name in known[file] else [f"{demand}: there is no {one}"]
-    return missing
 
 
 def test_every_demand_has_a_test():

@@ -78,7 +78,7 @@ def body_of(path, method, ids):
     last = path.rsplit("/", 1)[-1]
     return {"approve": {"approval_id": ids["approval_id"], "approved": True}, "respond": {"request_id": ids["request_id"], "response": "yes"},
             "edit": {"new_user_message": "x"}, "replay": {"mode": "recorded"}, "head": {"interaction_id": "int_001"},
-            "fork": {"interaction_id": "int_001"}, "tasks": {"tasks": []}, "{approval_id}": {"approved": True}, "{queue_id}": {"user_message": "x"},
+            "fork": {"interaction_id": "int_001"}, "tasks": {"tasks": []}, "{approval_id}": {"approved": True}, "{queue_id}": {"user_message": "x"}, "{request_id}": {"done": True},
             "{chat_id}": {"title": "mine now"}}.get(last, {}) if method in ("post", "patch") else None
 
 
@@ -94,7 +94,8 @@ def operations(server):
                 yield path, method
 
 
-CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post")}
+# Of a chat that need not be there.
+CREATING = {("/chats/{chat_id}/interactions", "post"), ("/chats/{chat_id}/files", "post"), ("/chats/{chat_id}/editor", "get")}
 OF_NOBODY = {"/", "/assets/{asset}", "/login", "/healthz", "/readyz", "/openapi.json", "/tools", "/models", "/v1/models/{model}", "/tools/servers/{server}/login",
              "/tools/servers/{server}/logout"}
 

@@ -29,8 +29,8 @@ std::string Shortened(const std::string& text) {
   return begin.size() < line.size() ? std::string(begin) + "..." : line;
 }
 
-std::int64_t SecondsNow() {
-  return std::chrono::duration_cast<std::chrono::seconds>(std::chrono::system_clock::now().time_since_epoch()).count();
+std::int64_t SecondsOf(std::optional<Timestamp> time) {
+  return std::chrono::floor<std::chrono::seconds>(time.value_or(Now())).time_since_epoch().count();
 }
 
 std::string Escaped(std::string_view text) {
@@ -93,7 +93,7 @@ void AgentTranslator::BeginAnswer(const std::string& chat, const std::string& in
   if (!chat_id || !id) return;
   run_ = InteractionRef{*chat_id, *id};
   if (options_.began) options_.began(*run_);
-  writer_->Begin({.name = chat + "_" + interaction, .created = SecondsNow()}, out);
+  writer_->Begin({.name = chat + "_" + interaction, .created = SecondsOf(options_.created_at)}, out);
 }
 
 void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
@@ -148,6 +148,7 @@ void AgentTranslator::TakeWhole(const EventFrame& frame, std::string& out) {
 void AgentTranslator::EndAs(InteractionStatus status, std::string& out) {
   end_.status = status;
   if (status != InteractionStatus::kFailed) end_.failure.reset();
+  if (options_.completed_at) end_.at = SecondsOf(options_.completed_at);
   if (run_) writer_->End(end_, out);
 }
 
@@ -159,7 +160,7 @@ void AgentTranslator::End(bool complete, std::string& out) {
   if (end_.status != InteractionStatus::kFailed) end_.failure.reset();
   if (end_.status == InteractionStatus::kFailed && !end_.failure)
     end_.failure = AnswerFailure{"failed", "the run has failed"};
-  if (!run_) writer_->Begin({.name = "none", .created = SecondsNow()}, out);  // it never began
+  if (!run_) writer_->Begin({.name = "none", .created = SecondsOf(std::nullopt)}, out);  // it never began
   if (complete && run_ && options_.ended) {
     options_.ended(*run_, spoken_digest_.empty() ? SpokenDigest(spoken_) : spoken_digest_);
   }

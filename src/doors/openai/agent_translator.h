@@ -16,6 +16,8 @@ class AgentTranslator final : public Translator {
  public:
   struct Options {
     std::string page{};  // the address of the page; empty: there is none
+    // Of the run; nullopt: now.
+    std::optional<Timestamp> created_at{}, completed_at{};
     // The run has begun.
     std::function<void(const InteractionRef&)> began{};
     // It has ended, and this is the SpokenDigest of what the model has answered.

@@ -28,6 +28,7 @@ struct AnswerEnd {
   TokenUsage usage{};
   std::string truncated{};  // a word of event::Answer::reason
   std::optional<AnswerFailure> failure{};
+  std::optional<std::int64_t> at{};  // seconds since 1970; nullopt: now
 };
 
 // Writes an answer in the form of one of OpenAI's interfaces, piece by piece: as a stream of server-sent events, or as

@@ -22,13 +22,17 @@ ModelAnswer::ModelAnswer(const OpenAiRequest& request, std::unique_ptr<AnswerWri
 }
 
 Result<void> ModelAnswer::Begin(Engine& engine, const OpenAiRequest& request, const TraceContext& trace_parent) {
+  ModelQuestion question{.model = request.model,
+                         .system = request.instructions,
+                         .messages = request.messages,
+                         .tools = request.tools,
+                         .wishes = request.wishes,
+                         .trace_parent = trace_parent};
+  for (const auto& [message, file] : request.message_files) {
+    question.files.push_back({message, TRY(MakeFile(file.filename, file.mime_type, file.content))});
+  }
   if (stream_) Send();
-  return engine.Ask({.model = request.model,
-                     .system = request.instructions,
-                     .messages = request.messages,
-                     .tools = request.tools,
-                     .trace_parent = trace_parent},
-                    *this, stop_.get_token(),
+  return engine.Ask(question, *this, stop_.get_token(),
                     [self = shared_from_this()](Result<ModelResponse> response) { self->OnDone(std::move(response)); });
 }
 

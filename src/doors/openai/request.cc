@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstdint>
+#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -40,6 +42,8 @@ Result<bool> Flag(const Json& object, const char* name) {
   if (!value.is_boolean()) return Fail(WrongType(name, "true or false"));
   return value.get<bool>();
 }
+
+bool IsBlank(std::string_view text) { return text.find_first_not_of(" \t\r\n") == std::string_view::npos; }
 
 void AddLine(std::string& text, std::string_view line) {
   if (!text.empty() && !line.empty()) text += "\n";
@@ -100,6 +104,10 @@ struct Content {
 
 Result<void> TakeAddress(Content& content, std::string_view url, std::string_view filename, const char* what,
                          std::string_view param) {
+  if (url.empty()) {  // a file of OpenAI's own, say
+    return Fail(
+        Invalid("unsupported_value", std::string(what) + " content must come as a data URL or with an address", param));
+  }
   auto file = FileOfDataUrl(url, filename, param);
   if (!file) {  // nothing is fetched for a client: the agent has a tool for that, which asks
     AddLine(content.text, "[" + std::string(what) + ": " + std::string(url) + "]");
@@ -168,7 +176,13 @@ class Conversation {
 
   Result<void> Ask(const Json& content) {
     auto read = TRY(ReadContent(content));
-    if (read.text.empty() && !read.files.empty()) read.text = kFilesOnly;
+    if (!request_.is_agent) {
+      for (ForeignFile& file : read.files)
+        request_.message_files.push_back({request_.messages.size(), std::move(file)});
+      request_.messages.push_back({.role = Role::kUser, .content = std::move(read.text)});
+      return {};
+    }
+    if (IsBlank(read.text) && !read.files.empty()) read.text = kFilesOnly;
     Close();
     asked_ = read.text;
     request_.files = std::move(read.files);
@@ -209,7 +223,7 @@ class Conversation {
       return {};
     }
     if (!asked_) return Fail(Invalid("invalid_member", "the last message must be the user's", param));
-    if (asked_->empty()) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
+    if (IsBlank(*asked_)) return Fail(Invalid("invalid_member", "the last message must not be empty", param));
     request_.conversation.message = *std::move(asked_);
     return {};
   }
@@ -235,6 +249,58 @@ Result<std::vector<ToolCall>> ReadToolCalls(const Json& json) {
   return calls;
 }
 
+Result<std::optional<double>> Number(const Json& object, const char* name, double most) {
+  const Json& value = MemberOf(object, name);
+  if (value.is_null()) return std::nullopt;
+  if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= most)) {
+    return Fail(WrongType(name, ("a number from 0 to " + std::to_string(static_cast<int>(most))).c_str()));
+  }
+  return value.get<double>();
+}
+
+// Of the names the first that is there: there was an older one.
+Result<std::int64_t> MostTokens(const Json& body, std::initializer_list<const char*> names) {
+  constexpr std::int64_t kMost = 100'000'000;
+  for (const char* name : names) {
+    const Json& value = MemberOf(body, name);
+    if (value.is_null()) continue;
+    const bool fits = value.is_number_integer() && value >= 1 && value <= kMost;
+    return fits ? Result<std::int64_t>(value.get<std::int64_t>()) : Fail(WrongType(name, "a whole number above 0"));
+  }
+  return 0;
+}
+
+Result<std::vector<std::string>> StopTexts(const Json& body) {
+  const Json& stop = MemberOf(body, "stop");
+  if (stop.is_null()) return std::vector<std::string>();
+  if (stop.is_string()) return std::vector<std::string>{stop.get<std::string>()};
+  const bool are_texts =
+      stop.is_array() && std::all_of(stop.begin(), stop.end(), [](const Json& each) { return each.is_string(); });
+  if (!are_texts) return Fail(WrongType("stop", "a string or an array of strings"));
+  return stop.get<std::vector<std::string>>();
+}
+
+// {"type":"json_schema","json_schema":{"name","schema","strict"}}, or of Responses with these beside the type.
+Result<void> TakeFormat(const Json& format, const char* param, ModelWishes& wishes) {
+  if (format.is_null()) return {};
+  const std::string type = TextMember(format, "type");
+  if (type == "text") return {};
+  if (type == "json_object") return wishes.format = ModelWishes::Format::kJson, Result<void>();
+  if (type != "json_schema") {
+    return Fail(Invalid("unsupported_value",
+                        "the type of \"" + std::string(param) + "\" must be text, json_object or json_schema", param));
+  }
+  const Json& what = format.contains("json_schema") ? MemberOf(format, "json_schema") : format;
+  if (!MemberOf(what, "schema").is_object() || TextMember(what, "name").empty()) {
+    return Fail(Invalid("invalid_member", "a json_schema must have a \"name\" and a \"schema\"", param));
+  }
+  wishes.format = ModelWishes::Format::kSchema;
+  wishes.schema = DumpJson(MemberOf(what, "schema"));
+  wishes.schema_name = TextMember(what, "name");
+  wishes.strict = MemberOf(what, "strict") == true;
+  return {};
+}
+
 // {"type":"function","function":{...}} of Chat Completions, or with the members beside the type, of Responses.
 Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
   const Json& choice = MemberOf(body, "tool_choice");
@@ -244,11 +310,20 @@ Result<void> ReadTools(const Json& body, OpenAiRequest& request) {
                         "tool_choice"));
   }
   const Json& tools = MemberOf(body, "tools");
-  if (tools.is_null()) return {};
+  if (tools.is_null()) {
+    if (is_forced)
+      return Fail(Invalid("invalid_member", "\"tool_choice\" needs \"tools\" to choose from", "tool_choice"));
+    return {};
+  }
   const bool are_objects =
       tools.is_array() && std::all_of(tools.begin(), tools.end(), [](const Json& each) { return each.is_object(); });
   if (!are_objects) return Fail(WrongType("tools", "an array of objects"));
   if (request.is_agent || choice == "none") return {};
+  request.wishes.must_call = is_forced;
+  if (choice.is_object()) {
+    request.wishes.must_call_tool =
+        TextMember(choice.contains("function") ? MemberOf(choice, "function") : choice, "name");
+  }
   for (const Json& each : tools) {
     const std::string type = TextMember(each, "type");
     if (type != "function") {
@@ -285,6 +360,10 @@ Result<Json> ReadCommon(std::string_view text, OpenAiRequest& request) {
     request.chat_name = TRY(Text(metadata, "chat_id"));
   }
   TRY(ReadTools(body, request));
+  if (!request.is_agent) {
+    request.wishes.temperature = TRY(Number(body, "temperature", 2));
+    request.wishes.top_p = TRY(Number(body, "top_p", 1));
+  }
   return body;
 }
 
@@ -322,6 +401,11 @@ Result<OpenAiRequest> ParseChatCompletion(std::string_view text) {
   const Json& stream_options = MemberOf(body, "stream_options");
   if (!stream_options.is_null() && !stream_options.is_object()) return Fail(WrongType("stream_options", "an object"));
   request.include_usage = TRY(Flag(stream_options, "include_usage"));
+  if (!request.is_agent) {
+    request.wishes.max_output_tokens = TRY(MostTokens(body, {"max_completion_tokens", "max_tokens"}));
+    request.wishes.stop = TRY(StopTexts(body));
+    TRY(TakeFormat(MemberOf(body, "response_format"), "response_format", request.wishes));
+  }
   const Json& messages = MemberOf(body, "messages");
   if (!messages.is_array()) {
     return Fail(messages.is_null() ? Invalid("missing_required_parameter", "\"messages\" is missing", "messages")
@@ -372,6 +456,10 @@ Result<OpenAiRequest> ParseResponse(std::string_view text) {
                         request.previous_response_id ? "previous_response_id" : "conversation"));
   }
   request.instructions = TRY(Text(body, "instructions")).value_or("");
+  if (!request.is_agent) {
+    request.wishes.max_output_tokens = TRY(MostTokens(body, {"max_output_tokens"}));
+    TRY(TakeFormat(MemberOf(MemberOf(body, "text"), "format"), "text", request.wishes));
+  }
   const Json& input = MemberOf(body, "input");
   if (input.is_null()) return Fail(Invalid("missing_required_parameter", "\"input\" is missing", "input"));
   Conversation conversation(request);

@@ -7,18 +7,15 @@
 #include <vector>
 
 #include "doors/conversations.h"
+#include "doors/foreign_files.h"
 #include "reprise/engine.h"
 #include "reprise/message.h"
+#include "reprise/model_client.h"
 #include "reprise/tool.h"
 
 // Requests of OpenAI's interfaces (Chat Completions, Responses) as types. What their clients may send beyond this is
-// taken and has no effect: sampling, formats, and for an agent the client's own tools.
+// taken and has no effect: an agent's sampling and formats, and the client's own tools.
 namespace reprise {
-
-// A file that came within a message.
-struct ForeignFile {
-  std::string filename, mime_type, content;
-};
 
 struct OpenAiRequest {
   // An agent (`reprise`, `reprise/PROVIDER/NAME`), or a model alone.
@@ -40,7 +37,13 @@ struct OpenAiRequest {
 
   // What a model alone is told.
   std::vector<Message> messages{};
+  struct MessageFile {
+    std::size_t message = 0;  // its number
+    ForeignFile file;
+  };
+  std::vector<MessageFile> message_files{};
   std::vector<ToolSpec> tools{};
+  ModelWishes wishes{};
 };
 
 // kInvalidArgument (reasons of ParseJson, "invalid_body", "invalid_member", "missing_required_parameter",

@@ -41,11 +41,13 @@ class ResponseWriter final : public AnswerWriter {
   explicit ResponseWriter(const OpenAiRequest& request)
       : stream_(request.stream),
         background_(request.background),
+        is_kept_(request.is_agent),
         model_(request.asked_model),
         instructions_(request.instructions),
         metadata_(request.metadata),
         previous_(request.previous_response_id),
-        tools_(ToolsJson(request.tools)) {}
+        tools_(ToolsJson(request.tools)),
+        wishes_(request.wishes) {}
 
   void Begin(const AnswerHead& head, std::string& out) override {
     head_ = head;
@@ -172,7 +174,7 @@ class ResponseWriter final : public AnswerWriter {
       json["id"] = "resp_" + head_.name;
       json["object"] = std::string_view("response");
       json["created_at"] = head_.created;
-      json.Name("completed_at") += status == "completed" ? std::to_string(NowSeconds()) : "null";
+      json.Name("completed_at") += status == "completed" ? std::to_string(end.at.value_or(NowSeconds())) : "null";
       json["status"] = status;
       json.Name("incomplete_details") +=
           status == "incomplete"
@@ -192,16 +194,16 @@ class ResponseWriter final : public AnswerWriter {
       json["truncation"] = std::string_view("disabled");
       json["parallel_tool_calls"] = true;
       json.Name("text") += R"({"format":{"type":"text"}})";
-      json["top_p"] = 1;
+      json.Name("top_p") += DumpJson(Json(wishes_.top_p.value_or(1)));
       json["presence_penalty"] = 0;
       json["frequency_penalty"] = 0;
       json["top_logprobs"] = 0;
-      json["temperature"] = 1;
+      json.Name("temperature") += DumpJson(Json(wishes_.temperature.value_or(1)));
       json.Name("reasoning") += R"({"effort":null,"summary":null})";
       json.Name("usage") += has_ended ? ResponseUsage(end.usage) : "null";
       json["max_output_tokens"] = nullptr;
       json["max_tool_calls"] = nullptr;
-      json["store"] = true;
+      json["store"] = is_kept_;
       json["background"] = background_;
       json["service_tier"] = std::string_view("default");
       json.Name("metadata") += metadata_;
@@ -222,10 +224,11 @@ class ResponseWriter final : public AnswerWriter {
         .count();
   }
 
-  const bool stream_, background_;
+  const bool stream_, background_, is_kept_;
   const std::string model_, instructions_, metadata_;
   const std::optional<std::string> previous_;
   const std::string tools_;
+  const ModelWishes wishes_;
   AnswerHead head_;
   std::uint64_t sequence_ = 0;
   std::size_t index_ = 0;  // of the item that is open, or comes next

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <utility>
@@ -259,6 +260,27 @@ void AppendBinding(std::string& out, const ThinkingWays& ways) {
   if (ways.drops_foreign) out += R"(,"block_binding":{"prefix_mismatch_behavior":"drop_block"})";
 }
 
+// Where a model thinks, its sampling is its own; of formats there is none that every model takes.
+void AppendWishes(std::string& out, const ModelWishes& wishes, bool thinks) {
+  if (wishes.temperature && !thinks) {
+    out += ",\"temperature\":" + DumpJson(std::min(1.0, *wishes.temperature));  // OpenAI's go to 2
+  } else if (wishes.top_p && !thinks) {                                         // both together are refused
+    out += ",\"top_p\":" + DumpJson(*wishes.top_p);
+  }
+  std::vector<std::string> stop;
+  std::copy_if(wishes.stop.begin(), wishes.stop.end(), std::back_inserter(stop),
+               [](const std::string& text) { return !IsBlank(text); });  // they are refused
+  if (!stop.empty()) out += ",\"stop_sequences\":" + DumpJson(stop);
+  if (!wishes.must_call || thinks) return;
+  if (wishes.must_call_tool.empty()) {
+    out += R"(,"tool_choice":{"type":"any"})";
+    return;
+  }
+  out += R"(,"tool_choice":{"type":"tool","name":)";
+  AppendJsonString(out, wishes.must_call_tool);
+  out += '}';
+}
+
 void AppendThinking(std::string& out, const ModelFacts& facts, const ThinkingWays& ways) {
   // Recent models think by themselves, and keep it to themselves unless they are asked for it.
   if (facts.thinking == ThinkingMode::kAdaptive) {
@@ -309,6 +331,9 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   if (max_tokens == 0 && facts.context_window == 0) max_tokens = kUnknownMaxTokens;
   // What a request leaves free of the window.
   if (max_tokens == 0) max_tokens = std::clamp<std::int64_t>(facts.context_window / 4, 1, kUnknownMaxTokens);
+  if (request.wishes != nullptr && request.wishes->max_output_tokens > 0) {
+    max_tokens = std::min(max_tokens, request.wishes->max_output_tokens);
+  }
   // The budget is a part of it, and there must be something left for the answer.
   if (facts.thinking == ThinkingMode::kBudget)
     max_tokens = std::max(max_tokens, facts.thinking_budget + std::min(facts.thinking_budget, kLeastAnswer));
@@ -318,6 +343,8 @@ std::string BuildMessagesRequest(const ModelRequest& request, const ModelFacts& 
   AppendJsonString(out, request.model);
   out += R"(,"max_tokens":)" + std::to_string(max_tokens);
   AppendThinking(out, facts, ways);
+  const bool thinks = facts.thinking == ThinkingMode::kAdaptive || facts.thinking == ThinkingMode::kBudget;
+  if (request.wishes != nullptr) AppendWishes(out, *request.wishes, thinks);
   AppendTools(out, request.tools, mark);
   AppendSystem(out, request, mark);
   AppendMessages(out, request, provider, mark, ways.sends_thoughts);

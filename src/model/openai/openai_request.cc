@@ -198,6 +198,46 @@ void AppendTool(std::string& out, const ToolSpec& tool) {
   out += "}}";
 }
 
+void AppendFormat(std::string& out, const ModelWishes& wishes) {
+  if (wishes.format != ModelWishes::Format::kSchema) {
+    out += R"(,"response_format":{"type":"json_object"})";
+    return;
+  }
+  out += R"(,"response_format":{"type":"json_schema","json_schema":{"name":)";
+  AppendJsonString(out, wishes.schema_name);
+  out += R"(,"schema":)" + wishes.schema;
+  if (wishes.strict) out += R"(,"strict":true)";
+  out += "}}";
+}
+
+void AppendToolChoice(std::string& out, const ModelWishes& wishes) {
+  if (wishes.must_call_tool.empty()) {
+    out += R"(,"tool_choice":"required")";
+    return;
+  }
+  out += R"(,"tool_choice":{"type":"function","function":{"name":)";
+  AppendJsonString(out, wishes.must_call_tool);
+  out += "}}";
+}
+
+// Models that reason refuse some of this; what was refused once is left out.
+void AppendWishes(std::string& out, const ModelWishes& wishes, const Names& refused, Names* sent) {
+  const auto is_said = [&](const char* name) {
+    if (refused.contains(name)) return false;
+    if (sent != nullptr) sent->insert(name);
+    return true;
+  };
+  if (wishes.temperature && is_said("temperature")) out += ",\"temperature\":" + DumpJson(*wishes.temperature);
+  if (wishes.top_p && is_said("top_p")) out += ",\"top_p\":" + DumpJson(*wishes.top_p);
+  if (wishes.max_output_tokens > 0) {  // the older name first: not every server knows the other
+    const char* name = is_said("max_tokens") ? "max_tokens" : "max_completion_tokens";
+    out += ",\"" + std::string(name) + "\":" + std::to_string(wishes.max_output_tokens);
+  }
+  if (!wishes.stop.empty() && is_said("stop")) out += ",\"stop\":" + DumpJson(wishes.stop);
+  if (wishes.format != ModelWishes::Format::kText && is_said("response_format")) AppendFormat(out, wishes);
+  if (wishes.must_call && is_said("tool_choice")) AppendToolChoice(out, wishes);
+}
+
 // A little above the final size in ordinary text, where one character in thirty is escaped.
 std::size_t EstimateOpenAiSize(const ModelRequest& request) {
   std::size_t bytes = 256 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
@@ -243,6 +283,7 @@ std::string BuildChatCompletionRequest(const ModelRequest& request, std::string_
     }
     out.back() = ']';
   }
+  if (request.wishes != nullptr) AppendWishes(out, *request.wishes, refused, sent);
   if (effort != Effort::kDefault) out += R"(,"reasoning_effort":")" + std::string(ToString(effort)) + '"';
   AppendCacheMembers(out, request, cache, refused, sent);
   out += R"(,"stream":true,"stream_options":{"include_usage":true}})";

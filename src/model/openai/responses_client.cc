@@ -19,7 +19,7 @@ using Names = std::set<std::string, std::less<>>;
 struct Refusal {
   std::string_view words, member;
 };
-constexpr std::array<Refusal, 8> kRefusals{{
+constexpr std::array<Refusal, 10> kRefusals{{
     {"ncrypted content is not supported", kEncryptedReasoning},
     {"reasoning.encrypted_content", kEncryptedReasoning},
     {"generate reasoning summaries", kReasoningSummary},
@@ -28,6 +28,8 @@ constexpr std::array<Refusal, 8> kRefusals{{
     {"invalid_encrypted_content", kReasoningItems},
     {kPromptCacheKey, kPromptCacheKey},
     {kPromptCacheRetention, kPromptCacheRetention},
+    {"nsupported parameter: 'temperature'", kTemperature},
+    {"nsupported parameter: 'top_p'", kTopP},
 }};
 
 }  // namespace

@@ -127,6 +127,29 @@ void AppendReasoning(std::string& out, const ModelFacts& facts, bool with_summar
   out += '}';
 }
 
+// This interface has no texts that end an answer.
+void AppendWishes(std::string& out, const ModelWishes& wishes, const std::set<std::string, std::less<>>& refused) {
+  if (wishes.temperature && !refused.contains(kTemperature)) {
+    out += ",\"temperature\":" + DumpJson(*wishes.temperature);
+  }
+  if (wishes.top_p && !refused.contains(kTopP)) out += ",\"top_p\":" + DumpJson(*wishes.top_p);
+  if (wishes.format == ModelWishes::Format::kJson) out += R"(,"text":{"format":{"type":"json_object"}})";
+  if (wishes.format == ModelWishes::Format::kSchema) {
+    out += R"(,"text":{"format":{"type":"json_schema","schema":)" + wishes.schema;
+    AppendMember(out, "name", wishes.schema_name);
+    if (wishes.strict) out += R"(,"strict":true)";
+    out += "}}";
+  }
+  if (!wishes.must_call) return;
+  if (wishes.must_call_tool.empty()) {
+    AppendMember(out, "tool_choice", "required");
+    return;
+  }
+  out += R"(,"tool_choice":{"type":"function")";
+  AppendMember(out, "name", wishes.must_call_tool);
+  out += '}';
+}
+
 std::size_t EstimateSize(const ModelRequest& request) {
   std::size_t bytes = 512 + request.system.size() + request.system.size() / 16 + EncodedSize(request.messages);
   for (const Message& message : request.messages) {
@@ -163,7 +186,10 @@ std::string BuildResponsesRequest(const ModelRequest& request, const ModelFacts&
     AppendInput(out, message, provider, reasons && !refused.contains(kReasoningItems), request.files);
   }
   EndList(out);
-  if (facts.max_output_tokens > 0) out += R"(,"max_output_tokens":)" + std::to_string(facts.max_output_tokens);
+  const std::int64_t wished = request.wishes != nullptr ? request.wishes->max_output_tokens : 0;
+  const std::int64_t most = wished > 0 ? wished : facts.max_output_tokens;
+  if (most > 0) out += R"(,"max_output_tokens":)" + std::to_string(most);
+  if (request.wishes != nullptr) AppendWishes(out, *request.wishes, refused);
   if (reasons) {
     out += R"(,"include":["reasoning.encrypted_content"])";
     AppendReasoning(out, facts, !refused.contains(kReasoningSummary));

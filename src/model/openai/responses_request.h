@@ -13,6 +13,8 @@ namespace reprise {
 inline constexpr std::string_view kEncryptedReasoning = "reasoning.encrypted_content";
 inline constexpr std::string_view kReasoningSummary = "summary";
 inline constexpr std::string_view kReasoningItems = "encrypted content";
+inline constexpr std::string_view kTemperature = "temperature";
+inline constexpr std::string_view kTopP = "top_p";
 
 // The body of a streamed POST /responses (https://platform.openai.com/docs/api-reference/responses/create). Nothing is
 // stored at the provider: its reasoning comes back to us encrypted, and goes to it again with the next request, as all

@@ -15,6 +15,7 @@
 #include "domain/file_kind.h"
 #include "tools/arguments.h"
 #include "tools/files/directory_listing.h"
+#include "tools/files/editor_text.h"
 #include "tools/files/path_tool.h"
 #include "tools/line_picker.h"
 #include "tools/text_file.h"
@@ -130,6 +131,12 @@ class ReadFileTool final : public PathTool {
         if (what.image) return *std::move(what.image);
         lines.Add(*what.text);
         break;
+      }
+      if (first) {
+        if (const auto text = TextInEditor(workspace_, path, context)) {
+          lines.Add(*text);
+          break;
+        }
       }
       if (got == 0 || !lines.Add(bytes)) break;
     }

@@ -5,6 +5,7 @@
 #include "base/try.h"
 #include "base/utf8.h"
 #include "tools/arguments.h"
+#include "tools/files/editor_text.h"
 #include "tools/files/path_tool.h"
 #include "tools/text_file.h"
 
@@ -81,6 +82,11 @@ class WriteFileTool final : public PathTool {
     const std::string path = given.String("path").value_or("");
     const std::string content = given.String("content").value_or("");
     if (context.stop.stop_requested()) return ToolFailure("cancelled");
+    if (UnsavedText(workspace_, path, context)) {
+      const auto changed = ChangeInEditor(workspace_, path, content, context);
+      if (!changed) return ToolFailure("cannot write " + QuotedPath(path) + ": " + changed.error().message);
+      return {.output = "replaced " + QuotedPath(path) + " (" + std::to_string(content.size()) + " bytes)" + *changed};
+    }
     const auto created = workspace_.WriteFile(path, content, OpenIfAsked(context));
     if (!created) return ToolFailure("cannot write " + QuotedPath(path) + ": " + created.error().message);
     return {.output = (*created ? "created " : "replaced ") + QuotedPath(path) + " (" + std::to_string(content.size()) +
@@ -130,6 +136,13 @@ class EditFileTool final : public PathTool {
     const std::string old_text = given.String("old_text").value_or("");
     const std::string new_text = given.String("new_text").value_or("");
     if (context.stop.stop_requested()) return ToolFailure("cancelled");
+    if (auto unsaved = UnsavedText(workspace_, path, context)) {
+      const auto told = ReplaceOnce(*std::move(unsaved), old_text, new_text).and_then([&](const std::string& content) {
+        return ChangeInEditor(workspace_, path, content, context);
+      });
+      if (!told) return ToolFailure("cannot edit " + QuotedPath(path) + ": " + told.error().message);
+      return {.output = "edited " + QuotedPath(path) + *told};
+    }
     const auto changed = workspace_.ChangeFile(
         path, kMaxEditedBytes, [&](std::string content) { return ReplaceOnce(std::move(content), old_text, new_text); },
         OpenIfAsked(context));
