@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "agent/history.h"
+#include "approval/decision.h"
 #include "base/json.h"
 
 namespace reprise {
