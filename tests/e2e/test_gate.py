@@ -11,7 +11,7 @@ from support.provider import text
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
-         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp"]
+         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp", "/workspace/files", "/chats/x/workspace/files"]
 BODY = b'{"user_message":"echo smuggled"}'
 # Each way to send a message: its path, and what is before and behind the message in a body.
 DOORS = {"native": ("/chats/x/interactions", b'{"user_message":', b"}"),
