@@ -57,6 +57,8 @@ export const t = {
   writeNext: "Write the next message",
   sendNext: "Send when it is done",
   detach: (name: string) => `Remove ${name}`,
+  noSuchFile: (path: string) => `There is no file ${path} here: it goes as text`,
+  ofThisChat: "in this chat",
   pastedAs: (name: string) => `The long text was attached as ${name}`,
   model: "Model",
   theModel: (name: string) => `Default (${name})`,
