@@ -40,6 +40,7 @@
 #include "reprise/tool.h"
 #include "reprise/workspace_change.h"
 #include "reprise/workspace_history.h"
+#include "reprise/workspace_reader.h"
 
 namespace reprise {
 
@@ -264,9 +265,10 @@ class Engine {
     SharedChanges* changes = nullptr;    // null: no other process uses these chats
     GrantStore* grants = nullptr;        // null: nothing can be granted for always
     PromptSource prompt{};
-    FileStore* files = nullptr;                     // of the chats; null: chats have no files
-    WorkspaceHistory* workspace_history = nullptr;  // null: nobody records what is changed in the workspace
-    ProjectInstructions* instructions = nullptr;    // null: there are none. For clients; the prompt has what is used
+    FileStore* files = nullptr;                         // of the chats; null: chats have no files
+    WorkspaceHistory* workspace_history = nullptr;      // null: nobody records what is changed in the workspace
+    const WorkspaceReader* workspace_reader = nullptr;  // null: there is no workspace whose files people could name
+    ProjectInstructions* instructions = nullptr;  // null: there are none. For clients; the prompt has what is used
     Audio* audio = nullptr;  // null: speech is neither heard nor made. For clients, and recordings that are attached
     DocumentReader* documents = nullptr;  // null: of documents the model gets no text
     AuditLog* audit = nullptr;            // null: no account of tool calls is kept
@@ -458,6 +460,11 @@ class Engine {
   Result<FileListing> ListFiles(const ChatId& chat);
   Result<StoredFile> GetFile(const ChatId& chat, const FileId& file);
   Result<void> DeleteFile(const ChatId& chat, const FileId& file);
+  // Files of the workspace that a person names in a message: those that the agent could read without a question to
+  // anybody. AttachWorkspaceFile makes one, as it is now, a file of the chat, as AddFile does. kNotFound (reason
+  // "no_workspace", or "no_such_file"), kForbidden (reason "not_readable"), and the failures of WorkspaceReader.
+  Result<WorkspaceReader::Listing> FindWorkspaceFiles(std::string_view text, std::size_t limit);
+  Result<FileInfo> AttachWorkspaceFile(const ChatId& chat, std::string_view path);
 
   const ModelDirectory& models() const;
   const ToolRegistry& tools() const;

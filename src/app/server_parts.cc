@@ -195,7 +195,8 @@ TenantParts::Common ServerParts::CommonWith(const ToolRegistry& tools) {
               options_.system_prompt ? PromptSource(PromptFolder(options_, workspace, instructions_)) : PromptSource(),
           .instructions = instructions_.get(),
           .workspace = workspace,
-          .tracker = tracker_.get()};
+          .tracker = tracker_.get(),
+          .workspace_reader = workspace_reader_.get()};
 }
 
 void ServerParts::AddPeople(ServerOptions& server) {
@@ -278,6 +279,10 @@ Result<void> ServerParts::OpenTools(Extensions& extensions) {
   tenant_tools_ = std::make_unique<TenantTools>(*tools_);
   if (options_.has_workspace() && options_.workspace_history) {
     tracker_ = std::make_unique<WorkspaceTracker>(tools_->workspace(), options_.data_dir, RewindLimits{});
+  }
+  if (options_.has_workspace()) {
+    workspace_reader_ = std::make_unique<LocalWorkspaceReader>(
+        tools_->workspace(), LocalWorkspaceReader::Limits{.file_bytes = options_.files.file_bytes});
   }
   return CheckRules(options_.tools.rules, *tools_->Current(), NamesOfServers(options_));
 }

@@ -27,6 +27,7 @@
 #include "reprise/model_client.h"
 #include "reprise/options.h"
 #include "reprise/server.h"
+#include "rewind/local_workspace_reader.h"
 #include "rewind/workspace_tracker.h"
 #include "telemetry/otlp_telemetry.h"
 #include "tools/shell/hook_commands.h"
@@ -102,8 +103,9 @@ class ServerParts {
   std::unique_ptr<DocumentReader> documents_;
   std::unique_ptr<ToolCatalog> tools_;
   std::unique_ptr<TenantTools> tenant_tools_;
-  std::unique_ptr<WorkspaceTracker> tracker_;  // null: nobody records what changes in the workspace
-  Mutex org_keys_mutex_;                       // held while an org's key is looked for and made
+  std::unique_ptr<LocalWorkspaceReader> workspace_reader_;  // null: there is no workspace
+  std::unique_ptr<WorkspaceTracker> tracker_;               // null: nobody records what changes in the workspace
+  Mutex org_keys_mutex_;                                    // held while an org's key is looked for and made
   std::unique_ptr<HookCommands> hooks_;
   std::unique_ptr<McpServers> mcp_servers_;
   std::optional<Readiness> readiness_, bucket_readiness_;  // the second: null without a bucket

@@ -108,6 +108,7 @@ Result<void> TenantParts::Start(const Common& common) {
   parts.prompt = common.prompt;
   parts.audio = common.audio;
   parts.instructions = common.instructions;
+  parts.workspace_reader = common.workspace_reader;
   parts.documents = common.documents;
   parts.audit = audit_;
   parts.hooks = common.hooks;

@@ -24,6 +24,7 @@
 #include "reprise/run_store.h"
 #include "reprise/telemetry.h"
 #include "reprise/workspace_history.h"
+#include "reprise/workspace_reader.h"
 #include "rewind/workspace_tracker.h"
 #include "store/audit_file.h"
 #include "store/file_interaction_store.h"
@@ -61,7 +62,8 @@ class TenantParts {
     PromptSource prompt;
     ProjectInstructions* instructions;
     std::string workspace;
-    WorkspaceTracker* tracker = nullptr;  // null: what changes in the workspace is not recorded
+    WorkspaceTracker* tracker = nullptr;                // null: what changes in the workspace is not recorded
+    const WorkspaceReader* workspace_reader = nullptr;  // null: there is no workspace
   };
   // Makes the engine, which takes up what an earlier process has left. Once.
   Result<void> Start(const Common& common);

@@ -12,6 +12,7 @@
 #include "engine/chats.h"
 #include "engine/interactions.h"
 #include "engine/model_questions.h"
+#include "engine/named_files.h"
 #include "engine/others.h"
 #include "engine/repeated_requests.h"
 #include "engine/replays.h"
@@ -43,6 +44,7 @@ struct Engine::Impl {
   Chats chats{services, busy, interactions, start_points, answers, workspace};
   Others others{services, busy, turns, answers};
   ModelQuestions questions{services};
+  NamedFiles named_files{services};
   EngineServices services;  // last: its threads use the others
 
   Result<EventSubscription> Begin(const ChatId& chat, const StartPoint& from, StartRequest request);
@@ -355,6 +357,15 @@ Result<StoredFile> Engine::GetFile(const ChatId& chat, const FileId& file) {
 Result<void> Engine::DeleteFile(const ChatId& chat, const FileId& file) {
   if (impl_->services.parts.files == nullptr) return Fail(NoFiles());
   return impl_->services.parts.files->Delete(chat, file);
+}
+
+Result<WorkspaceReader::Listing> Engine::FindWorkspaceFiles(std::string_view text, std::size_t limit) {
+  return impl_->named_files.Find(text, limit);
+}
+
+Result<FileInfo> Engine::AttachWorkspaceFile(const ChatId& chat, std::string_view path) {
+  const auto file = TRY(impl_->named_files.Read(path));
+  return AddFile(chat, file);
 }
 
 // --- facts -----------------------------------------------------------------------------------------------------------

@@ -428,6 +428,12 @@ Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view text) 
   return body;
 }
 
+Result<std::string> ParseWorkspaceFileBody(std::string_view text) {
+  BodyReader reader(text);
+  std::string path = reader.Text("path");
+  return FinishReading(reader, std::move(path));
+}
+
 Result<void> ParseEmptyBody(std::string_view text) {
   BodyReader reader(text);
   if (auto error = reader.Finish()) return Fail(std::move(*error));
@@ -472,6 +478,13 @@ Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::si
   const auto limit = ParseNumber(*text);
   if (limit && *limit >= 1 && *limit <= most) return static_cast<std::size_t>(*limit);
   return Invalid("invalid_parameter", "\"limit\" must be a number from 1 to " + std::to_string(most));
+}
+
+Result<std::string> WordsOf(const Request& request) {
+  constexpr std::size_t kLongest = 1024;
+  auto text = request.Query("q").value_or("");
+  if (text.size() <= kLongest && IsUtf8(text)) return text;
+  return Invalid("invalid_parameter", "\"q\" must be UTF-8 of at most " + std::to_string(kLongest) + " bytes");
 }
 
 Result<std::uint64_t> EventCursor(const Request& request) {

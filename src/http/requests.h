@@ -95,6 +95,8 @@ struct TrustInstructionsBody {
   std::string path, digest;
 };
 Result<TrustInstructionsBody> ParseTrustInstructionsBody(std::string_view body);
+// Of POST /chats/{chat}/workspace/files: the path.
+Result<std::string> ParseWorkspaceFileBody(std::string_view body);
 Result<void> ParseEmptyBody(std::string_view body);
 
 // What the header Idempotency-Key calls this request (draft-ietf-httpapi-idempotency-key-header; the quotes of a
@@ -111,6 +113,8 @@ Result<InteractionId> InteractionInPath(const Request& request);
 
 // ?limit=, 1 to `most`.
 Result<std::size_t> PageLimit(const Request& request, std::size_t usual, std::size_t most);
+// ?q=, valid UTF-8 of a kilobyte at most; empty if there is none.
+Result<std::string> WordsOf(const Request& request);
 // The event after which a client wants to go on: Last-Event-ID, which a reconnecting EventSource adds to its first URL,
 // or ?after_seq=; 0 if neither.
 Result<std::uint64_t> EventCursor(const Request& request);

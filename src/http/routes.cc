@@ -18,6 +18,7 @@
 #include "http/page_handlers.h"
 #include "http/run_handlers.h"
 #include "http/service_handlers.h"
+#include "http/workspace_handlers.h"
 
 namespace reprise {
 
@@ -30,6 +31,7 @@ Router MakeRoutes(const HandlerContext& context) {
   AddEditorRoutes(router, context);
   AddAudioRoutes(router, context);
   AddFileRoutes(router, context);
+  AddWorkspaceRoutes(router, context);
   AddImportRoutes(router, context);
   AddFeedRoutes(router, context);
   // One for all doors: they lead to the same chats.

@@ -110,6 +110,10 @@ export interface ApprovedEvent {
   feedback?: string;
 }
 
+export interface AttachWorkspaceFileRequest {
+  path: string;
+}
+
 export interface Attachment {
   id: FileId;
   filename: string;
@@ -1400,4 +1404,9 @@ export interface WorkspaceChange {
   path_base64?: string;
   before: FileVersion | null;
   after: FileVersion | null;
+}
+
+export interface WorkspaceFiles {
+  files: { path: string; size_bytes: number }[];
+  complete: boolean;
 }

@@ -12,11 +12,9 @@
 #include <cerrno>
 #include <climits>
 #include <ctime>
-#include <filesystem>
 #include <utility>
 
 #include "base/logging.h"
-#include "base/private_file.h"
 #include "base/try.h"
 #include "crypto/digest.h"
 #include "tools/files/open_beneath.h"
@@ -28,8 +26,6 @@ constexpr std::uint32_t kWatched = IN_CREATE | IN_DELETE | IN_MODIFY | IN_CLOSE_
                                    IN_MOVED_TO | IN_ONLYDIR | IN_EXCL_UNLINK;
 // A file that changed so shortly before it was looked at may change again without another stamp.
 constexpr std::int64_t kStampNanoseconds = 50'000'000;
-constexpr std::size_t kMaxRules = 1 << 20;  // bytes of a .gitignore
-constexpr std::string_view kIgnoreFile = ".gitignore";
 
 std::string Join(const std::string& directory, std::string_view name) {
   return directory.empty() ? std::string(name) : directory + "/" + std::string(name);
@@ -75,6 +71,7 @@ WorkspaceTracker::WorkspaceTracker(const Workspace& workspace, std::string cache
     : workspace_(workspace),
       limits_(limits),
       files_(workspace, limits.file_bytes),
+      ignored_(workspace),
       cache_(std::move(cache_folder), limits.cache_bytes) {
   const std::string& root = workspace_.directory();
   for (const std::string& closed : workspace_.protected_paths()) {
@@ -82,66 +79,20 @@ WorkspaceTracker::WorkspaceTracker(const Workspace& workspace, std::string cache
       closed_.insert(closed.substr(root == "/" ? 1 : root.size() + 1));
     }
   }
-  // Where the workspace lies in a git work tree, the rules of the folders above it count too.
-  namespace fs = std::filesystem;
-  std::error_code failed;
-  for (fs::path top = root;; top = top.parent_path()) {
-    if (fs::exists(fs::symlink_status(top / ".git", failed))) {
-      const std::string relative = fs::path(root).lexically_relative(top).string();
-      if (relative != ".") prefix_ = relative + "/";
-      break;
-    }
-    if (top == top.parent_path()) break;
-  }
 }
 
 // --- what is ignored -------------------------------------------------------------------------------------------------
 
-WorkspaceTracker::Rules WorkspaceTracker::RulesAbove() const {
-  std::string top = workspace_.directory();
-  for (std::size_t levels = static_cast<std::size_t>(std::count(prefix_.begin(), prefix_.end(), '/')); levels > 0;
-       --levels) {
-    top = std::filesystem::path(top).parent_path().string();
-  }
-  Rules rules;
-  if (const auto exclude = ReadSmallFile(top + "/.git/info/exclude", kMaxRules)) {
-    rules = IgnoreRules::Parse(*exclude, "", nullptr);
-  }
-  std::string base;
-  for (std::size_t at = 0; at < prefix_.size();) {
-    if (const auto text = ReadSmallFile(top + "/" + base + std::string(kIgnoreFile), kMaxRules)) {
-      rules = IgnoreRules::Parse(*text, base, std::move(rules));
-    }
-    const std::size_t end = prefix_.find('/', at) + 1;
-    base = prefix_.substr(0, end);
-    at = end;
-  }
-  return rules;
-}
-
-WorkspaceTracker::Rules WorkspaceTracker::ReadRules(int fd, const std::string& directory, Rules above) const {
-  const UniqueFd file(::openat(fd, std::string(kIgnoreFile).c_str(), O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC));
-  struct stat status {};
-  if (!file || ::fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) return above;
-  const auto text = ReadAll(file.get(), kMaxRules);
-  if (!text) return above;
-  return IgnoreRules::Parse(*text, prefix_ + (directory.empty() ? "" : directory + "/"), std::move(above));
-}
-
 WorkspaceTracker::Rules WorkspaceTracker::RulesOnDisk(const std::string& directory) const {
-  Rules rules = RulesAbove();
+  Rules rules = ignored_.Above();
   std::string path;
   for (std::size_t at = 0;;) {
-    if (const UniqueFd fd = OpenDirectory(path)) rules = ReadRules(fd.get(), path, std::move(rules));
+    if (const UniqueFd fd = OpenDirectory(path)) rules = ignored_.In(fd.get(), path, std::move(rules));
     if (path.size() == directory.size()) return rules;
     const std::size_t end = std::min(directory.find('/', at), directory.size());
     path = directory.substr(0, end);
     at = end + 1;
   }
-}
-
-bool WorkspaceTracker::IsIgnoredBy(const Rules& rules, const std::string& path, bool is_directory) const {
-  return rules && rules->Names(prefix_ + path, is_directory);
 }
 
 bool WorkspaceTracker::IsClosed(const std::string& path) const {
@@ -165,7 +116,7 @@ bool WorkspaceTracker::IsIgnored(const std::string& path) const {
       const auto known = directories_.find(ParentOf(part));
       rules = known != directories_.end() ? known->second.rules : RulesOnDisk(ParentOf(part));
     }
-    if (IsIgnoredBy(rules, part, !last)) return true;
+    if (ignored_.Name(rules, part, !last)) return true;
     if (last) return false;
   }
 }
@@ -254,13 +205,13 @@ bool WorkspaceTracker::AddDirectory(const std::string& path, Findings* findings,
     Directory& directory = directories_[at];
     Watch(fd.get(), at, directory);  // first: what comes while it is read is told then
     const auto above = directories_.find(ParentOf(at));
-    directory.rules = ReadRules(fd.get(), at, at.empty() ? RulesAbove() : above->second.rules);
+    directory.rules = ignored_.In(fd.get(), at, at.empty() ? ignored_.Above() : above->second.rules);
     for (const std::string& name : NamesIn(fd.get())) {
       const std::string below = Join(at, name);
       struct stat status {};
       if (IsLeftOut(name, below)) continue;
       if (::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !IsTracked(status)) continue;
-      if (status.st_dev != root_device_ || IsIgnoredBy(directory.rules, below, S_ISDIR(status.st_mode))) continue;
+      if (status.st_dev != root_device_ || ignored_.Name(directory.rules, below, S_ISDIR(status.st_mode))) continue;
       if (!directory.entries.contains(name)) AddEntry(fd.get(), at, name, status, findings);
       if (S_ISDIR(status.st_mode)) left.push_back(below);
     }
@@ -511,9 +462,9 @@ void WorkspaceTracker::LookAtName(int fd, const std::string& directory, const st
   }
   const bool is_directory = S_ISDIR(status.st_mode);
   if (found == entries.end()) {
-    if (IsIgnoredBy(directories_[directory].rules, path, is_directory)) return;
+    if (ignored_.Name(directories_[directory].rules, path, is_directory)) return;
     const auto old = old_rules_.find(directory);
-    const bool was_ignored = old != old_rules_.end() && IsIgnoredBy(old->second, path, is_directory);
+    const bool was_ignored = old != old_rules_.end() && ignored_.Name(old->second, path, is_directory);
     Findings* const told = was_ignored ? nullptr : findings;
     AddEntry(fd, directory, name, status, told);
     if (is_directory) AddDirectory(path, told, {});
@@ -574,7 +525,8 @@ void WorkspaceTracker::NewRules(const std::string& directory) {
     }
     old_rules_.emplace(path, at->second.rules);
     if (const UniqueFd fd = OpenDirectory(path)) {
-      at->second.rules = ReadRules(fd.get(), path, path.empty() ? RulesAbove() : directories_[ParentOf(path)].rules);
+      at->second.rules =
+          ignored_.In(fd.get(), path, path.empty() ? ignored_.Above() : directories_[ParentOf(path)].rules);
     }
   }
 }
@@ -592,7 +544,7 @@ void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
     std::vector<std::string> ignored;
     for (const auto& [name, entry] : known->second.entries) {
       const bool is_directory = entry.kind == FileVersion::Kind::kDirectory;
-      if (IsIgnoredBy(known->second.rules, Join(path, name), is_directory)) ignored.push_back(name);
+      if (ignored_.Name(known->second.rules, Join(path, name), is_directory)) ignored.push_back(name);
     }
     for (const std::string& name : ignored) RemoveEntry(path, name, nullptr);
     const UniqueFd fd = OpenDirectory(path);
@@ -604,9 +556,9 @@ void WorkspaceTracker::ApplyNewRules(const std::string& directory) {
       if (IsLeftOut(name, entry) || known->second.entries.contains(name)) continue;
       if (::fstatat(fd.get(), name.c_str(), &status, AT_SYMLINK_NOFOLLOW) != 0 || !IsTracked(status)) continue;
       const bool is_directory = S_ISDIR(status.st_mode);
-      const bool was_ignored = old != old_rules_.end() && IsIgnoredBy(old->second, entry, is_directory);
+      const bool was_ignored = old != old_rules_.end() && ignored_.Name(old->second, entry, is_directory);
       if (!was_ignored || status.st_dev != root_device_) continue;  // it is new, and told of by itself
-      if (IsIgnoredBy(known->second.rules, entry, is_directory)) continue;
+      if (ignored_.Name(known->second.rules, entry, is_directory)) continue;
       AddEntry(fd.get(), path, name, status, nullptr);
       if (is_directory) AddDirectory(entry, nullptr, {});
     }

@@ -20,7 +20,7 @@
 #include "reprise/result.h"
 #include "reprise/workspace_change.h"
 #include "rewind/content_cache.h"
-#include "rewind/ignore_rules.h"
+#include "rewind/ignore_files.h"
 #include "rewind/workspace_files.h"
 #include "tools/files/workspace.h"
 
@@ -75,7 +75,7 @@ class WorkspaceTracker {
     int watch = -1;
     std::shared_ptr<const IgnoreRules> rules;  // null: nothing is ignored
   };
-  using Rules = std::shared_ptr<const IgnoreRules>;
+  using Rules = IgnoreFiles::Rules;
   // What one look has found; null where it is not told.
   struct Findings {
     const Keep& keep;
@@ -107,10 +107,7 @@ class WorkspaceTracker {
   UniqueFd OpenDirectory(const std::string& path) const;
   void Watch(int fd, const std::string& path, Directory& directory) REQUIRES(mutex_);
   void StopWatching(std::string_view why) REQUIRES(mutex_);
-  Rules ReadRules(int fd, const std::string& directory, Rules above) const;
-  Rules RulesAbove() const;
   Rules RulesOnDisk(const std::string& directory) const;
-  bool IsIgnoredBy(const Rules& rules, const std::string& path, bool is_directory) const;
   // Of an entry, by itself: whatever is ignored besides.
   bool IsLeftOut(const std::string& name, const std::string& path) const;
   bool IsClosed(const std::string& path) const;
@@ -119,7 +116,7 @@ class WorkspaceTracker {
   const Workspace& workspace_;
   const RewindLimits limits_;
   const WorkspaceFiles files_;
-  std::string prefix_;            // of the workspace in its git work tree, with a slash behind it
+  const IgnoreFiles ignored_;
   std::set<std::string> closed_;  // protected paths in the workspace, relative
   mutable Mutex mutex_;
   ContentCache cache_ GUARDED_BY(mutex_);

@@ -306,6 +306,8 @@ class Generator:
             value.pop("tools", None)
         if path == "/instructions/trust":
             value = self.rng.choice([{m: each[m] for m in value} for each in self.world.instructions])
+        if path.endswith("/workspace/files"):
+            value = {"path": self.rng.choice(["AGENTS.md", "./AGENTS.md", "none.txt", "..", "."])}
         if path.endswith("/replay"):
             value["mode"] = "recorded" if chat in ASKING and value["mode"] == "live" else value["mode"]
             if value["mode"] != "events":

@@ -13,7 +13,7 @@ from support.server import ROOT
 
 METHODS = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS", "TRACE", "get", "post", "PROPFIND", "BREW", "M-SEARCH"]
 PATHS = ["/chats", "/chats/x/interactions", "/healthz", "/no/such/path", "/approvals", "/openapi.json", "/metrics", "/v1/models", "/v1/chat/completions",
-         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp"]
+         "/v1/responses", "/v1/responses/resp_x_int_001", "/v1/no/such", "/agui", "/mcp", "/workspace/files", "/chats/x/workspace/files"]
 # Every route there is, as openapi.json has them, with something in the place of each parameter; and paths that are none.
 ROUTES = [(method.upper(), re.sub(r"{[^}]*}", "x", path)) for path, item in json.loads((ROOT / "schemas" / "openapi.json").read_text())["paths"].items()
           for method in item if method in ("get", "post", "put", "patch", "delete")]

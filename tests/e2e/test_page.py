@@ -1,4 +1,5 @@
 """The page, in a real browser: each thing a person does there, done as a person does it."""
+import datetime
 import json
 import os
 import pathlib
@@ -198,6 +199,41 @@ def test_a_pattern_is_chosen_in_the_card_and_listed_with_its_sentence(server, pr
     assert grant["pattern"] == "echo *" and grant["uses"] == 1
     page.press("tab-settings")
     page.until(lambda: "used once" in page.text("grant-use"), "how often it was used")
+
+
+def test_how_long_a_pattern_counts_is_chosen_by_keys_alone(server, provider, browse):
+    provider.plan(tools(call("run_shell", {"command": "echo one"})), text("first"))
+    page = browse(server)
+    page.say("run")
+    page.one("approval-card")
+    assert not page.all("lifetime") and not page.all("pattern-means")
+    page.one("feedback").click()
+
+    def step(name, *keys):
+        page.keys(Keys.TAB)
+        page.until(lambda: page.script("return document.activeElement.dataset.testid") == name, f"the focus on {name}")
+        for key in keys:
+            page.keys(key)
+
+    step("scope", Keys.ARROW_DOWN)
+    page.until(lambda: page.text("pattern-means") == "Runs calls of this tool with exactly these arguments. It counts in this chat, without end.", "what equal calls are")
+    step("pattern", Keys.ARROW_DOWN, Keys.ARROW_DOWN)
+    page.until(lambda: page.text("pattern-means").startswith("Runs `echo` followed by"), "its sentence")
+    assert page.text("pattern-means").endswith("It counts in this chat, for 30 days.")
+    step("lifetime", Keys.HOME)
+    page.until(lambda: page.text("pattern-means").endswith("It counts in this chat, for an hour."), "the time")
+    step("approve")
+    means = page.script("return document.getElementById(document.activeElement.getAttribute('aria-describedby')).textContent")
+    assert means.startswith("Runs `echo` followed by") and "for an hour" in means, "who hears the button hears what it allows"
+    page.keys(Keys.ENTER)
+    page.until_text("answer", "first")
+    chat = server.client.get("/chats").json["chats"][0]["id"]
+    grant, = server.client.get(f"/chats/{chat}/grants").expect(200, "chat_grants").json["grants"]
+    left = datetime.datetime.fromisoformat(grant["expires_at"].replace("Z", "+00:00")) - datetime.datetime.now(datetime.timezone.utc)
+    assert grant["pattern"] == "echo *" and 3000 < left.total_seconds() <= 3600
+    page.press("tab-settings")
+    page.until(lambda: page.text("grant-means").startswith("Runs `echo` followed by"), "the sentence, in the list too")
+    assert ":" in page.text("grant-use"), "an hour has a time, not a day alone"
 
 
 def test_one_by_one_or_all(server, provider, browse):

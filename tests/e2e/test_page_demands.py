@@ -10,6 +10,7 @@ from support.browser import By, Keys, webdriver
 from support.demands import Left, at, wanting
 from support.provider import CUT, Gate, Reply, call, delta, text, tools
 from support.server import BINARY
+from support.terminal import Terminal
 from support.timing import SLACK, SOON, eventually
 from test_confirmation import REMOVING
 
@@ -94,7 +95,7 @@ DEMANDS = [
      here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("4: 40, 42, 22", "history by age", here("test_chats_are_listed_by_age_with_the_newest_first")),
     ("4: 40, 42, 22", "dictation", audio("test_what_is_said_goes_where_the_cursor_is")),
-    ("4: 40, 42, 22", "mentions", here("test_a_file_is_mentioned_by_its_name")),
+    ("4: 40, 42, 22", "mentions", here("test_a_file_is_mentioned_by_its_name", "test_a_file_of_the_workspace_is_chosen_behind_an_at_sign")),
     ("4: 41", "what the agent keeps in mind", here("test_tasks_and_plan_stand_in_the_chat_and_on_the_board")),
     ("4: 157-165, 171", "deltas agree with the finished text", at("test_page_list.py", "test_an_answer_of_a_megabyte") + here("test_a_reload_in_mid_answer_loses_nothing")),
     ("4: 157-165, 171", "an error takes the place of what was to come", page("test_an_error_says_what_to_do_next") + here("test_an_error_in_mid_answer_keeps_what_was_said")),
@@ -165,6 +166,10 @@ WISHES = [
     ("switch the approval mode in mid-run", at("test_page_settings.py", "test_a_mode_changed_while_the_agent_works_holds_from_its_next_call")),
     ("see what a lasting grant covers", here("test_a_lasting_yes_is_listed_and_taken_back")),
     ("no token-by-token live region", at("test_page_everywhere.py", "test_what_a_screen_reader_says")),
+    ("name a file of the workspace in a message", here("test_a_file_of_the_workspace_is_chosen_behind_an_at_sign", "test_files_that_a_message_names_go_along_whoever_wrote_the_name",
+     "test_a_secret_is_neither_offered_nor_named", "test_a_file_that_is_named_here_or_at_the_terminal_is_the_same")),
+    ("say for how long a lasting grant counts, and read what it covers before it is given",
+     page("test_a_pattern_is_chosen_in_the_card_and_listed_with_its_sentence", "test_how_long_a_pattern_counts_is_chosen_by_keys_alone")),
     ("a large paste becomes an attachment", page("test_a_draft_is_kept_and_a_long_paste_becomes_a_file")),
 ]
 
@@ -854,6 +859,131 @@ def test_where_a_replay_differs_is_shown(make_server, provider, browse):
     window.press("verify")
     window.until_text("verified", "something else")
     assert f"event {result['seq']}" in window.text("verified") and len(events) > result["seq"]
+
+
+def written(window):
+    return window.one("composer").get_attribute("value")
+
+
+def sent_by(server, interaction="int_001"):
+    """The message, and the names of the files that went along."""
+    sent = server.client.interaction(chat_of(server), interaction)
+    return sent["user_message"], [each["filename"] for each in sent.get("attachments", [])]
+
+
+def test_a_file_of_the_workspace_is_chosen_behind_an_at_sign(server, provider, browse):
+    workspace = server.home.workspace
+    (workspace / "src").mkdir()
+    (workspace / "src" / "engine.txt").write_text("the words of the engine")
+    (workspace / "src" / "my engine notes.txt").write_text("the words of the notes")
+    (workspace / ".gitignore").write_text("*.o\n")
+    (workspace / "src" / "engine.o").write_text("x")
+    window = browse(server)
+    # Before there is a chat, by keys alone.
+    window.type("composer", "compare @eng")
+    window.until(lambda: [each.text for each in window.css("[data-testid=suggestions] [role=option]")] == ["src/engine.txt", "src/my engine notes.txt"], "what there is")
+    window.type("composer", Keys.ENTER)
+    window.until_text("attachments", "src/engine.txt")
+    window.until(lambda: written(window) == "compare @src/engine.txt ", "the words, in the box of the new chat")
+    window.type("composer", "with @NOTES")
+    window.until(lambda: window.text("suggestions") == "src/my engine notes.txt", "the other")
+    window.one("suggestions").find_element(By.CSS_SELECTOR, "[role=option]").click()
+    window.until(lambda: written(window) == 'compare @src/engine.txt with @"src/my engine notes.txt" ', "its name in quotes")
+    window.until(lambda: len(window.all("attachment[data-state=there]")) == 2, "both")
+    provider.plan(text("compared"))
+    window.type("composer", Keys.ENTER)
+    window.until_text("answer", "compared")
+    assert written(window) == "" and not window.all("attachment")
+    assert sent_by(server) == ('compare @src/engine.txt with @"src/my engine notes.txt" ', ["engine.txt", "my engine notes.txt"])
+    told = json.dumps(provider.requests[-1].body)
+    assert "the words of the engine" in told and "the words of the notes" in told
+    # It is named again, and is what it is by now; the chat's own copy is offered behind it.
+    (workspace / "src" / "engine.txt").write_text("other words")
+    window.type("composer", "again @engine.t")
+    window.until(lambda: window.text("suggestions").split("\n") == ["src/engine.txt", "engine.txt", "in this chat"], "both")
+    provider.plan(text("seen"))
+    window.type("composer", Keys.TAB)
+    window.until(lambda: window.all("attachment[data-state=there]"), "the file")
+    window.type("composer", Keys.ENTER)
+    window.until_text("answer", "seen")
+    assert "other words" in json.dumps(provider.requests[-1].body)
+    window.press("new-chat")
+    window.until(lambda: written(window) == "", "nothing left of a draft")
+
+
+def test_files_that_a_message_names_go_along_whoever_wrote_the_name(make_server, provider, browse):
+    server = make_server(provider, config={"tools": {"rules": [{"tool": "read_file", "pattern": "private/**", "action": "deny"}]}})
+    workspace = server.home.workspace
+    (workspace / "docs").mkdir()
+    (workspace / "private").mkdir()
+    (workspace / "private" / "plan.txt").write_text("nobody reads this")
+    (workspace / "a.txt").write_text("words of a")
+    (workspace / "b c.txt").write_text("words of b")
+    window = browse(server)
+    provider.plan(text("first"))
+    # Pasted, as it were: nothing was chosen. People and folders are no files, and neither is what stands within a word.
+    window.script("""const box = document.querySelector('[data-testid=composer]');
+        Object.getOwnPropertyDescriptor(HTMLTextAreaElement.prototype, 'value').set.call(box, arguments[0]);
+        box.dispatchEvent(new Event('input', {bubbles: true}));""", '@ann see @a.txt and @"b c.txt", mail x@a.txt @a.txt @docs')
+    window.press("send")
+    window.until_text("answer", "first")
+    assert sent_by(server) == ('@ann see @a.txt and @"b c.txt", mail x@a.txt @a.txt @docs', ["a.txt", "b c.txt"])
+    # What is not there goes as text, and is said.
+    provider.plan(text("second"))
+    window.type("composer", "and @gone.txt ")
+    window.type("composer", Keys.ENTER)
+    window.until(lambda: "There is no file gone.txt here" in window.css("body")[0].text, "the word of it")
+    window.until_text("answer", "second")
+    assert sent_by(server, "int_002") == ("and @gone.txt ", [])
+    # What is there and cannot go along stops the message, until somebody decides that it is a text.
+    window.type("composer", "now @private/plan.txt ")
+    window.type("composer", Keys.ENTER)
+    window.until(lambda: "may not read this file" in window.text("attachment[data-state=failed]"), "why")
+    assert written(window) == "now @private/plan.txt " and len(provider.requests) == 2
+    window.type("composer", Keys.ENTER)
+    window.until(lambda: window.all("attachment[data-state=failed]"), "it stands")
+    assert written(window) == "now @private/plan.txt "
+    window.one("attachments").find_element(By.CSS_SELECTOR, "button[aria-label='Remove private/plan.txt']").click()
+    provider.plan(text("third"))
+    window.type("composer", Keys.ENTER)
+    window.until_text("answer", "third")
+    assert sent_by(server, "int_003") == ("now @private/plan.txt ", []) and "nobody reads this" not in json.dumps([each.body for each in provider.requests])
+
+
+def test_a_secret_is_neither_offered_nor_named(make_server, make_home, provider, browse):
+    home = make_home()
+    home.workspace = home.user
+    (home.user / ".ssh").mkdir()
+    (home.user / ".ssh" / "id_rsa").write_text("a private key")
+    (home.user / "id_rsa.md").write_text("how to make one")
+    window = browse(make_server(provider, home=home))
+    window.type("composer", "@id_r")
+    window.until(lambda: window.text("suggestions") == "id_rsa.md", "what is no secret")
+    window.type("composer", "", clear=True)
+    window.type("composer", "@.ssh/id_rsa ")
+    window.press("send")
+    window.until(lambda: "secrets" in window.text("attachment[data-state=failed]"), "why")
+    assert not provider.requests
+
+
+def test_a_file_that_is_named_here_or_at_the_terminal_is_the_same(server, provider, browse):
+    (server.home.workspace / "a.txt").write_text("words of a")
+    provider.plan(text("one"))
+    terminal = Terminal(server.home, "chat", "c", "--url", f"http://127.0.0.1:{server.port}")
+    try:
+        terminal.ready().type("look at @workspace/a.txt\r").until("(with a.txt)").until("one").ready()
+    finally:
+        terminal.kill()
+    window = browse(server, "/#c")
+    window.until_text("answer", "one")
+    provider.plan(text("two"))
+    window.type("composer", "look at @a.txt ")
+    window.press("send")
+    window.until_text("answer", "two")
+    first, second = (server.client.interaction("c", each) for each in ("int_001", "int_002"))
+    assert first["attachments"] == second["attachments"], "one file, kept once"
+    told = [[each["content"] for each in request.conversation if each["role"] == "user"][-1] for request in provider.requests]
+    assert told[0].removeprefix("look at @workspace/a.txt") == told[1].removeprefix("look at @a.txt ") and "words of a" in told[1]
 
 
 def test_a_file_is_mentioned_by_its_name(server, provider, browse, tmp_path):

@@ -1,4 +1,4 @@
-import { KeyboardEvent, useEffect, useRef, useState } from "react";
+import { KeyboardEvent, useEffect, useId, useRef, useState } from "react";
 import { useKept } from "../list/kept";
 import { duration } from "../parts/duration";
 import { Icon } from "../parts/Icon";
@@ -13,6 +13,8 @@ import { hasHidden, spelled } from "./hidden";
 import { defaultsOf, parseSchema, problems, SchemaForm, Values } from "./SchemaForm";
 import { titleOf } from "./ToolCard";
 
+const LIFETIMES = [3600, 86_400, 604_800, 2_592_000, 0]; // seconds; 0: without end
+const OF_PATTERNS = 2_592_000; // as the server has it where nobody says otherwise; equal calls are without end
 const SOON = 400; // ms: a key that was on its way when the card came does not answer it
 
 // A call that waits for a person: what exactly would run, and every way to answer.
@@ -21,11 +23,13 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   const [words, setWords] = useKept("words", "");
   const [scope, setScope] = useKept("scope", "once");
   const [pattern, setPattern] = useKept("pattern", "");
+  const [chosen, setChosen] = useKept<number | null>("lifetime", null);
   const [edited, setEdited] = useKept<Values | null>("edited", null);
   const [wrong, setWrong] = useState<Map<string, string>>(new Map());
   const [busy, setBusy] = useState(false);
   const drawn = useRef(0);
   const place = useRef<HTMLElement>(null);
+  const id = useId();
   const { tools } = useStore(); // they may be read after the card is drawn
   const spec = tools?.tools.find((each) => each.name === tool);
   const schema = parseSchema(spec ? JSON.stringify(spec.parameters) : undefined);
@@ -33,6 +37,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
   // What is allowed beyond this call: calls that are equal, or one of the patterns that the server offers.
   const patterns = scope !== "once" && !edited ? (approval.patterns ?? []) : [];
   const offered = patterns.find((each) => each.pattern === pattern);
+  const lifetime = chosen ?? (offered ? OF_PATTERNS : 0);
   const parsed = argumentsOf(approval.tool_input);
   const mayEdit = schema && parsed && approval.allowed_decisions.includes("edit");
 
@@ -54,7 +59,7 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
     setBusy(true);
     const body: Record<string, unknown> = { approved };
     if (words) body.feedback = words;
-    if (approved && scope !== "once") body.scope = scope;
+    if (approved && scope !== "once") Object.assign(body, { scope, expires_in_s: lifetime });
     if (approved && offered) body.pattern = offered.pattern;
     if (approved && edited) body.arguments = edited;
     await store.answer(approval.approval_id, body);
@@ -101,15 +106,24 @@ export function ApprovalCard({ approval, tool }: { approval: Approval; tool: str
           </select>
         )}
         {patterns.length > 0 && (
-          <select data-testid="pattern" aria-label={t.allowWhat} value={offered?.pattern ?? ""} onChange={(e) => setPattern(e.target.value)}>
+          <select data-testid="pattern" aria-label={t.allowWhat} aria-describedby={`${id}-means`} value={offered?.pattern ?? ""} onChange={(e) => setPattern(e.target.value)}>
             <option value="">{t.allowEqual}</option>
             {patterns.map((each) => <option key={each.pattern} value={each.pattern}>{spelled(each.pattern)}</option>)}
           </select>
         )}
+        {scope !== "once" && (
+          <select data-testid="lifetime" aria-label={t.lasts} value={lifetime} onChange={(e) => setChosen(Number(e.target.value))}>
+            {LIFETIMES.map((each) => <option key={each} value={each}>{t.lifetimes[each]}</option>)}
+          </select>
+        )}
       </div>
-      {offered && <p className="hint" data-testid="pattern-means" aria-live="polite">{spelled(offered.means)} {t.allowUntil}</p>}
+      {scope !== "once" && (
+        <p className="hint" id={`${id}-means`} data-testid="pattern-means" aria-live="polite">
+          {offered ? spelled(offered.means) : t.allowEqualMeans} {t.allowed(t.scopes[scope]!, t.lifetimes[lifetime]!)}
+        </p>
+      )}
       <div className="row">
-        <button type="button" className="primary" data-testid="approve" disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>
+        <button type="button" className="primary" data-testid="approve" aria-describedby={scope === "once" ? undefined : `${id}-means`} disabled={busy} onClick={() => void answer(true)}><Icon name="check" size={16} />{edited ? t.approveChanged : t.approve}</button>
         <button type="button" data-testid="deny" disabled={busy} onClick={() => void answer(false)}><Icon name="close" size={16} />{t.deny}</button>
         {mayEdit && !edited && <button type="button" className="quiet" data-testid="edit-arguments" onClick={() => setEdited({ ...defaultsOf(schema), ...parsed })}><Icon name="pencil" size={15} />{t.changeArguments}</button>}
         <span className="grow" />

@@ -15,7 +15,7 @@ export function Attachments({ chat, uploads }: { chat: string; uploads: Upload[]
           <span className="title" title={each.name}>{each.name}</span>
           {each.failure && <span className="bad" role="alert">{each.failure}</span>}
           {!each.failure && !each.id && <progress value={each.sent} aria-label={t.uploading(each.name)} />}
-          {each.failure && each.file && <button type="button" className="quiet tiny" data-testid="retry-upload" onClick={() => retry(chat, each)}>{t.errorNext.retry}</button>}
+          {each.failure && (each.file || each.path) && <button type="button" className="quiet tiny" data-testid="retry-upload" onClick={() => retry(chat, each)}>{t.errorNext.retry}</button>}
           <button type="button" className="quiet tiny" aria-label={t.detach(each.name)} onClick={() => detach(chat, each)}><Icon name="close" size={14} /></button>
         </li>
       ))}

@@ -6,7 +6,8 @@ import type { Turn } from "../store/turn";
 import { t } from "../texts";
 import { call, chatPath } from "../wire/api";
 import { Attachments } from "./Attachments";
-import { attach, clear, useUploads } from "./uploads";
+import { mentionsIn } from "./mentions";
+import { attach, attachMentioned, clear, uploadsOf, useUploads } from "./uploads";
 import { Dictation } from "./Dictation";
 import { ModelPicker } from "./ModelPicker";
 import { ModePicker } from "./ModePicker";
@@ -28,6 +29,7 @@ export function Composer({ running }: { running: Turn | undefined }) {
   const uploads = useUploads(chat);
   const box = useRef<HTMLTextAreaElement>(null);
   const picker = useRef<HTMLInputElement>(null);
+  const sending = useRef(false);
   const id = useId();
   const found = useCompletion(text, caret);
   const suggestions = closed ? [] : found;
@@ -48,27 +50,44 @@ export function Composer({ running }: { running: Turn | undefined }) {
   // An example that somebody has pressed is written here, to be sent or changed.
   useEffect(() => {
     if (wish === null) return;
-    setText(wish);
-    setCaret(wish.length);
+    write(wish);
     store.set({ wish: null });
     box.current?.focus();
   }, [wish]);
 
+  const write = (words: string): void => {
+    setText(words);
+    setCaret(words.length);
+  };
+  // Of a chat that has begun for the files, this box becomes that chat's.
+  const moveDraft = (words: string): void => {
+    if (chat !== "" || !store.open || !words) return;
+    localStorage.setItem(draftName(store.open.id), words);
+    localStorage.removeItem(draftName(""));
+  };
   const send = async (): Promise<void> => {
     const message = text.trim() === "" ? "" : text;
-    if (!message || coming) return;
-    localStorage.removeItem(draftName(chat));
-    setText("");
-    const ids = uploads.filter((each) => each.id).map((each) => each.id);
-    if (await store.send(message, ids)) clear(chat);
-    else setText(message);
+    if (!message || coming || sending.current) return;
+    sending.current = true;
+    try {
+      let filled = chat;
+      if (mentionsIn(message).length > 0) {
+        filled = (await store.chatToFill()) ?? "";
+        moveDraft(message);
+        if (!filled || !(await attachMentioned(filled, message))) return;
+      }
+      localStorage.removeItem(draftName(filled));
+      const empty = (words: string): void => (filled === chat ? write(words) : store.set({ wish: words })); // in the box that is there now
+      empty("");
+      const ids = uploadsOf(filled).filter((each) => each.id).map((each) => each.id);
+      if (await store.send(message, ids)) clear(filled);
+      else empty(message);
+    } finally {
+      sending.current = false;
+    }
   };
-  // Of a chat that is made for the files, this box becomes that chat's.
   const take = (files: File[]): void => {
-    if (files.length === 0) return;
-    void attach(files).then(() => {
-      if (chat === "" && store.open && text) localStorage.setItem(draftName(store.open.id), text), localStorage.removeItem(draftName(""));
-    });
+    if (files.length > 0) void attach(files).then(() => moveDraft(text));
   };
   const insert = (words: string): void => {
     const { selectionStart: from, selectionEnd: to } = box.current ?? { selectionStart: text.length, selectionEnd: text.length };
@@ -97,9 +116,9 @@ export function Composer({ running }: { running: Turn | undefined }) {
     const chosen = suggestions[index];
     if (!chosen) return;
     const next = chosen.take();
-    setText(next);
-    setCaret(next.length);
+    write(next);
     setAt(0);
+    void chosen.attach?.().then(() => moveDraft(next));
     box.current?.focus();
   };
   const onKey = (e: KeyboardEvent<HTMLTextAreaElement>): void => {

@@ -2,13 +2,15 @@
 import { useSyncExternalStore } from "react";
 import { store } from "../store/store";
 import { t } from "../texts";
-import type { FileInfo } from "../wire";
-import { chatPath } from "../wire/api";
+import type { ChatFiles, FileInfo } from "../wire";
+import { ApiError, call, chatPath, get } from "../wire/api";
+import { mentionsIn } from "./mentions";
 
 export interface Upload {
   key: number;
   name: string;
-  file: File | null; // null: it was in the chat already
+  file: File | null; // null: it is the server's already
+  path: string; // of a file of the workspace; empty: it is none
   id: string; // empty while it is on its way
   picture: string; // an address of this window, to show it
   sent: number; // of 1
@@ -17,6 +19,7 @@ export interface Upload {
 
 const NONE: Upload[] = [];
 const ofChat = new Map<string, Upload[]>();
+const asText = new Map<string, Set<string>>(); // paths that somebody has taken out again, though the message names them
 const listeners = new Set<() => void>();
 let number = 0;
 
@@ -40,13 +43,66 @@ export async function attach(files: File[]): Promise<void> {
   const chat = store.open?.id ?? (await store.newChat());
   if (!chat) return;
   for (const file of files) {
-    const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "" };
+    const upload: Upload = { key: ++number, name: file.name || t.pastedFile, file, path: "", id: "", picture: file.type.startsWith("image/") ? URL.createObjectURL(file) : "", sent: 0, failure: "" };
     put(chat, [...uploadsOf(chat), upload]);
     send(chat, upload);
   }
 }
 
+// A file of the workspace, as it is now. Not if the chat's next message has it already.
+export async function attachPath(path: string): Promise<void> {
+  const chat = await store.chatToFill();
+  if (!chat) return;
+  asText.get(chat)?.delete(path);
+  if (!uploadsOf(chat).some((each) => each.path === path)) void fetchPath(chat, addPath(chat, path)).catch(() => undefined);
+}
+function addPath(chat: string, path: string): Upload {
+  const upload: Upload = { key: ++number, name: path, file: null, path, id: "", picture: "", sent: 0, failure: "" };
+  put(chat, [...uploadsOf(chat), upload]);
+  return upload;
+}
+async function fetchPath(chat: string, upload: Upload): Promise<void> {
+  try {
+    const { id } = await call<FileInfo>("POST", `${chatPath(chat)}/workspace/files`, { path: upload.path });
+    change(chat, upload.key, { id, sent: 1 });
+  } catch (error) {
+    change(chat, upload.key, { failure: error instanceof ApiError ? error.message : t.uploadFailed });
+    throw error;
+  }
+}
+
+// Attaches what a message names: a file of the workspace, or else one of the chat. What is neither stays text. False: a file is there, and cannot be
+// attached; so the message is not what its writer thinks.
+export async function attachMentioned(chat: string, text: string): Promise<boolean> {
+  let all = true;
+  for (const path of mentionsIn(text)) {
+    const known = uploadsOf(chat).find((each) => each.path === path || each.name === path);
+    if (known?.failure) all = false;
+    if (known || asText.get(chat)?.has(path)) continue;
+    if (store.tools?.workspace) {
+      const upload = addPath(chat, path);
+      try {
+        await fetchPath(chat, upload);
+        continue;
+      } catch (error) {
+        const isNone = error instanceof ApiError && (error.status === 404 || error.status === 400); // a folder, say
+        if (!isNone) {
+          all = false;
+          continue;
+        }
+        put(chat, uploadsOf(chat).filter((each) => each.key !== upload.key));
+      }
+    }
+    const named = (await filesOf(chat)).filter((each) => each.filename === path).pop();
+    if (named) mention(chat, named);
+    else if (/[./]/.test(path)) store.tell(t.noSuchFile(path));
+  }
+  return all;
+}
+export const filesOf = (chat: string): Promise<FileInfo[]> => get<ChatFiles>(`${chatPath(chat)}/files`).then((found) => found.files, () => []);
+
 function send(chat: string, upload: Upload): void {
+  if (upload.path) return void fetchPath(chat, upload).catch(() => undefined);
   const form = new FormData();
   form.append("file", upload.file!, upload.name);
   const request = new XMLHttpRequest(); // fetch does not tell how far it has come
@@ -75,13 +131,15 @@ export function retry(chat: string, upload: Upload): void {
 }
 export function detach(chat: string, upload: Upload): void {
   if (upload.picture) URL.revokeObjectURL(upload.picture);
+  if (upload.path) asText.set(chat, (asText.get(chat) ?? new Set()).add(upload.path));
   put(chat, uploadsOf(chat).filter((each) => each !== upload));
 }
 export function clear(chat: string): void {
   uploadsOf(chat).forEach((each) => each.picture && URL.revokeObjectURL(each.picture));
+  asText.delete(chat);
   put(chat, NONE);
 }
 export function mention(chat: string, file: FileInfo): void {
   if (uploadsOf(chat).some((each) => each.id === file.id)) return;
-  put(chat, [...uploadsOf(chat), { key: ++number, name: file.filename, file: null, id: file.id, picture: "", sent: 1, failure: "" }]);
+  put(chat, [...uploadsOf(chat), { key: ++number, name: file.filename, file: null, path: "", id: file.id, picture: "", sent: 1, failure: "" }]);
 }

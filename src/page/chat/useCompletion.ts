@@ -1,11 +1,13 @@
-// What may be meant by the word before the caret: "/" an action, "@" a file of the chat.
+// What may be meant by the word before the caret: "/" an action, "@" a file of the workspace or of the chat.
 import { useEffect, useState } from "react";
 import type { IconName } from "../parts/Icon";
 import { actions } from "../keys/actions";
 import { store } from "../store/store";
-import type { ChatFiles, FileInfo } from "../wire";
-import { chatPath, get } from "../wire/api";
-import { mention } from "./uploads";
+import { t } from "../texts";
+import type { FileInfo, WorkspaceFiles } from "../wire";
+import { request } from "../wire/api";
+import { mentionBefore, mentionOf } from "./mentions";
+import { attachPath, filesOf, mention } from "./uploads";
 
 export interface Suggestion {
   key: string;
@@ -13,19 +15,47 @@ export interface Suggestion {
   name: string;
   more: string;
   take: () => string; // the text that stands there afterwards
+  attach?: () => Promise<void>; // what has to be done then, and may make the chat
 }
 
 const MOST = 8;
+const OF_CHAT = 3; // have room in any case
+const PAUSE = 120; // ms: who writes on wants something else
+
+// Files of the workspace that have the word in their path, once the server has found them.
+function useWorkspaceFiles(word: string | null): string[] {
+  const [found, setFound] = useState<string[]>([]);
+  const wanted = store.tools?.workspace ? word : null;
+  useEffect(() => {
+    if (wanted === null) return setFound([]);
+    const stop = new AbortController();
+    const timer = setTimeout(async () => {
+      try {
+        const answer = await request("GET", `/workspace/files?limit=${MOST}&q=${encodeURIComponent(wanted)}`, undefined, stop.signal);
+        setFound(((await answer.json()) as WorkspaceFiles).files.map((each) => each.path));
+      } catch {
+        if (!stop.signal.aborted) setFound([]);
+      }
+    }, PAUSE);
+    return () => {
+      clearTimeout(timer);
+      stop.abort();
+    };
+  }, [wanted]);
+  // Those of the word before, as far as they fit.
+  return wanted === null ? [] : found.filter((each) => each.toLowerCase().includes(wanted.toLowerCase().replace(/^(\.\/)+/, "")));
+}
 
 export function useCompletion(text: string, caret: number): Suggestion[] {
   const chat = store.open?.id ?? "";
   const before = text.slice(0, caret);
   const slash = /^\/([\w-]*)$/.exec(before);
-  const at = /(?:^|\s)@([^\s@]*)$/.exec(before);
+  const at = mentionBefore(before);
   const wantsFiles = at !== null && chat !== "";
   const [files, setFiles] = useState<FileInfo[]>([]);
+  const paths = useWorkspaceFiles(at && at.word);
   useEffect(() => {
-    if (wantsFiles) void get<ChatFiles>(`${chatPath(chat)}/files`).then((found) => setFiles(found.files), () => setFiles([]));
+    if (wantsFiles) void filesOf(chat).then(setFiles);
   }, [wantsFiles, chat]);
   if (slash && text === before) {
     const word = slash[1]!.toLowerCase();
@@ -37,13 +67,18 @@ export function useCompletion(text: string, caret: number): Suggestion[] {
       },
     }));
   }
-  if (!wantsFiles) return [];
-  const word = at[1]!.toLowerCase();
-  return files.filter((each) => each.filename.toLowerCase().includes(word)).slice(0, MOST).map((each) => ({
-    key: each.id, icon: "file", name: each.filename, more: "",
-    take: () => {
-      mention(chat, each);
-      return `${before.slice(0, before.length - word.length)}${each.filename} ${text.slice(caret)}`;
-    },
-  }));
+  if (!at) return [];
+  const named = (path: string): string => `${before.slice(0, at.from)}${mentionOf(path)} ${text.slice(caret)}`;
+  const ofChat = wantsFiles ? files.filter((each) => each.filename.toLowerCase().includes(at.word.toLowerCase())) : [];
+  const ofWorkspace = paths.slice(0, MOST - Math.min(OF_CHAT, ofChat.length));
+  return [
+    ...ofWorkspace.map((path): Suggestion => ({ key: `/${path}`, icon: "file", name: path, more: "", take: () => named(path), attach: () => attachPath(path) })),
+    ...ofChat.slice(0, MOST - ofWorkspace.length).map((each): Suggestion => ({
+      key: each.id, icon: "file", name: each.filename, more: ofWorkspace.length > 0 ? t.ofThisChat : "",
+      take: () => {
+        mention(chat, each);
+        return named(each.filename);
+      },
+    })),
+  ];
 }

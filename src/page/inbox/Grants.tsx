@@ -16,6 +16,12 @@ interface Grant {
   scope: "always" | "chat";
 }
 
+// With the hour, if that is soon.
+function dayOf(time: string): string {
+  const date = new Date(time);
+  return date.getTime() - Date.now() < 2 * 86_400_000 ? date.toLocaleString([], { dateStyle: "short", timeStyle: "short" }) : date.toLocaleDateString();
+}
+
 async function readAll(chat: string | undefined): Promise<Grant[]> {
   const parts = (each: Standing["grants"][number] | ChatGrants["grants"][number]) => ({ tool: each.tool_name, means: each.means, outdated: each.outdated, uses: each.uses ?? 0, until: each.expires_at });
   const standing = (await get<Standing>("/grants")).grants.map((each): Grant => ({ ...parts(each), path: `/grants/${each.id}`, input: each.pattern ?? each.tool_input, scope: "always" }));
@@ -42,10 +48,11 @@ export function Grants() {
       <ul className="plain-list">
         {grants.map((grant) => (
           <li key={grant.path} className="row" data-testid="grant">
-            <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow" title={grant.means && spelled(grant.means)}>{spelled(grant.input ?? "")}</code>
+            <strong>{grant.tool}</strong> <span className="badge">{t.scopes[grant.scope]}</span> <code className="grow">{spelled(grant.input ?? "")}</code>
             {grant.outdated && <span className="badge" data-testid="grant-outdated" title={t.grantOutdatedHint}>{t.grantOutdated}</span>}
-            <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(new Date(grant.until).toLocaleDateString())}`}</span>
+            <span className="faint" data-testid="grant-use">{t.usedTimes(grant.uses)}{grant.until && `, ${t.until(dayOf(grant.until))}`}</span>
             <button type="button" aria-label={t.revokeOf(grant.tool)} onClick={() => void revoke(grant)}>{t.revoke}</button>
+            {grant.means && <p className="hint means" data-testid="grant-means">{spelled(grant.means)}</p>}
           </li>
         ))}
       </ul>

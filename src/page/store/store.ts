@@ -537,15 +537,17 @@ class Store {
     await this.attempt(() => call("PATCH", chatPath(chat.id), settings));
   }
 
+  // The chat that is open, or a new one that whoever puts something into it makes.
+  async chatToFill(): Promise<string | null> {
+    // What was set for it has to hold for its first message too.
+    if (!this.open && Object.values(this.fresh).some((each) => each)) await this.newChat();
+    else if (!this.open) this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`);
+    return this.open?.id ?? null;
+  }
   async send(text: string, attachments: string[]): Promise<boolean> {
-    let chat = this.open;
-    if (!chat) {
-      // What was set for it has to hold for its first message too.
-      if (Object.values(this.fresh).some((each) => each)) await this.newChat();
-      else this.openChat(`chat_${crypto.getRandomValues(new Uint32Array(3)).join("").slice(0, 20)}`);
-      chat = this.open;
-      if (!chat) return false;
-    }
+    await this.chatToFill();
+    const chat = this.open;
+    if (!chat) return false;
     const running = this.chats.get(chat.id)?.status !== "idle" && this.chats.has(chat.id);
     if (!running) chat.sent = text;
     this.changed();
