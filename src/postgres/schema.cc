@@ -280,21 +280,21 @@ constexpr const char* kQueueRows = R"(do $do$ begin
   create function reprise.begin_queued_turn(_tenant text, _chat text, _number int, _version bigint, _checks_head boolean,
       _head int, _owner uuid, _token uuid, _record bytea, _commit text, _queued text, _queued_version bigint)
       returns boolean language plpgsql as $f$
-  declare _message record;
+  declare _place bigint; _its_version bigint;
   begin
     if not reprise.begin_turn(_tenant, _chat, _number, _version, _checks_head, _head, _owner, _token, _record, _commit) then
       return false;
     end if;
     if _queued is not null then
-      select place, version into _message from reprise.queued where tenant = _tenant and chat = _chat and id = _queued
+      select place, version into _place, _its_version from reprise.queued where tenant = _tenant and chat = _chat and id = _queued
         and taken is null for update;
       if not found then raise exception 'dequeued' using errcode = 'RP002'; end if;
-      if _message.version <> _queued_version then raise exception 'changed' using errcode = 'RP003'; end if;
+      if _its_version <> _queued_version then raise exception 'changed' using errcode = 'RP003'; end if;
       update reprise.queued set taken = _number, taken_at = clock_timestamp(), record = '', failure = null
         where tenant = _tenant and chat = _chat and id = _queued;
     end if;
     perform 1 from reprise.queued where tenant = _tenant and chat = _chat and taken is null and failure is null
-      and (_queued is null or place < _message.place);
+      and (_place is null or place < _place);
     if found then raise exception 'not next' using errcode = 'RP003'; end if;
     return true;
   end $f$;
