@@ -87,6 +87,7 @@ export const t = {
   branchOf: (n: number, of: number) => `${n}/${of}`,
   supersedes: (n: number) => (n === 1 ? "1 turn will be superseded. It is kept as another branch." : `${n} turns will be superseded. They are kept as another branch.`),
   sideEffects: "These effects stay:",
+  otherBranch: "Go to this version",
   restoreFiles: "Put files of the workspace back:",
   forceFiles: "Also those that somebody else has changed since (what they hold now is recorded first)",
   filesChanged: "What this turn changed in the workspace",

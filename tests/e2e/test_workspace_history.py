@@ -430,11 +430,11 @@ def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     assert sorted(e.text for e in page.css("[data-testid=turn-diff] .added")) == ["+2", "+new"]
     # Taken back with its files, after they were shown.
     page.keys(Keys.CONTROL, Keys.ALT, "z")
-    page.until_text("undo-box", "removed <b>.txt")
+    page.until_text("files-box", "removed <b>.txt")
     assert world.head() == "int_002"
     page.script("arguments[0].click()", page.one("restore-files"))
-    page.one("undo-run").click()
-    page.gone("undo-box")
+    page.one("files-run").click()
+    page.gone("files-box")
     eventually(lambda: world.head() == "int_001", "the turn is taken back")
     assert (world.root / "a").read_text() == "1\n" and not (world.root / "<b>.txt").exists()
     # An edit leaves what somebody else has changed, unless it is told not to.
@@ -447,6 +447,74 @@ def test_the_page_shows_what_has_changed_and_takes_it_back(world, browse):
     page.script("arguments[0].click()", page.one("force-files"))
     page.press("edit-run")
     eventually(lambda: not (world.root / "base").exists(), "the file is as it was before the edited turn")
+
+
+@pytest.mark.limit(120)
+def test_the_page_asks_about_files_at_every_step_through_the_chat(world, browse):
+    world.turn(write("a", "1\n"))
+    world.turn(write("a", "2\n"))
+    page = browse(world.server)
+    page.open_chat("c")
+    page.until(lambda: len(page.all("turn")) == 2, "both turns")
+
+    def answer(restore):
+        if restore:
+            page.script("arguments[0].click()", page.one("restore-files"))
+        page.press("files-run")
+        page.gone("files-box")
+
+    # Back without files, forward again with them: there is nothing to ask, as they are what they were.
+    page.keys(Keys.CONTROL, Keys.ALT, "z")
+    page.until_text("files-box", "changed back a")
+    answer(restore=False)
+    eventually(lambda: world.head() == "int_001", "one turn back")
+    assert (world.root / "a").read_text() == "2\n"
+    page.until(lambda: len(page.all("turn")) == 1, "one turn")
+    page.keys(Keys.CONTROL, Keys.ALT, "y")
+    eventually(lambda: world.head() == "int_002", "forward")
+    page.until(lambda: len(page.all("turn")) == 2, "both turns")
+    # With files, and forward again with the keyboard alone.
+    page.keys(Keys.CONTROL, Keys.ALT, "z")
+    page.one("files-box")
+    answer(restore=True)
+    eventually(lambda: (world.root / "a").read_text() == "1\n", "the file")
+    page.until(lambda: len(page.all("turn")) == 1, "one turn")
+    page.keys(Keys.CONTROL, Keys.ALT, "y")
+    page.until(lambda: page.script("return document.activeElement.dataset.testid") == "files-run", "the focus")
+    page.keys(Keys.SHIFT, Keys.TAB)
+    page.until(lambda: page.script("return document.activeElement.dataset.testid") == "restore-files", "the choice")
+    page.keys(Keys.SPACE)
+    page.keys(Keys.TAB)
+    page.keys(Keys.ENTER)
+    eventually(lambda: (world.root / "a").read_text() == "2\n" and world.head() == "int_002", "the file, forward again")
+    # Another branch, by its arrow: what somebody else has changed is in the way until that is allowed.
+    world.script([])
+    page.until(lambda: len(page.all("turn")) == 2, "both turns")
+    world.server.client.edit("c", "int_002", "other", files="restore").finish()
+    assert (world.root / "a").read_text() == "1\n"
+    page.until_text("branch-label", "2/2")
+    (world.root / "a").write_text("mine\n")
+    page.press("branch-prev")
+    page.until_text("files-box", "changed by somebody else since")
+    page.script("arguments[0].click()", page.one("restore-files"))
+    page.press("files-run")
+    page.until(lambda: page.all("toast"), "why it is refused")
+    assert world.head() == "int_003" and page.all("files-box"), "nothing is done, and it is asked still"
+    page.script("arguments[0].click()", page.one("force-files"))
+    page.press("files-run")
+    page.gone("files-box")
+    eventually(lambda: (world.root / "a").read_text() == "2\n", "the file of that branch")
+    # A copy that begins with the files of its end; and one that is given up.
+    page.until(lambda: len(page.all("turn")) >= 2, "the branch")
+    page.script("arguments[0].click()", page.all("fork")[0])
+    page.until_text("files-box", "changed back a")
+    page.press("files-cancel")
+    page.gone("files-box")
+    assert len(world.server.client.get("/chats").json["chats"]) == 1
+    page.script("arguments[0].click()", page.all("fork")[0])
+    page.one("files-box")
+    answer(restore=True)
+    eventually(lambda: (world.root / "a").read_text() == "1\n" and len(world.server.client.get("/chats").json["chats"]) == 2, "the copy, with its files")
 
 
 # --- random sequences ------------------------------------------------------------------------------------------------

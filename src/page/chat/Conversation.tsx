@@ -7,7 +7,7 @@ import { isRunning, TextBlock, Turn } from "../store/turn";
 import type { OpenChat } from "../store/open";
 import type { Unsent } from "../store/unsent";
 import { t } from "../texts";
-import { UndoBox } from "../time/UndoBox";
+import { AskedFilesBox } from "../time/AskedFilesBox";
 import { AgendaPanel } from "./AgendaPanel";
 import { AnswerAll } from "./AnswerAll";
 import { Composer } from "./Composer";
@@ -23,7 +23,7 @@ import { Welcome } from "./Welcome";
 const NO_CHAT: Pick<OpenChat, "id" | "heights" | "values"> = { id: "", heights: new Map(), values: new Map() };
 
 export function Conversation() {
-  const { open, undoing } = useStore();
+  const { open } = useStore();
   const turns = store.branch();
   const last = turns[turns.length - 1];
   const busy = last !== undefined && isRunning(last);
@@ -33,7 +33,7 @@ export function Conversation() {
       <AgendaPanel turns={turns} />
       <NewInstructions />
       <AnswerAll />
-      {undoing && undoing.turn === last && <UndoBox key={last.id} files={undoing.files} />}
+      <AskedFilesBox />
       <Composer key={open?.id ?? ""} running={busy ? last : undefined} />
       <Meter turns={turns} />
     </div>

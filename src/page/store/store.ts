@@ -3,7 +3,7 @@
 import { useSyncExternalStore } from "react";
 import { isNarrow } from "../parts/useNarrow";
 import { t } from "../texts";
-import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, FilesPreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
+import type { BranchRemoved, ChangeChatRequest, ChatChange, ChatEvent, ChatHistory, ChatList, FilePreview, Instructions, Interaction, Models, QueuedEntry, Tools, Trash } from "../wire";
 import { ApiError, begin, call, chatPath, get, request, turnPath, whenLoggedOut } from "../wire/api";
 import { Connection, Feed, Frame } from "../wire/stream";
 import { byNumber, listed, newChat, nextId, OpenChat, sizeOf, Tree, trim, treeOf } from "./open";
@@ -31,6 +31,15 @@ export type View = "chat" | "inbox" | "board" | "trace" | "branches" | "settings
 export interface ClosedApproval {
   approval: PendingApproval;
   how: string;
+}
+
+// A step from one state of the chat to another, while it is asked whether files of the workspace go along.
+export interface AskedFiles {
+  chat: string;
+  from: string | null; // the turn that the chat ended at when it was asked
+  what: string;
+  files: FilePreview[];
+  run: (files: FilesChoice) => Promise<void>;
 }
 
 class Store {
@@ -64,7 +73,7 @@ class Store {
   menu: boolean | null = null; // the list of chats: shown over a narrow window, hidden in a wide one, or as the width has it
   wish: string | null = null; // a text for the composer
   editing: string | null = null; // the turn whose message is being changed
-  undoing: { turn: Turn; files: FilePreview[] } | null = null; // what would go back with it, while that is asked
+  askedFiles: AskedFiles | null = null; // whether files go along with a step through the chat
   target: { chat: string; turn: string } | null = null; // the turn that somebody wants to see
   closed: ClosedApproval[] = []; // answered elsewhere while this window was open, newest first
   readonly answeredHere = new Set<string>();
@@ -594,10 +603,24 @@ class Store {
   stop(turn: Turn): Promise<boolean> {
     return this.attempt(() => call("POST", `${turnPath(turn.chat, turn.id)}/cancel`));
   }
-  async moveHead(turn: Turn, files: FilesChoice = {}): Promise<void> {
-    await this.attempt(async () => {
-      await call("POST", `${chatPath(turn.chat)}/head`, { interaction_id: turn.id, ...files });
-    });
+  // Without a choice it is asked what becomes of files, if there are any.
+  async moveHead(turn: Turn, chosen?: FilesChoice, moved?: (files: FilesChoice) => void): Promise<void> {
+    const path = `${chatPath(turn.chat)}/head`;
+    const move = async (files: FilesChoice): Promise<void> => {
+      await call("POST", path, { interaction_id: turn.id, ...files });
+      moved?.(files);
+    };
+    await this.attempt(() => (chosen ? move(chosen) : this.withFiles(t.otherBranch, turn.chat, path, { interaction_id: turn.id }, move)));
+  }
+  // `path` says with `dry_run` what would become of files.
+  private async withFiles(what: string, chat: string, path: string, body: Record<string, unknown>, run: AskedFiles["run"]): Promise<void> {
+    const { files } = await call<{ files: FilePreview[] }>("POST", path, { ...body, dry_run: true });
+    this.set({ askedFiles: files.length > 0 ? { chat, from: this.branch().pop()?.id ?? null, what, files, run } : null });
+    if (files.length === 0) await run({});
+  }
+  // What stands in the way of files is told, and asked about again.
+  async answerFiles(asked: AskedFiles, choice: FilesChoice): Promise<void> {
+    if ((await this.attempt(() => asked.run(choice))) && this.askedFiles === asked) this.set({ askedFiles: null });
   }
   compact(): Promise<boolean> {
     const chat = this.open;
@@ -611,25 +634,20 @@ class Store {
       this.tell(t.removedBranch(gone.interactions.length));
     });
   }
-  // Where files could go back with the turn, it is asked first whether they shall.
-  async undo(files?: FilesChoice): Promise<void> {
+  async undo(): Promise<void> {
     const last = this.branch().pop();
     if (!last) return;
     const path = `${chatPath(last.chat)}/undo`;
-    await this.attempt(async () => {
-      const preview = files ? null : await call<FilesPreview>("POST", path, { dry_run: true });
-      if (preview?.files.length) return this.set({ undoing: { turn: last, files: preview.files } });
-      await call("POST", path, files ?? {});
-      this.set({ undoing: null });
-      this.tell(t.undone(last.message ?? ""), { label: t.redo, run: () => void this.moveHead(last, files?.files ? { files: "restore" } : {}) });
-    });
+    await this.attempt(() => this.withFiles(t.undoTurn, last.chat, path, {}, async (files) => {
+      await call("POST", path, files);
+      this.tell(t.undone(last.message ?? ""), { label: t.redo, run: () => void this.moveHead(last, files.files ? { files: "restore" } : {}) });
+    }));
   }
   async redo(): Promise<void> {
     const last = this.branch().pop();
     const next = last && this.leafOf(last);
     if (!next || next === last) return this.tell(t.nothingToRedo);
-    await this.moveHead(next);
-    this.tell(t.redone(next.message ?? ""), { label: t.undo, run: () => void this.undo() });
+    await this.moveHead(next, undefined, () => this.tell(t.redone(next.message ?? ""), { label: t.undo, run: () => void this.undo() }));
   }
   // Shows the turn, also if it is on another branch: then that one becomes the chat's.
   async goTo(chat: string, turn: string): Promise<void> {
@@ -645,15 +663,16 @@ class Store {
     const found = open.turns.get(turn);
     if (found && !this.branch().includes(found)) {
       const before = this.branch().pop();
-      await this.moveHead(this.leafOf(found));
-      this.tell(t.otherVersion, before && { label: t.undo, run: () => void this.moveHead(before) });
+      await this.moveHead(this.leafOf(found), {});
+      this.tell(t.otherVersion, before && { label: t.undo, run: () => void this.moveHead(before, {}) });
     }
   }
   async fork(turn: Turn): Promise<void> {
-    await this.attempt(async () => {
-      const copy = await call<Chat>("POST", `${chatPath(turn.chat)}/fork`, { interaction_id: turn.id });
+    const path = `${chatPath(turn.chat)}/fork`;
+    await this.attempt(() => this.withFiles(t.fork, turn.chat, path, { interaction_id: turn.id }, async (files) => {
+      const copy = await call<Chat>("POST", path, { interaction_id: turn.id, ...files });
       this.openChat(copy.id);
-    });
+    }));
   }
   answer(approval: string, body: Record<string, unknown>): Promise<boolean> {
     this.answeredHere.add(approval);

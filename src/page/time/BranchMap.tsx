@@ -2,6 +2,7 @@ import { useState } from "react";
 import { Icon } from "../parts/Icon";
 import { store, useStore } from "../store/store";
 import { t } from "../texts";
+import { AskedFilesBox } from "./AskedFilesBox";
 import { Comparison } from "./Comparison";
 import { treeOf } from "./tree";
 
@@ -21,6 +22,7 @@ export function BranchMap() {
     <section className="panel" data-testid="branch-map" aria-label={t.branchMap}>
       <h2>{t.branchMap}</h2>
       <p className="hint">{t.branchHint}</p>
+      <AskedFilesBox />
       <div className="tree">
         <svg className="tree-drawing" aria-hidden="true" width={width} height={rows.length * ROW} viewBox={`0 0 ${width} ${rows.length * ROW}`}>
           {rows.map((row, i) => (row.parent >= 0 || row.lane > 0) && (
