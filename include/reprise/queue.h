@@ -54,7 +54,7 @@ class QueueStore {
   virtual Result<void> AddQueued(const ChatId& chat, const QueuedMessage& message) = 0;
   // Its text is this one from now on, and it may begin if it could not. kNotFound: it does not wait (any more).
   virtual Result<void> ChangeQueued(const ChatId& chat, std::string_view id, const std::string& user_message) = 0;
-  // kNotFound likewise.
+  // kNotFound likewise; of one that was removed it may be ok, as whose answer was lost asks again.
   virtual Result<void> RemoveQueued(const ChatId& chat, std::string_view id) = 0;
   // Why it could not begin, for people to see.
   virtual Result<void> FailQueued(const ChatId& chat, std::string_view id, const Error& failure) = 0;

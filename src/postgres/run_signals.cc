@@ -62,11 +62,12 @@ RunKey KeyAt(const Rows& rows, std::size_t row) {
 
 // --- followers of a run ----------------------------------------------------------------------------------------------
 
-void RunFollowers::Add(const std::string& instance) {
-  const auto until = Clock::now() + kFresh;
+bool RunFollowers::Add(const std::string& instance) {
+  const auto now = Clock::now(), until = now + kFresh;
   const MutexLock lock(mutex_);
-  until_[instance] = until;
+  const auto before = std::exchange(until_[instance], until);
   latest_ = until.time_since_epoch().count();
+  return before <= now;
 }
 
 std::vector<std::string> RunFollowers::Fresh() const {
@@ -158,17 +159,27 @@ void RunSignals::Hear(std::string_view payload) {
 void RunSignals::HearOf(std::string_view kind, const RunKey& key, std::string_view content) {
   if (kind == "stop") return TellWatcher(key, Wanted::Kind::kStop);
   if (kind == "answer") return TellWatcher(key, Wanted::Kind::kAnswer);
-  if (kind == "follow" && !content.empty()) {
-    const MutexLock lock(mutex_);
-    const auto owned = owned_.find(key);
-    const auto followers = owned == owned_.end() ? nullptr : owned->second.lock();
-    if (followers) followers->Add(std::string(content));
-    return;
-  }
+  if (kind == "follow" && !content.empty()) return HearOfFollower(key, std::string(content));
   if (kind != "record") return;
   const auto epoch = NumberIn(TakeWord(content)), row = NumberIn(TakeWord(content));
   const auto bytes = epoch && row ? DecodeBase64Url(content) : std::nullopt;
   for (const auto& tail : Tails(&key)) bytes ? tail->Hear(*epoch, *row, *bytes) : tail->Read();
+}
+
+// What was kept after it had read and before it was known here it has not been told of: it reads once more. Told on
+// another thread: the follower's lock may be held by who says that it follows.
+void RunSignals::HearOfFollower(const RunKey& key, const std::string& instance) {
+  bool is_new = false;
+  {
+    const MutexLock lock(mutex_);
+    const auto owned = owned_.find(key);
+    const auto followers = owned == owned_.end() ? nullptr : owned->second.lock();
+    is_new = followers && followers->Add(instance);
+  }
+  if (!is_new) return;
+  database_.CallLater({}, [weak = weak_from_this(), instance, key] {
+    if (const auto self = weak.lock()) self->signals_.Publish(TopicOf(instance), MessageOf("record", key));
+  });
 }
 
 void RunSignals::TellWatcher(const RunKey& key, Wanted::Kind kind) {

@@ -35,8 +35,8 @@ struct RunKey {
 // Which instances follow a run of this one. Thread-safe.
 class RunFollowers {
  public:
-  // For some seconds; to be said again.
-  void Add(const std::string& instance);
+  // For some seconds; to be said again. Whether it is a new one.
+  bool Add(const std::string& instance);
   std::vector<std::string> Fresh() const;
   bool any() const;
 
@@ -76,6 +76,7 @@ class RunSignals : public std::enable_shared_from_this<RunSignals> {
  private:
   void Hear(std::string_view payload);
   void HearOf(std::string_view kind, const RunKey& key, std::string_view content);
+  void HearOfFollower(const RunKey& key, const std::string& instance);
   std::vector<std::shared_ptr<RunTail>> Tails(const RunKey* key = nullptr);
   void TellWatcher(const RunKey& key, Wanted::Kind kind);
   void LookForFollowers();

@@ -1,5 +1,7 @@
 #pragma once
 
+#include <chrono>
+#include <functional>
 #include <string>
 #include <utility>
 
@@ -30,6 +32,10 @@ class TenantDatabase {
   Result<Rows> ExecuteInOrder(Statement statement) {
     statement.tenant = tenant_;
     return database_.ExecuteInOrder(std::move(statement));
+  }
+
+  void CallLater(std::chrono::milliseconds pause, std::function<void()> call) {
+    database_.CallLater(pause, std::move(call));
   }
 
  private:
