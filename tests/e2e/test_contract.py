@@ -28,8 +28,8 @@ MESSAGES = ["echo hello", "calculate 1+2", "time", "list", "task: Buy milk", "he
 WORDS = ["", "a", "Trip", "naïve 🙂", "x" * 199, "x" * 200, "\u202e\u0000", "null", "-1"]
 # Chats in which something waits for a person, or would again: what waits for the end of a run there could wait for ever.
 ASKING = ("asks", "asked", "writes", "queued", "granted")
-# Nothing is interrupted here, and nobody speaks.
-OUT_OF_REACH = {"resume", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
+# Nothing is interrupted here, nobody speaks, and no editor stays connected.
+OUT_OF_REACH = {"resume", "answerEditorRequest", "speak", "transcribe", "createSpeech", "createTranscription", "endMcpSession",
                 "loginAtServer", "logoutAtServer"}
 # Answers whose schemas have a choice of thirty kinds of event take long to check: enough of them are.
 SLOW = {"chat_history", "interaction", "events_page"}
