@@ -172,6 +172,7 @@ Result<void> MessageQueues::Add(const std::shared_ptr<QueuedRun>& run) {
     queues_[run->chat_id].push_back(run);
     run->state_ = QueuedRun::State::kWaiting;
   }
+  EndIfStopping(*run);
   TellChanged(run->chat_id);
   // Others' may wait before it. It is kept, whatever comes of this.
   if (auto read = Read(run->chat_id); !read) {
@@ -240,14 +241,26 @@ void MessageQueues::Drop(QueuedRun& run) {
   }
 }
 
-void MessageQueues::PutBack(QueuedRun& run) {
-  const std::lock_guard lock(mutex_);
-  run.state_ = QueuedRun::State::kWaiting;
+void MessageQueues::PutBack(QueuedRun& run) { WaitAs(run, QueuedRun::State::kWaiting); }
+
+void MessageQueues::Pause(QueuedRun& run) { WaitAs(run, QueuedRun::State::kPaused); }
+
+void MessageQueues::WaitAs(QueuedRun& run, QueuedRun::State state) {
+  {
+    const std::lock_guard lock(mutex_);
+    run.state_ = state;
+  }
+  EndIfStopping(run);
 }
 
-void MessageQueues::Pause(QueuedRun& run) {
-  const std::lock_guard lock(mutex_);
-  run.state_ = QueuedRun::State::kPaused;
+// One that was added, or was about to begin, while the others were told.
+void MessageQueues::EndIfStopping(QueuedRun& run) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!stopping_) return;
+  }
+  run.End(StoppingWithQueue());
+  if (run.durable()) store_.LeaveQueues();
 }
 
 void MessageQueues::GoOn(const ChatId& chat) {
@@ -398,6 +411,7 @@ void MessageQueues::TellStopping() {
   std::vector<std::shared_ptr<QueuedRun>> all;
   {
     const std::lock_guard lock(mutex_);
+    stopping_ = true;
     for (const auto& [chat, queue] : queues_) all.insert(all.end(), queue.begin(), queue.end());
     std::erase_if(all, IsStarting);
   }

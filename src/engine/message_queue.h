@@ -127,6 +127,8 @@ class MessageQueues {
   // REQUIRES: store_mutex_ is held.
   Result<void> Read(const ChatId& chat);
   void TellGone(QueuedRun& run);
+  void WaitAs(QueuedRun& run, QueuedRun::State state);
+  void EndIfStopping(QueuedRun& run);
   // What is there now, of what is stored and what is known here; `gone` is what does not wait any more, and `left` what
   // was to be removed. REQUIRES: mutex_ is held.
   Queue Merge(const ChatId& chat, const Queue& known, std::vector<WaitingMessage> stored, Queue& gone,
@@ -146,6 +148,7 @@ class MessageQueues {
   mutable std::mutex mutex_;
   std::unordered_map<ChatId, Queue> queues_;  // guarded by mutex_; without the empty ones
   std::set<std::string> erased_;              // guarded by mutex_; that are in the store still
+  bool stopping_ = false;                     // guarded by mutex_
 };
 
 }  // namespace reprise

@@ -351,19 +351,18 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
   const bool waits = beginning.queued || beginning.in_line;
   Statement begin{
       .sql = waits ? "select reprise.begin_queued_turn($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
-                     "$8::uuid, $9, $10, $11, $12::bigint)"
+                     "$8::uuid, $9, $10, $11::boolean, $12, $13::bigint)"
                    : "select reprise.begin_turn_at($1, $2, $3::int, $4::bigint, $5::boolean, $6::int, $7::uuid, "
                      "$8::uuid, $9, $10, $11::boolean)",
       .values = {store_.tenant(), chat, std::int64_t{id.number()}, SqlValue::OrNull(beginning.expected_version),
                  beginning.expected_head ? "true" : "false",
                  head ? SqlValue(std::int64_t{head->number()}) : SqlValue::Null(), lease_.instance(), token.text,
-                 journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(Journal::Reach::kPowerLoss)},
+                 journal ? SqlValue::Bytes(bytes) : SqlValue::Null(), CommitFor(Journal::Reach::kPowerLoss),
+                 is_new ? "true" : "false"},
       .may_share = true};
   if (waits) {
     begin.values.push_back(beginning.queued ? SqlValue(beginning.queued->id) : SqlValue::Null());
     begin.values.push_back(std::int64_t{beginning.queued ? beginning.queued->version : 0});
-  } else {
-    begin.values.push_back(is_new ? "true" : "false");
   }
   auto committed = store_.CommitTogether(std::move(begin));
   if (!committed && committed.error().detail.starts_with(kDequeuedState)) return Dequeued();
@@ -371,13 +370,13 @@ Result<std::unique_ptr<RunHold>> PostgresRunStore::Claim(const RunBeginning& beg
     return Conflict("not_next", "messages wait in this chat, before this one");
   }
   const Rows begun = TRY(committed);
-  if (waits ? !begun.truth(0, 0) : begun.is_null(0, 0)) {
+  if (begun.is_null(0, 0)) {
     // Somebody was faster; or this statement was, whose answer was lost.
     const Rows mine = TRY(database_.Execute(
         {.sql = "select 1 from reprise.runs where tenant = $1 and chat = $2 and number = $3::int and token = $4::uuid",
          .values = {store_.tenant(), chat, std::int64_t{id.number()}, token.text}}));
     if (mine.empty()) return nullptr;
-  } else if (is_new && !waits) {
+  } else if (is_new) {
     store_.RememberFirst(beginning.chat, begun.number(0, 0));
   }
   return std::make_unique<Hold>(*this, InteractionRef{beginning.chat, id}, token, std::move(journal));

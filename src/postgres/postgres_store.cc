@@ -109,15 +109,16 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
 
 Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatId& chat, bool is_patient) {
   const Rows rows = TRY(
-      database_.Execute({.sql = "select version, index_record, next_number from reprise.chats where tenant = $1 and "
-                                "id = $2",
+      database_.Execute({.sql = "select version, index_record, next_number, running is not null from reprise.chats "
+                                "where tenant = $1 and id = $2",
                          .values = {tenant(), chat.str()},
                          .is_patient = is_patient}));
   if (rows.empty()) return std::optional<ChatRow>();
   ChatRow row{.index = NewIndex(chat),
               .has_index = !rows.is_null(0, 1),
               .version = rows.number(0, 0),
-              .next_number = rows.number(0, 2)};
+              .next_number = rows.number(0, 2),
+              .is_running = rows.truth(0, 3)};
   if (row.has_index) {
     row.index = TRY(files_.OpenIndex(chat, rows.text(0, 1)));
   }
@@ -392,7 +393,8 @@ Result<ChatSummary> PostgresStore::ChangeIndex(const ChatId& chat, bool while_ru
                                                const std::function<Result<void>(ChatIndex&)>& change) {
   for (;;) {
     auto row = TRY(ReadRow(chat));
-    if (!row || !row->has_index) return NoSuchChat();
+    // A chat whose first turn runs has no index yet, and is one.
+    if (!row || !(row->has_index || (while_running && row->is_running))) return NoSuchChat();
     TRY(change(row->index));
     const std::string record = TRY(files_.SealIndex(row->index));
     const auto head = Number(row->index.summary.head);

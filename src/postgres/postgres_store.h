@@ -143,6 +143,7 @@ class PostgresStore final : public InteractionStore {
     bool has_index = false;
     std::int64_t version = 0;
     std::int64_t next_number = 0;
+    bool is_running = false;
   };
   // A chat as this process has read or written it last. Whoever acts upon it finds out by its version whether it holds.
   struct KnownChat {

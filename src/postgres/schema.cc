@@ -276,15 +276,15 @@ constexpr const char* kQueueRows = R"(do $do$ begin
     insert into reprise.queued(tenant, chat, id, owner, size, record) values (_tenant, _chat, _id, _owner, _size, _record);
   end $f$;
 
-  -- As begin_turn, of a message of the queue (null: of none), before which none may wait but what could not begin.
+  -- As begin_turn_at, of a message of the queue (null: of none), before which none may wait but what could not begin.
   create function reprise.begin_queued_turn(_tenant text, _chat text, _number int, _version bigint, _checks_head boolean,
-      _head int, _owner uuid, _token uuid, _record bytea, _commit text, _queued text, _queued_version bigint)
-      returns boolean language plpgsql as $f$
-  declare _place bigint; _its_version bigint;
+      _head int, _owner uuid, _token uuid, _record bytea, _commit text, _is_new boolean, _queued text, _queued_version bigint)
+      returns bigint language plpgsql as $f$
+  declare _found bigint; _place bigint; _its_version bigint;
   begin
-    if not reprise.begin_turn(_tenant, _chat, _number, _version, _checks_head, _head, _owner, _token, _record, _commit) then
-      return false;
-    end if;
+    _found := reprise.begin_turn_at(_tenant, _chat, _number, _version, _checks_head, _head, _owner, _token, _record, _commit,
+      _is_new);
+    if _found is null then return null; end if;
     if _queued is not null then
       select place, version into _place, _its_version from reprise.queued where tenant = _tenant and chat = _chat and id = _queued
         and taken is null for update;
@@ -296,7 +296,7 @@ constexpr const char* kQueueRows = R"(do $do$ begin
     perform 1 from reprise.queued where tenant = _tenant and chat = _chat and taken is null and failure is null
       and (_place is null or place < _place);
     if found then raise exception 'not next' using errcode = 'RP003'; end if;
-    return true;
+    return _found;
   end $f$;
   insert into reprise.schema_version(version) values (7);
 end $do$)";
