@@ -5,7 +5,7 @@ import type { ServerLogin, ToolServer, Tools } from "../wire";
 import { call } from "../wire/api";
 
 const IS_WEB = /^https?:\/\//;
-const AGAIN = 1500; // ms between two looks at whether somebody has logged in
+const AGAIN = 1500; // ms between two looks at whether somebody has logged in, or what became of a connection
 
 // The MCP servers, how they are, and logging in at them.
 export function ToolServers({ servers }: { servers: Tools["servers"] }) {
@@ -21,11 +21,12 @@ function Line({ server }: { server: ToolServer }) {
   const [page, setPage] = useState<string | null>(null); // to be opened
   const path = `/tools/servers/${encodeURIComponent(server.name)}`;
   const waits = server.login === "logged_in" ? null : page;
+  const changes = waits !== null || server.state === "connecting";
   useEffect(() => {
-    if (!waits) return;
+    if (!changes) return;
     const timer = setInterval(() => void store.readTools(), AGAIN);
     return () => clearInterval(timer);
-  }, [waits]);
+  }, [changes]);
   const logIn = () => store.attempt(async () => {
     const { open } = await call<ServerLogin>("POST", `${path}/login`);
     if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");
