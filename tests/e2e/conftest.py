@@ -140,8 +140,15 @@ def offline(make_server):
     return make_server()
 
 
+@pytest.fixture(scope="session")
+def browsers():
+    yield
+    from support import browser
+    browser.quit_all()
+
+
 @pytest.fixture
-def browse(request):
+def browse(request, browsers):
     """Opens windows on a server's page. A picture of each is kept if the test fails, or if the page did what it may never do."""
     from support.browser import Browser  # not where selenium is missing
     windows = []

@@ -16,7 +16,7 @@ import time
 import pytest
 from support import schemas
 from support.provider import call, text, tools
-from support.server import BINARY, open_sealed
+from support.server import BINARY, open_sealed, open_with_jose
 from support.timing import SLACK, SOON
 
 PASSPHRASE, OTHER = "correct horse battery", "wrong horse battery!"
@@ -265,7 +265,7 @@ def open_key_file(keys, passphrase, path):
     schemas.check("jwe", sealed)
     secret = base64.urlsafe_b64encode(derived_key(sealed, passphrase)).decode().rstrip("=")
     (path / "derived.jwk").write_text(json.dumps({"kty": "oct", "alg": "A256KW", "k": secret}))
-    opened = open_sealed(keys.home.keys, path / "derived.jwk")
+    opened = open_with_jose(keys.home.keys, path / "derived.jwk")
     schemas.check("keys", opened)
     (path / "opened.jwks").write_text(json.dumps(opened))
     return path / "opened.jwks"
@@ -286,7 +286,7 @@ def test_a_passphrase_protects_the_keys_and_jose_opens_them_with_it(keys, tmp_pa
     keys.converse(server, 1, "chat0")
     assert len(server.client.history("chat0")["interactions"]) == 2
     for path in keys.home.checkpoints("chat0"):
-        open_sealed(path, file)
+        open_with_jose(path, file)
     assert server.memory_kb() < 24_000 * SLACK, "scrypt's memory is given back"
     for command in (["ls"], ["cat", "chat0/int_001"], ["show", "chat0"]):
         assert "question" in keys.run(*command, "--data-dir", keys.home.data, environment=opened).out

@@ -266,7 +266,7 @@ def test_the_files_of_a_chat_are_listed_opened_and_deleted(server, provider, bro
     (tmp_path / "notes.txt").write_text("the words of the notes")
     provider.plan(text("ok"))
     server.client.turn("c", "hello")
-    window = browse(server, "/#c")
+    window = browse(server, "/#c", alone=True)
     window.until_text("answer", "ok")
     window.all("file")[0].send_keys(str(tmp_path / "notes.txt"))
     window.until_text("attachments", "notes.txt")
@@ -664,7 +664,7 @@ def test_a_stopped_question_is_taken_back_and_asked_again(server, provider, brow
     gate.wait_reached()
     window.press("stop")
     window.until(lambda: window.one("turn").get_attribute("data-status") == "CANCELLED", "the end")
-    window.all("edit-message")[-1].click()
+    window.click(lambda: window.all("edit-message")[-1])
     assert window.one("edit-text").get_attribute("value") == "too quick"
     window.type("edit-text", "as it was meant", clear=True)
     provider.plan(text("and so it is"))

@@ -11,14 +11,16 @@ from .timing import SLACK
 SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
 selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
 from selenium import webdriver  # noqa: E402
-from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException  # noqa: E402, F401
+from selenium.common.exceptions import ElementClickInterceptedException, NoSuchElementException, NoSuchFrameException, StaleElementReferenceException  # noqa: E402, F401
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common import utils  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
 from selenium.webdriver.common.keys import Keys  # noqa: E402
 from selenium.webdriver.support.ui import WebDriverWait  # noqa: E402
 
-CHROMIUM, DRIVER = shutil.which("chromium"), shutil.which("chromedriver")
+# The same engine without a browser's own windows starts in a third of the time.
+SHELL = shutil.which("chromium-headless-shell")
+CHROMIUM, DRIVER = SHELL or shutil.which("chromium"), shutil.which("chromedriver")
 
 
 class Driver(Service):
@@ -38,22 +40,36 @@ def host_of(url):
     return None if parts.scheme in ("data", "blob", "about", "chrome", "chrome-error") else f"{parts.scheme}://{parts.netloc}"
 
 
-class Browser:
-    """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address)."""
+def start(size, hosts, flags):
+    if not CHROMIUM or not DRIVER:
+        pytest.skip("chromium and chromium-driver are not installed")
+    options = webdriver.ChromeOptions()
+    options.binary_location = CHROMIUM
+    for argument in (*(() if SHELL else ("--headless=new",)), "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
+                     "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
+                     f"--window-size={size[0]},{size[1]}", *flags):
+        options.add_argument(argument)
+    rules = [f"MAP {name} {address}" for name, address in hosts.items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.0.0.*"]
+    options.add_argument("--host-resolver-rules=" + ", ".join(rules))
+    options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
+    return webdriver.Chrome(service=Driver(DRIVER), options=options)
 
-    def __init__(self, port, size=(1200, 900), hosts=None, flags=()):
-        if not CHROMIUM or not DRIVER:
-            pytest.skip("chromium and chromium-driver are not installed")
-        options = webdriver.ChromeOptions()
-        options.binary_location = CHROMIUM
-        for argument in ("--headless=new", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--no-proxy-server", "--no-first-run",
-                         "--disable-background-networking", "--disable-component-update", "--disable-sync", "--remote-debugging-pipe",
-                         f"--window-size={size[0]},{size[1]}", *flags):
-            options.add_argument(argument)
-        rules = [f"MAP {name} {address}" for name, address in (hosts or {}).items()] + ["MAP * ~NOTFOUND", "EXCLUDE 127.0.0.*"]
-        options.add_argument("--host-resolver-rules=" + ", ".join(rules))
-        options.set_capability("goog:loggingPrefs", {"browser": "ALL", "performance": "ALL"})
-        self.driver = webdriver.Chrome(service=Driver(DRIVER), options=options)
+
+# Browsers that nobody uses just now, each with one empty window: a window of its own is what a test needs, and a browser takes long to start.
+free = []
+
+
+def quit_all():
+    while free:
+        free.pop().quit()
+
+
+class Browser:
+    """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address). `alone`: in a browser that nobody has used."""
+
+    def __init__(self, port, size=(1200, 900), hosts=None, flags=(), alone=False):
+        self.is_alone = alone or bool(hosts or flags) or size != (1200, 900)
+        self.driver = free.pop() if free and not self.is_alone else start(size, hosts or {}, flags)
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
         self.messages = []
@@ -102,6 +118,16 @@ class Browser:
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
         self.until(lambda: element.is_enabled(), f"{name} to be enabled")
         element.click()
+
+    def click(self, find):
+        """What `find` gives, once nothing that still moves lies over it."""
+        def once():
+            try:
+                find().click()
+            except ElementClickInterceptedException:
+                return False
+            return True
+        self.until(once, "a place to click at")
 
     def type(self, name, words, clear=False):
         element = self.one(name)
@@ -157,6 +183,27 @@ class Browser:
             if failed or problems:
                 SCREENSHOTS.mkdir(exist_ok=True)
                 self.driver.save_screenshot(str(SCREENSHOTS / f"{name}.png"))
-        finally:
+        except BaseException:
             self.driver.quit()
+            raise
+        if failed or problems or self.is_alone:
+            self.driver.quit()
+        else:
+            self._give_back()
         assert not problems, "; ".join(problems)
+
+    def _give_back(self):
+        """What a window has set goes with it; cookies and permissions do not."""
+        self.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
+        self.driver.execute_cdp_cmd("Storage.clearDataForOrigin", {"origin": self.origin, "storageTypes": "all"})
+        self.driver.execute_cdp_cmd("Browser.resetPermissions", {})
+        old = self.driver.window_handles
+        self.driver.switch_to.new_window("window")
+        new = self.driver.current_window_handle
+        for each in old:
+            self.driver.switch_to.window(each)
+            self.driver.close()
+        self.driver.switch_to.window(new)
+        for log in ("browser", "performance"):
+            self.driver.get_log(log)
+        free.append(self.driver)

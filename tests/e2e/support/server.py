@@ -10,6 +10,9 @@ import stat
 import subprocess
 import time
 
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from cryptography.hazmat.primitives.keywrap import InvalidUnwrap, aes_key_unwrap
+
 from . import schemas
 from .client import Client
 from .timing import SLACK, SOON
@@ -111,12 +114,32 @@ class Home:
         return found
 
 
-def open_sealed(path, keys):
+def open_with_jose(path, keys):
     """Opens a checkpoint with an independent program: Debian's `jose`."""
     done = subprocess.run(["jose", "jwe", "dec", "-i", str(path), "-k", str(keys)], stdout=subprocess.PIPE,
                           stderr=subprocess.PIPE, check=False)
     assert done.returncode == 0, f"jose cannot open {path}: {done.stderr.decode()} {path.read_bytes()[:300]!r}"
     return json.loads(done.stdout)
+
+
+def unbase64(text):
+    return base64.urlsafe_b64decode(text + "==")
+
+
+def open_sealed(path, keys):
+    """The same with Python's `cryptography` (RFC 7516, section 5.2): every test opens what its server has left, and a process for each file takes too long."""
+    sealed, known = json.loads(path.read_text()), json.loads(keys.read_text())
+    header = json.loads(unbase64(sealed["protected"]))
+    assert (header["alg"], header["enc"]) == ("A256KW", "A256GCM") and "zip" not in header and "crit" not in header, header
+    for key in known.get("keys", [known]):
+        try:
+            content_key = aes_key_unwrap(unbase64(key["k"]), unbase64(sealed["encrypted_key"]))
+        except InvalidUnwrap:
+            continue
+        more = "." + sealed["aad"] if "aad" in sealed else ""
+        return json.loads(AESGCM(content_key).decrypt(unbase64(sealed["iv"]), unbase64(sealed["ciphertext"]) + unbase64(sealed["tag"]),
+                                                      (sealed["protected"] + more).encode()))
+    raise AssertionError(f"no key of {keys} opens {path}: {path.read_bytes()[:300]!r}")
 
 
 class Server:
