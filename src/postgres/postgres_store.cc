@@ -108,11 +108,11 @@ Result<InteractionId> PostgresStore::ReserveInteraction(const ChatId& chat) {
 }
 
 Result<std::optional<PostgresStore::ChatRow>> PostgresStore::ReadRow(const ChatId& chat, bool is_patient) {
-  const Rows rows = TRY(
-      database_.Execute({.sql = "select version, index_record, next_number, running is not null from reprise.chats "
-                                "where tenant = $1 and id = $2",
-                         .values = {tenant(), chat.str()},
-                         .is_patient = is_patient}));
+  const Rows rows =
+      TRY(database_.Execute({.sql = "select version, index_record, next_number, running is not null from reprise.chats "
+                                    "where tenant = $1 and id = $2",
+                             .values = {tenant(), chat.str()},
+                             .is_patient = is_patient}));
   if (rows.empty()) return std::optional<ChatRow>();
   ChatRow row{.index = NewIndex(chat),
               .has_index = !rows.is_null(0, 1),

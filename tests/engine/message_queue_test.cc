@@ -63,6 +63,27 @@ TEST_CASE("MessageQueues: what begins is taken in order, and cannot be changed f
   CHECK(world.queues.TakeNext(kChat) == nullptr);
 }
 
+TEST_CASE("MessageQueues: a stop is told to those that wait, to one that was about to begin, and to one that comes late",
+          "[queue]") {
+  World world;
+  const auto about = world.Message("about to begin"), waits = world.Message("waits"), late = world.Message("late");
+  for (const auto& run : {about, waits}) {
+    run->ClientCame();
+    REQUIRE(world.queues.Add(run));
+  }
+  REQUIRE(world.queues.TakeNext(kChat) == about);
+  world.queues.TellStopping();
+  CHECK(waits->outcome().error().reason == "stopping");
+  CHECK(about->outcome().error().reason != "stopping");  // it may begin yet
+  SECTION("it is put back") { world.queues.PutBack(*about); }
+  SECTION("it waits for something else") { world.queues.Pause(*about); }
+  CHECK(about->outcome().error().reason == "stopping");
+  late->ClientCame();
+  REQUIRE(world.queues.Add(late));
+  CHECK(late->outcome().error().reason == "stopping");
+  CHECK(world.Stored() == Ids{"about to begin", "waits", "late"});
+}
+
 TEST_CASE("MessageQueues: what cancels goes first and is never stored", "[queue]") {
   World world;
   REQUIRE(world.queues.Add(world.Message("a")));
