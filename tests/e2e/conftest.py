@@ -1,8 +1,11 @@
 """Fixtures of the end-to-end tests: a server of one's own, a scripted provider, a time limit for every test."""
 import faulthandler
+import os
 import pathlib
+import random
 import signal
 import sys
+import time
 
 import pytest
 
@@ -52,6 +55,19 @@ def pytest_runtest_call(item):
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
+
+
+def pytest_collection_modifyitems(items):
+    """Whole files in another order: what a file's tests share is made once."""
+    if order := os.environ.get("REPRISE_TEST_ORDER"):
+        places = {path: random.Random(f"{order} {path.name}").random() for path in {item.path for item in items}}
+        items.sort(key=lambda item: places[item.path])
+
+
+def pytest_runtest_setup(item):
+    """scripts/test says until when."""
+    if time.time() > float(os.environ.get("REPRISE_TEST_UNTIL", "inf")):
+        pytest.skip("OUT OF TIME: this machine was too slow for it (REPRISE_TEST_UNTIL)")
 
 
 @pytest.hookimpl(hookwrapper=True)
