@@ -5,6 +5,7 @@ import pathlib
 import random
 import signal
 import sys
+import threading
 import time
 
 import pytest
@@ -22,10 +23,15 @@ from support.timing import SLACK  # noqa: E402
 FIGURES = []
 
 
+def may_set_signals():
+    """A process of pytest-xdist that was slow to start has another thread run the tests."""
+    return threading.current_thread() is threading.main_thread()
+
+
 def heed(number):
     """A process that nohup or a script's & has started ignores such a signal, and so would every program that a test starts. With a handler here, they
     begin with the signal's usual effect."""
-    if signal.getsignal(number) == signal.SIG_IGN:
+    if signal.getsignal(number) == signal.SIG_IGN and may_set_signals():
         signal.signal(number, lambda *_: None)
 
 
@@ -50,6 +56,11 @@ def pytest_runtest_call(item):
         faulthandler.dump_traceback(file=sys.__stderr__)
         raise TimeoutError(f"the test takes longer than {seconds} s")
 
+    if not may_set_signals():
+        faulthandler.dump_traceback_later(seconds, exit=True, file=sys.__stderr__)
+        yield
+        faulthandler.cancel_dump_traceback_later()
+        return
     before = signal.signal(signal.SIGALRM, expired)
     signal.alarm(seconds)
     yield
