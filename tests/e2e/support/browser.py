@@ -120,10 +120,12 @@ class Browser:
         element.click()
 
     def click(self, find):
-        """What `find` gives, once nothing that still moves lies over it."""
+        """What `find` gives, in the middle of the window, once nothing that still moves lies over it."""
         def once():
+            element = find()
+            self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
             try:
-                find().click()
+                element.click()
             except ElementClickInterceptedException:
                 return False
             return True
