@@ -63,8 +63,9 @@ TEST_CASE("MessageQueues: what begins is taken in order, and cannot be changed f
   CHECK(world.queues.TakeNext(kChat) == nullptr);
 }
 
-TEST_CASE("MessageQueues: a stop is told to those that wait, to one that was about to begin, and to one that comes late",
-          "[queue]") {
+TEST_CASE(
+    "MessageQueues: a stop is told to those that wait, to one that was about to begin, and to one that comes late",
+    "[queue]") {
   World world;
   const auto about = world.Message("about to begin"), waits = world.Message("waits"), late = world.Message("late");
   for (const auto& run : {about, waits}) {
