@@ -418,10 +418,9 @@ std::shared_ptr<Run> Turns::MakeQueued(const std::shared_ptr<QueuedRun>& waiting
     return *std::move(run);
   }
   const std::string& why = run.error().reason;
-  if (why == "busy" || why == "not_next") return TryAgain(waiting), nullptr;
+  const bool is_kept = why == "database_unavailable" && waiting->durable();
+  if (why == "busy" || why == "not_next" || is_kept) return TryAgain(waiting), nullptr;
   if (why == "dequeued") return services_.queues.Gone(*waiting), nullptr;
-  // It is kept there, and waits on.
-  if (why == "database_unavailable" && waiting->durable()) return TryAgain(waiting), nullptr;
   LogWarning("what waited could not begin",
              {{"chat", waiting->chat_id.str()}, {"code", run.error().reason}, {"detail", run.error().detail}});
   if (waiting->End(run.error()) || !waiting->durable()) {

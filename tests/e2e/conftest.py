@@ -1,12 +1,9 @@
 """Fixtures of the end-to-end tests: a server of one's own, a scripted provider, a time limit for every test."""
 import faulthandler
-import os
 import pathlib
-import random
 import signal
 import sys
 import threading
-import time
 
 import pytest
 
@@ -66,19 +63,6 @@ def pytest_runtest_call(item):
     yield
     signal.alarm(0)
     signal.signal(signal.SIGALRM, before)
-
-
-def pytest_collection_modifyitems(items):
-    """Whole files in another order: what a file's tests share is made once."""
-    if order := os.environ.get("REPRISE_TEST_ORDER"):
-        places = {path: random.Random(f"{order} {path.name}").random() for path in {item.path for item in items}}
-        items.sort(key=lambda item: places[item.path])
-
-
-def pytest_runtest_setup(item):
-    """scripts/test says until when."""
-    if time.time() > float(os.environ.get("REPRISE_TEST_UNTIL", "inf")):
-        pytest.skip("OUT OF TIME: this machine was too slow for it (REPRISE_TEST_UNTIL)")
 
 
 @pytest.hookimpl(hookwrapper=True)
@@ -169,19 +153,18 @@ def offline(make_server):
 
 @pytest.fixture(scope="session")
 def browsers():
-    yield
-    from support import browser
+    from support import browser  # not where selenium is missing
+    yield browser
     browser.quit_all()
 
 
 @pytest.fixture
 def browse(request, browsers):
     """Opens windows on a server's page. A picture of each is kept if the test fails, or if the page did what it may never do."""
-    from support.browser import Browser  # not where selenium is missing
     windows = []
 
     def make(server, path="/", script=None, **more):
-        window = Browser(server.port, **more)
+        window = browsers.Browser(server.port, **more)
         windows.append(window)
         if script:  # runs before the page's own
             window.driver.execute_cdp_cmd("Page.addScriptToEvaluateOnNewDocument", {"source": script})

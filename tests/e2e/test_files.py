@@ -8,7 +8,7 @@ import pytest
 from support import schemas
 from support.client import curl
 from support.provider import Gate, call, text, tools
-from support.server import BINARY
+from support.server import BINARY, open_with_jose
 from support.timing import SOON
 
 NEEDLE = "the-vault-opens-at-nine"
@@ -212,8 +212,7 @@ def test_files_are_sealed_checked_and_opened_by_others(server):
     client, home = server.client, server.home
     file = stored(client, f"{NEEDLE}\n", name="secret-name.txt")
     assert not home.find_text(NEEDLE) and not home.find_text("secret-name")
-    opened = subprocess.run(["jose", "jwe", "dec", "-i", str(path_of(home, file)), "-k", str(home.keys)], stdout=subprocess.PIPE, check=True).stdout
-    record = json.loads(opened)
+    record = open_with_jose(path_of(home, file), home.keys)
     schemas.check("file_record", record)
     assert record["content"] == f"{NEEDLE}\n" and record["filename"] == "secret-name.txt"
     assert json.loads(reprise(home, "cat", path_of(home, file))) == record

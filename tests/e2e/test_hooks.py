@@ -461,7 +461,7 @@ def test_cancel_does_not_wait_for_a_hook(make_server, make_home, provider):
     eventually(lambda: len(processes(sign.replace(" ", "\0"))) == 2, "the hook runs")
     began = time.monotonic()
     server.client.cancel("c", "int_001").expect(200)
-    assert stream.until("cancelled").at - began < 0.05 * SLACK
+    assert stream.until("cancelled").at - began < 1 * SLACK  # the hook would take 31
     stream.finish("CANCELLED")
     eventually(lambda: not processes(sign.replace(" ", "\0")), "the hook is gone")
 

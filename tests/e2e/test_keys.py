@@ -16,14 +16,10 @@ import time
 import pytest
 from support import schemas
 from support.provider import call, text, tools
-from support.server import BINARY, open_sealed, open_with_jose
+from support.server import BINARY, open_sealed, open_with_jose, unbase64
 from support.timing import SLACK, SOON
 
 PASSPHRASE, OTHER = "correct horse battery", "wrong horse battery!"
-
-
-def unbase64(value):
-    return base64.urlsafe_b64decode(value + "=" * (-len(value) % 4))
 
 
 class Keys:

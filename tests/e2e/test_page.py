@@ -327,7 +327,7 @@ def test_edit_with_a_preview_then_branches_undo_and_redo(server, provider, brows
         provider.plan(text(f"answer {n}"))
         page.say(f"question {n}")
         page.until_text("answer", f"answer {n}")
-    page.click(lambda: page.all("edit-message")[0])
+    page.all("edit-message")[0].click()
     page.until_text("edit-preview", "2 turns will be superseded")
     page.type("edit-text", "question other", clear=True)
     provider.plan(text("answer other"))
@@ -744,7 +744,9 @@ def test_axe_finds_nothing_serious_on_any_view(server, provider, browse, theme):
     page.press("tab-chat")
     page.press("edit-arguments")
     check("the form of arguments")
-    page.click(lambda: page.all("edit-message")[0])
+    first = page.all("edit-message")[0]
+    page.script("arguments[0].scrollIntoView({block: 'center'})", first)  # else another turn's question lies over it
+    first.click()
     page.one("edit-preview")
     check("an edit")
     page.keys(Keys.CONTROL, "k")

@@ -664,7 +664,7 @@ def test_a_stopped_question_is_taken_back_and_asked_again(server, provider, brow
     gate.wait_reached()
     window.press("stop")
     window.until(lambda: window.one("turn").get_attribute("data-status") == "CANCELLED", "the end")
-    window.click(lambda: window.all("edit-message")[-1])
+    window.all("edit-message")[-1].click()
     assert window.one("edit-text").get_attribute("value") == "too quick"
     window.type("edit-text", "as it was meant", clear=True)
     provider.plan(text("and so it is"))

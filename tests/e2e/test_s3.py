@@ -272,7 +272,8 @@ def test_an_object_that_is_gone_is_missing_by_name(server, provider, bucket, tmp
 def test_an_object_that_was_changed_is_noticed(server, bucket):
     file, other = stored(server.client, NEEDLE), stored(server.client, "other")
     key, whole = key_of(bucket, file), bucket.get(key_of(bucket, file))
-    for content, kind in ((whole[:-40] + b"A" + whole[-39:], "auth"), (whole[:100], "auth"), (bucket.get(key_of(bucket, other)), "swap")):
+    letter = b"B" if whole[-40:-39] == b"A" else b"A"
+    for content, kind in ((whole[:-40] + letter + whole[-39:], "auth"), (whole[:100], "auth"), (bucket.get(key_of(bucket, other)), "swap")):
         bucket.put(key, content)
         download(server.client, file).error(422, f"integrity_{kind}")
     bucket.put(key, whole)

@@ -4,12 +4,11 @@ import json
 import os
 import shutil
 import stat
-import subprocess
 
 import pytest
 from support import schemas
 from support.provider import Gate, call, text, tools
-from support.server import open_sealed
+from support.server import open_sealed, open_with_jose, unbase64
 
 CANARY = "Canary-Zx81-Plaintext-Needle-Quartz"
 
@@ -26,11 +25,10 @@ def test_an_independent_jose_program_opens_a_checkpoint(server, provider):
     file = server.home.checkpoint_file("c", "int_001")
     sealed = json.loads(file.read_text())
     schemas.check("jwe", sealed)
-    header = json.loads(base64.urlsafe_b64decode(sealed["protected"] + "=="))
+    header = json.loads(unbase64(sealed["protected"]))
     schemas.check("jwe_protected", header)
     assert (header["alg"], header["enc"], header["chat_id"], header["interaction_id"]) == ("A256KW", "A256GCM", "c", "int_001")
-    opened = subprocess.run(["jose", "jwe", "dec", "-i", str(file), "-k", str(server.home.keys)], stdout=subprocess.PIPE, check=True).stdout
-    stored = json.loads(opened)
+    stored = open_with_jose(file, server.home.keys)
     schemas.check("interaction", stored)
     assert stored["user_message"] == "q1" and stored["final_agent_state"]["messages"][-1]["content"] == "a1"
     assert stored == server.client.interaction("c", stream.interaction)
@@ -47,7 +45,7 @@ def test_another_key_does_not_open_it(server, provider, tmp_path):
 
 def test_children_are_bound_to_their_parents(server, provider):
     converse(server.client, provider, 3)
-    headers = [json.loads(base64.urlsafe_b64decode(json.loads(p.read_text())["protected"] + "==")) for p in server.home.checkpoints("c")]
+    headers = [json.loads(unbase64(json.loads(p.read_text())["protected"])) for p in server.home.checkpoints("c")]
     assert [h["parent_id"] for h in headers] == [None, "int_001", "int_002"]
     assert headers[0]["parent_digest"] is None and len({h["parent_digest"] for h in headers}) == 3
 

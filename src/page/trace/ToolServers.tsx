@@ -9,6 +9,7 @@ const AGAIN = 1500; // ms between two looks at whether somebody has logged in, o
 
 // The MCP servers, how they are, and logging in at them.
 export function ToolServers({ servers }: { servers: Tools["servers"] }) {
+  useLookingAgain(servers.some((server) => server.state === "connecting"));
   return (
     <>
       <h2>{t.servers}</h2>
@@ -17,16 +18,19 @@ export function ToolServers({ servers }: { servers: Tools["servers"] }) {
   );
 }
 
-function Line({ server }: { server: ToolServer }) {
-  const [page, setPage] = useState<string | null>(null); // to be opened
-  const path = `/tools/servers/${encodeURIComponent(server.name)}`;
-  const waits = server.login === "logged_in" ? null : page;
-  const changes = waits !== null || server.state === "connecting";
+function useLookingAgain(changes: boolean) {
   useEffect(() => {
     if (!changes) return;
     const timer = setInterval(() => void store.readTools(), AGAIN);
     return () => clearInterval(timer);
   }, [changes]);
+}
+
+function Line({ server }: { server: ToolServer }) {
+  const [page, setPage] = useState<string | null>(null); // to be opened
+  const path = `/tools/servers/${encodeURIComponent(server.name)}`;
+  const waits = server.login === "logged_in" ? null : page;
+  useLookingAgain(waits !== null);
   const logIn = () => store.attempt(async () => {
     const { open } = await call<ServerLogin>("POST", `${path}/login`);
     if (open && IS_WEB.test(open)) window.open(open, "_blank", "noopener,noreferrer");

@@ -11,7 +11,7 @@ from .timing import SLACK
 SCREENSHOTS = pathlib.Path("/tmp/reprise-screenshots")
 selenium = pytest.importorskip("selenium", reason="python3-selenium is not installed")
 from selenium import webdriver  # noqa: E402
-from selenium.common.exceptions import ElementClickInterceptedException, NoSuchElementException, NoSuchFrameException, StaleElementReferenceException  # noqa: E402, F401
+from selenium.common.exceptions import NoSuchElementException, NoSuchFrameException, StaleElementReferenceException  # noqa: E402, F401
 from selenium.webdriver.chrome.service import Service  # noqa: E402
 from selenium.webdriver.common import utils  # noqa: E402
 from selenium.webdriver.common.by import By  # noqa: E402
@@ -55,7 +55,8 @@ def start(size, hosts, flags):
     return webdriver.Chrome(service=Driver(DRIVER), options=options)
 
 
-# Browsers that nobody uses just now, each with one empty window: a window of its own is what a test needs, and a browser takes long to start.
+SIZE = (1200, 900)
+# Browsers that nobody uses just now, each of SIZE with one empty window: a test needs a window of its own, and a browser takes long to start.
 free = []
 
 
@@ -67,8 +68,8 @@ def quit_all():
 class Browser:
     """One window on a server's page. Names of other hosts lead nowhere, but to those of `hosts` (name: address). `alone`: in a browser that nobody has used."""
 
-    def __init__(self, port, size=(1200, 900), hosts=None, flags=(), alone=False):
-        self.is_alone = alone or bool(hosts or flags) or size != (1200, 900)
+    def __init__(self, port, size=SIZE, hosts=None, flags=(), alone=False):
+        self.is_alone = alone or bool(hosts or flags) or size != SIZE
         self.driver = free.pop() if free and not self.is_alone else start(size, hosts or {}, flags)
         self.origin = f"http://127.0.0.1:{port}"
         self.requested = set()
@@ -118,18 +119,6 @@ class Browser:
         self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
         self.until(lambda: element.is_enabled(), f"{name} to be enabled")
         element.click()
-
-    def click(self, find):
-        """What `find` gives, in the middle of the window, once nothing that still moves lies over it."""
-        def once():
-            element = find()
-            self.driver.execute_script("arguments[0].scrollIntoView({block: 'center'})", element)
-            try:
-                element.click()
-            except ElementClickInterceptedException:
-                return False
-            return True
-        self.until(once, "a place to click at")
 
     def type(self, name, words, clear=False):
         element = self.one(name)

@@ -275,7 +275,7 @@ def check_disk(home, plain=False):
         record = json.loads(file.read_text()) if plain else open_sealed(file, home.keys)
         schemas.check("file_record", record)
         if not plain:
-            header = json.loads(base64.urlsafe_b64decode(json.loads(file.read_text())["protected"] + "=="))
+            header = json.loads(unbase64(json.loads(file.read_text())["protected"]))
             schemas.check("jwe_protected", header)
         assert (record["id"], record["chat_id"]) == (file.stem, file.parts[-3])
     for file in home.data.glob("*/blobs/*.json"):
@@ -283,7 +283,7 @@ def check_disk(home, plain=False):
         schemas.check("blob", record)
         assert record["chat_id"] == file.parts[-3]
         if not plain:
-            header = json.loads(base64.urlsafe_b64decode(json.loads(file.read_text())["protected"] + "=="))
+            header = json.loads(unbase64(json.loads(file.read_text())["protected"]))
             schemas.check("jwe_protected", header)
             assert header["blob"] == file.stem
     for file in home.data.glob("*/interactions/int_*.json"):
@@ -293,7 +293,7 @@ def check_disk(home, plain=False):
         else:
             sealed = json.loads(file.read_text())
             schemas.check("jwe", sealed)
-            header = json.loads(base64.urlsafe_b64decode(sealed["protected"] + "=="))
+            header = json.loads(unbase64(sealed["protected"]))
             schemas.check("jwe_protected", header)
             stored = open_sealed(file, home.keys)
             assert (header["chat_id"], header["interaction_id"]) == (stored["chat_id"], stored["id"])
