@@ -210,6 +210,38 @@ TEST_CASE("Postgres: what was synced survives a crash of the database, and writi
   CHECK(a.store->LoadInteraction(Chat1(), Id(1)) == Sample(1, {}, "done"));
 }
 
+TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner takes a scan for cheap", "[postgres]") {
+  if (test::PostgresServer::Get() == nullptr) return;
+  const World world;
+  Instance a(world);
+  REQUIRE(a.database->Execute({.sql = "select set_config(name, '0', false) from unnest(array['seq_page_cost', "
+                                      "'cpu_tuple_cost', 'cpu_operator_cost']) as costs(name)"}));
+  const auto scans = [&] {
+    REQUIRE(a.database->Execute({.sql = "select pg_stat_force_next_flush()"}));
+    const auto rows = a.lease_database->Execute(
+        {.sql = "select sum(seq_scan)::bigint from pg_stat_user_tables where schemaname = 'reprise' and relname in "
+                "('chats', 'runs', 'journal', 'interactions')"});
+    REQUIRE(rows);
+    return rows->number(0, 0);
+  };
+  REQUIRE(a.database->Execute({.sql = "select count(*) from reprise.runs"}));
+  const std::int64_t before = scans();
+  CHECK(before > 0);  // that one is counted
+  RunBeginning beginning{.chat = Chat1(), .expected_head = std::optional<InteractionId>(), .record = "begun"};
+  for (std::uint32_t turn = 1; turn <= 3; ++turn) {
+    const auto hold = a.runs->Begin(beginning);
+    REQUIRE(hold);
+    for (int record = 0; record < 50; ++record) (*hold)->Append("more", Journal::Reach::kProcess, [](const auto&) {});
+    REQUIRE(AppendNow(**hold, "last"));
+    REQUIRE((*hold)->Finish(Sample(Chat1(), (*hold)->id(), {}, "done")));
+    const auto known = a.store->LoadKnownHead(Chat1());
+    REQUIRE(known);
+    beginning.expected_head = known->summary.head;
+    beginning.expected_version = known->version;
+  }
+  CHECK(scans() == before);
+}
+
 TEST_CASE("Postgres: what is said stands nowhere in the database", "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
