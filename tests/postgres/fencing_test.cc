@@ -210,7 +210,8 @@ TEST_CASE("Postgres: what was synced survives a crash of the database, and writi
   CHECK(a.store->LoadInteraction(Chat1(), Id(1)) == Sample(1, {}, "done"));
 }
 
-TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner takes a scan for cheap", "[postgres]") {
+TEST_CASE("Postgres: a turn finds its rows by their keys, even where the planner takes a scan for cheap",
+          "[postgres]") {
   if (test::PostgresServer::Get() == nullptr) return;
   const World world;
   Instance a(world);
